@@ -1,6 +1,6 @@
 //! Which nodes are asked for, where that is not the whole workflow.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;
 use std::sync::PoisonError;
 
@@ -8,7 +8,8 @@ use super::selection::{PointSelection, SelectionFault};
 use super::{CallId, Plan, Planned, PlannedSweep, Source, SweepRows};
 use crate::task::name::near;
 use crate::task::workflow::{
-    Computation, FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task,
+    Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
+    SweepId, Task,
 };
 
 /// What of a workflow is evaluated.
@@ -229,16 +230,31 @@ pub fn call_names(task: &Task) -> Vec<String> {
 }
 
 /// Returns the computations of the calls with this name, by which one asks for them: that of a computation, or the labels that lead
-/// to a call. A computation whose name depends on a point is left out.
-pub fn computations_named<'a>(task: &'a Task, text: &str) -> Vec<&'a Computation> {
-    let named = names(task).into_iter().filter(|(_, names)| names.iter().any(|name| name == text));
-    let computation = |(node, _)| match &task.workflow[node] {
-        Node::Computation { computation, .. } if computation.open.is_none() => {
-            Some(&task.computations[computation.first.index()])
-        }
+/// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
+/// out.
+pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
+    let is_named = |names: &Vec<String>| names.iter().any(|name| name == text);
+    let (named, others): (Vec<_>, Vec<_>) = names(task).into_iter().partition(|it| is_named(&it.1));
+    let computation = |(node, _): (NodeId, _)| match &task.workflow[node] {
+        Node::Computation { computation, .. } => Some(computation),
         _ => None,
     };
-    named.filter_map(computation).collect()
+    let closed = named.into_iter().filter_map(computation).filter(|it| it.open.is_none());
+    let found: BTreeSet<ComputationId> = closed.map(|it| it.first).collect();
+    // A name that depends on a point may be that of any computation with as many inputs and outputs.
+    let form = |it: ComputationId| {
+        let computation = &task.computations[it.index()];
+        (computation.inputs.len(), computation.outputs.len())
+    };
+    let may_be_found = |other: &NamedComputation| {
+        let is_like = |it: &ComputationId| other.open.is_some() && form(*it) == form(other.first);
+        found.iter().any(|it| *it == other.first || is_like(it))
+    };
+    let is_shared = others.into_iter().filter_map(computation).any(may_be_found);
+    let found = found.iter().map(|it| &task.computations[it.index()]);
+    let found: Vec<&Computation> = found.collect();
+    let is_shared = is_shared && found.iter().all(|it| it.name.as_str() != text);
+    (found, is_shared)
 }
 
 /// The names of each node that is a call or a sweep.

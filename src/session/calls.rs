@@ -7,7 +7,7 @@ use super::Error;
 use crate::plan::computations_named;
 use crate::questions::history::{Filter, HistoryError, MIN_DIGITS, Past, log};
 use crate::storage::{ResultName, Storage};
-use crate::task::workflow::Task;
+use crate::task::workflow::{Computation, Task};
 
 /// Returns the call that is named by its short name, the path or name of one of its files, or the first digits of its inputs in that
 /// name, if it is known or executed now.
@@ -45,44 +45,55 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
 }
 
 /// Returns the only known call with a name by which `ce run --only` asks for it: that of a computation, or the labels that lead to a
-/// call. The task says which computations are meant; those that it does not have are meant at any version. `None` if there is no
-/// such computation.
+/// call. The task says which computations are meant. Calls of the task's versions come first, and then those of any version, as for
+/// a computation that the task does not have. `None` if there is no such computation.
 ///
 /// # Errors
 ///
-/// Fails if several calls have it, or none does and the task has the computation, or the storage cannot be read.
+/// Fails if several calls have it, or may be another call than the labels lead to, or none does and the task has the computation, or
+/// the storage cannot be read.
 pub(super) fn find_call_of(
     storage: &Storage,
     task: Option<&Task>,
     text: &str,
 ) -> Result<Option<ResultName>, Error> {
-    let computations = task.map(|task| computations_named(task, text)).unwrap_or_default();
-    let mut prefixes: Vec<String> =
-        computations.iter().map(|it| format!("c_{}/{}/", it.name, it.version())).collect();
-    if prefixes.is_empty() {
-        prefixes.push(format!("c_{text}/"));
-    }
+    let named = task.map(|task| computations_named(task, text));
+    let (computations, is_shared) = named.unwrap_or_default();
     let with_texts = |past: Past| {
         let texts = past.texts.iter().map(|(name, text)| format!(" {name}={text}"));
         (past.name, texts.collect())
     };
     let known = log(storage, &Filter::default())?.into_iter().map(with_texts);
     let executed = storage.executed_calls()?.into_iter().map(|name| (name, String::new()));
-    let has_name = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    let found: BTreeMap<String, String> =
-        executed.chain(known).filter(|(name, _)| has_name(name)).collect();
-    if let (1, Some(name)) = (found.len(), found.keys().next()) {
-        return Ok(ResultName::of_short(name));
+    let all: BTreeMap<String, String> = executed.chain(known).collect();
+    let with_prefixes = |prefixes: Vec<String>| {
+        let has_name = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        all.iter().filter(|(name, _)| has_name(name)).collect::<Vec<_>>()
+    };
+    let at_version = |it: &&Computation| format!("c_{}/{}/", it.name, it.version());
+    let mut found = with_prefixes(computations.iter().map(at_version).collect());
+    if found.is_empty() {
+        let any_version = |it: &&Computation| format!("c_{}/", it.name);
+        let names = match computations.is_empty() {
+            true => vec![format!("c_{text}/")],
+            false => computations.iter().map(any_version).collect(),
+        };
+        found = with_prefixes(names);
     }
     let text = text.to_owned();
-    match (found.is_empty(), computations.is_empty()) {
-        (true, true) => Ok(None),
-        (true, false) => Err(HistoryError::NoCall(text).into()),
-        (false, _) => {
-            let found = found.into_iter().map(|(name, texts)| name + &texts).collect();
-            Err(HistoryError::CallsOf { text, found }.into())
-        }
+    match &found[..] {
+        [] if computations.is_empty() => return Ok(None),
+        [] => return Err(HistoryError::NoCall(text).into()),
+        [(name, _)] if !is_shared => return Ok(ResultName::of_short(name)),
+        _ => {}
     }
+    let found = found.into_iter().map(|(name, texts)| format!("{name}{texts}")).collect();
+    if !is_shared {
+        return Err(HistoryError::CallsOf { text, found }.into());
+    }
+    let computations: Vec<&str> = computations.iter().map(|it| it.name.as_str()).collect();
+    let computation = computations.join(", ");
+    Err(HistoryError::SharedComputation { label: text, computation, found }.into())
 }
 
 /// The calls that a text may be the name of, or the path or name of a file of.

@@ -95,6 +95,35 @@ fn a_call_may_be_named_as_only_names_it() {
 }
 
 #[test]
+fn a_label_opens_no_call_of_another_one() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add (half INPUT('x'))[0] (half INPUT('y'))[0])[0]")
+        .computation("half", "a", "b", r#"echo $(($(cat "$1") / 2)) >"$2""#)
+        .rename("workflow/inputs/00-half", "00-left")
+        .rename("workflow/inputs/01-half", "01-right")
+        .isolated()
+        .commit();
+    lab.ce_run(&["--no-sync", "--only", "right"]).exit(0);
+    let by_name = |name: &str| look(&lab, name, &["cat", "/inputs/00"]);
+    by_name("left").exit(2).says("1 call of half, the computation of left: c_half/").says(" a=5");
+    assert_eq!(by_name("half").exit(0).stdout, "5\n");
+    lab.ce_run(&["--no-sync"]).exit(0);
+    by_name("left").exit(2).says("2 calls of half, the computation of left: c_half/").says(" a=17");
+    by_name("half").exit(2).says("2 calls are named half: c_half/");
+    assert_eq!(by_name("add").exit(0).stdout, "8\n");
+}
+
+#[test]
+fn a_call_of_an_earlier_version_is_found_by_its_name() {
+    let lab = lab().computation("bad", "a b", "none some/", "exit 0").commit_again();
+    for name in ["bad", "left"] {
+        assert_eq!(look(&lab, name, &["cat", "/inputs/01"]).exit(0).stdout, "5\n", "{name}");
+    }
+    // One of this version is meant before one of another.
+    lab.run("ce-run", &["../storage", "../data/y", "../data/x"]).exit(1);
+    assert_eq!(look(&lab, "left", &["cat", "/inputs/01"]).exit(0).stdout, "17\n");
+}
+
+#[test]
 fn the_storage_is_that_of_the_path_or_the_configured_one() {
     let lab = lab();
     let name = call(&lab, "mul");

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use crate::words::counted;
+
 /// The least number of digits that identify a content.
 pub const MIN_DIGITS: usize = 4;
 
@@ -67,6 +69,16 @@ pub enum HistoryError {
         /// The short names of those calls, with the texts that they read.
         found: Vec<String>,
     },
+    /// A label has a computation that other labels have, too, so a call of that may be theirs.
+    #[error("{} of {computation}, the computation of {label}: {}", counted(found.len(), "call"), list(found))]
+    SharedComputation {
+        /// The requested label.
+        label: String,
+        /// The name of the computation.
+        computation: String,
+        /// The short names of its calls, with the texts that they read.
+        found: Vec<String>,
+    },
     /// Too few digits are given.
     #[error("{0} is too short: {MIN_DIGITS} or more digits of a SHA-1 name a result")]
     TooShort(String),
@@ -95,6 +107,9 @@ impl HistoryError {
         match self {
             Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
             Self::CallsOf { .. } => Some("give the name of one of them, without what it has read"),
+            Self::SharedComputation { .. } => Some(
+                "give the name of one of them: other labels have that computation, too, and no record tells the label of a call",
+            ),
             Self::TooShort(_) => Some("give more digits, or the path of an output in the storage"),
             Self::NoCall(_) => {
                 Some("ce log lists calls, and ce status those that are executed now")
