@@ -72,8 +72,14 @@ impl Terminal {
     /// Waits until the terminal has shown something, and returns all that it has shown so far.
     #[track_caller]
     pub(crate) fn await_text(&mut self, wanted: &str) -> &str {
+        self.await_that(wanted, |text| text.contains(wanted))
+    }
+
+    /// Waits until this is true of all that the terminal has shown, and returns that.
+    #[track_caller]
+    pub(crate) fn await_that(&mut self, wanted: &str, is_so: impl Fn(&str) -> bool) -> &str {
         let begun = Instant::now();
-        while !self.text.contains(wanted) {
+        while !is_so(&self.text) {
             let Ok(piece) = self.pieces.recv_timeout(PATIENCE.saturating_sub(begun.elapsed()))
             else {
                 drop(self.child.kill());

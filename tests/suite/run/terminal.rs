@@ -116,10 +116,12 @@ fn the_progress_counts_what_is_asked_for() {
 fn the_progress_is_drawn_when_it_changes() {
     let lab = lab();
     let (mut terminal, never) = waiting(&lab, 100, Shown::Errors, &["-j2"]);
-    // Both lines have a time, which changes each second.
-    let text = terminal.await_text("0:02  wait (");
+    // Both lines have a time, which changes each second. A busy host may skip some.
+    let waited = |second: &usize, text: &str| text.contains(&format!("0:0{second}  wait ("));
+    let text = terminal.await_that("a later time", |text| (2..10).any(|it| waited(&it, text)));
+    let seconds = (0..10).filter(|it| waited(it, text)).count();
     let drawn = text.matches("/3 calls, ").count();
-    assert!(drawn < 15, "{drawn} times in two seconds: {text:?}");
+    assert!(drawn < 5 * (seconds + 1), "{drawn} times in {seconds} seconds: {text:?}");
     never.let_go();
     assert_eq!(terminal.end().0.code(), Some(0));
 }
