@@ -216,9 +216,11 @@ impl<'a> Evaluator<'a> {
     ) -> CallStep<'a> {
         let storage = &self.evaluation.storage;
         let Some(end) = end else {
+            // After a failure, only what no worker has is withdrawn, also if one had it earlier.
+            let is_cancelled = self.execution.is_some_and(|it| it.executor.is_cancelled());
             return CallStep::Ended(match queued.untold {
-                Some(_) => self.not_started(queued.name),
-                None => Outcome::Interrupted(queued.name),
+                None if is_cancelled => Outcome::Interrupted(queued.name),
+                _ => self.not_started(queued.name),
             });
         };
         let is_executed = match &end {

@@ -1,12 +1,16 @@
 //! `--fail-fast`: no call is started after one has failed, and what runs ends as ever.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::fifo::Never;
 use crate::json::check_event;
 use crate::lab::Lab;
-use crate::program::{Ran, Running};
+use crate::program::{PATIENCE, Ran, Running};
 use crate::sweeps::sweep;
 
 /// `mul` runs when `bad` fails, and ends when the run has told that this event is over. What reads it is not started.
@@ -27,7 +31,7 @@ fn events<'a>(lab: &'a Lab, options: &[&str]) -> (Ran<'a>, String) {
     command.args(options).env("LAB_EVENTS", &path);
     let running = Running::start(command.stdout(File::create(&path).unwrap()));
     let ran = Ran::new(lab, running.output());
-    let events = std::fs::read_to_string(path).unwrap();
+    let events = fs::read_to_string(path).unwrap();
     events.lines().for_each(check_event);
     (ran, events)
 }
@@ -87,6 +91,47 @@ fn workers_begin_nothing_that_waits_when_a_call_fails() {
     assert!(events.contains(r#""blocked":2,"failed":1,"not_started":1,"#), "{events}");
     worker.signal(Signal::TERM);
     Ran::new(&lab, worker.output()).exit(143);
+}
+
+#[test]
+fn what_no_worker_has_any_more_is_not_started() {
+    // The first worker begins both calls. The second one is too small for `wide`, and `bad` fails there.
+    let workflow = "(add (bad INPUT('x') INPUT('y'))[0] (wide INPUT('x') INPUT('y'))[0])[0]";
+    let wait = r#"cat "$LAB_WAIT"; exit 3"#;
+    let lab = Lab::task(&format!("Inputs: 'x', 'y'\n{workflow}"))
+        .computation("bad", "a b", "none", wait)
+        .computation("wide", "a b", "c", wait)
+        .file("computations/wide/resources", "cpus 2\n")
+        .with_storage()
+        .commit();
+    let worker = |cpus: &str, waits_for: &Path| {
+        let mut worker = lab.command("ce");
+        worker.args(["worker", "--idle=10h", "--no-isolate", cpus, "../storage"]);
+        let worker = Running::start(worker.env("LAB_WAIT", waits_for));
+        worker.wait_until_it_catches(Signal::TERM);
+        worker
+    };
+    let dismiss = |worker: Running| {
+        worker.signal(Signal::TERM);
+        Ran::new(&lab, worker.output()).exit(143);
+    };
+    let (path, mut command) = (lab.path("events"), lab.evaluation(&["--json", "--fail-fast"]));
+    command.args(["-j1", "--on=workers"]).stdout(File::create(&path).unwrap());
+    let begun = || fs::read_to_string(&path).unwrap().matches(r#""event":"started""#).count();
+    let _never = Never::new(lab.path("never"));
+    let first = worker("-j3", &lab.path("never"));
+    let running = Running::start(&mut command);
+    let since = Instant::now();
+    while begun() < 2 {
+        assert!(since.elapsed() < PATIENCE, "{}", fs::read_to_string(&path).unwrap());
+        thread::sleep(Duration::from_millis(10));
+    }
+    dismiss(first);
+    let second = worker("-j1", Path::new("/dev/null"));
+    Ran::new(&lab, running.output()).exit(1);
+    dismiss(second);
+    let events = fs::read_to_string(&path).unwrap();
+    assert!(events.contains(r#""blocked":1,"failed":1,"not_started":1,"#), "{events}");
 }
 
 #[test]
