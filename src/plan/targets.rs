@@ -184,6 +184,14 @@ impl Plan {
             return left_out;
         }
         drop(planner);
+        // What gathers a sweep with computed points comes before the calls of its points, so one pass may find too few.
+        while self.add_left_out(&mut left_out) {}
+        left_out
+    }
+
+    /// Adds the calls that are seen to be left out, given those that are known to be. Returns whether there were any.
+    fn add_left_out(&self, left_out: &mut HashSet<CallId>) -> bool {
+        let before = left_out.len();
         for (id, call) in self.calls() {
             let needs_left_out = |sources: &[Source]| {
                 let mut awaited = sources.iter().filter_map(|it| self.awaited(*it));
@@ -200,7 +208,7 @@ impl Plan {
                 left_out.insert(id);
             }
         }
-        left_out
+        left_out.len() > before
     }
 
     /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.

@@ -3,8 +3,8 @@
 //! Nothing is shown if standard error is not a terminal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -59,6 +59,8 @@ pub struct Progress<'a> {
     counted: usize,
     /// Those of them that nobody asked for: they do not count any more.
     left_out: HashSet<CallId>,
+    /// The plan has grown since it was last searched for calls that are left out.
+    has_grown: bool,
     /// When the first call was started.
     first: Option<Instant>,
     begun: Instant,
@@ -91,6 +93,7 @@ impl<'a> Progress<'a> {
             remaining: Remaining::default(),
             counted: 0,
             left_out: HashSet::new(),
+            has_grown: false,
             first: None,
             begun: Instant::now(),
             shown: Instant::now(),
@@ -100,7 +103,7 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// Takes in the calls that were added to the plan, and takes out those that are left out.
+    /// Takes in the calls that were added to the plan.
     fn grow(&mut self) {
         let plan = &self.evaluation.plan;
         let calls = plan.calls().len();
@@ -111,18 +114,39 @@ impl<'a> Progress<'a> {
             }
         }
         self.counted = calls;
-        for call in plan.left_out_calls() {
-            if let Some(computation) = plan.computation(call).filter(|_| self.left_out.insert(call))
-            {
-                self.remaining.end(computation, None);
-                self.state.all -= 1;
-            }
+        self.has_grown = true;
+    }
+
+    /// Takes out the calls that are left out, if there may be more of them. This searches the whole plan, which grows often, so it
+    /// is only done before something is shown.
+    fn leave_out(&mut self) {
+        if !mem::take(&mut self.has_grown) {
+            return;
+        }
+        let left_out = self.evaluation.plan.left_out_calls().into_iter();
+        // The end of a call counts by itself.
+        for call in left_out.filter(|it| self.evaluation.outcome(*it).is_none()) {
+            self.take_out(call);
+        }
+    }
+
+    /// Takes out a call that is left out.
+    fn take_out(&mut self, call: CallId) {
+        let computation =
+            self.evaluation.plan.computation(call).filter(|_| call.index() < self.counted);
+        if let Some(computation) = computation.filter(|_| self.left_out.insert(call)) {
+            self.remaining.end(computation, None);
+            self.state.all -= 1;
         }
     }
 
     /// Notes that a call is over. Tables do not count, nor what nobody asked for.
     fn end(&mut self, call: CallId) {
         let Some(computation) = self.evaluation.plan.computation(call) else { return };
+        let outcome = self.evaluation.outcome(call);
+        if matches!(outcome, Some(Outcome::LeftOut(_))) {
+            self.take_out(call);
+        }
         if self.left_out.contains(&call) {
             return;
         }
@@ -133,7 +157,6 @@ impl<'a> Progress<'a> {
         }
         // What a worker has executed between two looks took less than can be told.
         let since = since.filter(|since| since.elapsed() >= MIN_DURATION);
-        let outcome = self.evaluation.outcome(call);
         let is_found = matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_)));
         self.state.found += usize::from(is_found);
         if let Some(reason) =
@@ -226,6 +249,7 @@ impl<'a> Progress<'a> {
 
     /// How far the run has come, for others.
     pub fn state(&mut self, began: &Provenance) -> RunState {
+        self.leave_out();
         let left = self.estimate();
         let running = |((since, _), title): (&(Instant, CallId), &String)| RunningCall {
             title: title.clone(),
@@ -256,6 +280,7 @@ impl<'a> Progress<'a> {
             return;
         }
         self.shown = Instant::now();
+        self.leave_out();
         let long = self.lines();
         self.lines.resize_with(long.len().max(self.lines.len()), || {
             let line = ProgressBar::new_spinner();

@@ -113,6 +113,34 @@ fn the_progress_counts_what_is_asked_for() {
 }
 
 #[test]
+fn the_progress_counts_no_call_that_reads_a_partial_table() {
+    let count = "wc -l <\"$1\" >\"$2\"";
+    let rows = "printf 'a\\n1\\n' >\"$2\"";
+    let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; cat "$1" >"$2""#;
+    // The gathering call of a sweep with computed points comes before those of its body.
+    let outer = "inputs/01-count/inputs/00-outer";
+    let inner = format!("{outer}/inputs/00-count/inputs/00-inner");
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]")
+        .without("workflow")
+        .computation("count", "table", "rows", count)
+        .computation("rows", "x", "points", rows)
+        .computation("wait", "a", "b", wait)
+        .node("", "computation", "add")
+        .call("inputs/00-wait/", "wait", &["x"])
+        .node("inputs/01-count/", "computation", "count")
+        .node(&format!("{outer}/"), "sweep", "OUTER")
+        .file(&format!("workflow/{outer}/names"), "a\n")
+        .node(&format!("{outer}/inputs/00-count/"), "computation", "count")
+        .node(&format!("{inner}/"), "sweep", "INNER")
+        .file(&format!("workflow/{inner}/factors/00-b"), "5\n6\n")
+        .call(&format!("{inner}/inputs/00-body/"), "mul", &["a", "b"])
+        .call(&format!("{outer}/inputs/01-points/"), "rows", &["y"])
+        .with_storage()
+        .commit();
+    shows(&lab, &["-j2", "--where", "b=5"], "] 2/3 calls, ");
+}
+
+#[test]
 fn the_progress_is_drawn_when_it_changes() {
     let lab = lab();
     let (mut terminal, never) = waiting(&lab, 100, Shown::Errors, &["-j2"]);
