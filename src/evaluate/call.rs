@@ -371,7 +371,7 @@ impl<'a> Evaluator<'a> {
         let Some(source) = source.filter(may_serve) else { return Ok(absent()) };
         match self.evaluation.storage.take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),
-            // Who may only read uses it where it is.
+            // A user without write access uses the result in place.
             Err(error) if error.may_not_write() => {
                 Ok(Recheck::Ended(Outcome::TakenOver(source.outputs)))
             }

@@ -157,7 +157,7 @@ impl StorageError {
         matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
     }
 
-    /// The exit code for it. For a directory with something in it that no value has, who has made it is to blame, and not the storage.
+    /// The exit code for it. An entry that no value can have is bad input, not a storage failure.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Directory { source, .. } if matches!(**source, DirectoryError::Refused(_)) => {

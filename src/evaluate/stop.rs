@@ -1,4 +1,5 @@
-//! Stopping at the first failure, or since the user asked to: nothing else is started. After a failure, what runs goes on to its end.
+//! Stops after a failure (`--fail-fast`) or an interruption: no further call is started. After a failure, running calls go on to
+//! their end.
 
 use std::sync::atomic::Ordering;
 
@@ -26,7 +27,7 @@ impl StopReason {
 }
 
 impl Evaluator<'_> {
-    /// Why no more calls are started, if that is so.
+    /// Returns the reason why no more calls are started, or `None`.
     fn stopped(&self) -> Option<StopReason> {
         let execution = self.execution?;
         if execution.executor.is_cancelled() {
