@@ -16,6 +16,15 @@ use crate::task::workflow::{Computation, Task};
 ///
 /// Fails if there is none, there are several, or the storage cannot be read.
 pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
+    find_call_and_log(storage, text, &mut None)
+}
+
+/// Finds a call as [`find_call`] does. If it reads the log for that, it leaves it to the caller.
+pub(super) fn find_call_and_log(
+    storage: &Storage,
+    text: &str,
+    read: &mut Option<Vec<Past>>,
+) -> Result<ResultName, Error> {
     for name in named(storage, text) {
         if storage.is_known(&name)? || storage.leases().holder(&name).is_some() {
             return Ok(name);
@@ -30,7 +39,8 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
     if digits.len() < MIN_DIGITS {
         return Err(HistoryError::TooShort(digits).into());
     }
-    let known = log(storage, &Filter::default())?.into_iter().map(|past| past.name);
+    let log = read.insert(log(storage, &Filter::default())?);
+    let known = log.iter().map(|past| past.name.clone());
     let all = known.chain(storage.executed_calls()?);
     let has_digits =
         |name: &String| name.rsplit('/').next().is_some_and(|it| it.starts_with(&digits));
@@ -46,7 +56,7 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
 
 /// Returns the only known call with a name by which `ce run --only` asks for it: that of a computation, or the labels that lead to a
 /// call. The task says which computations are meant. Calls of the task's versions come first, and then those of any version, as for
-/// a computation that the task does not have. `None` if there is no such computation.
+/// a computation that the task does not have. `None` if there is no such computation. Reads the log unless that was `read`.
 ///
 /// # Errors
 ///
@@ -56,6 +66,7 @@ pub(super) fn find_call_of(
     storage: &Storage,
     task: Option<&Task>,
     text: &str,
+    read: Option<Vec<Past>>,
 ) -> Result<Option<ResultName>, Error> {
     let named = task.map(|task| computations_named(task, text));
     let (computations, is_shared) = named.unwrap_or_default();
@@ -63,7 +74,8 @@ pub(super) fn find_call_of(
         let texts = past.texts.iter().map(|(name, text)| format!(" {name}={text}"));
         (past.name, texts.collect())
     };
-    let known = log(storage, &Filter::default())?.into_iter().map(with_texts);
+    let log = read.map_or_else(|| log(storage, &Filter::default()), Ok)?;
+    let known = log.into_iter().map(with_texts);
     let executed = storage.executed_calls()?.into_iter().map(|name| (name, String::new()));
     let all: BTreeMap<String, String> = executed.chain(known).collect();
     let with_prefixes = |prefixes: Vec<String>| {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use super::calls::{find_call_of, named};
+use super::calls::{find_call_and_log, find_call_of, named};
 use super::interrupt::Interrupts;
-use super::{Error, RunOptions, find_call, local};
+use super::{Error, RunOptions, local};
 use crate::digest::{Digest, ObjectId};
 use crate::evaluate::{CallError, Exports, InspectedCall, KeptDirectory, inspect};
 use crate::executor::{
@@ -158,18 +158,19 @@ impl InspectionSession {
     ///
     /// Fails if there is none, its inputs or its computation are not there, or no directory for what it makes can be made.
     pub fn find(&self, text: &str, keeps: bool) -> Result<InspectedCall, Error> {
-        let (name, unknown) =
-            match (find_call(&self.storage, text), named(&self.storage, text).next()) {
-                (Ok(name), _) => {
-                    let unknown = InspectionError::NoRecord(name.short()).into();
-                    (name, unknown)
-                }
-                (Err(unknown), Some(name)) => (name, unknown),
-                (Err(unknown), None) => {
-                    let name = find_call_of(&self.storage, self.task().as_ref(), text)?;
-                    (name.ok_or(unknown)?, HistoryError::NoCall(text.to_owned()).into())
-                }
-            };
+        let mut log = None;
+        let found = find_call_and_log(&self.storage, text, &mut log);
+        let (name, unknown) = match (found, named(&self.storage, text).next()) {
+            (Ok(name), _) => {
+                let unknown = InspectionError::NoRecord(name.short()).into();
+                (name, unknown)
+            }
+            (Err(unknown), Some(name)) => (name, unknown),
+            (Err(unknown), None) => {
+                let name = find_call_of(&self.storage, self.task().as_ref(), text, log)?;
+                (name.ok_or(unknown)?, HistoryError::NoCall(text.to_owned()).into())
+            }
+        };
         let history = History::read(&self.storage)?;
         let (computation, digests) = match self.recorded(&name)? {
             Some((computation, inputs)) => {
