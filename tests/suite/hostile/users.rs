@@ -100,7 +100,7 @@ fn an_input_that_a_user_may_not_read_is_bad_input() {
             true => fs::create_dir(&input).unwrap(),
             false => fs::write(&input, "1\n").unwrap(),
         }
-        fs::set_permissions(&input, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&input, fs::Permissions::from_mode(0o000)).unwrap();
         let told = as_other(&lab, user, &[]).exit(2);
         told.says("cannot read the input x, ").says("  try: ");
     }
