@@ -11,7 +11,7 @@ use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::questions::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
-use crate::session::Error;
+use crate::session::{Error, check_own_sheets};
 use crate::words::counted;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
@@ -23,7 +23,7 @@ use crate::words::counted;
 #[command(
     version,
     after_help = "\
-Exit codes: 0 nothing would run, 2 the arguments or the task are wrong, 3 something is missing, \
+Exit codes: 0 nothing would run, 1 a call cannot run, 2 the arguments or the task are wrong, 3 something is missing, \
 4 a call is suspended, 5 the storage could not be read."
 )]
 pub struct Explain {
@@ -52,6 +52,9 @@ impl Tool for Explain {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce", self.dirty.uncommitted())?;
         let evaluation = &self.typed.look_up(&self.task, task, &self.strict)?;
+        if evaluation.exit() == Exit::Failed {
+            check_own_sheets(&self.task.task, &evaluation.task)?;
+        }
         complain(evaluation);
         let explanation = Explanation::new(evaluation);
         if explanation.unread > 0 {

@@ -40,8 +40,12 @@ pub fn explanation(
 ) -> io::Result<()> {
     let Explanation { calls, causes, .. } = explanation;
     if calls.is_empty() {
-        let there = if evaluation.exit() == Exit::Done { ": all results are there" } else { "" };
-        return writeln!(out, "nothing would run{there}");
+        let text = match evaluation.exit() {
+            Exit::Done => "nothing would run: all results are there",
+            Exit::Failed | Exit::Storage => "what would run is not known, since a call has failed",
+            _ => "nothing would run",
+        };
+        return writeln!(out, "{text}");
     }
     writeln!(out, "{}\n", ahead(explanation))?;
     for (at, first) in causes.iter().enumerate() {

@@ -62,7 +62,8 @@ pub fn explanation_json(
         }
         line(told)?;
     }
-    let seconds: f64 = explanation.calls.iter().filter_map(|it| it.seconds).sum();
+    // The sum of no numbers is -0.0.
+    let seconds = 0.0 + explanation.calls.iter().filter_map(|it| it.seconds).sum::<f64>();
     line(json!({
         "event": "end",
         "calls": explanation.calls.len(),

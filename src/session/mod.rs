@@ -55,7 +55,7 @@ pub use self::options::{Given, Place, RunOptions};
 pub use self::place::ResultPathError;
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
 pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
-pub use self::sheets::{check_wanted, expand_own_sheets};
+pub use self::sheets::{check_own_sheets, check_wanted, expand_own_sheets};
 use self::slurm::{SlurmOptions, SlurmWorkers};
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker::{WorkerOptions, WorkerSession};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
+use std::path::Path;
 
 use super::inputs::own_file;
 use super::{Error, check_selection};
@@ -36,6 +37,15 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Checks the sheets of points that are files of the task.
+///
+/// # Errors
+///
+/// Fails with the first sheet that cannot be read or does not fit its sweep.
+pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
+    expand_own_sheets(&Trees::new(dir), task, &Plan::new(task))
 }
 
 /// Checks that some point has each text that is asked for, as far as points are known before anything is evaluated.

@@ -244,13 +244,20 @@ impl Evaluation {
         }
     }
 
-    /// The call itself; or, for one that gathers a table, the first missing call that this waits for.
-    fn missing_behind(&self, mut call: CallId) -> Option<CallId> {
-        while self.computation(call).is_none() {
-            let mut awaited = self.plan.inputs(call).iter().filter_map(|it| self.plan.awaited(*it));
-            call = awaited.find(|it| self.outcome(*it).is_none_or(|it| it.known().is_none()))?;
+    /// The call itself; or, for one that gathers a table, the first missing call that this waits for, if there is one.
+    fn missing_behind(&self, mut call: CallId) -> CallId {
+        while self.computation(call).is_none()
+            && let Some(awaited) = self.awaited_by(call).next()
+        {
+            call = awaited;
         }
-        Some(call)
+        call
+    }
+
+    /// The missing calls that a call waits for.
+    fn awaited_by(&self, call: CallId) -> impl Iterator<Item = CallId> {
+        let awaited = self.plan.inputs(call).iter().filter_map(|it| self.plan.awaited(*it));
+        awaited.filter(|it| self.outcome(*it).is_none_or(|it| it.known().is_none()))
     }
 }
 
@@ -343,8 +350,7 @@ impl Comparison<'_> {
             let plan = &self.evaluation.plan;
             match (plan.awaited(source), plan.origin(source)) {
                 (Some(call), _) => {
-                    let call = self.evaluation.missing_behind(call);
-                    absent.extend(call.map(|call| Why::Waits { at, call }));
+                    absent.push(Why::Waits { at, call: self.evaluation.missing_behind(call) });
                 }
                 (None, Source::Literal(literal)) => absent.push(Why::NoLiteral { at, literal }),
                 (None, _) => {}

@@ -2,6 +2,7 @@
 
 mod change;
 mod reasons;
+mod tables;
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,71 @@
+//! Calls that read the table of a sweep.
+
+use super::{explain, record};
+use crate::lab::Lab;
+
+const SHEET: &str = "sample\tcolour\na\tred\nb\tblue\n";
+
+const BROKEN: &str =
+    "s.tsv: the points cannot be used: line 3: the row has 1 value, and the header 2";
+
+/// A task whose points are the sheet `s.tsv`.
+fn lab(text: &str, sheet: &str) -> Lab {
+    Lab::task(text)
+        .file("inputs", "")
+        .computation("size", "sample", "size", "wc -c <\"$1\" >\"$2\"")
+        .computation("plot", "table", "picture", "cat \"$1\" >\"$2\"")
+        .file("s.tsv", sheet)
+        .commit()
+        .with_storage()
+}
+
+/// A task whose output is the plot of a table, which was evaluated.
+fn plotted() -> Lab {
+    let lab = lab("(plot SWEEP(:body (size INPUT('sample')) :points OWN('s.tsv')))", SHEET);
+    lab.ce_run(&["--no-sync"]).exit(0);
+    record(&lab, "c_", &[("isolation", "namespaces")]);
+    lab
+}
+
+#[test]
+fn a_sheet_of_the_task_that_cannot_be_used_makes_the_task_wrong() {
+    let broken = &SHEET[..SHEET.len() - 6];
+    let lab =
+        lab("SWEEP(:body (size INPUT('sample')) :points OWN('s.tsv'))", &format!("{broken}\n"));
+    for command in
+        [&["check"][..], &["explain", "../storage"], &["explain", "--json", "../storage"]]
+    {
+        let ran = lab.run("ce", command).exit(2);
+        assert_eq!(
+            (ran.stdout.as_str(), ran.stderr.lines().next()),
+            ("", Some(&*format!("ce: {BROKEN}")))
+        );
+    }
+}
+
+#[test]
+fn points_that_a_call_has_computed_and_cannot_be_used_are_a_failure() {
+    for (text, expected) in [
+        (
+            "SWEEP(:body (size INPUT('sample')) :points (derive))",
+            "not known, since a call has failed",
+        ),
+        ("(plot SWEEP(:body (size INPUT('sample')) :points (derive)))", "waits for SWEEP ()"),
+    ] {
+        let lab = Lab::task(text)
+            .file("inputs", "")
+            .computation("size", "sample", "size", "wc -c <\"$1\" >\"$2\"")
+            .computation("plot", "table", "picture", "cat \"$1\" >\"$2\"")
+            .computation("derive", "", "points", "printf 'sample\\tcolour\\na\\n' >\"$1\"")
+            .commit();
+        lab.ce_run(&["--no-sync"]).exit(1);
+        explain(&lab, &["-v"]).exit(1).says("the points cannot be used: ").shows(expected);
+    }
+}
+
+#[test]
+fn nothing_takes_no_time() {
+    let lab = plotted();
+    let ran = explain(&lab, &["--json"]).exit(0);
+    assert!(ran.stdout.contains("\"seconds\":0.0,"), "{}", ran.stdout);
+}
