@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::questions::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 use crate::report::{self, TableFormat, say};
 use crate::results::{Attestations, Attested};
-use crate::session::{Error, look_up, look_up_versions};
+use crate::session::{Error, check_own_sheets, look_up, look_up_versions};
 use crate::task::sweep::Factor;
 use crate::task::workflow::Task;
 
@@ -88,7 +88,7 @@ impl Tool for ShowTable {
         let given = self.typed.resolve(&task, &dir.config()?)?;
         let evaluation = look_up(&self.task, task, &given, self.strict.unrecorded())?;
         // Binding texts of inputs may make nodes one.
-        let table = SweepTable::read(&evaluation, choose_sweep(&evaluation.task, name)?)?;
+        let table = self.read(&evaluation)?;
         let attested = self.attested(&evaluation, &table)?;
         let left_out = report::sweep_table(&table, attested.as_deref(), self.format(), out)
             .map_err(Error::Output)?;
@@ -123,6 +123,16 @@ impl ShowTable {
         Ok(Some(table.rows.iter().map(of).collect::<Result<_, _>>()?))
     }
 
+    /// Reads the table of the sweep that is asked for.
+    fn read(&self, evaluation: &Evaluation) -> Result<SweepTable, Error> {
+        let choice = choose_sweep(&evaluation.task, self.sweep.as_deref())?;
+        let table = SweepTable::read(evaluation, choice)?;
+        if table.has_unknown_points {
+            check_own_sheets(&self.task, &evaluation.task)?;
+        }
+        Ok(table)
+    }
+
     const fn format(&self) -> TableFormat {
         match (self.csv, self.json) {
             (true, _) => TableFormat::Csv,
@@ -154,8 +164,7 @@ impl ShowTable {
         let given = self.typed.resolve(&tasks[1], &dir.config()?)?;
         let sides =
             look_up_versions(&self.task, (tasks, titles), &given, self.strict.unrecorded())?;
-        let older = SweepTable::read(&sides[0], choose(&sides[0].task)?)?;
-        let newer = SweepTable::read(&sides[1], choose(&sides[1].task)?)?;
+        let (older, newer) = (self.read(&sides[0])?, self.read(&sides[1])?);
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)
             .map_err(Error::Output)?;
