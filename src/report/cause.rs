@@ -6,7 +6,7 @@ use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
-use crate::task::workflow::{Computation, ComputationId};
+use crate::task::workflow::{Computation, ComputationId, Node};
 
 /// The number of an input of a call, and what its computation calls it.
 pub(super) fn input_of(evaluation: &Evaluation, call: CallId, at: usize) -> String {
@@ -52,6 +52,16 @@ pub(super) fn text_name(evaluation: &Evaluation, id: DerivedId) -> Option<&str> 
     })
 }
 
+/// The file of the task that has the points of a table.
+pub(super) fn sheet_of(evaluation: &Evaluation, table: CallId) -> Option<&str> {
+    let Evaluation { plan, task, .. } = evaluation;
+    let Node::Sweep { inputs, .. } = &task.workflow[plan.call(table).node] else { return None };
+    match &task.workflow[inputs.get(1)?.node] {
+        Node::File(file) => Some(task.files[file.index()].path.as_str()),
+        _ => None,
+    }
+}
+
 /// A first cause, in words.
 pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
     let name = |id: ComputationId| evaluation.task.computations[id.index()].name.as_str();
@@ -81,6 +91,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
                 None => format!("{title} differs{digests}"),
             }
         }
+        Cause::Table(call) => table(evaluation, *call),
         Cause::NewAtPoint(id) => {
             let title = evaluation.derived_title(*id, 0);
             match text_name(evaluation, *id) {
@@ -125,6 +136,12 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             format!("outputs of {} are gone, or are not what was recorded", name(*id))
         }
     }
+}
+
+fn table(evaluation: &Evaluation, call: CallId) -> String {
+    let sheet = sheet_of(evaluation, call).map(harmless);
+    let points = sheet.map_or_else(String::new, |it| format!(", and its points are those of {it}"));
+    format!("{} has other rows or columns{points}", evaluation.title(call))
 }
 
 fn no_literal(evaluation: &Evaluation, id: LiteralId) -> String {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::cause::text_name;
+use super::cause::{sheet_of, text_name};
 use crate::evaluate::Evaluation;
 use crate::git::{ChangeLog, FileChange, LogLine};
 use crate::plan::Source;
@@ -119,6 +119,10 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let value = evaluation.derived_title(*id, 0);
             json!({ "cause": "point", "name": null, "value": value, "old": old, "new": new })
+        }
+        Cause::Table(call) => {
+            let (table, file) = (evaluation.title(*call), sheet_of(evaluation, *call));
+            json!({ "cause": "table", "table": table, "file": file })
         }
         Cause::NewAtPoint(id) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });

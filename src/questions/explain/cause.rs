@@ -113,6 +113,9 @@ impl<'a> Tracing<'a> {
                 let source = plan.inputs(call)[*at];
                 let whole = plan.whole(source).0;
                 match (source, whole) {
+                    (_, Source::Output { call, .. }) if plan.gathered(call).is_some() => {
+                        Cause::Table(call)
+                    }
                     (_, Source::Output { call, .. }) => {
                         let archive = &self.comparison.archive;
                         if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {

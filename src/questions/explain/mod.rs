@@ -121,6 +121,8 @@ pub enum Cause {
     Tree(DerivedId, Digest),
     /// A member of a directory that no call made has other contents.
     Member(DerivedId, Digest),
+    /// The table of a sweep has other contents.
+    Table(CallId),
     /// A text, file or tree of a point of a sweep is new.
     NewAtPoint(DerivedId),
     /// A literal is not in the storage.

@@ -1,7 +1,12 @@
 //! Calls that read the table of a sweep.
 
-use super::{explain, record};
+use std::fs;
+
+use serde_json::json;
+
+use super::{explain, record, told};
 use crate::lab::Lab;
+use crate::repository::{self, LAB};
 
 const SHEET: &str = "sample\tcolour\na\tred\nb\tblue\n";
 
@@ -68,4 +73,21 @@ fn nothing_takes_no_time() {
     let lab = plotted();
     let ran = explain(&lab, &["--json"]).exit(0);
     assert!(ran.stdout.contains("\"seconds\":0.0,"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_label_that_changed_is_told_by_its_table() {
+    let lab = plotted();
+    fs::write(lab.path("task/s.tsv"), SHEET.replace("red", "pink")).unwrap();
+    repository::commit(&lab.path("task"), LAB, "pink");
+    let (causes, ..) = told(&lab, &[], 3);
+    assert_eq!(
+        causes,
+        [
+            json!({"event": "cause", "number": 1, "calls": 1, "cause": "table", "table": "SWEEP ()", "file": "s.tsv"})
+        ]
+    );
+    explain(&lab, &[]).exit(3).shows(
+        "[1] SWEEP () has other rows or columns, and its points are those of s.tsv: 1 call\n",
+    );
 }
