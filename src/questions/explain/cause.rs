@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Cause, Comparison, FirstCause, Why};
+use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 
 /// A set of causes, by their indices.
@@ -108,7 +109,10 @@ impl<'a> Tracing<'a> {
         let plan = &self.comparison.evaluation.plan;
         let Some(id) = plan.computation(call) else { return Link::Missing(call) };
         let cause = match why {
-            Why::Waits { call, .. } => return Link::Missing(*call),
+            Why::Waits { at, call: first } => {
+                let awaited = plan.awaited(plan.inputs(call)[*at]);
+                return Link::Missing(awaited.unwrap_or(*first));
+            }
             Why::InputDiffers { at, old, .. } => {
                 let source = plan.inputs(call)[*at];
                 let whole = plan.whole(source).0;
@@ -160,7 +164,7 @@ impl<'a> Tracing<'a> {
 
     /// Returns all causes, and the causes of each reason of each missing call.
     pub(super) fn finish(self) -> (Vec<FirstCause>, Vec<Vec<Causes>>) {
-        let Self { calls, mut causes, links, pairs, .. } = self;
+        let Self { comparison, calls, mut causes, links, pairs, .. } = self;
         let mut behind = Behind::default();
         let mut order: Vec<_> = pairs.iter().collect();
         order.sort_unstable_by_key(|(pair, _)| **pair);
@@ -168,13 +172,11 @@ impl<'a> Tracing<'a> {
             let all = union(links.iter().map(|link| behind.link(*link)));
             behind.pairs.insert(*pair, all);
         }
+        behind.meet_missing(comparison.evaluation, calls, &links);
         let mut reasons = Vec::with_capacity(calls.len());
         for ((id, _), links) in calls.iter().zip(&links) {
-            let sets: Vec<Causes> = links.iter().map(|link| behind.link(*link)).collect();
-            let all = union(sets.iter().cloned());
-            all.iter().for_each(|cause| causes[cause].calls += 1);
-            behind.missing.insert(*id, all);
-            reasons.push(sets);
+            reasons.push(links.iter().map(|link| behind.link(*link)).collect());
+            behind.link(Link::Missing(*id)).iter().for_each(|cause| causes[cause].calls += 1);
         }
         (causes, reasons)
     }
@@ -188,6 +190,40 @@ struct Behind {
 }
 
 impl Behind {
+    /// Unites the causes of missing calls, and of the tables that they read. The calls of points may come after those that read
+    /// their table, so each call waits on a stack for those that it needs.
+    fn meet_missing(
+        &mut self,
+        evaluation: &Evaluation,
+        calls: &[(CallId, Vec<Why>)],
+        links: &[Vec<Link>],
+    ) {
+        let of_calls: HashMap<CallId, &Vec<Link>> =
+            calls.iter().map(|(id, _)| *id).zip(links).collect();
+        let mut waiting: Vec<CallId> = calls.iter().rev().map(|(id, _)| *id).collect();
+        while let Some(&id) = waiting.last() {
+            if self.missing.contains_key(&id) {
+                waiting.pop();
+                continue;
+            }
+            let behind: Vec<Link> = match of_calls.get(&id) {
+                Some(links) => links.to_vec(),
+                None if evaluation.computation(id).is_some() => Vec::new(),
+                None => evaluation.awaited_by(id).map(Link::Missing).collect(),
+            };
+            let before = waiting.len();
+            waiting.extend(behind.iter().filter_map(|link| match link {
+                Link::Missing(call) if !self.missing.contains_key(call) => Some(*call),
+                _ => None,
+            }));
+            if waiting.len() == before {
+                let all = union(behind.into_iter().map(|link| self.link(link)));
+                self.missing.insert(id, all);
+                waiting.pop();
+            }
+        }
+    }
+
     fn link(&self, link: Link) -> Causes {
         let known = match link {
             Link::Cause(cause) => return Causes::one(cause),

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{explain, record, told};
+use super::{append, explain, record, told};
 use crate::lab::Lab;
 use crate::repository::{self, LAB};
 
@@ -73,6 +73,22 @@ fn nothing_takes_no_time() {
     let lab = plotted();
     let ran = explain(&lab, &["--json"]).exit(0);
     assert!(ran.stdout.contains("\"seconds\":0.0,"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_waits_for_a_table_has_the_causes_of_all_its_points() {
+    let lab = plotted();
+    append(&lab.path("task/s.tsv"), "c\tblue\n");
+    append(&lab.path("task/computations/size/exec"), "# more\n");
+    repository::commit(&lab.path("task"), LAB, "size");
+    let (causes, calls, _) = told(&lab, &[], 3);
+    let numbers: Vec<_> = causes.iter().map(|it| (&it["cause"], &it["calls"])).collect();
+    assert_eq!(numbers, [(&json!("computation"), &json!(4)), (&json!("point"), &json!(2))]);
+    assert_eq!(
+        (&calls[0]["computation"], &calls[0]["why"][0]["causes"]),
+        (&json!("plot"), &json!([1, 2]))
+    );
+    explain(&lab, &[]).exit(3).shows("waits for sample=a: size (body) [1, 2]");
 }
 
 #[test]
