@@ -29,7 +29,7 @@ fn one_of_several_sweeps_is_chosen_by_its_label_or_directory() {
     let lab = several();
     lab.ce_run(&["--no-sync"]).exit(0);
     let ran = table(&lab, &[]).exit(2).says("the task has several sweeps: ");
-    ran.says("ONE = workflow/inputs/00-one = mul").says("--sweep");
+    ran.says("ONE (or workflow/inputs/00-one, mul), ").says("--sweep");
     for name in ["ONE", "workflow/inputs/00-one", "workflow/inputs/00-one/", "mul"] {
         let rows = rows(&lab, &["--sweep", name], 0);
         assert_eq!(rows[1]["row"], json!({"a": 2, "product": 4}), "{name}");
@@ -39,6 +39,16 @@ fn one_of_several_sweeps_is_chosen_by_its_label_or_directory() {
     let values: Vec<Value> = rows.iter().map(|row| row["row"]["sum"].clone()).collect();
     assert_eq!(values, [json!(8), json!(9), json!(9), json!(10)]);
     assert_eq!(rows[2]["row"], json!({"b": 4, "c": 5, "sum": 9}), "with the point around it");
+}
+
+#[test]
+fn each_name_of_a_sweep_is_listed_once() {
+    let factors = [("factors/00-a", "1\n2\n"), ("value", "mul")];
+    let lab = sweep("", &factors).call("inputs/00-body/", "mul", &["a", "a"]).commit();
+    table(&lab.with_storage(), &["--sweep", "nope"]).exit(2).says(
+        "the task has no sweep nope; there are mul (or workflow)\n  \
+         try: give --sweep a label, a directory, or the computation of a body",
+    );
 }
 
 #[test]
@@ -77,8 +87,8 @@ fn sweeps_of_the_same_rules_have_labels_of_their_own() {
     assert_eq!(sums[1]["row"], json!({"a": 2, "sum": 4}));
     table(&lab, &[])
         .exit(2)
-        .says("first = workflow/inputs/00-")
-        .says("second = workflow/inputs/01-");
+        .says("first (or workflow/inputs/00-")
+        .says("second (or workflow/inputs/01-");
     lab.run("ce-sym", &[]).exit(0).shows("SWEEP('first'").shows("SWEEP('second'");
 }
 

@@ -30,7 +30,7 @@ pub enum SweepChoiceError {
     #[error("the task has several sweeps: {}", .0.join(", "))]
     Several(Vec<String>),
     /// None has this name.
-    #[error("the task has no sweep {name}, but {}", known.join(", "))]
+    #[error("the task has no sweep {name}; there are {}", known.join(", "))]
     Unknown {
         /// The name.
         name: String,
@@ -52,7 +52,9 @@ impl SweepChoiceError {
             }
             Self::Several(_) => "choose one with --sweep, by its label or its directory".to_owned(),
             Self::Unknown { nearest: Some(name), .. } => format!("did you mean {name}?"),
-            Self::Unknown { nearest: None, .. } => "give one of these names to --sweep".to_owned(),
+            Self::Unknown { nearest: None, .. } => {
+                "give --sweep a label, a directory, or the computation of a body".to_owned()
+            }
         }
     }
 }
@@ -110,7 +112,13 @@ pub fn all_sweeps(task: &Task) -> Vec<SweepChoice> {
 }
 
 fn titles(task: &Task, sweeps: &[SweepChoice]) -> Vec<String> {
-    sweeps.iter().map(|it| it.names(task).join(" = ")).collect()
+    let title = |it: &SweepChoice| match it.names(task).split_first() {
+        Some((first, others)) if !others.is_empty() => {
+            format!("{first} (or {})", others.join(", "))
+        }
+        first => first.map(|(first, _)| first.clone()).unwrap_or_default(),
+    };
+    sweeps.iter().map(title).collect()
 }
 
 impl SweepChoice {
@@ -126,7 +134,7 @@ impl SweepChoice {
         outcomes.map(|outcome| outcome.name().short()).collect()
     }
 
-    /// Its label, its directory, and the computation of its body.
+    /// Its label, its directory, and the computation of its body, each once.
     pub fn names(self, task: &Task) -> Vec<String> {
         let rules = &task.sweeps[self.sweep.index()];
         let body = match &task.workflow[self.body] {
@@ -135,7 +143,13 @@ impl SweepChoice {
         };
         let place = rules.place.display().to_string();
         let names = [rules.label.to_string(), place, body];
-        names.into_iter().filter(|name| !name.is_empty()).collect()
+        let mut different: Vec<String> = Vec::with_capacity(names.len());
+        for name in names {
+            if !name.is_empty() && !different.contains(&name) {
+                different.push(name);
+            }
+        }
+        different
     }
 
     /// The calls that gather it, one for each point of the sweeps around it that it depends on, in the order of these.
