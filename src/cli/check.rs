@@ -1,5 +1,6 @@
 //! `ce check`: loads a task and tells what is wrong with it.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use clap::Parser;
@@ -7,6 +8,7 @@ use clap::Parser;
 use super::Tool;
 use super::options::TaskDir;
 use crate::exit::Exit;
+use crate::expand::Lookalike;
 use crate::git::Trees;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
@@ -14,6 +16,7 @@ use crate::report::{self, say};
 use crate::session::{Error, check_trees, expand_own_sheets};
 use crate::task::expression::written_alone;
 use crate::task::name::nearest;
+use crate::task::workflow::Task;
 use crate::words::counted;
 
 /// Load a task and report every problem, without evaluating anything
@@ -60,6 +63,7 @@ impl Tool for Check {
         }
         let plan = Plan::new(&task);
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
+        warn_of_lookalikes(&task, &plan);
         if self.json {
             report::checked_json(&task, &plan, out).map_err(Error::Output)?;
             return Ok(Exit::Done);
@@ -82,4 +86,28 @@ impl Tool for Check {
         writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(Error::Output)?;
         Ok(Exit::Done)
     }
+}
+
+/// Warns of points in sheets of the task with texts that are probably meant to be one. Of factors, the loader does.
+fn warn_of_lookalikes(task: &Task, plan: &Plan) {
+    let mut warnings = BTreeSet::new();
+    for sweep in plan.sweeps() {
+        let rules = &task.sweeps[sweep.sweep.index()];
+        let Some(rows) = sweep.rows().filter(|_| rules.product.factors.is_empty()) else {
+            continue;
+        };
+        let is_key = plan.key_columns(task, sweep, &rows.points);
+        let names = rows.points.names().iter().zip(is_key);
+        let keys: Vec<&String> =
+            names.filter(|(_, is_key)| *is_key).map(|(name, _)| name).collect();
+        for Lookalike { column, first, second } in rows.points.lookalikes() {
+            if keys.contains(&&column) {
+                warnings.insert(format!(
+                    "warning: {}: {first:?} and {second:?} of {column} are different texts, and so different points\n  try: spell them alike if one point is meant",
+                    rules.place.display()
+                ));
+            }
+        }
+    }
+    warnings.iter().for_each(|warning| say("ce", warning));
 }

@@ -176,3 +176,18 @@ fn a_check_reads_sheets_that_are_files_of_the_task() {
     lab.run("ce", &["check"]).exit(2).says("sheet.csv: the points cannot be used");
     lab.run("ce", &["check", "--at", "HEAD"]).exit(0);
 }
+
+#[test]
+fn a_check_warns_of_points_that_look_like_one_number() {
+    let lab = sweep("", &[])
+        .call("inputs/00-body/", "mul", &["n", "n"])
+        .node("inputs/01-points/", "file", "s.tsv")
+        .file("s.tsv", "n\tlabel\n1\t7\n1.0\t7.0\n01\t07\n")
+        .commit();
+    let ran = lab.run("ce", &["check"]).exit(0);
+    assert_eq!(
+        ran.stderr,
+        "ce: warning: workflow: \"1\" and \"1.0\" of n are different texts, and so different points\n  \
+         try: spell them alike if one point is meant\n"
+    );
+}
