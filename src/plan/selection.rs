@@ -66,6 +66,12 @@ impl SelectionFault {
             }
             Self::NoTarget { known, .. } => format!("there are {}", listed(known)),
             Self::NoText { known, .. } if known.is_empty() => "leave out --where".to_owned(),
+            Self::NoText { name, text, known } if text.contains('=') => {
+                let known = listed(known);
+                format!(
+                    "write --where once for each name, and texts of one name as in --where {name}=TEXT,TEXT; there are {name}={known}"
+                )
+            }
             Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
         }
     }

@@ -123,6 +123,8 @@ fn what_no_points_have_is_told_before_anything_is_evaluated() {
     wrong("aa=1", "no sweep has points with a name \"aa\"\n  try: did you mean a?");
     wrong("threads=1", "try: there are a, b");
     wrong("a=1,4", "no point has a=4\n  try: there are a=1, 2, 3");
+    wrong("a=1,b=2", "no point has a=b=2\n  try: write --where once for each name, ");
+    wrong("a=1,a=2", "and texts of one name as in --where a=TEXT,TEXT; there are a=1, 2, 3");
     wrong("a", "write NAME=TEXT,TEXT,...");
     wrong("a=", "text 1 is empty");
     assert!(!lab.path("storage").exists(), "a storage was made for nothing");
