@@ -99,10 +99,12 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(harms) { text.replace(harms, "\u{fffd}").into() } else { text.into() }
 }
 
-/// Writes a line to standard error, after the name of the program.
+/// Writes a message to standard error, after the name of the program. Names in it command no terminal.
 pub fn say(program: &str, text: &dyn fmt::Display) {
+    let text = text.to_string();
+    let lines: Vec<Cow<'_, str>> = text.split('\n').map(harmless).collect();
     // If standard error is closed, the message is lost.
-    drop(writeln!(io::stderr(), "{program}: {text}"));
+    drop(writeln!(io::stderr(), "{program}: {}", lines.join("\n")));
 }
 
 /// An output of the task.

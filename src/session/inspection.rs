@@ -235,11 +235,13 @@ impl InspectionSession {
         let ended = thread::scope(|scope| scope.spawn(execute).join());
         drop(relay);
         let ended = ended.unwrap_or_else(|panic| resume_unwind(panic));
-        Ok(ended.map_err(|error| InspectionError::Execute {
-            program,
-            call: call.name.short(),
-            source: Box::new(error),
-        })?)
+        ended.map_err(|error| match error {
+            CallError::Storage(error) => Error::Storage(error),
+            error => {
+                let (call, source) = (call.name.short(), Box::new(error));
+                InspectionError::Execute { program, call, source }.into()
+            }
+        })
     }
 
     /// What the record of a call, or of its failure, says of its computation and its inputs.

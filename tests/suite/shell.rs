@@ -1,5 +1,7 @@
 //! `ce shell`: a look into the sandbox of a call.
 
+use std::fs;
+
 use rustix::process::Signal;
 
 use crate::lab::Lab;
@@ -63,8 +65,17 @@ fn what_cannot_be_looked_into_is_one_error() {
     let ran = lab.run("ce", &["shell", "../storage", &call(&lab, "bad")]).exit(2);
     let ran = ran.says("a shell needs a terminal").says("ce shell CALL -- ls -l /inputs");
     assert!(!ran.stderr.contains("in the sandbox of"), "{}", ran.stderr);
-    std::fs::remove_dir_all(lab.path("storage/tinputs/ad")).unwrap();
+    fs::remove_dir_all(lab.path("storage/tinputs/ad")).unwrap();
     look(&lab, &call(&lab, "bad"), &["true"]).exit(3).says("input 00 of c_bad/");
+}
+
+#[test]
+fn a_storage_that_cannot_be_written_is_told_as_such() {
+    let lab = lab();
+    let name = call(&lab, "bad");
+    fs::remove_dir_all(lab.path("storage/tmp")).unwrap();
+    fs::write(lab.path("storage/tmp"), "").unwrap();
+    look(&lab, &name, &["true"]).exit(5).says("storage/tmp").says("  try: ");
 }
 
 #[test]
@@ -171,10 +182,10 @@ fn members_of_directories_are_found_by_their_contents() {
     let task = "Inputs: 'd'\n(look MEMBER('sub/deep/f' INPUT('d')) MEMBER('sub' INPUT('d')))";
     let mut lab =
         Lab::task(task).computation("look", "a b", "c", "echo no luck; exit 3").isolated();
-    std::fs::remove_file(lab.path("data/d")).unwrap();
-    std::fs::create_dir_all(lab.path("data/d/sub/deep")).unwrap();
-    std::fs::write(lab.path("data/d/sub/deep/f"), "inner\n").unwrap();
-    std::fs::write(lab.path("data/d/sub/g"), "other\n").unwrap();
+    fs::remove_file(lab.path("data/d")).unwrap();
+    fs::create_dir_all(lab.path("data/d/sub/deep")).unwrap();
+    fs::write(lab.path("data/d/sub/deep/f"), "inner\n").unwrap();
+    fs::write(lab.path("data/d/sub/g"), "other\n").unwrap();
     lab.inputs = vec!["d".to_owned()];
     let lab = lab.commit();
     let told = lab.ce_run(&["--no-sync"]).exit(1).stderr;
@@ -187,7 +198,7 @@ fn members_of_directories_are_found_by_their_contents() {
 #[test]
 fn what_is_made_is_kept_if_that_is_asked_for() {
     let lab = lab();
-    std::fs::create_dir(lab.path("kept")).unwrap();
+    fs::create_dir(lab.path("kept")).unwrap();
     let before = lab.storage();
     let script = "echo 1 >/outputs/01/file; echo 2 >/tmp/file; exit 9";
     let mut command = lab.command("ce");
@@ -197,7 +208,7 @@ fn what_is_made_is_kept_if_that_is_asked_for() {
     let kept = ran.stderr.trim_end().strip_prefix("ce: kept: ").unwrap();
     for (file, text) in [("outputs/01/file", "1\n"), ("tmp/file", "2\n")] {
         let path = kept.replacen("LAB", lab.path("").to_str().unwrap().trim_end_matches('/'), 1);
-        assert_eq!(std::fs::read_to_string(format!("{path}/{file}")).unwrap(), text);
+        assert_eq!(fs::read_to_string(format!("{path}/{file}")).unwrap(), text);
     }
     assert!(lab.is_tidy() && lab.storage() == before);
     let mut command = lab.command("ce");

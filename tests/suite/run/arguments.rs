@@ -175,7 +175,7 @@ fn a_storage_that_may_not_be_written_can_be_looked_at() {
             let run =
                 |arguments: &[&str]| lab.finish(lab.command("ce-run").args(arguments).uid(user));
             run(&other).exit(3);
-            run(&other[1..]).exit(5).says("-n writes");
+            run(&other[1..]).exit(5).says("  try: check who may write there");
         });
     }
     mode("u+w");

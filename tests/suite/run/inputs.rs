@@ -41,6 +41,14 @@ fn name(byte: u8) -> String {
 }
 
 #[test]
+fn a_path_that_is_told_commands_no_terminal() {
+    let lab = lab().with_storage();
+    let ran = lab.run("ce", &["run", "../storage", "x=\u{1b}[31mred\r"]).exit(2);
+    assert!(!ran.stderr.contains(['\u{1b}', '\r']), "{:?}", ran.stderr);
+    ran.says("\u{fffd}[31mred\u{fffd}");
+}
+
+#[test]
 fn an_input_whose_digest_is_cached_is_not_read() {
     let lab = lab().with_storage();
     let lie = lie(&lab, &lab.path("data/x"));
