@@ -75,7 +75,7 @@ fn a_storage_that_cannot_be_written_is_told_as_such() {
     let name = call(&lab, "bad");
     fs::remove_dir_all(lab.path("storage/tmp")).unwrap();
     fs::write(lab.path("storage/tmp"), "").unwrap();
-    look(&lab, &name, &["true"]).exit(5).says("storage/tmp").says("  try: ");
+    look(&lab, &name, &["true"]).exit(5).says("storage/tmp");
 }
 
 #[test]

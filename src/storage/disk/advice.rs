@@ -35,9 +35,6 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
         ErrorKind::NotADirectory if doing == "open the storage" => {
             "give the directory that is the storage"
         }
-        ErrorKind::NotADirectory if !reading => {
-            "find out what put a file into the place of a directory, and remove it"
-        }
         ErrorKind::InvalidFilename => {
             "give the storage a shorter path, on a file system that takes names of 255 bytes"
         }
