@@ -187,7 +187,7 @@ impl<'a> Evaluator<'a> {
                 let execution = execution(&usage, computation, argv(call, name, sources));
                 let execution = Execution {
                     resources: pending.resources.lines().into(),
-                    // What a suspended call has waited for was executed elsewhere.
+                    // The work of a suspended call ran elsewhere, on an unknown kind of host.
                     host_kind: execution.host_kind.filter(|_| pending.suspension.is_none()),
                     ..execution
                 };
@@ -326,7 +326,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
         isolation: isolation.to_owned(),
         access,
         resources: Box::default(),
-        // A launcher starts tasks on hosts of which nothing is known.
+        // A launcher starts tasks on hosts whose kind is unknown.
         host_kind: usage.tasks.0.is_empty().then(|| HostKind::here().clone()),
         start: usage.start,
         end: usage.end,

@@ -12,7 +12,7 @@ pub(super) const fn no_repository() -> &'static str {
     "give the path of a work tree or of a bare repository"
 }
 
-/// What to try if a task is in no repository.
+/// Returns advice for a task that is in no repository.
 pub(super) const fn no_task_repository() -> &'static str {
     "run this in the repository of a task, or name a task with --task"
 }

@@ -175,8 +175,7 @@ impl Plan {
         partial
     }
 
-    /// The calls that are left out, as far as that is known: nobody asks for them, or they need a table of which points are left
-    /// out.
+    /// Returns the calls that are known to be left out: they are not asked for, or need a table some of whose points are left out.
     pub fn left_out_calls(&self) -> HashSet<CallId> {
         let mut left_out = HashSet::new();
         let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,7 +183,7 @@ impl Plan {
             return left_out;
         }
         drop(planner);
-        // What gathers a sweep with computed points comes before the calls of its points, so one pass may find too few.
+        // The call that gathers a sweep with computed points precedes the calls of its points, so one pass may miss some.
         while self.add_left_out(&mut left_out) {}
         left_out
     }

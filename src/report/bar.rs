@@ -114,7 +114,7 @@ pub fn reading<T: Send>(
                 bar.begin(of);
                 bar.0.set_position(bytes);
             } else if let Some(waiting) = &waiting {
-                // Nobody knows how much comes from pipes.
+                // The size of a pipe is unknown.
                 set_text(&waiting.0, "reading inputs".to_owned());
             }
         }

@@ -57,7 +57,7 @@ pub struct Progress<'a> {
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
-    /// Those of them that nobody asked for: they do not count any more.
+    /// The calls that are left out. They do not count.
     left_out: HashSet<CallId>,
     /// The plan has grown since it was last searched for calls that are left out.
     has_grown: bool,
@@ -140,7 +140,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Notes that a call is over. Tables do not count, nor what nobody asked for.
+    /// Records the end of a call. Tables and calls that are left out do not count.
     fn end(&mut self, call: CallId) {
         let Some(computation) = self.evaluation.plan.computation(call) else { return };
         let outcome = self.evaluation.outcome(call);

@@ -90,7 +90,7 @@ impl TextsOfCalls {
             let sizes = unknown.iter().map(|it| it.size).collect();
             let tables = Survey::new(storage).tables().unwrap_or_default();
             let levels = tables.par_iter().filter_map(|table| levels(storage, table, &sizes).ok());
-            // Whoever can push has written the recipe.
+            // A pulled recipe is untrusted: anybody who can push may have written it.
             let levels = levels
                 .flatten_iter()
                 .filter(|(_, text, digest)| unknown.contains(digest) && Inputs::is_line(text));
