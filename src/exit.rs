@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// The end of a program, as the shell sees it.
 ///
 /// If several apply, the first one in this order is returned: [`Storage`](Self::Storage),
-/// [`Failed`](Self::Failed), [`Suspended`](Self::Suspended), [`Missing`](Self::Missing), [`Done`](Self::Done). A program
+/// [`Failed`](Self::Failed), [`Malformed`](Self::Malformed), [`Suspended`](Self::Suspended), [`Missing`](Self::Missing), [`Done`](Self::Done). A program
 /// that was interrupted always returns that. A panic (101) is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {

@@ -107,7 +107,7 @@ impl Tool for Diff {
         }
         let sides = [&older, &newer];
         let exits = sides.map(Evaluation::exit);
-        let worst = [Exit::Storage, Exit::Failed, Exit::Suspended, Exit::Missing];
+        let worst = [Exit::Storage, Exit::Failed, Exit::Malformed, Exit::Suspended, Exit::Missing];
         let exit = worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
         let report = DiffReport { sides, titles };
         let printed = if self.json { report.print_json(exit, out) } else { report.print(out) };

@@ -42,7 +42,9 @@ pub fn explanation(
     if calls.is_empty() {
         let text = match evaluation.exit() {
             Exit::Done => "nothing would run: all results are there",
-            Exit::Failed | Exit::Storage => "what would run is not known, since a call has failed",
+            Exit::Failed | Exit::Malformed | Exit::Storage => {
+                "what would run is not known, since a call has failed"
+            }
             _ => "nothing would run",
         };
         return writeln!(out, "{text}");

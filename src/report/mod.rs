@@ -83,7 +83,7 @@ pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, 
 pub use self::tally::{Tally, Totals, left_out};
 pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
-use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
+use crate::evaluate::{CallError, Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::expand::point_title;
 use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
@@ -243,7 +243,7 @@ impl Evaluation {
 
     /// The exit code of the evaluation as a whole.
     pub fn exit(&self) -> Exit {
-        let mut has_failed = false;
+        let (mut has_failed, mut is_malformed) = (false, false);
         for (call, _) in self.plan.calls() {
             let Some(outcome @ Outcome::Failed { error, .. }) = self.outcome(call) else {
                 continue;
@@ -251,16 +251,27 @@ impl Evaluation {
             if error.is_storage() {
                 return Exit::Storage;
             }
-            has_failed |= !self.is_allowed(call, outcome);
+            match **error {
+                _ if self.is_allowed(call, outcome) => {}
+                // No call has made these points: a file of the task or an input is wrong.
+                CallError::Points(_) if self.has_given_points(call) => is_malformed = true,
+                _ => has_failed = true,
+            }
         }
         match () {
             () if has_failed => Exit::Failed,
+            () if is_malformed => Exit::Malformed,
             () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
             // What was made from replaced outputs was not looked up again.
             () if self.has_replaced() => Exit::Missing,
             () if self.is_complete() => Exit::Done,
             () => Exit::Missing,
         }
+    }
+
+    /// Whether the points of a sweep come from what the user gives, and from no call.
+    fn has_given_points(&self, sweep: CallId) -> bool {
+        self.plan.inputs(sweep).iter().all(|points| self.plan.awaited(*points).is_none())
     }
 
     /// Whether all is there that is asked for.

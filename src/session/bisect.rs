@@ -188,6 +188,7 @@ impl<'a> Judge<'a> {
             Exit::Done => {}
             Exit::Storage => return Err(BisectError::Storage(commit.short().to_owned()).into()),
             Exit::Failed => return skipped("a call failed"),
+            Exit::Malformed => return skipped("the points of a sweep cannot be used"),
             _ => return skipped("a file is missing"),
         }
         let Some(mut outputs) = evaluation.outputs() else { return skipped("a file is missing") };

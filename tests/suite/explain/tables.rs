@@ -37,6 +37,7 @@ fn a_sheet_of_the_task_that_cannot_be_used_makes_the_task_wrong() {
     let broken = &SHEET[..SHEET.len() - 6];
     let lab =
         lab("SWEEP(:body (size INPUT('sample')) :points OWN('s.tsv'))", &format!("{broken}\n"));
+    lab.ce_run(&["-n"]).exit(2).says(BROKEN);
     for command in
         [&["check"][..], &["explain", "../storage"], &["explain", "--json", "../storage"]]
     {

@@ -92,11 +92,13 @@ fn points_that_cannot_be_used_fail_the_sweep() {
 #[test]
 fn what_is_wrong_with_points_names_its_file() {
     let lab = sheet("x,y\n1\n");
-    lab.ce_run(&[])
-        .exit(1)
-        .says("the input sheet: the points cannot be used: line 2: the row has 1 value,");
+    for dry in [&["-n"][..], &[]] {
+        lab.ce_run(dry)
+            .exit(2)
+            .says("the input sheet: the points cannot be used: line 2: the row has 1 value,");
+    }
     let lab = sheet("x,y\n1,2\n").file("workflow/exclude.tsv", "z\n1\n").commit_again();
-    lab.ce_run(&[]).exit(1).says("failed: exclude.tsv: the points have no column \"z\"");
+    lab.ce_run(&[]).exit(2).says("failed: exclude.tsv: the points have no column \"z\"");
 }
 
 #[test]
