@@ -30,8 +30,8 @@ use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
 };
 use crate::session::{
-    Error, Given, RunOptions, Session, bind, check_selection, check_wanted, find_job, find_jobs,
-    with_defaults,
+    Error, Given, RunOptions, Session, bind, check_directories, check_selection, check_wanted,
+    find_job, find_jobs, with_defaults,
 };
 use crate::storage::{InputSource, ResultName, Storage, TaskVersion};
 use crate::task::sweep::Factor;
@@ -188,7 +188,8 @@ impl Run {
         }
         // A name or text that is wrong makes no storage.
         check_wanted(&trees, &task, self.selection())?;
-        let session = self.session(&options, &storage)?.reading(dir, &repositories);
+        let session = self.session(&options, &storage, (&task, &inputs))?;
+        let session = session.reading(dir, &repositories);
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone()).selecting(self.selection());
         let evaluation = session.prepare(task, &inputs, !self.quiet)?;
@@ -247,8 +248,17 @@ impl Run {
     }
 
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
-    fn session(&self, options: &RunOptions, path: &Path) -> Result<Session, Error> {
+    fn session(
+        &self,
+        options: &RunOptions,
+        path: &Path,
+        (task, inputs): (&Task, &[Option<InputSource>]),
+    ) -> Result<Session, Error> {
         let absent = AbsentStorage::at(path)?;
+        if absent.is_some() {
+            // What cannot be a value makes none.
+            check_directories(task, inputs)?;
+        }
         let session = match self.dry_run {
             true => Session::inspect(&self.task.task, path, options)?,
             false => Session::open(&self.task.task, path, options)?,

@@ -202,6 +202,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// An input cannot be a value, or not be read to its end.
+    #[error("the input {name} cannot be used")]
+    InputValue {
+        /// Its symbolic name.
+        name: String,
+        /// Why.
+        source: StorageError,
+    },
     /// A file of the task cannot be read from its repository.
     #[error("cannot read the task's file {path}")]
     OwnFile {
@@ -329,62 +337,9 @@ impl Error {
             Self::Tree(error) if error.is_storage() => Exit::Storage,
             Self::Results(error) => error.exit(),
             Self::Package(error) => error.exit(),
-            Self::Table(SweepTableError::Columns(_)) => Exit::Malformed,
             Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
             Self::Storage(error) => error.exit(),
             Self::Evaluate(EvaluateError::Storage(error)) => error.exit(),
-            Self::Load(_)
-            | Self::History(_)
-            | Self::Reach(_)
-            | Self::Repository(
-                RepositoryError::Reach(_)
-                | RepositoryError::None
-                | RepositoryError::Lost(_)
-                | RepositoryError::Unknown(_),
-            )
-            | Self::Verify(VerifyError::NoRecord(_))
-            | Self::Config(_)
-            | Self::Slurm(_)
-            | Self::NotInJob(_)
-            | Self::Edit(_)
-            | Self::Misfits { .. }
-            | Self::NoStorage
-            | Self::NoResults
-            | Self::Inputs { .. }
-            | Self::UnknownInput { .. }
-            | Self::OwnFile { .. }
-            | Self::InputTwice(_)
-            | Self::Tree(_)
-            | Self::UnknownRepository { .. }
-            | Self::RepositoryTwice(_)
-            | Self::NotGiven(_)
-            | Self::GivenAndRanged(_)
-            | Self::RangedTwice(_)
-            | Self::Product(_)
-            | Self::ReadPoints { .. }
-            | Self::Points { .. }
-            | Self::NoPoints(_)
-            | Self::Sweep(_)
-            | Self::Selection(_)
-            | Self::Sheet(_)
-            | Self::Versions(_)
-            | Self::NoInput { .. }
-            | Self::RevisionOrPath { .. }
-            | Self::Commits(_)
-            | Self::List(_)
-            | Self::Test { .. }
-            | Self::Input { .. }
-            | Self::Directory { .. }
-            | Self::NothingToPin(_)
-            | Self::ResultPath(_)
-            | Self::NoCallGiven
-            | Self::AllAndOne(_)
-            | Self::NoCall(_)
-            | Self::NoJob(_)
-            | Self::NotAudited(..)
-            | Self::AuditedTwice(..)
-            | Self::NotAPage(_)
-            | Self::Picture(_) => Exit::Malformed,
             Self::Table(SweepTableError::Read(_))
             | Self::Repository(RepositoryError::Storage(_))
             | Self::Evaluate(_)
@@ -393,6 +348,8 @@ impl Error {
             | Self::Program { .. }
             | Self::Begin(_)
             | Self::Output(_) => Exit::Storage,
+            // The rest is what the user has typed or written.
+            _ => Exit::Malformed,
         }
     }
 }

@@ -25,7 +25,11 @@ impl Error {
                 error.hint().map(str::to_owned)
             }
             Self::Storage(StorageError::NoStorage { path, source }) => Some(source.hint(path)),
+            Self::InputValue { source: StorageError::Io { path, source, .. }, .. } => {
+                advice::for_reading(path, source)
+            }
             Self::Storage(error)
+            | Self::InputValue { source: error, .. }
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
             Self::Bisect(error) => error.hint(),

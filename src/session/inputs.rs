@@ -5,13 +5,15 @@ use std::io::{self, Read};
 use std::iter;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::Error;
 use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Files, Texts};
 use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::load;
-use crate::storage::{Input, InputSource};
+use crate::manifest::Scan;
+use crate::storage::{Input, InputSource, Storage, StorageError};
 use crate::task::name::InputName;
 use crate::task::template::MAX_TEXT;
 use crate::task::workflow::{
@@ -104,6 +106,43 @@ fn read(name: &InputName, source: InputSource) -> Result<Vec<u8>, Error> {
     let read = file.and_then(|it| it.take(MAX_TEXT as u64 + 2).read_to_end(&mut contents));
     let (name, path) = (name.to_string(), path.display().to_string());
     read.map(|_| contents).map_err(|source| Error::Input { name, path, source })
+}
+
+/// Checks that the directories among the inputs of a task can be values, as far as that shows without reading files.
+///
+/// # Errors
+///
+/// Fails with the first one that cannot.
+pub fn check_directories(task: &Task, given: &[Option<InputSource>]) -> Result<(), Error> {
+    for (name, source) in task.inputs.iter().zip(given) {
+        if let Some(InputSource::File(path)) = source
+            && path.is_dir()
+            && let Err(error) = Scan::at(path, &AtomicBool::new(false))
+        {
+            let source = StorageError::of_directory(path, error);
+            return Err(Error::InputValue { name: name.to_string(), source });
+        }
+    }
+    Ok(())
+}
+
+/// The error of taking in the inputs of a task: it names the input that it is about.
+pub(super) fn of_input(
+    (task, given): (&Task, &[Option<InputSource>]),
+    storage: &Storage,
+    error: StorageError,
+) -> Error {
+    let is_in = |source: &Option<InputSource>| match source {
+        Some(InputSource::File(path)) => error.is_about(path),
+        _ => false,
+    };
+    let mut inputs = task.inputs.iter().zip(given);
+    match inputs.find(|(_, source)| is_in(source)) {
+        Some((name, _)) if !error.is_about(&storage.path("")) => {
+            Error::InputValue { name: name.to_string(), source: error }
+        }
+        _ => error.into(),
+    }
 }
 
 /// Returns where the contents of a task's inputs come from: an input that is not given is its default.

@@ -43,8 +43,8 @@ pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::calls::find_call;
 pub use self::error::Error;
 pub use self::follow::print_log;
-pub use self::inputs::{bind, check_trees, with_defaults};
-use self::inputs::{bind_like, fill_in, given_to, own_files, texts};
+pub use self::inputs::{bind, check_directories, check_trees, with_defaults};
+use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
 pub use self::inspection::{InspectionError, InspectionSession};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
@@ -234,8 +234,9 @@ impl Session {
         let own = &own_files(&self.trees, &task)?;
         let (storage, store) = (&self.storage, self.stores);
         let read = || Files::new(&task, &plan, (inputs, own), storage, store);
-        let mut files =
-            self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
+        let files = reading(visible, || storage.inputs().taken_in(), read);
+        let failed = |error| of_input((&task, &given), storage, error);
+        let mut files = self.unless_interrupted(files, failed)?;
         let mut found = mem::take(&mut files.inputs).into_iter().flatten();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
         let is_read = self.selection.inputs_read(&task).map_err(Error::Selection)?;
@@ -264,7 +265,7 @@ impl Session {
         let plan = self.plan(&task);
         let own = own_files(&self.trees, &task)?;
         let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
-        let files = self.unless_interrupted(files)?;
+        let files = self.unless_interrupted(files, Error::from)?;
         let all = vec![true; task.inputs.len()];
         let files = fill_in((&task, &all), files, given_to(other, &task), no_input(titles))?;
         let mut texts = texts(own.iter().flatten());
@@ -309,10 +310,14 @@ impl Session {
         })
     }
 
-    fn unless_interrupted<T>(&self, read: Result<T, StorageError>) -> Result<T, Error> {
+    fn unless_interrupted<T>(
+        &self,
+        read: Result<T, StorageError>,
+        failed: impl FnOnce(StorageError) -> Error,
+    ) -> Result<T, Error> {
         read.map_err(|error| match (error, self.interrupted_by()) {
             (StorageError::Interrupted, Some(signal)) => Error::Interrupted(signal),
-            (error, _) => error.into(),
+            (error, _) => failed(error),
         })
     }
 

@@ -153,7 +153,7 @@ impl StorageError {
     }
 
     /// Whether an operation failed on a path, or on one below it.
-    pub(in crate::storage) fn is_about(&self, place: &Path) -> bool {
+    pub fn is_about(&self, place: &Path) -> bool {
         matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
     }
 

@@ -26,7 +26,7 @@ pub(in crate::storage) enum SeenValue {
 
 impl StorageError {
     /// The error of an operation on a directory at this path.
-    pub(in crate::storage) fn of_directory(path: &Path, error: DirectoryError) -> Self {
+    pub fn of_directory(path: &Path, error: DirectoryError) -> Self {
         let inner = |inner: &[u8]| match inner {
             [] => path.to_owned(),
             inner => path.join(OsStr::from_bytes(inner)),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{entries, is_sound, records, stored, values, within, write_over};
 use crate::lab::Lab;
+use crate::program::Ran;
 
 /// A computation that tells what is in two inputs, files or directories.
 const TELL: &str = r#"for i in "$1" "$2"; do
@@ -75,10 +76,16 @@ fn what_cannot_be_a_value_is_told() {
     let dir = lab.path("data/x");
     fs::create_dir(dir.join("d/.git")).unwrap();
     symlink("/etc", dir.join("out")).unwrap();
-    let ran = lab.ce_run(&[]).exit(2);
-    let ran = ran.says("../data/x cannot be a value").says("\n  try: ");
-    assert!(!ran.stderr.contains("storage/tmp"), "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("d/.git belongs").count(), 1, "{}", ran.stderr);
+    let is_told = |ran: Ran<'_>| {
+        let ran = ran.exit(2).says("the input x cannot be used");
+        let ran = ran.says("../data/x cannot be a value").says("\n  try: ");
+        assert!(!ran.stderr.contains("storage/tmp"), "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("d/.git belongs").count(), 1, "{}", ran.stderr);
+    };
+    is_told(lab.ce_run(&[]));
+    assert!(!lab.path("storage").exists(), "no storage is made for it");
+    fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
+    is_told(lab.ce_run(&[]));
     assert!(lab.is_tidy());
     assert_eq!(values(&lab, ""), [""; 0]);
 }
