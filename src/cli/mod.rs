@@ -116,10 +116,11 @@ pub fn main<T: Tool>() -> ExitCode {
         Err(mut error) => {
             let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
             tips::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
-            // Help goes to standard output, complaints to standard error; if neither can be
-            // written there is nobody to tell.
-            drop(error.print());
-            return u8::try_from(error.exit_code()).unwrap_or(2).into();
+            // Help goes to standard output, complaints to standard error.
+            return match error.print() {
+                Err(source) if !error.use_stderr() => ended::<T>(Err(Error::Output(source))),
+                _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
+            };
         }
     };
     let mut out = BufWriter::new(io::stdout());
@@ -131,6 +132,11 @@ pub fn main<T: Tool>() -> ExitCode {
     });
     // Output that could not be written is not tried again when the buffer is dropped.
     let (_stdout, _unwritten) = out.into_parts();
+    ended::<T>(result)
+}
+
+/// Tells the error of a program, if there is one. Returns its exit code.
+fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         // The tool stopped at the closed pipe, as in `ce-sym | head`: its reader has enough.

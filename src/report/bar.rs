@@ -8,7 +8,11 @@ use std::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::TICK;
+use super::columns::terminal_width;
 use crate::results::ExchangeProgress;
+
+/// The least number of columns for a bar and the longest numbers.
+const WIDE: usize = 75;
 
 /// A progress bar.
 pub struct Bar(ProgressBar);
@@ -16,13 +20,24 @@ pub struct Bar(ProgressBar);
 impl Bar {
     /// A bar without progress; hidden unless `visible`.
     pub fn new(visible: bool) -> Self {
-        let text = "[{bar:20}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} to go";
-        Self::with(visible, text)
+        Self::with(
+            visible,
+            match is_wide() {
+                true => "[{bar:20}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} to go",
+                false => "{bytes}/{total_bytes}, {eta} to go",
+            },
+        )
     }
 
     /// A bar of so many calls; hidden unless `visible`.
     pub fn of_calls(visible: bool, calls: usize) -> Self {
-        let bar = Self::with(visible, "[{bar:20}] {pos}/{len} calls, {elapsed}");
+        let bar = Self::with(
+            visible,
+            match is_wide() {
+                true => "[{bar:20}] {pos}/{len} calls, {elapsed}",
+                false => "{pos}/{len} calls, {elapsed}",
+            },
+        );
         bar.begin(calls as u64);
         bar
     }
@@ -59,6 +74,11 @@ impl Bar {
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Whether the terminal has room for a bar beside its numbers. A line that wraps is not taken away.
+fn is_wide() -> bool {
+    terminal_width(&io::stderr()).is_none_or(|columns| columns >= WIDE)
 }
 
 /// Sets the text of a bar. It is drawn only if it has changed.

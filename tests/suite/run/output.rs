@@ -123,6 +123,13 @@ fn output_that_cannot_be_written_is_told_of_after_the_evaluation() {
             assert_eq!(lab.output(), "5\n");
         }
     }
+    for help in [&["--help"][..], &["--version"], &["help", "run"], &["run", "-h"]] {
+        let lab = lab();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = lab.command("ce");
+        let ran = lab.finish(command.args(help).stdout(full));
+        ran.exit(5).says("cannot write the standard output");
+    }
 }
 
 #[test]

@@ -203,3 +203,19 @@ fn ctrl_c_at_the_terminal_interrupts_a_run() {
     assert!(lab.is_tidy());
     assert!(!lab.results().keys().any(|name| name.starts_with("c_wait/")));
 }
+
+#[test]
+fn the_progress_of_a_check_fits_a_narrow_terminal() {
+    let lab = lab();
+    let mut command = lab.evaluation(&["--no-sync"]);
+    lab.finish(command.env("LAB_MEET", "/dev/null").env("LAB_WAIT", "/dev/null")).exit(0);
+    for (columns, bar) in [(40, "0 B/"), (100, "[                    ] 0 B/")] {
+        let mut check = lab.command("ce");
+        check.args(["verify", "../storage"]);
+        let (status, text) = Terminal::start(&check, columns, Shown::Errors).end();
+        assert_eq!(status.code(), Some(0), "{text}");
+        let (progress, _) = text.split_once("ce: ").unwrap();
+        // A line that wraps is taken away by going up.
+        assert!(progress.starts_with(bar) && !progress.contains("\x1b[1A"), "{progress:?}");
+    }
+}
