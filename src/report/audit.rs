@@ -25,7 +25,7 @@ pub fn planned_audits(plan: &AuditPlan, json: bool, out: &mut dyn Write) -> io::
         return plan.calls.iter().try_for_each(|call| {
             line(
                 &JsonPlanned {
-                    call: &call.name(),
+                    name: &call.name(),
                     seconds: expected(call),
                     attested: &call.attested,
                 },
@@ -214,14 +214,14 @@ pub fn audit_summary(counts: &AuditCounts) -> String {
 
 #[derive(Serialize)]
 struct JsonPlanned<'a> {
-    call: &'a str,
+    name: &'a str,
     seconds: Option<f64>,
     attested: &'a Attested,
 }
 
 #[derive(Serialize)]
 struct JsonAudited<'a> {
-    call: &'a str,
+    name: &'a str,
     verdict: &'static str,
     nondeterministic: bool,
     attested: &'a Attested,
@@ -250,7 +250,7 @@ fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> i
         }
     };
     let json = JsonAudited {
-        call: &call.name(),
+        name: &call.name(),
         verdict,
         nondeterministic: call.nondeterministic,
         attested: &call.attested,
@@ -267,7 +267,7 @@ fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> i
 
 #[derive(Serialize)]
 struct JsonNotAudited<'a> {
-    call: &'a str,
+    name: &'a str,
     verdict: &'static str,
     reason: String,
 }
@@ -278,8 +278,8 @@ struct JsonNotAudited<'a> {
 ///
 /// Returns the error of `out`.
 pub fn not_audited_json(plan: &AuditPlan, out: &mut dyn Write) -> io::Result<()> {
-    plan.left_out.iter().try_for_each(|(call, why)| {
-        line(&JsonNotAudited { call, verdict: "not_audited", reason: why.to_string() }, out)
+    plan.left_out.iter().try_for_each(|(name, why)| {
+        line(&JsonNotAudited { name, verdict: "not_audited", reason: why.to_string() }, out)
     })
 }
 

@@ -36,7 +36,6 @@ struct DiagnosisLine<'a> {
     grade: &'a str,
     found: &'a str,
     means: Option<&'a str>,
-    #[serde(rename = "try")]
     hint: Option<&'a str>,
 }
 
@@ -125,7 +124,7 @@ mod tests {
     fn a_finding_is_a_json_object() {
         let line = |grade: &str, means: &str, hint: &str| {
             format!(
-                r#"{{"probe":"hard links","grade":"{grade}","found":"no\u001bne","means":{means},"try":{hint}}}"#
+                r#"{{"probe":"hard links","grade":"{grade}","found":"no\u001bne","means":{means},"hint":{hint}}}"#
             ) + "\n"
         };
         assert_eq!(

@@ -15,7 +15,7 @@ use crate::storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecor
 enum VerifyLine<'a> {
     Found {
         name: &'a str,
-        file: String,
+        path: String,
         wrong: bool,
         defect: String,
     },
@@ -48,7 +48,7 @@ pub fn verified_json(
         VerifyEvent::Begun { .. } | VerifyEvent::Checked { .. } => return Ok(()),
         VerifyEvent::Found(Finding { name, defect }) => VerifyLine::Found {
             name,
-            file: storage.shown(name).display().to_string(),
+            path: storage.shown(name).display().to_string(),
             wrong: defect.is_harm(),
             defect: defect.to_string(),
         },
@@ -72,7 +72,7 @@ pub fn verdict_json(verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
 #[serde(tag = "event", rename_all = "snake_case")]
 enum CollectLine<'a> {
     Result {
-        file: String,
+        path: String,
         tasks: &'a [&'a str],
         bytes: u64,
         seconds: f64,
@@ -98,8 +98,8 @@ pub fn candidates_json(
 ) -> io::Result<()> {
     for Group { tasks, candidates } in groups {
         for &&Candidate { entry, record, bytes, seconds } in candidates {
-            let (file, at) = (shown(storage, entry), record.at());
-            print(&CollectLine::Result { file, tasks, bytes, seconds, at }, out)?;
+            let (path, at) = (shown(storage, entry), record.at());
+            print(&CollectLine::Result { path, tasks, bytes, seconds, at }, out)?;
         }
     }
     print(&CollectLine::End { sum, deleted }, out)
@@ -135,13 +135,13 @@ pub fn repositories_json(known: &[KnownRepository], out: &mut dyn Write) -> io::
 
 #[derive(Serialize)]
 struct PinLine<'a> {
-    file: String,
+    path: String,
     at: Option<Timestamp>,
     user: Option<&'a str>,
     note: Option<&'a str>,
 }
 
-/// Prints the pins. Of one whose record cannot be understood, only the file is known.
+/// Prints the pins. Of one whose record cannot be understood, only the path is known.
 ///
 /// # Errors
 ///
@@ -154,7 +154,7 @@ pub fn pins_json(
     pins.iter().try_for_each(|(entry, pin)| {
         let pin = pin.as_ref();
         let line = PinLine {
-            file: shown(storage, entry),
+            path: shown(storage, entry),
             at: pin.map(|pin| pin.recorded.at),
             user: pin.map(|pin| pin.recorded.user.as_str()),
             note: pin.and_then(|pin| pin.note.as_deref()),

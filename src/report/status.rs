@@ -85,7 +85,7 @@ fn words(said: &Said) -> String {
 
 #[derive(Serialize)]
 struct JsonSuspended<'a> {
-    call: String,
+    name: String,
     state: &'static str,
     since: String,
     attempts: u32,
@@ -127,7 +127,7 @@ pub fn status_json(
     let suspended = calls.iter().map(|(fact, said)| {
         let (name, record) = (&fact.suspension.name, &fact.suspension.record);
         JsonSuspended {
-            call: name.short(),
+            name: name.short(),
             state: match (&fact.holder, record.state) {
                 (Some(_), _) => "executing",
                 (None, SuspensionState::Executing) => "interrupted",

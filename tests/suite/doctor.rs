@@ -151,7 +151,7 @@ fn what_cannot_be_written_is_told_with_all_that_can_be_known() {
     assert!(found.ends_with("../data/file/storage/tmp/RUN: Not a directory (os error 20)"));
     assert_eq!(findings[0]["grade"], "broken");
     assert!(findings[0]["means"].as_str().unwrap().contains("nothing can be computed"));
-    assert!(findings[0]["try"].as_str().unwrap().contains("name a directory"));
+    assert!(findings[0]["hint"].as_str().unwrap().contains("name a directory"));
     doctor.says("cannot keep all its promises");
 }
 

@@ -167,7 +167,7 @@ fn a_verification_prints_json() {
     let lines = objects(&ce(&lab, "task", &["verify", "--repair", "--json"]).exit(5));
     let found = lines.iter().find(|line| line["name"] == json!(output)).unwrap();
     assert_eq!(found["event"], "found");
-    assert_eq!(found["file"], json!(format!("../storage/{output}")));
+    assert_eq!(found["path"], json!(format!("../storage/{output}")));
     assert_eq!((&found["wrong"], &found["defect"]), (&json!(true), &json!("it is missing")));
     assert!(lines.iter().any(|line| line["event"] == "quarantined"), "{lines:?}");
     let end = lines.last().unwrap();
@@ -185,7 +185,7 @@ fn collections_and_pins_print_json() {
     let ran = ce(&lab, "task", &["gc", "--json", "--no-keep", "--older", "0s"]).exit(0);
     assert_eq!(ran.stderr, "");
     let lines = objects(&ran);
-    let call = lines.iter().find(|it| it["file"] == json!(format!("../storage/{output}"))).unwrap();
+    let call = lines.iter().find(|it| it["path"] == json!(format!("../storage/{output}"))).unwrap();
     assert_eq!((&call["event"], &call["tasks"]), (&json!("result"), &json!(["task"])));
     assert_eq!((&call["bytes"], call["at"].is_string()), (&json!(3), true));
     let end = lines.last().unwrap();

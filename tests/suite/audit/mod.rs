@@ -197,7 +197,7 @@ fn json_has_an_object_for_each_call_and_one_at_the_end() {
     let end = lines.pop().unwrap();
     assert_eq!((&end["agree"], &end["differ"]), (&1.into(), &1.into()));
     assert_eq!(end["first"], call(&lab, "twice"));
-    lines.sort_by_key(|line| line["call"].as_str().unwrap().to_owned());
+    lines.sort_by_key(|line| line["name"].as_str().unwrap().to_owned());
     assert_eq!([&lines[0]["verdict"], &lines[1]["verdict"]], ["agrees", "differs"]);
     let difference = &lines[1]["differing"][0];
     assert_eq!(difference["first"]["line"]["found"], "salt");
