@@ -1,16 +1,14 @@
 //! The section `compeval` of Git's configuration, from all files that Git reads.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::advice::{no_task_repository, unreadable};
-use super::opening::NoRepository;
+use super::advice::no_task_repository;
+use super::unreadable::UnreadableRepository;
 use super::{GitResult, open, top, url};
-use crate::advice;
 
 /// The section of the configuration.
 const SECTION: &str = "compeval";
@@ -40,25 +38,9 @@ pub enum ConfigError {
         /// The kind of value that it should have.
         kind: &'static str,
     },
-    /// The directory cannot be read.
-    #[error("cannot read the repository {}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The directory is in no repository.
-    #[error("{} is not in a Git repository", .0.display())]
-    NoRepository(PathBuf),
-    /// The configuration could not be read.
-    #[error("Git's configuration for {} cannot be read", dir.display())]
-    Git {
-        /// The directory of which the configuration was wanted.
-        dir: PathBuf,
-        /// The error of gix.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Repository(#[from] UnreadableRepository),
 }
 
 impl ConfigError {
@@ -68,9 +50,10 @@ impl ConfigError {
             Self::Value { key, kind, .. } => {
                 format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")
             }
-            Self::Directory { path, source } => return advice::for_directory(path, source),
-            Self::NoRepository(_) => no_task_repository().to_owned(),
-            Self::Git { .. } => unreadable().to_owned(),
+            Self::Repository(UnreadableRepository::NoRepository(_)) => {
+                no_task_repository().to_owned()
+            }
+            Self::Repository(error) => return error.hint(),
         })
     }
 }
@@ -106,9 +89,8 @@ impl Config {
     ///
     /// Fails if there is no repository, or its configuration cannot be read.
     pub fn of(dir: &Path) -> Result<Self, ConfigError> {
-        let real = dir
-            .canonicalize()
-            .map_err(|source| ConfigError::Directory { path: dir.to_owned(), source })?;
+        let real = dir.canonicalize();
+        let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
         let read = || -> GitResult<Self> {
             let (root, inside) = match top(&real) {
                 Some(top) => (top.clone(), real.strip_prefix(top)?.to_owned()),
@@ -118,10 +100,7 @@ impl Config {
             let up: PathBuf = inside.components().map(|_| "..").collect();
             Ok(Self { repository: open(&root)?, top: here.join(up) })
         };
-        read().map_err(|source| match source.is::<NoRepository>() {
-            true => ConfigError::NoRepository(dir.to_owned()),
-            false => ConfigError::Git { dir: dir.to_owned(), source },
-        })
+        Ok(read().map_err(|error| UnreadableRepository::new(dir, error))?)
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.

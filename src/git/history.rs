@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix::{ObjectId, Repository};
 
-use super::advice::{no_repository, trusting, unreadable};
 use super::log::{LogLine, LogRange, LogWalk, NEWEST_FIRST};
-use super::opening::{Untrusted, open};
+use super::opening::open;
+use super::unreadable::UnreadableRepository;
 use super::{GitResult, revision, top};
-use crate::advice;
 
 /// Which commits of a repository.
 #[derive(Clone, Debug)]
@@ -38,20 +37,9 @@ pub struct CommitHistory {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitHistoryError {
-    /// The directory cannot be read.
-    #[error("cannot read the repository {}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The directory is in no repository.
-    #[error("{} is not in a Git repository", .0.display())]
-    NoRepository(PathBuf),
-    /// The repository belongs to another user, and is not trusted.
-    #[error("the repository at {} belongs to another user", .0.display())]
-    Untrusted(PathBuf),
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Repository(#[from] UnreadableRepository),
     /// No commit is called so.
     #[error("the repository {} has no commit {rev}", repository.display())]
     Revision {
@@ -64,30 +52,19 @@ pub enum CommitHistoryError {
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Git's data could not be read.
-    #[error("the repository {} cannot be read", repository.display())]
-    Git {
-        /// The repository.
-        repository: PathBuf,
-        /// The error of Git.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
 }
 
 impl CommitHistoryError {
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoRepository(_) => no_repository().to_owned(),
-            Self::Untrusted(path) => trusting(path.display()),
             Self::Revision { is_head_broken: true, .. } => {
                 "name a branch, tag or commit in place of HEAD".to_owned()
             }
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())
             }
-            Self::Git { .. } => unreadable().to_owned(),
-            Self::Directory { path, source } => return advice::for_directory(path, source),
+            Self::Repository(error) => return error.hint(),
         })
     }
 }
@@ -102,17 +79,12 @@ impl CommitHistory {
     ///
     /// Fails if there is none, it is not trusted, or it cannot be read.
     pub fn open(dir: &Path) -> Result<Self, CommitHistoryError> {
-        let place = place(dir)
-            .map_err(|source| CommitHistoryError::Directory { path: dir.to_owned(), source })?
-            .ok_or_else(|| CommitHistoryError::NoRepository(dir.to_owned()))?;
-        match open(&place) {
-            Ok(mut repository) => {
-                repository.object_cache_size_if_unset(CACHED);
-                Ok(Self { place: dir.to_owned(), repository })
-            }
-            Err(error) if error.is::<Untrusted>() => Err(CommitHistoryError::Untrusted(place)),
-            Err(source) => Err(CommitHistoryError::Git { repository: dir.to_owned(), source }),
-        }
+        let place = place(dir).map_err(|error| UnreadableRepository::of_directory(dir, error))?;
+        let place = place.ok_or_else(|| UnreadableRepository::NoRepository(dir.to_owned()))?;
+        let repository = open(&place).map_err(|error| UnreadableRepository::new(dir, error));
+        let mut repository = repository?;
+        repository.object_cache_size_if_unset(CACHED);
+        Ok(Self { place: dir.to_owned(), repository })
     }
 
     /// Returns the commits in the order of `git log`: from the newest one on to parents, of those that wait for
@@ -131,7 +103,7 @@ impl CommitHistory {
         let old = filter.after.as_ref().map(|rev| self.commit(rev)).transpose()?;
         let CommitFilter { first_parent, path, .. } = filter;
         let range = LogRange { old, new, first_parent: *first_parent, path: path.as_deref() };
-        let git = |source| CommitHistoryError::Git { repository: self.place.clone(), source };
+        let git = |error| UnreadableRepository::new(&self.place, error).into();
         let walk = self.walk(range, is_asked).map_err(git)?;
         let line = |id: GitResult<ObjectId>| LogLine::read(&self.repository, id?);
         Ok(walk.map(move |id| line(id).map_err(git)))

@@ -31,6 +31,7 @@ mod source_repository;
 mod status;
 mod tree_path;
 mod trees;
+mod unreadable;
 mod unwritten_tree;
 mod url;
 
@@ -62,6 +63,7 @@ pub use self::source_repository::{SourceError, SourceRepositories, SourceReposit
 pub use self::status::{Changes, Filtered};
 pub use self::tree_path::{Kind, TreeId, TreePath};
 pub use self::trees::{Changed, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in};
+pub use self::unreadable::UnreadableRepository;
 pub use self::unwritten_tree::UnwrittenTree;
 use crate::digest::ObjectId;
 

@@ -23,7 +23,7 @@ const SETTINGS: [&str; 4] = [
 /// A repository of another user that `safe.directory` does not name.
 #[derive(Debug, thiserror::Error)]
 #[error("{} belongs to another user", .0.display())]
-pub(super) struct Untrusted(PathBuf);
+pub(super) struct Untrusted(pub(super) PathBuf);
 
 /// A directory that is no repository.
 #[derive(Debug, thiserror::Error)]

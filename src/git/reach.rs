@@ -6,7 +6,6 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,13 +13,11 @@ use std::rc::Rc;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
-use super::advice::{no_repository, trusting, unreadable};
-use super::opening::{NoRepository, Untrusted};
 use super::repositories::{self, Repositories, object, tree_of};
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
+use super::unreadable::UnreadableRepository;
 use super::{GitResult, object_id};
-use crate::advice;
 use crate::digest;
 use crate::task::name::StorageName;
 use crate::task::text;
@@ -37,17 +34,9 @@ pub struct ReachableSet {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReachError {
-    /// The directory cannot be read.
-    #[error("cannot read the repository {}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The directory is in no repository.
-    #[error("{} is not in a Git repository", .0.display())]
-    NoRepository(PathBuf),
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Repository(#[from] UnreadableRepository),
     /// The history of the repository is cut off.
     #[error("{} is a shallow clone: its older commits are missing", .0.display())]
     Shallow(PathBuf),
@@ -61,30 +50,17 @@ pub enum ReachError {
         /// The first digits of the submodule's commit.
         submodule: String,
     },
-    /// Git's data could not be read.
-    #[error("the repository at {} cannot be read", repository.display())]
-    Git {
-        /// The repository.
-        repository: PathBuf,
-        /// The error of gix.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
 }
 
 impl ReachError {
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Directory { path, source } => return advice::for_directory(path, source),
+            Self::Repository(error) => return error.hint(),
             Self::Shallow(_) => "git fetch --unshallow",
             Self::NotCloned { .. } => {
                 "git submodule update --init --recursive, or git fetch in the submodule"
             }
-            Self::Git { repository, source } if source.is::<Untrusted>() => {
-                return Some(trusting(repository.display()));
-            }
-            Self::NoRepository(_) => no_repository(),
-            Self::Git { .. } => unreadable(),
         };
         Some(hint.to_owned())
     }
@@ -97,16 +73,10 @@ impl ReachableSet {
     ///
     /// Fails if one of them is unknown.
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
-        let git = |source| ReachError::Git { repository: dir.to_owned(), source };
+        let git = |error| UnreadableRepository::new(dir, error);
         let place = dir.canonicalize();
-        let place =
-            &place.map_err(|source| ReachError::Directory { path: dir.to_owned(), source })?;
-        let repositories =
-            Repositories::open(place).map_err(|source| match source.is::<NoRepository>() {
-                true => ReachError::NoRepository(dir.to_owned()),
-                false => git(source),
-            });
-        let repositories = Rc::new(repositories?);
+        let place = &place.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
+        let repositories = Rc::new(Repositories::open(place).map_err(git)?);
         let task = &repositories.task;
         if task.is_shallow().map_err(|error| git(error.into()))? {
             return Err(ReachError::Shallow(dir.to_owned()));
