@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::advice::no_task_repository;
+use super::advice::{no_task_repository, unreadable};
 use super::unreadable::UnreadableRepository;
 use super::{GitResult, open, top, url};
 
@@ -41,6 +41,14 @@ pub enum ConfigError {
     /// The repository cannot be read.
     #[error(transparent)]
     Repository(#[from] UnreadableRepository),
+    /// One of the files of the configuration cannot be read.
+    #[error("Git's configuration for {} cannot be read", path.display())]
+    Git {
+        /// The directory of which the configuration was wanted.
+        path: PathBuf,
+        /// The error of gix.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 impl ConfigError {
@@ -54,6 +62,7 @@ impl ConfigError {
                 no_task_repository().to_owned()
             }
             Self::Repository(error) => return error.hint(),
+            Self::Git { .. } => unreadable().to_owned(),
         })
     }
 }
@@ -100,7 +109,10 @@ impl Config {
             let up: PathBuf = inside.components().map(|_| "..").collect();
             Ok(Self { repository: open(&root)?, top: here.join(up) })
         };
-        Ok(read().map_err(|error| UnreadableRepository::new(dir, error))?)
+        read().map_err(|error| match UnreadableRepository::new(dir, error) {
+            UnreadableRepository::Git { path, source } => ConfigError::Git { path, source },
+            error => error.into(),
+        })
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.
