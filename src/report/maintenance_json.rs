@@ -14,7 +14,7 @@ use crate::storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecor
 #[serde(tag = "event", rename_all = "snake_case")]
 enum VerifyLine<'a> {
     Found {
-        name: &'a str,
+        file: &'a str,
         path: String,
         wrong: bool,
         defect: String,
@@ -47,7 +47,7 @@ pub fn verified_json(
     let line = match event {
         VerifyEvent::Begun { .. } | VerifyEvent::Checked { .. } => return Ok(()),
         VerifyEvent::Found(Finding { name, defect }) => VerifyLine::Found {
-            name,
+            file: name,
             path: storage.shown(name).display().to_string(),
             wrong: defect.is_harm(),
             defect: defect.to_string(),

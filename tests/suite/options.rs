@@ -165,7 +165,7 @@ fn a_verification_prints_json() {
     );
     fs::remove_file(lab.path("storage").join(&output)).unwrap();
     let lines = objects(&ce(&lab, "task", &["verify", "--repair", "--json"]).exit(5));
-    let found = lines.iter().find(|line| line["name"] == json!(output)).unwrap();
+    let found = lines.iter().find(|line| line["file"] == json!(output)).unwrap();
     assert_eq!(found["event"], "found");
     assert_eq!(found["path"], json!(format!("../storage/{output}")));
     assert_eq!((&found["wrong"], &found["defect"]), (&json!(true), &json!("it is missing")));
