@@ -52,7 +52,7 @@ impl Tool for Explain {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce", self.dirty.uncommitted())?;
         let evaluation = &self.typed.look_up(&self.task, task, &self.strict)?;
-        if evaluation.exit() == Exit::Malformed {
+        if matches!(evaluation.exit(), Exit::Failed | Exit::Malformed) {
             check_own_sheets(&self.task.task, &evaluation.task)?;
         }
         complain(evaluation);

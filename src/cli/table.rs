@@ -100,7 +100,11 @@ impl Tool for ShowTable {
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));
         }
-        Ok(if table.is_complete() { Exit::Done } else { Exit::Missing })
+        Ok(match evaluation.exit() {
+            _ if table.is_complete() => Exit::Done,
+            Exit::Malformed => Exit::Malformed,
+            _ => Exit::Missing,
+        })
     }
 }
 

@@ -42,9 +42,8 @@ pub fn explanation(
     if calls.is_empty() {
         let text = match evaluation.exit() {
             Exit::Done => "nothing would run: all results are there",
-            Exit::Failed | Exit::Malformed | Exit::Storage => {
-                "what would run is not known, since a call has failed"
-            }
+            Exit::Malformed => "what would run is not known, since points cannot be used",
+            Exit::Failed | Exit::Storage => "what would run is not known, since a call has failed",
             _ => "nothing would run",
         };
         return writeln!(out, "{text}");

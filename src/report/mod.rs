@@ -252,10 +252,9 @@ impl Evaluation {
                 return Exit::Storage;
             }
             match **error {
-                _ if self.is_allowed(call, outcome) => {}
-                // No call has made these points: a file of the task or an input is wrong.
+                // No call has made these points: a file of the task or an input is wrong, which nothing allows.
                 CallError::Points(_) if self.has_given_points(call) => is_malformed = true,
-                _ => has_failed = true,
+                _ => has_failed |= !self.is_allowed(call, outcome),
             }
         }
         match () {

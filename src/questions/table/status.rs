@@ -85,6 +85,10 @@ impl RowStatus {
         let gathering = plan.calls().filter_map(|(call, _)| Some((call, plan.gathered(call)?)));
         let mut unknown = gathering.filter(|(_, sweep)| sweep.rows().is_none());
         unknown.find_map(|(call, _)| {
+            // What is wrong with points that no call makes is an error of the sweep itself.
+            if let Some(failed @ Self::Failed { .. }) = Self::of_call(evaluation, call) {
+                return Some((call, failed));
+            }
             let (status, call) = Self::with_call(evaluation, plan.inputs(call));
             Some((call?, status))
         })

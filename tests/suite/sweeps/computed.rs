@@ -97,6 +97,10 @@ fn what_is_wrong_with_points_names_its_file() {
             .exit(2)
             .says("the input sheet: the points cannot be used: line 2: the row has 1 value,");
     }
+    let shown = lab.run("ce", &["table", "../storage", "../data/sheet"]).exit(2);
+    shown.says("SWEEP (TASK) failed: the input sheet: the points cannot be used: line 2");
+    let explained = lab.run("ce", &["explain", "../storage", "../data/sheet"]).exit(2);
+    explained.shows("is not known, since points cannot be used\n");
     let lab = sheet("x,y\n1,2\n").file("workflow/exclude.tsv", "z\n1\n").commit_again();
     lab.ce_run(&[]).exit(2).says("failed: exclude.tsv: the points have no column \"z\"");
 }
