@@ -90,7 +90,7 @@ pub(super) fn set_text(bar: &ProgressBar, text: String) {
 
 /// Pushes or pulls; if that takes a while, shows on a terminal how far it is.
 pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) -> T {
-    let text = "{msg}";
+    let text = "{wide_msg}";
     thread::scope(|scope| {
         let (sender, end) = mpsc::channel::<()>();
         scope.spawn(move || {
