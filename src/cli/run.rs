@@ -255,7 +255,7 @@ impl Run {
         (task, inputs): (&Task, &[Option<InputSource>]),
     ) -> Result<Session, Error> {
         let absent = AbsentStorage::at(path)?;
-        if absent.is_some() {
+        if absent.is_some() && !self.dry_run {
             // What cannot be a value makes none.
             check_directories(task, inputs)?;
         }

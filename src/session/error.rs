@@ -12,7 +12,6 @@ use crate::evaluate::PointsError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
 use crate::executor::slurm::{SlurmError, SlurmSettingError};
-use crate::exit::Exit;
 use crate::expand::{ProductFault, SheetProblem};
 use crate::git::{CommitHistoryError, ConfigError, ReachError, SnapshotError};
 use crate::load::LoadError;
@@ -323,33 +322,5 @@ impl Error {
         let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
         let (task, nearest) = (task.name.to_string(), nearest(name, &inputs));
         Self::UnknownInput { task, name: name.to_owned(), nearest, inputs }
-    }
-
-    /// The exit code for it.
-    pub fn exit(&self) -> Exit {
-        match self {
-            Self::Bisect(error) => error.exit(),
-            Self::Suspension(error) => error.exit(),
-            Self::Inspection(error) => error.exit(),
-            Self::Interrupted(signal) => Exit::Interrupted(*signal),
-            Self::Submit(_) => Exit::Missing,
-            Self::Edit(error) if error.is_of_system() => Exit::Storage,
-            Self::Tree(error) if error.is_storage() => Exit::Storage,
-            Self::Results(error) => error.exit(),
-            Self::Package(error) => error.exit(),
-            Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
-            Self::Storage(error) => error.exit(),
-            Self::Evaluate(EvaluateError::Storage(error)) => error.exit(),
-            Self::Table(SweepTableError::Read(_))
-            | Self::Repository(RepositoryError::Storage(_))
-            | Self::Evaluate(_)
-            | Self::Verify(VerifyError::Storage(_))
-            | Self::Write { .. }
-            | Self::Program { .. }
-            | Self::Begin(_)
-            | Self::Output(_) => Exit::Storage,
-            // The rest is what the user has typed or written.
-            _ => Exit::Malformed,
-        }
     }
 }

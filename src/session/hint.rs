@@ -25,8 +25,8 @@ impl Error {
                 error.hint().map(str::to_owned)
             }
             Self::Storage(StorageError::NoStorage { path, source }) => Some(source.hint(path)),
-            Self::InputValue { source: StorageError::Io { path, source, .. }, .. } => {
-                advice::for_reading(path, source)
+            Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
+                advice::for_reading(path, source).or_else(|| error.hint().map(str::to_owned))
             }
             Self::Storage(error)
             | Self::InputValue { source: error, .. }

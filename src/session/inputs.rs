@@ -13,7 +13,7 @@ use crate::evaluate::{Evaluation, Files, Texts};
 use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::load;
 use crate::manifest::Scan;
-use crate::storage::{Input, InputSource, Storage, StorageError};
+use crate::storage::{Input, InputSource, StorageError};
 use crate::task::name::InputName;
 use crate::task::template::MAX_TEXT;
 use crate::task::workflow::{
@@ -127,21 +127,15 @@ pub fn check_directories(task: &Task, given: &[Option<InputSource>]) -> Result<(
 }
 
 /// The error of taking in the inputs of a task: it names the input that it is about.
-pub(super) fn of_input(
-    (task, given): (&Task, &[Option<InputSource>]),
-    storage: &Storage,
-    error: StorageError,
-) -> Error {
+pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: StorageError) -> Error {
     let is_in = |source: &Option<InputSource>| match source {
         Some(InputSource::File(path)) => error.is_about(path),
         _ => false,
     };
     let mut inputs = task.inputs.iter().zip(given);
     match inputs.find(|(_, source)| is_in(source)) {
-        Some((name, _)) if !error.is_about(&storage.path("")) => {
-            Error::InputValue { name: name.to_string(), source: error }
-        }
-        _ => error.into(),
+        Some((name, _)) => Error::InputValue { name: name.to_string(), source: error },
+        None => error.into(),
     }
 }
 

@@ -131,18 +131,18 @@ pub struct FinishedJob {
 ///
 /// # Errors
 ///
-/// Fails if an input cannot be read.
+/// Fails if the storage cannot be read.
 pub fn find_job(
     task: TaskVersion<'_>,
     storage: &Path,
     inputs: &[InputSource],
     unrecorded: Unrecorded,
 ) -> Result<Option<FinishedJob>, Error> {
-    // The evaluation that follows reports an error of this storage.
+    // The evaluation that follows reports an error of this storage, or of an input.
     let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
     let storage = storage.with_cache(Cache::of_user());
-    let inputs = storage.jobs().inputs(task, inputs)?;
-    let outputs = inputs.map(|inputs| storage.jobs().find(task, &inputs)).transpose()?.flatten();
+    let Ok(Some(inputs)) = storage.jobs().inputs(task, inputs) else { return Ok(None) };
+    let outputs = storage.jobs().find(task, &inputs)?;
     Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
 }
 

@@ -9,6 +9,7 @@ mod audit;
 mod bisect;
 mod calls;
 mod error;
+mod exit;
 mod fit;
 mod follow;
 mod hint;
@@ -235,7 +236,7 @@ impl Session {
         let (storage, store) = (&self.storage, self.stores);
         let read = || Files::new(&task, &plan, (inputs, own), storage, store);
         let files = reading(visible, || storage.inputs().taken_in(), read);
-        let failed = |error| of_input((&task, &given), storage, error);
+        let failed = |error| of_input(&task, &given, error);
         let mut files = self.unless_interrupted(files, failed)?;
         let mut found = mem::take(&mut files.inputs).into_iter().flatten();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();

@@ -173,7 +173,7 @@ impl FinishedJobs {
 ///
 /// # Errors
 ///
-/// Fails if an input cannot be read.
+/// Fails if the storage cannot be read.
 pub fn find_jobs(
     (task, ranged): (&Task, &RangedInputs),
     storage: &Path,
@@ -183,7 +183,7 @@ pub fn find_jobs(
     let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
     let storage = storage.with_cache(Cache::of_user());
     let version = TaskVersion::from(task);
-    let Some(given) = storage.jobs().inputs(version, given)? else { return Ok(None) };
+    let Ok(Some(given)) = storage.jobs().inputs(version, given) else { return Ok(None) };
     let (points, mut outputs) = (points_of(task), Vec::new());
     for point in points.iter() {
         let of_text = |text: &Arc<str>| Ok(Digest::of(&contents(text)));

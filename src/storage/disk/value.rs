@@ -44,6 +44,16 @@ impl StorageError {
     }
 }
 
+/// The error of making everything in a directory at this path read-only.
+fn unsealed(path: &Path, error: DirectoryError) -> StorageError {
+    match StorageError::of_directory(path, error) {
+        StorageError::Io { path, source, .. } => {
+            StorageError::Io { doing: "make read-only", path, source }
+        }
+        error => error,
+    }
+}
+
 impl Disk {
     /// Looks at a published file, or at a directory with everything in it. Returns `None` if nothing has that name.
     pub(in crate::storage) fn see(
@@ -74,8 +84,7 @@ impl Disk {
         let Some((top, _)) = self.open_directory(path)? else {
             return Err(io::Error::from(io::ErrorKind::NotFound)).doing("make read-only", path);
         };
-        manifest::seal(&top, self.shared.unwrap_or(0), false)
-            .map_err(|error| StorageError::of_directory(path, error))
+        manifest::seal(&top, self.shared.unwrap_or(0), false).map_err(|error| unsealed(path, error))
     }
 
     /// Copies a directory into a new one. Returns the manifest of the copy, of which all but the top is
@@ -110,11 +119,11 @@ impl Disk {
         let opened =
             attempt("write", to, || Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0)));
         let (top, directory) = opened?;
-        let wrong = |error| StorageError::of_directory(to, error);
         let copied = scan
             .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
-            .map_err(wrong)?;
-        manifest::seal(&top, self.shared.unwrap_or(0), true).map_err(wrong)?;
+            .map_err(|error| StorageError::of_directory(to, error))?;
+        manifest::seal(&top, self.shared.unwrap_or(0), true)
+            .map_err(|error| unsealed(to, error))?;
         Ok(copied)
     }
 
@@ -137,8 +146,7 @@ impl Disk {
     /// results, which are read-only already.
     pub(in crate::storage) fn seal_trusted(&self, path: &Path) -> Result<()> {
         let top = attempt("make read-only", path, || Ok(self.at(path, open_stat)?.0))?;
-        manifest::seal(&top, self.shared.unwrap_or(0), true)
-            .map_err(|error| StorageError::of_directory(path, error))
+        manifest::seal(&top, self.shared.unwrap_or(0), true).map_err(|error| unsealed(path, error))
     }
 
     /// Whether a directory itself is read-only.

@@ -124,6 +124,14 @@ fn a_directory_that_the_user_may_not_read_is_told_with_its_input() {
         assert!(!ran.stderr.contains("storage/tmp"), "{}", ran.stderr);
         assert!(!has_entries(&lab.path("storage/tmp")));
     }
+    // Where there is a job, the input is read for it first.
+    for open in ["", "d", "d/f"] {
+        fs::set_permissions(data.join(open), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    evaluate(&lab, user, &[]).exit(0);
+    evaluate(&lab, user, &["-q"]).exit(0);
+    fs::set_permissions(data.join("d"), fs::Permissions::from_mode(0o000)).unwrap();
+    evaluate(&lab, user, &["-q"]).exit(2).says("the input x cannot be used");
 }
 
 /// A sandbox shows an input that nobody can change, and an outbox that is its own.
