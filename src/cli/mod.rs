@@ -48,7 +48,7 @@ mod worker;
 mod write;
 
 use std::error::Error as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 pub use self::audit::AuditCalls;
@@ -85,7 +85,7 @@ use crate::edit::EditError;
 use crate::executor;
 use crate::exit::Exit;
 use crate::load::LoadError;
-use crate::report::say;
+use crate::report::{Output, say};
 use crate::session::Error;
 use crate::task::expression::Mistake;
 
@@ -123,15 +123,12 @@ pub fn main<T: Tool>() -> ExitCode {
             };
         }
     };
-    let mut out = BufWriter::new(io::stdout());
-    let result = tool.run(&mut out);
-    let result = result.and_then(|exit| match out.flush() {
+    let result = tool.run(&mut Output);
+    let result = result.and_then(|exit| match Output.flush() {
         // The tool has done its work: a reader that has closed the pipe does not change how it ended.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
         _ => Ok(exit),
     });
-    // Output that could not be written is not tried again when the buffer is dropped.
-    let (_stdout, _unwritten) = out.into_parts();
     ended::<T>(result)
 }
 

@@ -27,6 +27,7 @@ mod json_call;
 mod json_sweep;
 mod log;
 mod maintenance_json;
+mod output;
 mod package;
 mod page;
 mod point;
@@ -70,6 +71,7 @@ pub use self::log::{log, log_json};
 pub use self::maintenance_json::{
     candidates_json, pins_json, repositories_json, verdict_json, verified_json,
 };
+pub use self::output::Output;
 pub use self::package::{package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::progress::{Progress, TICK};
@@ -103,6 +105,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 pub fn say(program: &str, text: &dyn fmt::Display) {
     let text = text.to_string();
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(harmless).collect();
+    output::before_message();
     // If standard error is closed, the message is lost.
     drop(writeln!(io::stderr(), "{program}: {}", lines.join("\n")));
 }

@@ -219,3 +219,15 @@ fn the_progress_of_a_check_fits_a_narrow_terminal() {
         assert!(progress.starts_with(bar) && !progress.contains("\x1b[1A"), "{progress:?}");
     }
 }
+
+#[test]
+fn a_sum_comes_after_what_it_sums_up() {
+    let lab = lab();
+    let mut command = lab.evaluation(&["--no-sync"]);
+    lab.finish(command.env("LAB_MEET", "/dev/null").env("LAB_WAIT", "/dev/null")).exit(0);
+    let mut command = lab.command("ce");
+    command.args(["gc", "--no-keep", "--older", "0s", "../storage"]);
+    let (_, text) = Terminal::start(&command, 80, Shown::Both).end();
+    let (results, sum) = text.split_once("ce: ").unwrap();
+    assert!(results.contains("storage/c_add/") && sum.starts_with("would collect"), "{text:?}");
+}
