@@ -171,6 +171,10 @@ impl Evaluation {
         }
         let contents = match self.stored(source) {
             Some(file) => self.beginning(&file),
+            // In a dry run, a text of a point need not be stored.
+            None if matches!(source, Source::Derived { .. }) => {
+                Ok(self.contents(source).ok()??)
+            }
             None => Ok(self.texts.get(&digest)?.clone()),
         };
         Some(contents.and_then(|contents| {

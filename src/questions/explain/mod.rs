@@ -314,8 +314,13 @@ impl Comparison<'_> {
             // It existed, with the same inputs if the missing ones come out the same.
             match &self.archive.calls[nearest].collected {
                 Some(collected) => whys.push(Why::Collected(collected.clone())),
-                None if self.absent(id).is_empty() => whys.push(Why::Damaged),
-                None => {}
+                None if !self.absent(id).is_empty() => {}
+                None if self.archive.has_inputs(nearest, &ingredients) => whys.push(Why::Damaged),
+                None => {
+                    // An input is derived from what is not stored yet: no result has it.
+                    self.nearest[id.index()] = None;
+                    whys.push(Why::NeverComputed);
+                }
             }
         }
         whys.extend(self.absent(id));

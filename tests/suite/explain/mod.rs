@@ -1,6 +1,7 @@
 //! Why calls would run: the reasons for every kind of change, with Git's own answers as oracle.
 
 mod change;
+mod points;
 mod reasons;
 mod tables;
 

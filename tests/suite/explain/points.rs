@@ -1,0 +1,66 @@
+//! Calls at points of sweeps.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+use crate::repository::{self, LAB};
+
+/// A task that measures trees of the repository `lib`, at revisions that a file of its input names.
+fn measured(text: &str) -> Lab {
+    let lab = Lab::task(text).computation("size", "dir/", "size", "wc -c <\"$1/file\" >\"$2\"");
+    fs::create_dir_all(lab.path("lib")).unwrap();
+    lab.commit().with_storage()
+}
+
+/// Makes a commit of the repository `lib` with these contents; returns it.
+fn revision(lab: &Lab, contents: &str) -> String {
+    fs::write(lab.path("lib/file"), contents).unwrap();
+    repository::commit(&lab.path("lib"), LAB, contents);
+    lab.git("lib", &["rev-parse", "HEAD"]).trim_end().to_owned()
+}
+
+/// The causes and calls that `ce explain` tells with these arguments.
+#[track_caller]
+fn told_with(lab: &Lab, arguments: &[&str]) -> Vec<Value> {
+    let explain = ["explain", "--json", "../storage", "-r", "upstream=../lib"];
+    let ran = lab.run("ce", &[&explain, arguments].concat()).exit(3);
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_tree_of_a_new_point_is_new() {
+    let lab = measured(
+        "Inputs: 'revs'\n\
+         SWEEP(:body (size TREE('upstream' INPUT('rev'))) :points INPUT('revs') :allow-failed)",
+    );
+    let one = revision(&lab, "one\n");
+    fs::write(lab.path("data/revs"), format!("rev\n{one}\n")).unwrap();
+    let run = ["../storage", "-r", "upstream=../lib", "../data/revs"];
+    lab.run("ce-run", &run).exit(0);
+    let three = revision(&lab, "three\n");
+    fs::write(lab.path("data/revs"), format!("rev\n{one}\n{three}\n")).unwrap();
+    let told = told_with(&lab, &["../data/revs"]);
+    assert_eq!((&told[0]["cause"], &told[0]["calls"]), (&json!("point"), &json!(1)));
+    assert_eq!(
+        (&told[1]["point"], &told[1]["why"][0]["why"]),
+        (&json!({"rev": three}), &json!("point"))
+    );
+    lab.run("ce-run", &[&["-n"], &run[..]].concat()).exit(3).says("input 00 (dir/) is new");
+}
+
+#[test]
+fn a_value_that_is_not_known_is_no_damage() {
+    let lab = measured("Inputs: 'd'\n(size TREE('upstream' MEMBER('rev' INPUT('d'))))");
+    fs::create_dir_all(lab.path("data/dir")).unwrap();
+    for contents in ["one\n", "three\n"] {
+        let revision = revision(&lab, contents);
+        fs::write(lab.path("data/dir/rev"), format!("{revision}\n")).unwrap();
+        if contents == "one\n" {
+            lab.run("ce-run", &["../storage", "-r", "upstream=../lib", "../data/dir"]).exit(0);
+        }
+    }
+    let told = told_with(&lab, &["../data/dir"]);
+    assert_eq!((&told[0]["cause"], &told[0]["calls"]), (&json!("never_computed"), &json!(1)));
+}
