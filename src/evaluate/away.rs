@@ -78,6 +78,7 @@ impl<'a> Evaluator<'a> {
             Some(_) if self.evaluation.await_suspended(sources) => Outcome::Waiting(name),
             Some(_) if self.evaluation.await_not_started(sources) => self.not_started(name),
             Some(_) => Outcome::Blocked(name),
+            None if self.evaluation.await_failures(sources) => Outcome::Blocked(name),
             None => Outcome::Missing(name, None),
         }
     }

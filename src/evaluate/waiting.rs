@@ -1,4 +1,4 @@
-//! What an evaluation knows of suspended calls: which calls wait for them, and which of them are to be continued.
+//! What calls wait for: suspended calls, some of which are to be continued, and calls that have failed and are not tried again.
 
 use std::sync::PoisonError;
 
@@ -18,6 +18,19 @@ impl Evaluation {
             waits || outcome.outputs().is_some()
         });
         all && any
+    }
+
+    /// Whether an input is missing since a call has failed, and is not tried again.
+    pub(super) fn await_failures(&self, sources: &[Source]) -> bool {
+        let mut awaited = sources.iter().filter_map(|it| self.plan.awaited(*it));
+        awaited.any(|call| self.is_given_up(call))
+    }
+
+    /// Whether a call has failed and is not tried again, or waits for such a call.
+    pub fn is_given_up(&self, call: CallId) -> bool {
+        self.outcome(call).is_some_and(|outcome| {
+            matches!(outcome, Outcome::Blocked(_)) || self.is_allowed(call, outcome)
+        })
     }
 
     /// Whether a suspended call has said that it is to be continued.

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::{explain, record};
 use crate::lab::Lab;
 use crate::repository::{self, LAB};
 
@@ -63,4 +64,26 @@ fn a_value_that_is_not_known_is_no_damage() {
     }
     let told = told_with(&lab, &["../data/dir"]);
     assert_eq!((&told[0]["cause"], &told[0]["calls"]), (&json!("never_computed"), &json!(1)));
+}
+
+/// A sweep over `n`, of which 2 fails, after a run. Its table is the input of a call.
+fn with_failures(sheet: &str) -> Lab {
+    let text = "(fin SWEEP(:body (next (bad INPUT('n'))) :points OWN('n.tsv') :allow-failed))";
+    let lab = Lab::task(text)
+        .file("inputs", "")
+        .file("n.tsv", sheet)
+        .computation("bad", "n", "o", "[ \"$(cat \"$1\")\" != 2 ] && cp \"$1\" \"$2\"")
+        .computation("next", "o", "p", "cp \"$1\" \"$2\"")
+        .computation("fin", "t", "u", "cp \"$1\" \"$2\"")
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0).says("1 failed, 1 blocked");
+    record(&lab, "c_", &[("isolation", "namespaces")]);
+    lab
+}
+
+#[test]
+fn what_waits_for_a_failure_that_is_not_tried_again_would_not_run() {
+    let lab = with_failures("n\n1\n2\n3\n");
+    explain(&lab, &[]).exit(0).shows("nothing would run: all results are there\n");
+    lab.ce_run(&["-n"]).exit(0).says("1 failed, 1 blocked");
 }
