@@ -256,9 +256,10 @@ impl Evaluation {
         call
     }
 
-    /// The missing calls that a call waits for.
+    /// The missing calls that a call waits for, without failures that are not tried again.
     fn awaited_by(&self, call: CallId) -> impl Iterator<Item = CallId> {
         let awaited = self.plan.inputs(call).iter().filter_map(|it| self.plan.awaited(*it));
+        let awaited = awaited.filter(|it| !self.is_given_up(*it));
         awaited.filter(|it| self.outcome(*it).is_none_or(|it| it.known().is_none()))
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{explain, record};
+use super::{explain, record, told};
 use crate::lab::Lab;
 use crate::repository::{self, LAB};
 
@@ -86,4 +86,14 @@ fn what_waits_for_a_failure_that_is_not_tried_again_would_not_run() {
     let lab = with_failures("n\n1\n2\n3\n");
     explain(&lab, &[]).exit(0).shows("nothing would run: all results are there\n");
     lab.ce_run(&["-n"]).exit(0).says("1 failed, 1 blocked");
+}
+
+#[test]
+fn what_reads_a_table_waits_for_the_calls_that_would_run() {
+    let lab = with_failures("n\n2\n1\n");
+    fs::write(lab.path("task/n.tsv"), "n\n2\n1\n3\n").unwrap();
+    let (_, calls, _) = told(&lab, &["--dirty"], 3);
+    assert_eq!(calls.len(), 3);
+    let ran = explain(&lab, &["--dirty"]).exit(3);
+    ran.shows("fin (TASK): input 00 (t) waits for n=3: next (body)");
 }
