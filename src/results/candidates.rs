@@ -14,7 +14,7 @@ use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::RevokedResult;
 use super::trust::TrustSettings;
 use crate::digest::ObjectId;
-use crate::git::{BlobHash, MirrorError, RemoteRef};
+use crate::git::{BlobHash, Mirror, MirrorError, RemoteRef};
 use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey};
 
 /// What is pulled.
@@ -121,6 +121,14 @@ impl NewResult {
     /// The size of its files, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|(file, _)| stored_size(&file.digest)).sum()
+    }
+
+    /// The contents of its files, in order. Those of a file that is larger than recorded are empty.
+    pub(super) fn contents(&self, mirror: &Mirror) -> Result<Vec<Vec<u8>>, MirrorError> {
+        let contents = |(file, id): &(ExpectedFile, ObjectId)| {
+            Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
+        };
+        self.files.iter().map(contents).collect()
     }
 }
 

@@ -26,6 +26,7 @@ mod pull;
 mod push;
 mod pushed;
 mod refusal;
+mod rehearsal;
 mod revoked;
 mod secrets;
 mod selection;

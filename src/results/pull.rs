@@ -11,12 +11,12 @@ use super::beliefs::Beliefs;
 use super::candidates::{NewResult, PullCandidate, PullRequest, Pulled, candidates, new_results};
 use super::evidence::TakenEvidence;
 use super::finder::Finder;
-use super::layout::{ResultsBranch, stored_size};
+use super::layout::ResultsBranch;
 use super::refusal::RefusedFor;
+use super::rehearsal::Rehearsal;
 use super::trust::{check_history, remember};
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorError};
-use crate::storage::{AwayCall, ExpectedFile, Import, ImportedCall, Record, Storage};
+use crate::git::Mirror;
+use crate::storage::{AwayCall, Import, ImportedCall, Record, Storage};
 
 /// The greatest number of calls that are published at once.
 const BATCH: usize = 256;
@@ -62,6 +62,7 @@ pub fn pull(
     pulled.revoked = revoked;
     progress.begin("pulling results", candidates.len());
     let mut candidates = candidates.into_iter();
+    let mut rehearsal = Rehearsal::new(storage, mirror);
     loop {
         let part: Vec<PullCandidate> = candidates.by_ref().take(part()).collect();
         if part.is_empty() {
@@ -71,7 +72,7 @@ pub fn pull(
         let new = new_results(part, storage, &mut finder, (request, &beliefs), &mut pulled)?;
         progress.advance(wanted - new.len());
         match request.dry {
-            true => new.iter().for_each(|result| pulled.count(result)),
+            true => rehearsal.rehearse(&new, &mut pulled)?,
             false => publish(storage, mirror, new, (request, &mut pulled))?,
         }
     }
@@ -108,15 +109,22 @@ fn publish(
     for result in &others {
         let imported = match &result.record {
             Record::Table(table) => {
-                let files = contents(mirror, result)?;
+                let files = result.contents(mirror)?;
                 let [outcome, recipe] = files.try_into().unwrap_or_default();
                 storage.import_table(table, &outcome, recipe)?
             }
             Record::Job(job) => {
-                for ((file, _), contents) in result.files.iter().zip(contents(mirror, result)?) {
+                for ((file, _), contents) in result.files.iter().zip(result.contents(mirror)?) {
                     storage.import_literal(file, &contents)?;
                 }
-                storage.import_job(job)?
+                match storage.import_job(job)? {
+                    Ok(()) => Import::New(()),
+                    Err(missing) => {
+                        pulled.refuse(result.entry.short(), RefusedFor::Part(missing));
+                        progress.advance(1);
+                        continue;
+                    }
+                }
             }
             Record::Call(_) | Record::TaskInput(_) => continue,
         };
@@ -137,7 +145,7 @@ fn batch(calls: &[NewResult]) -> usize {
 }
 
 impl Pulled {
-    fn count(&mut self, result: &NewResult) {
+    pub(super) fn count(&mut self, result: &NewResult) {
         self.away += usize::from(result.is_away);
         *match result.record {
             Record::Call(_) => &mut self.calls,
@@ -157,20 +165,9 @@ impl Pulled {
             Import::New(_) => self.count(result),
             Import::Known => self.known += 1,
             Import::Differs => self.differing.push(result.entry.short()),
-            Import::Damaged if matches!(result.record, Record::Job(_)) => {
-                self.refuse(result.entry.short(), RefusedFor::Parts);
-            }
             Import::Damaged => self.refuse(result.entry.short(), RefusedFor::Contents),
         }
     }
-}
-
-/// The contents of a result's files, in order. Those of a file that is larger than recorded are empty.
-fn contents(mirror: &Mirror, result: &NewResult) -> Result<Vec<Vec<u8>>, MirrorError> {
-    let contents = |(file, id): &(ExpectedFile, ObjectId)| {
-        Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
-    };
-    result.files.iter().map(contents).collect()
 }
 
 /// Makes calls known whose outputs stay in the repository. All of them are marked on the disk before the first one is known.
@@ -208,7 +205,7 @@ fn publish_calls(
         // A log that is too large stays there.
         let log = result.log.as_ref().map(|log| mirror.contents(log, limit)).transpose()?;
         let log = log.flatten().unwrap_or_default();
-        match storage.stage_import(call, (&contents(mirror, result)?, &log))? {
+        match storage.stage_import(call, (&result.contents(mirror)?, &log))? {
             Import::New(import) => staged.push((result, import)),
             other => pulled.note(result, &other),
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::attestation::Attested;
 use super::trust::Distrust;
+use crate::storage::MissingPart;
 use crate::words::{counted, size};
 
 /// A result that was not taken.
@@ -32,7 +33,7 @@ pub enum RefusedFor {
         limit: u64,
     },
     /// Something that it names is not here.
-    Parts,
+    Part(MissingPart),
     /// It is no evidence: its name is not that of its contents, or it cannot be understood.
     Evidence,
     /// Nobody who is trusted vouches for it.
@@ -85,9 +86,13 @@ impl fmt::Display for RefusedFor {
             Self::Large { bytes, limit } => {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
             }
-            Self::Parts => {
-                write!(f, "something that it was made from was not taken, and is not here")
+            Self::Part(MissingPart { file, is_other: false }) => {
+                write!(f, "it names {file}, which is not here, and was not taken")
             }
+            Self::Part(MissingPart { file, is_other: true }) => write!(
+                f,
+                "it names {file}, which has other contents here, and they stay; a run makes a job from them"
+            ),
             Self::Evidence => {
                 write!(f, "its name is not that of its contents, or it cannot be understood")
             }

@@ -5,7 +5,7 @@ use super::call::{Call, Found, Outputs};
 use super::{Job, Precedence, PublishError, Sealed, Storage, Stored};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
-use crate::storage::layout::{ResultName, is_users_file};
+use crate::storage::layout::{DIGITS, ResultName, is_users_file, task_input};
 use crate::storage::records::{
     CallRecord, ExpectedFile, JobOutput, JobRecord, LongText, Origin, Published, SharedOrigin,
     Stamp, TableRecord,
@@ -20,7 +20,7 @@ pub enum Import<T> {
     Known,
     /// Another result has its place here, and stays.
     Differs,
-    /// Its files are not as its record says, or what it names is not here.
+    /// Its files are not as its record says.
     Damaged,
 }
 
@@ -38,6 +38,24 @@ pub struct AwayCall<'a> {
     storage: &'a Storage,
     record: CallRecord,
     name: ResultName,
+}
+
+/// A file that a job from elsewhere names, and that is not here as the job names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPart {
+    /// Its name, relative to the storage.
+    pub file: String,
+    /// Whether the name has other contents here.
+    pub is_other: bool,
+}
+
+/// Where the outputs of a job from elsewhere are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOutputs {
+    /// All of them are here.
+    Here,
+    /// Some of them are away.
+    Away,
 }
 
 impl Storage {
@@ -142,34 +160,70 @@ impl Storage {
         Ok(if is_same { Import::Known } else { Import::Differs })
     }
 
-    /// Publishes a job from elsewhere, if everything that it names is here.
+    /// Whether contents from elsewhere could be put into the place of a literal: they are the recorded ones, and nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn accepts_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<bool> {
+        let is_recorded = SharedValue::of(contents, &file.digest).is_some();
+        Ok(is_recorded && !self.root.disk.exists(&self.root.path(&file.name))?)
+    }
+
+    /// Publishes a job from elsewhere, or returns what it lacks here.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read or written.
-    pub fn import_job(&self, record: &JobRecord) -> Result<Import<()>> {
-        let literals = record.literals.as_deref().unwrap_or_default();
-        let Some(literals) = self.named(literals)? else { return Ok(Import::Damaged) };
-        let (outputs, is_away) = match self.named(&record.outputs)? {
-            Some(outputs) => (outputs, false),
-            None if self.jobs().are_known(&record.outputs)? => (unstamped(&record.outputs), true),
-            None => return Ok(Import::Damaged),
+    pub fn import_job(&self, record: &JobRecord) -> Result<std::result::Result<(), MissingPart>> {
+        let outputs = match self.check_job(record, &|_| false)? {
+            Ok(outputs) => outputs,
+            Err(missing) => return Ok(Err(missing)),
         };
-        let calls: Option<Vec<ResultName>> =
-            record.calls.iter().map(|call| ResultName::of_short(call)).collect();
-        let Some(calls) = calls else { return Ok(Import::Damaged) };
+        let calls: Vec<ResultName> =
+            record.calls.iter().filter_map(|call| ResultName::of_short(call)).collect();
         let (names, inputs): (Vec<_>, Vec<_>) =
             record.inputs.iter().map(|it| (it.name.clone(), it.digest)).unzip();
         self.jobs().publish(&Job {
             task: record.version(),
             names: &names,
             inputs: &inputs,
-            literals: &literals,
-            outputs: &outputs,
-            is_away,
+            literals: &unstamped(record.literals.as_deref().unwrap_or_default()),
+            outputs: &unstamped(&record.outputs),
+            is_away: outputs == JobOutputs::Away,
             calls: calls.iter().collect(),
         })?;
-        Ok(Import::New(()))
+        Ok(Ok(()))
+    }
+
+    /// Checks that everything is here that a job from elsewhere needs, except for files that are `coming`. Task inputs may be missing, and so
+    /// may files and trees of the task's repository, which have such names: a run makes them again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn check_job(
+        &self,
+        record: &JobRecord,
+        coming: &dyn Fn(&str) -> bool,
+    ) -> Result<std::result::Result<JobOutputs, MissingPart>> {
+        if let Some(call) = record.calls.iter().find(|it| ResultName::of_short(it).is_none()) {
+            return Ok(Err(MissingPart { file: call.clone(), is_other: false }));
+        }
+        let needed = |files: &[JobOutput]| -> Vec<JobOutput> {
+            files.iter().filter(|it| !coming(&it.file)).cloned().collect()
+        };
+        let mut literals = needed(record.literals.as_deref().unwrap_or_default());
+        literals.retain(|it| !DIGITS.into_iter().any(|to| task_input(&it.digest, to) == it.file));
+        if let Some(missing) = self.first_missing(&literals)? {
+            return Ok(Err(missing));
+        }
+        let outputs = needed(&record.outputs);
+        Ok(match self.first_missing(&outputs)? {
+            None => Ok(JobOutputs::Here),
+            Some(_) if self.jobs().are_known(&outputs)? => Ok(JobOutputs::Away),
+            Some(missing) => Err(missing),
+        })
     }
 
     /// Publishes a table from elsewhere.
@@ -196,16 +250,15 @@ impl Storage {
         })
     }
 
-    /// The values of these names, if all of them are here with the recorded contents.
-    fn named(&self, files: &[JobOutput]) -> Result<Option<Vec<Stored>>> {
-        let mut values = Vec::with_capacity(files.len());
+    /// The first of these files that is not here with the recorded contents.
+    fn first_missing(&self, files: &[JobOutput]) -> Result<Option<MissingPart>> {
         for JobOutput { file, digest } in files {
-            match self.inputs().literal(file)? {
-                Some(value) if value.digest == *digest => values.push(value),
-                _ => return Ok(None),
+            let found = self.inputs().literal(file)?;
+            if found.as_ref().is_none_or(|it| it.digest != *digest) {
+                return Ok(Some(MissingPart { file: file.clone(), is_other: found.is_some() }));
             }
         }
-        Ok(Some(values))
+        Ok(None)
     }
 }
 

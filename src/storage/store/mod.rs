@@ -52,7 +52,7 @@ use self::call::Claims;
 pub use self::call::{Call, Damage, Found, Outputs};
 pub use self::equivalent::{Equivalent, Takeover, Whereabouts};
 pub use self::failure::{Failure, LogTail};
-pub use self::import::{AwayCall, Import, ImportedCall};
+pub use self::import::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
 use self::ingest::Ingest;
 pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};

@@ -150,8 +150,61 @@ fn literals_of_a_job_go_with_it() {
     fs::create_dir_all(lab.path("third/data")).unwrap();
     fs::write(lab.path("third/data/table"), "mine\n").unwrap();
     fs::create_dir(lab.path("third/tinputs")).unwrap();
-    pull(&lab, &[], "third", "results.git").exit(0).shows("is not here");
+    for options in [&["-n"][..], &[]] {
+        let told = pull(&lab, options, "third", "results.git");
+        let told = told.exit(if options.is_empty() { 0 } else { 3 });
+        let told = told.shows("it names data/table, which has other contents here, and they stay");
+        assert!(!told.stdout.contains("1 job"), "{}", told.stdout);
+    }
+    lab.unchanged(|| pull(&lab, &["-n"], "third", "results.git").exit(0).shows("nothing is new"));
     assert_eq!(fs::read_to_string(lab.path("third/data/table")).unwrap(), "mine\n");
+}
+
+#[test]
+fn a_job_is_taken_without_the_files_and_trees_of_its_repository() {
+    let reading = |text: &str| {
+        Lab::task(text)
+            .computation(
+                "copy",
+                "a",
+                "b",
+                r#"if [ -d "$1" ]; then ls "$1"; else cat "$1"; fi >"$2""#,
+            )
+            .file("own", "x\n1\n2\n")
+            .commit()
+    };
+    for text in [
+        "Inputs:\n(copy OWN('own'))[0]",
+        "Inputs:\n(copy TREE('.')[directory])[0]",
+        "Inputs:\nSWEEP(:body (copy INPUT('x')) :points OWN('own'))[0]",
+    ] {
+        let lab = reading(text);
+        repository(&lab, "results.git");
+        evaluate(&lab, "storage").exit(0);
+        lab.called();
+        push(&lab, &[], "storage", "results.git").exit(0);
+        lab.unchanged(|| pull(&lab, &["-n"], "other", "results.git").exit(3).shows("1 job"));
+        pull(&lab, &[], "other", "results.git").exit(0).shows("1 job");
+        for options in [&["-n"][..], &[]] {
+            pull(&lab, options, "other", "results.git").exit(0).shows("nothing is new");
+        }
+        lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd");
+        evaluate(&lab, "other").exit(0).called(vec![]);
+        push(&lab, &[], "other", "results.git").exit(0).shows("nothing is new");
+    }
+}
+
+#[test]
+fn a_dry_pull_promises_no_job_whose_outputs_differ_here() {
+    let lab = pushed();
+    salt(&lab, "salt\n");
+    evaluate(&lab, "storage").exit(0);
+    fs::remove_dir_all(lab.path("storage/t_task")).unwrap();
+    for options in [&["-n"][..], &[]] {
+        let told = pull(&lab, options, "storage", "results.git").exit(1);
+        let told = told.shows("which has other contents here, and they stay");
+        assert!(!told.stdout.contains("1 job"), "{}", told.stdout);
+    }
 }
 
 #[test]
