@@ -93,6 +93,7 @@ impl Pull {
             return Err(ResultsError::TooFewSigners(number).into());
         }
         let trust = TrustSettings { signers, rules, require, rewritten: self.rewritten };
+        trust.check_signers(mirror)?;
         for name in trust.strangers() {
             say(
                 "ce",

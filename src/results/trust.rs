@@ -28,6 +28,15 @@ pub struct TrustSettings {
 }
 
 impl TrustSettings {
+    /// Reads the files that decide whose signatures count, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one of them cannot be read.
+    pub fn check_signers(&self, mirror: &Mirror) -> Result<(), ResultsError> {
+        self.signers.as_ref().map_or(Ok(()), |file| Signers::read(mirror, file).map(drop))
+    }
+
     /// Those whom a rule names and the file of allowed signers does not: probably mistyped, so that somebody else is trusted for
     /// everything. A file that cannot be read names nobody.
     pub fn strangers(&self) -> impl Iterator<Item = &str> {

@@ -150,6 +150,17 @@ fn a_signer_is_trusted_for_what_the_configuration_says() {
 }
 
 #[test]
+fn signers_are_read_before_anything_is_made() {
+    let lab = signed();
+    repository(&lab, "empty.git");
+    for results in ["results.git", "empty.git"] {
+        let told = super::pull(&lab, &["--signers", "nowhere"], "new", results).exit(2);
+        told.says("the file of keys nowhere cannot be read");
+        assert!(!lab.path("new").exists(), "{results}");
+    }
+}
+
+#[test]
 fn a_record_in_the_place_of_a_signed_one_is_not_taken() {
     let lab = signed();
     salt(&lab, "salt\n");
