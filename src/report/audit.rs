@@ -60,11 +60,12 @@ pub fn audit_size(plan: &AuditPlan) -> String {
     }
 }
 
-/// How many recorded calls cannot be audited, a line for each reason.
+/// How many recorded calls cannot be audited, and what to try, for each reason.
 pub fn not_audited(plan: &AuditPlan) -> Vec<String> {
     let reasons = reasons(plan);
     let line = |(why, count): (&NotAudited, usize)| {
-        format!("{} cannot be audited: {}", counted(count, "call"), harmless(&why.to_string()))
+        let (calls, text, hint) = (counted(count, "call"), why.to_string(), why.hint());
+        format!("{calls} cannot be audited: {}\n  try: {hint}", harmless(&text))
     };
     reasons.into_iter().map(line).collect()
 }

@@ -41,7 +41,7 @@ pub enum NotAudited {
     #[error("it was adopted, and nobody knows how it was made")]
     Adopted,
     /// No recorded job has it, so nobody knows what it was asked for.
-    #[error("no recorded job has this call")]
+    #[error("no recorded job has this call; a run with failed calls or points records none")]
     NoJob,
     /// The commit of its task is not to be had.
     #[error("the commit of its task is not in this repository")]
@@ -68,17 +68,19 @@ pub enum NotAudited {
     #[error("what it asks for is not known")]
     Resources,
     /// Its computation says that its outputs differ each time.
-    #[error("its computation is declared as nondeterministic; name the call to audit it")]
+    #[error("its computation is declared as nondeterministic")]
     Nondeterministic,
 }
 
 impl NotAudited {
-    /// Advice for the user who has named the call.
+    /// What to try.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Dirty => "commit the changes, run the task, and audit the call of that commit",
             Self::Adopted => "run its task with --strict, which executes what was adopted",
-            Self::NoJob => "run its task to its end: only calls of recorded jobs can be audited",
+            Self::NoJob => {
+                "correct what has failed, or leave failed points out with exclude.tsv, and run its task to its end"
+            }
             Self::NoCommit => "git fetch --all, or give --task in the repository that has it",
             Self::NoDirectory => "give --task in a work tree that has it",
             Self::Task(_) => "evaluate the task at that commit: ce run --at says more",
@@ -88,7 +90,7 @@ impl NotAudited {
             Self::Archived => "audit the call without -n, which unpacks the input",
             Self::Suspends => "wait for its end: ce status",
             Self::Resources => "correct the text of the name in the file resources",
-            Self::Nondeterministic => "name the call",
+            Self::Nondeterministic => "name the call to audit it",
         }
     }
 }

@@ -83,6 +83,19 @@ fn a_job_or_calls_are_chosen_by_their_names_and_files() {
 }
 
 #[test]
+fn calls_of_a_sweep_with_failed_points_have_no_job() {
+    let text = "SWEEP(:factors/00-n '1' '2' :body (copy INPUT('n'))[0] :allow-failed)[0]";
+    let lab = Lab::task(&format!("Inputs:\n{text}"))
+        .computation("copy", "a", "b", r#"[ "$(cat "$1")" != 2 ] && cp "$1" "$2""#)
+        .commit();
+    lab.run("ce-run", &["../storage"]);
+    let ran = audit(&lab, &[]).exit(0);
+    ran.says("1 call cannot be audited: no recorded job has this call; a run with failed")
+        .says("  try: correct what has failed, or leave failed points out with exclude.tsv")
+        .says("0 calls audited");
+}
+
+#[test]
 fn what_cannot_be_audited_is_counted_with_the_reason() {
     let lab = recorded();
     // Uncommitted changes belong to no commit.
@@ -96,6 +109,7 @@ fn what_cannot_be_audited_is_counted_with_the_reason() {
         "{}",
         ran.stderr
     );
+    assert!(ran.stderr.contains("  try: commit the changes"), "{}", ran.stderr);
     // The input of the job is gone.
     fs::remove_dir_all(lab.path("storage/tinputs")).unwrap();
     fs::create_dir(lab.path("storage/tinputs")).unwrap();
