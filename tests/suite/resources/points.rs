@@ -90,7 +90,7 @@ fn a_text_that_is_no_amount_is_an_error_of_its_call() {
     // What is known only later cannot be told before.
     ran.says("it asks for 9 cpus, and only 4 may be used").called(vec!["run"]);
     let lab = sweep(&computed, "n", "memory {memory}G\n");
-    lab.ce_run(&[]).exit(1).says("the points have no column \"memory\"").called(vec![]);
+    lab.ce_run(&[]).exit(2).says("the points have no column \"memory\"").called(vec![]);
 }
 
 #[test]
