@@ -73,7 +73,8 @@ fn a_second_interrupt_does_not_wait_for_calls() {
     assert_eq!(fifo.line(), "here");
     run.signal(Signal::INT);
     run.signal(Signal::TERM);
-    Ran::new(&lab, run.output()).exit(130);
+    // Two signals at once come in any order.
+    assert!(matches!(run.output().status.code(), Some(130 | 143)));
     // The call has not ended.
     never.let_go();
     lab.ce_run_on(cluster, &[]).exit(0).called(vec!["call"]);
