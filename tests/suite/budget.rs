@@ -9,13 +9,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::isolation;
 use crate::lab::{Lab, files};
+use crate::needs::{self, needs};
 use crate::program::through;
 
 /// The sizes of the task, in calls: too few for the task to be cached.
@@ -104,16 +104,16 @@ fn strace(trace: &Path) -> Vec<String> {
     flags.into_iter().chain(rest).collect()
 }
 
-/// Whether system calls can be counted; where they cannot, that is told.
+/// Whether system calls can be counted; where they cannot, the test is skipped.
 fn is_possible() -> bool {
+    needs(&["strace"]);
     let dir = tempfile::tempdir().unwrap();
     let strace = strace(&dir.path().join("probe"));
     let mut probe = Command::new(&strace[0]);
     let quiet = probe.args(&strace[1..]).arg("true").stdout(Stdio::null()).stderr(Stdio::null());
     let possible = quiet.status().is_ok_and(|status| status.success());
     if !possible {
-        // Beside what the test harness keeps to itself.
-        drop(writeln!(io::stderr(), "skipped: strace is not installed, or may not trace here"));
+        needs::lacks("permission to trace");
     }
     possible
 }

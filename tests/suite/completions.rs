@@ -1,12 +1,12 @@
 //! Completions: what a program answers to a shell, and what the script for Bash makes of it.
 
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::lab::{Lab, files};
+use crate::needs::needs;
 use crate::only::{SWEEP, sum_of_product_and_count};
 use crate::program::{Ran, command};
 
@@ -212,11 +212,7 @@ fn fish(lab: &Lab, line: &str) -> Vec<String> {
 
 #[test]
 fn fish_completes_the_same() {
-    if Command::new("fish").arg("--version").stdout(Stdio::null()).status().is_err() {
-        // Beside what the test harness keeps to itself.
-        drop(writeln!(io::stderr(), "skipped: fish is not installed"));
-        return;
-    }
+    needs(&["fish"]);
     let lab = lab();
     assert_eq!(fish(&lab, "ce run --at f"), ["feature/one"]);
     assert_eq!(fish(&lab, "ce log --computation m"), ["mul"]);

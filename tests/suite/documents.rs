@@ -6,14 +6,16 @@
 //! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
 //! lines, or in a line for any text, `[exit 3]` for a status other than zero, and one commit for another.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rayon::prelude::*;
 
+use crate::examples::programs_of;
 use crate::lab::place;
+use crate::needs::{self, Lack};
 
 /// A command of a console block, and what it prints.
 struct Step {
@@ -157,19 +159,6 @@ fn fits(expected: &str, printed: &str) -> bool {
     }
 }
 
-/// Returns the program that the commands need and this machine lacks.
-fn lacks(commands: &[String]) -> Option<&'static str> {
-    let tries = [
-        ("ssh-keygen ", "ssh-keygen", "ssh-keygen -? 2>&1 | grep -q usage"),
-        ("Rscript ", "R with jsonlite", "Rscript -e 'library(jsonlite)' 2> /dev/null"),
-    ];
-    let fails = |script| !Command::new("sh").args(["-c", script]).status().unwrap().success();
-    tries.into_iter().find_map(|(used, program, script)| {
-        let uses = commands.iter().any(|command| command.contains(used));
-        (uses && fails(script)).then_some(program)
-    })
-}
-
 /// Makes a repository of what the documents use, and a directory with the programs.
 fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
     let (copy, bin) = (dir.join("compeval"), dir.join("bin"));
@@ -198,9 +187,39 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
     (copy, bin)
 }
 
-/// Executes the blocks of a document; returns what differs.
-fn differences(document: &Path, ci: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// What became of the blocks of a document.
+#[derive(Default)]
+struct Read {
+    /// What differs.
+    wrong: Vec<String>,
+    /// What was not there, and what was therefore not run.
+    lacks: BTreeSet<Lack>,
+    unread: Option<String>,
+}
+
+/// Takes out the steps that need what is not there. Where one of them goes to another directory, none after it is typed.
+fn take_out(steps: &mut Vec<Step>) -> (BTreeSet<Lack>, Option<usize>) {
+    let (mut all, mut first, mut is_lost) = (BTreeSet::new(), None, false);
+    let mut at = 0;
+    steps.retain(|step| {
+        let lacks = needs::lacking(&programs_of(&step.command));
+        let is_out = is_lost || !lacks.is_empty();
+        if is_out {
+            first.get_or_insert(at);
+            is_lost |= step.command.split_whitespace().any(|word| word == "cd");
+        } else {
+            at += 1;
+        }
+        all.extend(lacks);
+        !is_out
+    });
+    (all, first)
+}
+
+/// Executes the blocks of a document.
+fn read(document: &Path, ci: &str) -> Read {
+    let mut read = Read::default();
+    let wrong = &mut read.wrong;
     let mut steps = steps(&fs::read_to_string(root().join(document)).unwrap());
     steps.retain_mut(|step| {
         if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
@@ -209,34 +228,45 @@ fn differences(document: &Path, ci: &str) -> Vec<String> {
         step.command = step.command.replace("cargo run --release --", "ce");
         !step.command.starts_with("cargo ")
     });
-    if steps.is_empty() {
-        return wrong;
-    }
+    let all = steps.len();
+    let (lacks, first) = take_out(&mut steps);
+    // What follows a step that was not run may need what it would have made.
+    let mut unread = all - steps.len();
     let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
-    if let Some(program) = lacks(&commands) {
-        // Beside what the test harness keeps to itself.
-        drop(writeln!(io::stderr(), "skipped: {document:?} needs {program}"));
-        return wrong;
+    let mut printed = Vec::new();
+    if !commands.is_empty() {
+        let dir = tempfile::tempdir_in(place()).unwrap();
+        let (copy, bin) = prepare(dir.path());
+        printed = type_in(&copy, &bin, &commands);
     }
-    let dir = tempfile::tempdir_in(place()).unwrap();
-    let (copy, bin) = prepare(dir.path());
-    for (step, printed) in steps.iter().zip(type_in(&copy, &bin, &commands)) {
-        if !agree(&step.expected, &printed) {
+    for (at, (step, printed)) in steps.iter().zip(printed).enumerate() {
+        if agree(&step.expected, &printed) {
+            continue;
+        }
+        if first.is_some_and(|first| at >= first) {
+            unread += 1;
+        } else {
             let (command, expected) = (&step.command, step.expected.join("\n"));
             let printed = printed.join("\n");
             wrong
                 .push(format!("{document:?}\n$ {command}\n{expected}\n-- printed --\n{printed}\n"));
         }
     }
-    wrong
+    let part = || format!("{unread} of {all} commands of {}", document.display());
+    read.unread = (unread > 0).then(part);
+    Read { lacks, ..read }
 }
 
 #[test]
 fn every_block_prints_what_it_says() {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
     let documents = documents();
-    let wrong: Vec<String> =
-        documents.par_iter().flat_map_iter(|document| differences(document, &ci)).collect();
+    let read: Vec<Read> = documents.par_iter().map(|document| read(document, &ci)).collect();
+    let mut wrong = Vec::new();
+    for Read { wrong: differs, lacks, unread } in read {
+        wrong.extend(differs);
+        unread.into_iter().for_each(|part| needs::lacks_for(part, lacks.clone()));
+    }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 

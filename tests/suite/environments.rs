@@ -2,7 +2,6 @@
 //! places that they come from are made here.
 
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,15 +9,18 @@ use std::process::{Command, Stdio};
 use crate::examples::{command, example, gives_what_is_expected, outputs, project};
 use crate::isolation::{is_possible, roots};
 use crate::lab::Lab;
+use crate::needs;
 use crate::program::Ran;
 
 /// The examples, isolated. One computation may read `data` in addition. `None`, which is told, where a
 /// program is missing or nothing can be isolated.
-fn lab(computation: &str, program: &[&str]) -> Option<Lab> {
-    let status = Command::new(program[0]).args(&program[1..]).stdout(Stdio::null()).status();
-    if !is_possible() || !status.is_ok_and(|status| status.success()) {
-        let program = program.join(" ");
-        drop(writeln!(io::stderr(), "skipped: nothing can be isolated here, or no {program}"));
+fn lab(computation: &str, name: &str, probe: &[&str]) -> Option<Lab> {
+    let status = Command::new(probe[0]).args(&probe[1..]).stdout(Stdio::null()).status();
+    let is_there = status.is_ok_and(|status| status.success());
+    if !is_there {
+        needs::lacks(name);
+    }
+    if !is_possible() || !is_there {
         return None;
     }
     let lab = project().isolated();
@@ -71,7 +73,7 @@ print("cowsay==6.1 --hash=sha256:" + hashlib.sha256(open(path, "rb").read()).hex
 fn packages_of_python_are_a_value() {
     let program = ["/usr/bin/python3", "-m", "pip", "--version"];
     let computation = "python/computations/install-packages";
-    let Some(lab) = lab(computation, &program) else { return };
+    let Some(lab) = lab(computation, "pip", &program) else { return };
     let wheels = lab.path("data/wheels").display().to_string();
     fs::create_dir(&wheels).unwrap();
     let made = Command::new(program[0]).args(["-c", WHEEL, &wheels]).output().unwrap();
@@ -115,7 +117,8 @@ fn package(lab: &Lab, name: &str, fill: impl Fn(&Path)) -> String {
 
 #[test]
 fn a_system_of_debian_is_a_value() {
-    let Some(lab) = lab("debian/computations/make-root", &["dpkg-deb", "--version"]) else {
+    let Some(lab) = lab("debian/computations/make-root", "dpkg-deb", &["dpkg-deb", "--version"])
+    else {
         return;
     };
     let tools = package(&lab, "tools", |dir| {

@@ -3,12 +3,14 @@
 //! They run in a copy, so that the state of the work tree does not matter and nothing is written
 //! to it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::golden;
-use crate::lab::Lab;
+use crate::lab::{Lab, files};
+use crate::needs::{self, needs};
 use crate::program::Ran;
 use crate::repository::{self, LAB};
 
@@ -43,8 +45,51 @@ pub(crate) fn command(example: &Path) -> String {
     command.unwrap().replace("STORAGE", "../storage")
 }
 
+/// The programs that a text needs: those that it names, and those of the examples and the computations that it names.
+pub(crate) fn programs_of(text: &str) -> Vec<&'static str> {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut text = text.to_owned();
+    for example in names(&project.join("tasks-example")) {
+        let dir = project.join("tasks-example").join(&example);
+        if has_word(&text, &format!("tasks-example/{example}")) {
+            text += &code_in(&dir.join("workflow"));
+            if !dir.join("computations").is_symlink() {
+                text += &code_in(&dir.join("computations"));
+            }
+        }
+    }
+    let library = project.join("computations-example");
+    let mut called = names(&library);
+    called.retain(|name| has_word(&text, name));
+    text.extend(called.iter().map(|name| code_in(&library.join(name))));
+    let programs: BTreeSet<&str> = needs::named_in(&text).collect();
+    programs.into_iter().collect()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    entries.map(|name| name.into_string().unwrap()).collect()
+}
+
+/// Whether a text has this between characters that names of computations do not have.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "-_".contains(c);
+    text.match_indices(word).any(|(at, _)| {
+        !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
+    })
+}
+
+/// The contents of all files below a directory, without lines that are comments of scripts.
+fn code_in(dir: &Path) -> String {
+    let files = files(dir).into_values();
+    let texts: String = files.filter_map(|bytes| String::from_utf8(bytes).ok()).collect();
+    let lines = texts.lines().filter(|line| !line.trim_start().starts_with("# "));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Runs the command of an example's README, with something in place of a part of it.
 fn as_the_readme_says<'a>(lab: &'a Lab, name: &str, from: &str, to: &str) -> Ran<'a> {
+    needs(&programs_of(&format!("tasks-example/{name}")));
     let command = command(&example(lab, name));
     assert!(command.contains(from), "{command}");
     let command = command.replace(from, to);
@@ -154,6 +199,7 @@ fn genomics_finds_the_variants_that_are_there() {
 
 #[test]
 fn genomics_refuses_a_wrong_row_and_computes_the_others() {
+    needs(&programs_of("tasks-example/genomics"));
     let lab = project();
     let path = example(&lab, "genomics").join("data/samples.tsv");
     let text = fs::read_to_string(path).unwrap();

@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use tempfile::TempDir;
 
 use super::golden;
 use super::lisp;
+use super::needs;
 use super::program::{self, Ran, Running};
 use super::repository::{self, LAB};
 
@@ -232,8 +232,8 @@ impl Lab {
         let status = command.arg("--version").uid(65534).stdout(Stdio::null()).status();
         let user = status.is_ok_and(|status| status.success()).then_some(65534);
         if user.is_none() {
-            // Beside what the test harness keeps to itself.
-            drop(writeln!(io::stderr(), "skipped: root cannot become nobody here"));
+            let is_root = rustix::process::getuid().is_root();
+            needs::lacks(if is_root { "programs that nobody may execute" } else { needs::ROOT });
         }
         user
     }

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
+// Its attribute `test` takes the place of the compiler's.
+#[macro_use]
+extern crate compeval_test_attribute;
+
 mod arith;
 mod audit;
 mod bisect;
@@ -31,6 +35,7 @@ mod git_log;
 mod git_oracle;
 mod given_files;
 mod golden;
+mod harness;
 mod hostile;
 mod inside;
 mod isolation;
@@ -44,6 +49,7 @@ mod mistakes;
 mod mistyped;
 mod mount;
 mod mutations;
+mod needs;
 mod only;
 mod options;
 mod page;
@@ -76,3 +82,7 @@ mod text;
 mod verify;
 mod verify_on;
 mod workers;
+
+fn main() -> std::process::ExitCode {
+    harness::main()
+}

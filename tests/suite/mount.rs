@@ -3,19 +3,18 @@
 //! They need a user namespace, which not every host allows; what cannot be tried is told.
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::lab::Lab;
+use super::needs;
 use super::program::Ran;
 
 /// Runs a program after a shell has mounted something over `../storage`, where nobody else sees it;
 /// `None` where that cannot be. Afterwards `storage/` holds what was there.
 pub(crate) fn with<'a>(lab: &'a Lab, mount: &str, program: &Command) -> Option<Ran<'a>> {
     if !is_possible() {
-        // Beside what the test harness keeps to itself.
-        drop(writeln!(io::stderr(), "skipped: nothing can be mounted here: {mount}"));
+        needs::lacks("user namespaces in which file systems can be mounted");
         return None;
     }
     let script = format!(

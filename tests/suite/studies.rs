@@ -2,13 +2,15 @@
 
 use std::fs;
 
-use crate::examples::{example, outputs, project};
+use crate::examples::{example, outputs, programs_of, project};
 use crate::lab::Lab;
+use crate::needs::needs;
 use crate::program::Ran;
 
 /// Runs an example with these arguments, in a sandbox: so results are taken over by later commits.
 fn run<'a>(lab: &'a Lab, name: &str, arguments: &[&str]) -> Ran<'a> {
     let task = format!("tasks-example/{name}");
+    needs(&programs_of(&task));
     lab.run("ce-run", &[&["--no-sync", "--task", &task, "../storage"], arguments].concat())
 }
 

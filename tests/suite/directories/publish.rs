@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use super::{each_way, entries, is_sound, made_by, output, records, values};
 use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
+use crate::needs::needs;
 use crate::program::{Ran, Running};
 
 #[test]
@@ -150,6 +151,7 @@ fn what_is_sparse_is_published() {
 
 #[test]
 fn it_may_be_nested_deeply() {
+    needs(&["python3"]);
     let script = r#"exec python3 - "$2" <<'END'
 import os, sys
 os.chdir(sys.argv[1])

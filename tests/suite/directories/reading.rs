@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{entries, is_sound, stored, values};
 use crate::isolation;
 use crate::lab::Lab;
+use crate::needs::needs;
 
 /// A sandbox shows directories that cannot be changed, through whatever path or descriptor.
 #[test]
@@ -46,6 +47,7 @@ for name, act in tries.items():
         pass
 print('done', done)
 open(out + '/done', 'w').write(' '.join(done))"#;
+    needs(&["python3"]);
     let try_all = format!("python3 - \"$1\" \"$2\" <<'END'{try_all}\nEND");
     let lab = Lab::task("Inputs: 'x'\n(attack (make INPUT('x'))[0])[0]")
         .computation("make", "a", "tree/", r#"mkdir "$2/d"; cp "$1" "$2/d/f"; chmod 777 "$2/d/f""#)

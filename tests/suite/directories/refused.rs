@@ -2,6 +2,7 @@
 
 use super::{each_way, made_by, values};
 use crate::lab::Lab;
+use crate::needs::needs;
 
 /// The call fails with this message, nothing is published, and the next run executes it again.
 #[track_caller]
@@ -44,6 +45,7 @@ fn what_is_neither_file_nor_directory_nor_link_fails_the_call() {
         r#"mkdir "$2/d"; mkfifo "$2/d/p""#,
         "d/p is a FIFO, which cannot be part of a value",
     );
+    needs(&["python3"]);
     let socket = r#"python3 -c 'import os,socket,sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).bind("s")' "$2""#;
     is_refused(socket, "s is a socket, which cannot be part of a value");
 }

@@ -10,8 +10,9 @@ mod summarise;
 use std::fs;
 use std::path::Path;
 
-use crate::examples::copy;
+use crate::examples::{copy, programs_of};
 use crate::lab::Lab;
+use crate::needs::needs;
 
 /// A task that calls one computation of the library with the task's inputs.
 pub(super) fn one_call(name: &str) -> Lab {
@@ -24,6 +25,7 @@ pub(super) fn one_call(name: &str) -> Lab {
 
 /// Adds computations of the library to a task that is yet to be committed.
 pub(super) fn with_library(lab: Lab, names: &[&str]) -> Lab {
+    needs(&programs_of(&names.join(" ")));
     for name in names {
         copy(&library().join(name), &lab.path("task/computations").join(name));
     }

@@ -4,12 +4,14 @@ use std::fmt::Write;
 use std::process::Command;
 
 use super::{given, makes, one_call, refuses};
+use crate::needs::needs;
 
 pub(super) const PLOTS: [&str; 3] = ["plot-groups", "plot-scatter", "plot-history"];
 
 /// The texts of a picture, which must be XML, a line for each.
 #[track_caller]
 pub(super) fn texts(svg: &str) -> Vec<String> {
+    needs(&["python3"]);
     let script = "import sys, xml.etree.ElementTree as tree\n\
                   root = tree.fromstring(sys.argv[1])\n\
                   for text in root.iter('{http://www.w3.org/2000/svg}text'):\n\

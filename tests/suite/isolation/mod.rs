@@ -8,20 +8,18 @@ mod reach;
 pub(crate) mod roots;
 mod sight;
 
-use std::io::{self, Write};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::lab::Lab;
+use crate::needs;
 
 /// A task of one isolated computation with one input and one output; `LAB` stands for the laboratory.
 /// `None` where nothing can be isolated.
 fn lab(access: &str, script: &str) -> Option<Lab> {
     if !is_possible() {
-        // Beside what the test harness keeps to itself.
-        drop(writeln!(io::stderr(), "skipped: nothing can be isolated here"));
         return None;
     }
     Some(task(access, script))
@@ -48,13 +46,18 @@ fn executed(lab: &Lab) -> Value {
     record["origin"]["executed"].clone()
 }
 
+/// Whether calls can be isolated. Where they cannot, the test is skipped, or that part of it.
 pub(crate) fn is_possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
-    *POSSIBLE.get_or_init(|| {
+    let is_possible = *POSSIBLE.get_or_init(|| {
         let lab = task("", r#"cp "$1" "$2""#);
         lab.ce_run(&[]).exit(0);
         executed(&lab)["isolation"] == "namespaces"
-    })
+    });
+    if !is_possible {
+        needs::lacks("user namespaces");
+    }
+    is_possible
 }
 
 /// An evaluation on a host that cannot isolate: no namespace can be made.

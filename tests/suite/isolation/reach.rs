@@ -3,12 +3,12 @@
 //! Attempts are made by Python, which can make any system call. Their targets are decoys, or arguments
 //! that do nothing: where isolation fails, nobody is harmed.
 
-use std::io::{self, Write};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::sight::{as_each_user, evaluate};
 use super::{lab, task};
 use crate::lab::Lab;
+use crate::needs::needs;
 use crate::program::through;
 
 /// Makes system calls by their names.
@@ -32,13 +32,9 @@ fn python(lines: &str) -> String {
     format!("exec python3 - \"$1\" \"$2\" 2>&1 <<'END'\nimport sys\n{CALLS}{lines}\nEND")
 }
 
-/// A laboratory for such a script, if there is Python.
+/// A laboratory for such a script.
 fn python_lab(access: &str, lines: &str) -> Option<Lab> {
-    let probe = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
-    if !probe.is_ok_and(|status| status.success()) {
-        drop(writeln!(io::stderr(), "skipped: python3 is not installed"));
-        return None;
-    }
+    needs(&["python3"]);
     lab(access, &python(lines))
 }
 

@@ -1,12 +1,14 @@
 //! A Chromium without a window, which is told what to do through a pipe, in messages of the DevTools protocol.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::needs;
 
 /// The programs that Chromium is.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -31,13 +33,8 @@ pub(super) struct Chromium {
 impl Chromium {
     /// Starts one, with an empty page. Where none is installed, the answer is `None`, and told.
     pub(super) fn start() -> Option<Self> {
-        let is_there = |name: &&&str| {
-            let found = Command::new("sh").args(["-c", "command -v \"$0\"", name]).output();
-            found.is_ok_and(|it| it.status.success())
-        };
-        let Some(name) = NAMES.iter().find(is_there) else {
-            // Beside what the test harness keeps to itself.
-            drop(writeln!(io::stderr(), "skipped: no Chromium is installed"));
+        let Some(name) = NAMES.iter().find(|name| needs::is_there(name)) else {
+            needs::lacks("chromium");
             return None;
         };
         let home = TempDir::new().unwrap();

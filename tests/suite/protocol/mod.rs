@@ -15,6 +15,8 @@ use explore::{NOTHING, explore};
 use lease::Lease;
 use world::{May, Storage};
 
+use crate::harness;
+
 /// The storages from which runs begin: nothing, a result of which an output is lost or damaged,
 /// and an output without a record.
 fn beginnings() -> Vec<Storage> {
@@ -30,10 +32,10 @@ fn beginnings() -> Vec<Storage> {
 }
 
 /// Visits every state from every beginning; returns how many there are.
-#[expect(clippy::print_stdout, reason = "who asks for what tests print wants the numbers")]
 fn explore_all(beginnings: &[Storage], runs: usize, lease: Lease, may: May) -> usize {
     let states = beginnings.iter().map(|storage| explore(storage, runs, lease, may)).sum();
-    println!("{states} states of {runs} runs, leases {lease:?}, that may {may:?}");
+    let told = format!("{states} states of {runs} runs, leases {lease:?}, that may {may:?}\n");
+    harness::print(&told);
     states
 }
 

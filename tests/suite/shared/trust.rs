@@ -6,10 +6,12 @@ use std::process::Command;
 
 use super::{evaluate, lab, push, repository, salt};
 use crate::lab::Lab;
+use crate::needs::needs;
 use crate::program::Ran;
 
 /// People with keys of their own, and the file of those who are allowed to sign: alice and bob.
 pub(super) fn people(lab: &Lab) {
+    needs(&["ssh-keygen"]);
     for name in ["alice", "bob", "mallory"] {
         fs::create_dir_all(lab.path("keys")).unwrap();
         let key = lab.path("keys").join(name);

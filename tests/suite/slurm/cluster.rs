@@ -1,7 +1,6 @@
 //! Private clusters for tests, which `tests/slurm/slurm-up` starts where the packages of Slurm are installed.
 
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +11,8 @@ use std::time::{Duration, Instant};
 use compeval::executor::slurm::Slurm;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::harness;
+use crate::needs;
 use crate::program::PATIENCE;
 
 /// The exit status of `slurm-up` where no cluster is possible.
@@ -30,7 +31,11 @@ impl Cluster {
     /// The cluster that the tests of this process share: three nodes with many processors. `None` if none is possible.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Cluster>> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(3)).as_ref()
+        let shared = SHARED.get_or_init(|| Self::start(3)).as_ref();
+        if shared.is_none() {
+            needs::lacks("slurmctld");
+        }
+        shared
     }
 
     /// A cluster of the caller's, who may damage it.
@@ -53,7 +58,8 @@ impl Cluster {
         let up = up.stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8_lossy(&up.stderr);
         if up.status.code() == Some(IMPOSSIBLE) {
-            drop(write!(io::stderr(), "skipped: no Slurm can be started here: {text}"));
+            harness::print(&text);
+            needs::lacks("slurmctld");
             return false;
         }
         assert!(up.status.success(), "{text}");

@@ -201,7 +201,6 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
         }
         assert_eq!(published(&lab), name, "{fault}");
         let ran = lab.run("ce", &["verify", "../storage"]).exit(0);
-        println!("{fault} {}", ran.stdout);
         assert!(!ran.stdout.contains("tables/"), "{fault} {}", ran.stdout);
         assert!(lab.is_tidy(), "{fault}");
     }

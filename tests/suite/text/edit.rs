@@ -1,12 +1,13 @@
 //! `ce edit`: what an editor changes is written, and no text is lost.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use super::tree;
 use crate::lab::Lab;
+use crate::needs::needs;
 use crate::program::{self, Ran};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
@@ -106,19 +107,17 @@ fn what_no_text_says_is_told_before_the_editor_opens() {
     edit(&Lab::empty(), "false").exit(2).says("ce init");
 }
 
-/// Runs `ce edit` in a terminal of Python's; `None` if there is no Python, which is told.
-fn edit_in_a_terminal<'a>(lab: &'a Lab, editor: &str, answer: &str) -> Option<Ran<'a>> {
+/// Runs `ce edit` in a terminal of Python's.
+fn edit_in_a_terminal<'a>(lab: &'a Lab, editor: &str, answer: &str) -> Ran<'a> {
+    needs(&["python3"]);
     let python = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
     let mut edit = lab.command("ce");
     edit.arg("edit").env("GIT_EDITOR", editor);
     let mut command = program::through(&["python3", "-c", python], &edit);
     command.stdin(Stdio::piped());
-    let mut child = command.spawn().ok().or_else(|| {
-        drop(writeln!(io::stderr(), "skipped: there is no python3"));
-        None
-    })?;
+    let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
-    Some(Ran::new(lab, child.wait_with_output().unwrap()))
+    Ran::new(lab, child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -126,10 +125,10 @@ fn at_a_terminal_a_text_that_is_wrong_can_be_edited_again() {
     let editor = "if grep -q '(mul (' \"$1\"; then sed -i 's/(mul (/(add/' \"$1\"
         else sed -i 's/(mul/(mul (/' \"$1\"; fi";
     let lab = Lab::task(TASK).commit().data("editor", editor);
-    let Some(ran) = edit_in_a_terminal(&lab, "sh ../data/editor", "\n") else { return };
+    let ran = edit_in_a_terminal(&lab, "sh ../data/editor", "\n");
     ran.exit(0).shows("1 mistake").shows("Edit again? [Y/n]").shows("wrote workflow (5 nodes)");
     let lab = Lab::task(TASK).commit().data("editor", editor);
-    let Some(ran) = edit_in_a_terminal(&lab, "sh ../data/editor", "n\n") else { return };
+    let ran = edit_in_a_terminal(&lab, "sh ../data/editor", "n\n");
     ran.exit(2).shows("the text is kept");
     assert!(kept(&lab).unwrap().contains("(mul ( "));
 }

@@ -1,0 +1,189 @@
+//! The harness of this suite: that of the compiler as `libtest-mimic` has it, where a test can be skipped.
+//!
+//! A test is a function with `#[test]`, as everywhere; `tests/attribute` registers it. Each runs in a thread of its own, which
+//! has its name. What it prints with `print`, and its panics, are shown if it fails.
+
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::panic::{self, PanicHookInfo};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use clap::{ArgAction, CommandFactory, FromArgMatches};
+use libtest_mimic::{Arguments, Completion, Failed, FormatSetting, Trial};
+
+use super::needs::{self, Skipped};
+
+/// After how long it is told that a test is still running.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A test, as `tests/attribute` registers it.
+pub(crate) struct Test {
+    pub(crate) module: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(),
+    /// Why it only runs if ignored tests are asked for; empty without a reason.
+    pub(crate) ignored: Option<&'static str>,
+    /// What the panic contains with which the test must end.
+    pub(crate) panics: Option<&'static str>,
+}
+
+inventory::collect!(Test);
+
+thread_local! {
+    /// What the test of this thread has printed, unless it is printed at once.
+    static OUTPUT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Prints something for whoever looks at a test that fails.
+pub(crate) fn print(text: &str) {
+    let is_kept = OUTPUT.with_borrow_mut(|output| output.as_mut().map(|it| it.push_str(text)));
+    if is_kept.is_none() {
+        drop(io::stderr().write_all(text.as_bytes()));
+    }
+}
+
+/// Runs the tests that the arguments choose.
+pub(crate) fn main() -> ExitCode {
+    let (arguments, filters) = arguments();
+    let captures = !arguments.nocapture;
+    let default_hook = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        // Threads that a test has started have no output of their own.
+        if OUTPUT.with_borrow(Option::is_some) { print(&told(info)) } else { default_hook(info) }
+    }));
+    let exact = arguments.exact;
+    let chooses =
+        |filter: &str, name: &str| if exact { name == filter } else { name.contains(filter) };
+    let mut tests: Vec<(String, &'static Test)> = inventory::iter::<Test>
+        .into_iter()
+        .map(|test| (name_of(test), test))
+        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|it| chooses(it, name)))
+        .collect();
+    tests.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let is_asked_for = arguments.ignored || arguments.include_ignored;
+    let trial = |(name, test): (String, &'static Test)| {
+        let own = name.clone();
+        Trial::ignorable_test(name, move || match test.ignored {
+            Some(reason) if !is_asked_for => Ok(Completion::ignored_with(reason)),
+            _ => judge(&own, test, execute(&own, test.run, captures)),
+        })
+        .with_ignored_flag(test.ignored.is_some() && is_asked_for)
+    };
+    let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
+    if let Some(summary) = needs::summary() {
+        let is_json = arguments.format == Some(FormatSetting::Json);
+        let mut out: Box<dyn Write> =
+            if is_json { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
+        drop(writeln!(out, "{summary}\n"));
+    }
+    conclusion.exit_code()
+}
+
+/// The arguments as the compiler's harness knows them, and the filters if there are several.
+fn arguments() -> (Arguments, Vec<String>) {
+    let command = Arguments::command()
+        .mut_arg("filter", |arg| arg.num_args(0..).action(ArgAction::Append))
+        .mut_arg("nocapture", |arg| arg.alias("no-capture").help("Print what tests print at once"));
+    let mut matches = command.get_matches();
+    let mut filters: Vec<String> = matches.remove_many("filter").into_iter().flatten().collect();
+    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if filters.len() < 2 {
+        arguments.filter = filters.pop();
+    }
+    let number = || std::env::var("RUST_TEST_THREADS").ok()?.parse().ok();
+    arguments.test_threads = arguments.test_threads.or_else(number);
+    arguments.nocapture |= std::env::var_os("RUST_TEST_NOCAPTURE").is_some_and(|it| it != "0");
+    (arguments, filters)
+}
+
+/// The name of a test: its path in this crate.
+fn name_of(test: &Test) -> String {
+    match test.module.split_once("::") {
+        Some((_, module)) => format!("{module}::{}", test.name),
+        None => test.name.to_owned(),
+    }
+}
+
+/// What is told of a panic.
+fn told(info: &PanicHookInfo<'_>) -> String {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("<unnamed>");
+    let trace = Backtrace::capture();
+    if trace.status() == BacktraceStatus::Captured {
+        return format!("thread '{name}' {info}\nstack backtrace:\n{trace}\n");
+    }
+    format!(
+        "thread '{name}' {info}\n\
+         note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n"
+    )
+}
+
+/// How a test ended.
+struct Ended {
+    result: Result<(), Box<dyn Any + Send>>,
+    skipped: Option<Skipped>,
+    output: String,
+}
+
+/// Runs a test in a thread of its own.
+fn execute(name: &str, run: fn(), captures: bool) -> Ended {
+    let (sender, receiver) = mpsc::channel();
+    let test = move || {
+        OUTPUT.set(captures.then(String::new));
+        let mut result = panic::catch_unwind(run);
+        let mut unwound = None;
+        if let Err(payload) = &result
+            && let Some(skipped) = payload.downcast_ref::<Skipped>()
+        {
+            unwound = Some(skipped.clone());
+            result = Ok(());
+        }
+        let (skipped, output) = (needs::taken(unwound), OUTPUT.take().unwrap_or_default());
+        drop(sender.send(Ended { result, skipped, output }));
+    };
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(test).unwrap();
+    let ended = receiver.recv_timeout(LONG).or_else(|error| {
+        if error == RecvTimeoutError::Timeout {
+            let seconds = LONG.as_secs();
+            drop(writeln!(io::stderr(), "test {name} has been running for over {seconds} seconds"));
+        }
+        receiver.recv()
+    });
+    thread.join().unwrap();
+    ended.unwrap()
+}
+
+/// Decides how a test that has ended is reported.
+fn judge(
+    name: &str,
+    test: &Test,
+    Ended { result, skipped, output }: Ended,
+) -> Result<Completion, Failed> {
+    let failed = |why: &str| Err(Failed::from(format!("{output}{why}")));
+    match (result, skipped, test.panics) {
+        (Ok(()), Some(skipped), _) if skipped.is_refused() => {
+            failed(&format!("the test {skipped}: CE_TESTS_MUST_RUN is set"))
+        }
+        (Ok(()), Some(skipped), _) => {
+            let completion = Completion::ignored_with(&skipped);
+            needs::note(name, skipped);
+            Ok(completion)
+        }
+        (Ok(()), None, None) => Ok(Completion::Completed),
+        (Ok(()), None, Some(_)) => failed("the test did not panic, and should have"),
+        (Err(_), _, None) => failed(""),
+        (Err(payload), _, Some(expected)) => {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            if text.unwrap_or_default().contains(expected) {
+                return Ok(Completion::Completed);
+            }
+            failed(&format!("the panic does not contain {expected:?}"))
+        }
+    }
+}
