@@ -1,6 +1,7 @@
 //! The attempts to execute a call: prepared, submitted, sealed when one has ended, and made again if it
 //! failed and may pass.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use super::hint::{self, Scene};
@@ -28,8 +29,7 @@ impl<'a> Evaluator<'a> {
     ) -> CallStep<'a> {
         loop {
             match self.prepare(settings, &pending) {
-                Ok((invocation, stage)) => {
-                    let tree = invocation.tree.clone();
+                Ok((invocation, tree, stage)) => {
                     let running = Running { pending, program: CallProgram::Exec, tree, stage };
                     return CallStep::Submit(Box::new(running), Box::new(invocation));
                 }
@@ -53,6 +53,9 @@ impl<'a> Evaluator<'a> {
         let Running { mut pending, program, tree, stage } = running;
         let is_disturbed = settings.executor.is_disturbed(&end);
         let end = if is_disturbed { Err(ExecuteError::Interrupted) } else { end };
+        if leaves_processes(&end) {
+            settings.exports.abandon(&tree);
+        }
         if program == CallProgram::Status {
             return self.answered(settings, pending, (stage, end));
         }
@@ -124,7 +127,7 @@ impl<'a> Evaluator<'a> {
         &self,
         settings: &ExecutionSettings<'_>,
         pending: &Pending<'_>,
-    ) -> Result<(Invocation, Stage<'a>), CallError> {
+    ) -> Result<(Invocation, Arc<VerifiedPath>, Stage<'a>), CallError> {
         let computation = pending.computation;
         let outputs = computation.outputs.len();
         check_directories(&computation.access, &pending.inputs)?;
@@ -134,7 +137,8 @@ impl<'a> Evaluator<'a> {
         let stage = self.evaluation.storage.stage(outputs)?;
         stage.announce(&pending.name);
         stage.make_directories(&computation.outputs, settings.executor.isolates())?;
-        Ok((self.invocation(settings, tree, &stage, pending)?, stage))
+        let invocation = self.invocation(settings, (*tree).clone(), &stage, pending)?;
+        Ok((invocation, tree, stage))
     }
 
     fn invocation(
@@ -246,6 +250,17 @@ pub(super) fn execute_program(
     };
     limit(stage, &usage);
     Ok(status)
+}
+
+/// Whether an execution without isolation may have left processes that write to the directory that it ran from.
+fn leaves_processes(end: &Result<Ended, ExecuteError>) -> bool {
+    let usage = match end {
+        Ok(Ended::Done(usage) | Ended::Suspended(usage)) => usage,
+        Ok(Ended::Failed(failed)) => &failed.usage,
+        Ok(Ended::Lost(_)) => return true,
+        Err(_) => return false,
+    };
+    usage.left_behind && usage.isolation == Isolation::None
 }
 
 /// Says where an execution may have left something.

@@ -80,7 +80,7 @@ impl AuditSubject<'_> {
         stage.make_directories(&computation.outputs, executor.isolates())?;
         let (name, gpus, directory) = (&recorded.name, turn.gpus(), None);
         let request = ExecutionRequest { name, computation, sources, resources, gpus, directory };
-        let invocation = request.invocation(storage, settings, tree.clone(), &stage)?;
+        let invocation = request.invocation(storage, settings, (*tree).clone(), &stage)?;
         let (sender, ended) = channel();
         // The receiver is gone only if this thread has panicked.
         executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));

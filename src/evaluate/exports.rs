@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
 use super::tree::{ValueError, each_file, write};
-use crate::digest::ObjectId;
+use crate::digest::{Blake3, ObjectId};
 use crate::executor::VerifiedPath;
 use crate::git::{Trees, files_in, tree_in};
+use crate::manifest::Scan;
 use crate::storage::{FoundTree, NewTree, OpenTree, Storage, StorageError};
 use crate::task::name::ComputationName;
 use crate::task::workflow::Computation;
@@ -20,20 +22,35 @@ pub(super) const MAX_TRIES: usize = 10;
 /// The trees of computations, in the storage.
 ///
 /// An isolated computation cannot change its directory, which is in `trees/` and shared by all
-/// runs. Each run hashes it once, and replaces it if it is missing or wrong. A computation that is
+/// runs. Each run hashes it, and replaces it if it is missing or wrong. A computation that is
 /// not isolated may write to its directory, as interpreters do that store compiled files. It gets a
-/// directory of this run, named by the computation, which no other run uses.
+/// directory of this run, named by the computation, which no other run uses, and no other execution at the same time.
+///
+/// Before each execution, the stats of all files are compared with those of the last look at their contents. If they differ,
+/// or cannot tell, the files are hashed, and exported again if they are wrong.
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,
     /// The repository; `None` for a worker, which has only what runs have exported.
     trees: Option<&'a Trees>,
-    /// The directories that were made or hashed: of each tree, and of each computation that is not
+    /// The directories that were made or hashed: one of each tree, and those of each computation that is not
     /// isolated.
-    right: Mutex<HashMap<(ObjectId, Option<ComputationName>), VerifiedPath>>,
+    right: Mutex<HashMap<ExportKey, Vec<Export>>>,
     /// The Git tree that the shared directory of each tree has as it stands. It differs if the tree has submodules, which
     /// are directories like others there.
     standing: Mutex<HashMap<ObjectId, ObjectId>>,
+}
+
+/// A tree, and the computation if it is not isolated.
+type ExportKey = (ObjectId, Option<ComputationName>);
+
+/// A directory that was made or hashed.
+#[derive(Debug)]
+struct Export {
+    /// Others have it as long as something is executed from it.
+    directory: Arc<VerifiedPath>,
+    /// The stamp of its files when they were hashed; `None` if they may have changed since and still have it.
+    stamp: Option<Blake3>,
 }
 
 impl<'a> Exports<'a> {
@@ -49,23 +66,57 @@ impl<'a> Exports<'a> {
 
     /// Returns the directory that a computation runs from. It holds nothing but what its commit
     /// records or, if it is dirty, what the work tree had when the task was loaded.
+    ///
+    /// The caller keeps it until nothing is executed from it any more.
     pub(super) fn directory(
         &self,
         computation: &Computation,
         isolated: bool,
-    ) -> Result<VerifiedPath, CallError> {
+    ) -> Result<Arc<VerifiedPath>, CallError> {
         let Computation { name, tree, .. } = computation;
         let key = (tree.clone(), (!isolated).then(|| name.clone()));
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(directory) = right.get(&key) {
-            return Ok(directory.clone());
+        let exports = right.entry(key).or_default();
+        while let Some(at) =
+            exports.iter().position(|it| isolated || Arc::strong_count(&it.directory) == 1)
+        {
+            if self.is_unchanged(&mut exports[at], computation, isolated)? {
+                return Ok(exports[at].directory.clone());
+            }
+            let changed = exports.swap_remove(at);
+            if !isolated {
+                self.storage.trees().remove_private(&changed.directory.path)?;
+            }
         }
-        let directory = match isolated {
+        let directory = Arc::new(match isolated {
             true => self.shared(computation)?,
             false => self.private(computation)?,
-        };
-        right.insert(key, directory.clone());
+        });
+        exports.push(Export { directory: directory.clone(), stamp: None });
         Ok(directory)
+    }
+
+    /// Whether a directory still has the files of a computation.
+    fn is_unchanged(
+        &self,
+        export: &mut Export,
+        computation: &Computation,
+        isolated: bool,
+    ) -> Result<bool, CallError> {
+        let VerifiedPath { path, id } = &*export.directory;
+        let open = match self.storage.trees().open(path) {
+            Ok(Some(open)) if open.id == *id => open,
+            // The executor finds and reports that a shared one was replaced.
+            _ => return Ok(isolated),
+        };
+        // The files of a tree that cannot be a value are hashed each time.
+        let scan = Scan::at(&open.path(), &AtomicBool::new(false)).ok();
+        let stamp = scan.as_ref().map(Scan::exact_stamp);
+        if export.stamp.is_some() && export.stamp == stamp {
+            return Ok(true);
+        }
+        export.stamp = stamp.filter(|_| scan.is_some_and(|scan| !scan.is_racy()));
+        self.is_right(computation, &open)
     }
 
     /// Takes the tree of a computation from a repository or, if that does not have it, what a run has exported.
@@ -85,16 +136,23 @@ impl<'a> Exports<'a> {
     ///
     /// Fails if neither has the tree.
     pub fn exported(&self, computation: &Computation) -> Result<PathBuf, CallError> {
-        self.directory(computation, true).map(|directory| directory.path)
+        self.directory(computation, true).map(|directory| directory.path.clone())
     }
 
     /// Forgets a directory that is not there any more, so that the next look finds another one. Returns
     /// true if another run may have put one in its place.
     pub(super) fn forget(&self, tree: &ObjectId, directory: &VerifiedPath) -> bool {
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        right.retain(|_, it| it != directory);
+        right.values_mut().for_each(|it| it.retain(|export| *export.directory != *directory));
         directory.path == self.storage.trees().path(tree)
             && matches!(self.storage.trees().find(tree), Ok(Some(FoundTree::Directory(_))))
+    }
+
+    /// Lets nothing more be executed from a directory that only this run uses. It stays until the end of the run.
+    pub(super) fn abandon(&self, directory: &VerifiedPath) {
+        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        let private = right.iter_mut().filter(|((_, computation), _)| computation.is_some());
+        private.for_each(|(_, it)| it.retain(|export| *export.directory != *directory));
     }
 
     /// Exports a computation for workers. Returns the Git tree that its shared directory has as it stands.

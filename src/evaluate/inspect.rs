@@ -96,7 +96,7 @@ pub fn inspect(
     stage.make_directories(&computation.outputs, true)?;
     let (resources, gpus, directory) = (&Resources::default(), &[], None);
     let request = ExecutionRequest { name, computation, sources, resources, gpus, directory };
-    let mut invocation = request.invocation(storage, &settings, tree, &stage)?;
+    let mut invocation = request.invocation(storage, &settings, (*tree).clone(), &stage)?;
     invocation.isolate = true;
     if let Some(KeptDirectory { outputs, tmp, .. }) = kept {
         (invocation.outbox, invocation.work) = (outputs.clone(), tmp.clone());

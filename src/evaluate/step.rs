@@ -97,7 +97,7 @@ pub(super) struct Running<'a> {
     /// What is executed.
     pub(super) program: CallProgram,
     /// The directory that it runs from.
-    pub(super) tree: VerifiedPath,
+    pub(super) tree: Arc<VerifiedPath>,
     /// The stage of its outputs.
     pub(super) stage: Stage<'a>,
 }

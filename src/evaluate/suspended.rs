@@ -3,12 +3,14 @@
 //! A call that has a place in the storage is continued there, under the commit that began it, whatever commit asks for it. When
 //! it is over, it is published under its first name, and then taken over like any result of another commit.
 
+use std::sync::Arc;
+
 use super::attempt::limit;
 use super::footing::Footing;
 use super::step::{AbsentCall, CallStep, Pending, Running, SuspendedPlace, call_of};
 use super::suspended_programs::invocation;
 use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
-use crate::executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest};
+use crate::executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::records::{
     Provenance, Published, SuspensionRecord, SuspensionState, TicketValue,
@@ -58,7 +60,7 @@ impl<'a> Evaluator<'a> {
         let name = absent.name.clone();
         match self.question(settings, &absent, &suspension) {
             Ok(None) => self.begin(settings, (absent, (Some(suspension), first)), footing),
-            Ok(Some((invocation, stage))) => {
+            Ok(Some((invocation, tree, stage))) => {
                 let turn = match self.turn(settings, footing, TurnRequest::default(), &name) {
                     Ok(turn) => turn,
                     Err(step) => return *step,
@@ -79,7 +81,7 @@ impl<'a> Evaluator<'a> {
                     leases: (lease, first),
                     turn,
                 };
-                let (program, tree) = (CallProgram::Status, invocation.tree.clone());
+                let program = CallProgram::Status;
                 let running = Running { pending, program, tree, stage };
                 CallStep::Submit(Box::new(running), Box::new(invocation))
             }
@@ -159,7 +161,7 @@ impl<'a> Evaluator<'a> {
         settings: &ExecutionSettings<'_>,
         absent: &AbsentCall<'a>,
         suspension: &Suspension,
-    ) -> Result<Option<(Invocation, Stage<'a>)>, CallError> {
+    ) -> Result<Option<(Invocation, Arc<VerifiedPath>, Stage<'a>)>, CallError> {
         let storage = &*self.evaluation.storage;
         if settings.executor.isolates() != suspension.record.isolated {
             // Workers isolate, and this host does not.
@@ -170,8 +172,9 @@ impl<'a> Evaluator<'a> {
             return Ok(None);
         }
         let stage = storage.stage(0)?;
-        let invocation = invocation(storage, suspension, tree, &stage, CallProgram::Status)?;
-        Ok(Some((invocation, stage)))
+        let directory = (*tree).clone();
+        let invocation = invocation(storage, suspension, directory, &stage, CallProgram::Status)?;
+        Ok(Some((invocation, tree, stage)))
     }
 
     /// Goes on with a suspended call that was asked.

@@ -81,7 +81,7 @@ pub fn ask_suspended(
         return Ok(None);
     }
     let mut stage = storage.stage(0)?;
-    let invocation = invocation(storage, suspension, tree, &stage, program)?;
+    let invocation = invocation(storage, suspension, (*tree).clone(), &stage, program)?;
     let status = execute_program(executor, invocation, &mut stage)?;
     Ok(Some(SuspensionAnswer { status, line: stage.first_line()? }))
 }

@@ -75,8 +75,17 @@ impl<'a> StoredTrees<'a> {
         if !metadata.is_dir() {
             return Ok(Some(FoundTree::Other));
         }
-        let opened = self.root.disk.open_directory(&path)?;
-        Ok(opened.map(|(directory, id)| FoundTree::Directory(OpenTree { directory, id })))
+        Ok(self.open(&path)?.map(FoundTree::Directory))
+    }
+
+    /// Opens the directory of a tree, or a private one; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or something else is there.
+    pub fn open(&self, path: &Path) -> Result<Option<OpenTree>> {
+        let opened = self.root.disk.open_directory(path)?;
+        Ok(opened.map(|(directory, id)| OpenTree { directory, id }))
     }
 
     /// Creates an empty directory for a tree.
@@ -96,6 +105,15 @@ impl<'a> StoredTrees<'a> {
     /// Fails if the storage cannot be written.
     pub fn create_private(&self, name: &str) -> Result<NewTree<'a>> {
         self.create_in(&format!("{}/{name}", self.root.private_name()), false)
+    }
+
+    /// Removes a private directory that is not used any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn remove_private(&self, path: &Path) -> Result<()> {
+        self.root.disk.remove_tree(path.parent().unwrap_or(path))
     }
 
     fn create_in(&self, room: &str, shared: bool) -> Result<NewTree<'a>> {

@@ -236,3 +236,80 @@ fn several_runs_may_export_at_once() {
         assert!(lab.is_tidy());
     }
 }
+
+/// Ways in which a call can rewrite the code of the next one: `$here` is the directory that it runs from.
+const REWRITES: [&str; 7] = [
+    "chmod u+w helper; echo CODE=forged >helper",
+    // Of the same size and time.
+    "touch -r helper ../time; chmod u+w helper; echo CODE=bad >helper; touch -r ../time helper",
+    "echo CODE=forged >new; mv -f new helper",
+    "rm -f helper",
+    "rm -f helper; mkfifo helper",
+    "rm -f helper; echo CODE=forged >../forged; ln -s ../forged helper",
+    "echo CODE=forged >extra",
+];
+
+#[test]
+fn what_a_call_rewrites_is_exported_again_for_the_next_one() {
+    for rewrite in REWRITES {
+        let code = format!(
+            r#"here=$(dirname "$0")
+            . "$here/helper"; [ ! -e "$here/extra" ] || . "$here/extra"
+            {{ cat "$1"; echo $CODE; }} >"$2"
+            cd "$here"; {rewrite}"#
+        );
+        let lab = Lab::task("Inputs: 'x'\n(code (code (code INPUT('x'))[0])[0])[0]");
+        let lab = lab.computation("code", "a", "b", &code);
+        let lab = lab.file("computations/code/helper", "CODE=old\n").commit();
+        lab.ce_run(&["-j1"]).exit(0);
+        assert_eq!(lab.output(), "17\nold\nold\nold\n", "{rewrite}");
+        assert!(lab.is_tidy(), "{rewrite}");
+    }
+}
+
+#[test]
+fn calls_that_run_at_once_run_from_directories_of_their_own() {
+    let code = r#"
+        . "$(dirname "$0")/helper"
+        case $(cat "$1") in
+            17) echo CODE=forged >"$(dirname "$0")/new"; mv -f "$(dirname "$0")/new" "$(dirname "$0")/helper"
+                echo done >"$LAB_MEET";;
+            *) read -r done <"$LAB_MEET"; . "$(dirname "$0")/helper";;
+        esac
+        echo $CODE >"$2""#;
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add (code INPUT('x'))[0] (code INPUT('y'))[0])[0]");
+    let lab = lab.computation("code", "a", "b", code);
+    let lab = lab.computation("add", "a b", "c", r#"cat "$1" "$2" >"$3""#);
+    let lab = lab.file("computations/code/helper", "CODE=old\n").commit();
+    crate::fifo::make(&lab.path("meet"));
+    let mut command = lab.evaluation(&["-j2"]);
+    lab.finish(command.env("LAB_MEET", lab.path("meet"))).exit(0);
+    assert_eq!(lab.output(), "old\nold\n");
+}
+
+#[test]
+fn a_shared_export_that_is_changed_during_a_run_is_made_again() {
+    if !isolation::is_possible() {
+        return; // Nothing is exported to be shared.
+    }
+    let lab = lab().file("computations/code/access", "env LAB_*\n");
+    let (meet, wait) = (lab.path("here"), lab.path("there"));
+    let grants = format!("env LAB_*\nwrite {}\nwrite {}\n", meet.display(), wait.display());
+    let lab = lab.file("computations/code/access", grants).isolated().commit();
+    let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+    let mut command = lab.evaluation(&["-j1"]);
+    let running = Running::start(command.env("LAB_MEET", &meet).env("LAB_WAIT", &wait));
+    assert_eq!(fifo.line(), "here");
+    let helper = lab.storage().into_iter().find(|it| it.ends_with("/helper")).unwrap();
+    let helper = lab.path("storage").join(helper);
+    // The waiting call reads it as well.
+    let right = fs::read(&helper).unwrap();
+    fs::write(lab.path("data/forged"), "CODE=new\n").unwrap();
+    fs::rename(lab.path("data/forged"), &helper).unwrap();
+    fs::write(&wait, "go on\n").unwrap();
+    drop(never);
+    assert_eq!(running.output().status.code(), Some(0));
+    assert_eq!(lab.output(), "17\nnew\nold\nother\nold\n");
+    assert_eq!(fs::read(&helper).unwrap(), right);
+    assert!(lab.storage().iter().any(|name| name.starts_with("trees/aside/")));
+}
