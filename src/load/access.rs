@@ -68,7 +68,12 @@ pub(super) fn faults(access: &Access, exposed: Option<&Exposed>) -> Vec<LoadFaul
     access.rules.iter().filter_map(check).collect()
 }
 
-/// Checks that a granted path exists on this host.
+/// Whether a path is in `/dev`, but not in the shared memory there.
+fn is_in_dev(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+/// Checks that a granted path exists on this host, and can be shown.
 fn check_exists(rule: &Rule) -> Result<(), LoadFault> {
     let (Rule::Read(path) | Rule::Write(path) | Rule::Device(path)) = rule else {
         return Ok(());
@@ -78,6 +83,9 @@ fn check_exists(rule: &Rule) -> Result<(), LoadFault> {
             let kind = about.file_type();
             let device = kind.is_char_device() || kind.is_block_device() || kind.is_dir();
             match rule {
+                Rule::Read(path) | Rule::Write(path) if is_in_dev(path) => {
+                    Err(RuleError::InDev(path.clone()).into())
+                }
                 Rule::Device(_) if !device => Err(RuleError::NotADevice(path.clone()).into()),
                 _ => Ok(()),
             }
@@ -98,10 +106,19 @@ mod tests {
         let fault = |line: &str| {
             check_exists(&Rule::parse(line, &[]).unwrap()).err().map(|fault| fault.to_string())
         };
-        for line in ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null"] {
+        for line in
+            ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null", "read /dev/shm"]
+        {
             assert_eq!(fault(line), None, "{line}");
         }
         assert_eq!(fault("write /nowhere").unwrap(), "/nowhere does not exist on this host");
+        for line in ["read /dev", "read /dev/null", "write /dev"] {
+            assert!(
+                fault(line)
+                    .unwrap()
+                    .ends_with(" is in /dev, and only devices of it can be granted")
+            );
+        }
         let plain = check_exists(&Rule::Device("/etc/passwd".into())).unwrap_err();
         assert_eq!(plain.to_string(), "/etc/passwd is not a device");
     }

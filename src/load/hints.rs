@@ -113,6 +113,7 @@ impl RuleError {
         Some(match self {
             Self::Variable(_) => "write a name, as in env OMP_NUM_THREADS or env OMP_*",
             Self::NoInput(_) => "name a line of the computation's file inputs",
+            Self::InDev(_) => "write device PATH for each device that it needs",
             Self::NotInDev(_) => "write a path such as device /dev/fuse",
             Self::Ambiguous { .. } => "give these inputs different names",
             Self::TwoRoots(_) => "keep one root line; more than one path line is fine",

@@ -52,6 +52,9 @@ pub enum RuleError {
     /// A device elsewhere than below `/dev`.
     #[error("{0:?} is not below /dev")]
     NotInDev(String),
+    /// Files of `/dev`, where devices cannot be opened unless they are granted as such.
+    #[error("{} is in /dev, and only devices of it can be granted", .0.display())]
+    InDev(PathBuf),
     /// Something that is no device.
     #[error("{} is not a device", .0.display())]
     NotADevice(PathBuf),

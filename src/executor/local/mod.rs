@@ -18,6 +18,7 @@ mod over;
 mod spanning;
 
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -32,7 +33,7 @@ use self::host::HostLock;
 use self::orphans::Orphans;
 use self::outside::Starter;
 use super::contract::{Completion, Executor, Offer, Reach};
-use super::ended::{Ended, ExecuteError};
+use super::ended::{Ended, ExecuteError, Isolation};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
 use super::sandbox::pool::Sandbox;
@@ -40,6 +41,7 @@ use super::slurm::Allocation;
 use super::status::Status;
 use super::turn::{HostTurn, TurnRequest};
 use super::within;
+use crate::task::access::{Access, Rule};
 
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]
@@ -103,7 +105,7 @@ impl Local {
         }
         let start = Timestamp::now();
         let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
-        let over = match (&invocation.span, &self.allocation) {
+        let mut over = match (&invocation.span, &self.allocation) {
             (Some(_), _) if invocation.isolate => {
                 return refused("it is to be isolated, which is not possible for several tasks");
             }
@@ -121,6 +123,7 @@ impl Local {
                 None => return refused("it is to be isolated, which is not possible here"),
             },
         };
+        over.left_behind |= reaches_others(&invocation.access, over.isolation);
         match over.ended(start, invocation.limit) {
             Ended::Failed(_) | Ended::Lost(_) if groups.is_cancelled() => {
                 Err(ExecuteError::Interrupted)
@@ -128,6 +131,22 @@ impl Local {
             ended => Ok(ended),
         }
     }
+}
+
+/// Whether an execution can pass an open file to a process that it has not started: over an abstract socket of the host, or one
+/// in a directory that it was granted. Without isolation it can always; then what it asks for counts.
+fn reaches_others(access: &Access, isolation: Isolation) -> bool {
+    access.rules.iter().any(|rule| match rule {
+        Rule::Network => true,
+        // Others have the directory as well.
+        Rule::Suspend => isolation == Isolation::Namespaces,
+        Rule::Read(path) | Rule::Write(path) | Rule::Device(path) => {
+            let may_be_socket =
+                path.metadata().is_ok_and(|about| about.is_dir() || about.file_type().is_socket());
+            isolation == Isolation::Namespaces && may_be_socket
+        }
+        Rule::Env(_) | Rule::Root(_) | Rule::Path(_) => false,
+    })
 }
 
 impl Executor for Local {

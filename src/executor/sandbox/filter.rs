@@ -25,6 +25,8 @@ struct Calls {
     refused: [u32; 11],
     /// Both get flags as their first argument.
     forks: [u32; 2],
+    /// `prlimit64`, which gets a process as its first argument; 0 is the calling one.
+    limits: u32,
     socket: u32,
     /// The call of older 32-bit programs for all that is done with sockets.
     socketcall: Option<u32>,
@@ -60,6 +62,7 @@ const fn generic(architecture: u32) -> Calls {
         mask: u32::MAX,
         refused: refused([217, 218, 219, 116, 280, 241, 282]),
         forks: [220, 97],
+        limits: 261,
         socket: 198,
         socketcall: None,
     }
@@ -73,6 +76,7 @@ const CALLS: [Calls; 5] = [
         mask: !0x4000_0000,
         refused: refused([248, 249, 250, 103, 321, 298, 323]),
         forks: [56, 272],
+        limits: 302,
         socket: 41,
         socketcall: None,
     },
@@ -82,6 +86,7 @@ const CALLS: [Calls; 5] = [
         mask: u32::MAX,
         refused: refused([286, 287, 288, 103, 357, 336, 374]),
         forks: [120, 310],
+        limits: 340,
         socket: 359,
         socketcall: Some(102),
     },
@@ -93,6 +98,7 @@ const CALLS: [Calls; 5] = [
         mask: u32::MAX,
         refused: refused([309, 310, 311, 103, 386, 364, 388]),
         forks: [120, 337],
+        limits: 369,
         socket: 281,
         socketcall: None,
     },
@@ -179,6 +185,14 @@ fn section(calls: &Calls, alone: bool) -> Vec<Instruction> {
             step(RETURN, ALLOW),
         ]);
     }
+    // Number one of the sandbox is of the same user.
+    steps.extend([
+        unless(IF_EQUAL, calls.limits, 4),
+        step(LOAD, ARGUMENT),
+        unless(IF_EQUAL, 0, 1),
+        step(RETURN, ALLOW),
+        refuse(Errno::PERM),
+    ]);
     if alone {
         let known = FAMILIES.map(|family| u32::from(family.as_raw()));
         steps.extend([
@@ -246,6 +260,10 @@ mod tests {
                     assert_eq!(ask(call, 0x1000_0011), 1);
                     assert_eq!(ask(call, 0x7e02_0000), 1, "together with others");
                 }
+                assert_eq!(ask(calls.limits, 0), 0, "its own limits");
+                for process in [1, 2, 0xffff_ffff] {
+                    assert_eq!(ask(calls.limits, process), 1, "those of {process}");
+                }
                 let families = (0..50).filter(|family| ask(calls.socket, *family) == 0);
                 assert_eq!(families.count(), if alone { 4 } else { 50 });
                 assert_eq!(
@@ -268,5 +286,6 @@ mod tests {
         // Of a 64-bit argument the kernel takes the lower half, and so do we.
         assert_eq!(answer(&program, X86_64, 272, 0xffff_ffff_0000_0000), 0);
         assert_eq!(answer(&program, X86_64, 41, 0x1_0000_0028), 97);
+        assert_eq!(answer(&program, X86_64, 302, 0x1_0000_0000), 0);
     }
 }

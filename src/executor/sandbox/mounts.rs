@@ -119,15 +119,45 @@ pub(super) fn restrict(target: &Path, flags: MountFlags) -> Result<(), StepError
     restricted.map_err(at("restrict", target))
 }
 
-/// All mount points below a path, in the launcher's file system.
+/// A mount, as `mountinfo` lists it.
+struct Mount {
+    id: u64,
+    /// The mount that it is on.
+    parent: u64,
+    name: PathBuf,
+}
+
+impl Mount {
+    /// Reads a line.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut words = line.split(|byte| *byte == b' ');
+        let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
+        let (id, parent) = (number()?, number()?);
+        // After the device and the part of its file system that is mounted.
+        let name = unescape(words.nth(2)?);
+        Some(Self { id, parent, name })
+    }
+
+    /// Whether another mount, on the same one, is between it and its name.
+    fn is_covered(&self, all: &[Self]) -> bool {
+        let covers = |other: &Self| {
+            other.parent == self.parent
+                && other.id != self.id
+                && other.id != other.parent
+                && self.name.starts_with(&other.name)
+        };
+        let parent = all.iter().find(|other| other.id == self.parent && other.id != self.id);
+        all.iter().any(covers) || parent.is_some_and(|parent| parent.is_covered(all))
+    }
+}
+
+/// All mount points below a path that a name leads to, in the launcher's file system.
 pub(super) fn mounted_below(path: &Path) -> Result<Vec<PathBuf>, StepError> {
     let table = below(OLD, Path::new("/proc/self/mountinfo"));
     let text = fs::read(&table).map_err(at("read", &table))?;
-    let names = text.split(|byte| *byte == b'\n').filter_map(|line| {
-        let name = line.split(|byte| *byte == b' ').nth(4)?;
-        Some(unescape(name))
-    });
-    Ok(names.filter(|name| name.starts_with(path) && name != path).collect())
+    let all: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect();
+    let below = all.iter().filter(|it| it.name.starts_with(path) && it.name != path);
+    Ok(below.filter(|it| !it.is_covered(&all)).map(|it| it.name.clone()).collect())
 }
 
 /// Spaces, tabs, newlines and backslashes are written in octal.
@@ -156,6 +186,16 @@ fn unescape(name: &[u8]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mount_that_no_name_leads_to_is_covered() {
+        let text = "1 1 0:1 / / rw\n2 1 0:2 / /a rw\n3 2 0:3 / /a/b rw\n4 3 0:4 / /a/b/c rw\n\
+                    5 2 0:5 / /a/bc rw\n6 1 0:6 / /d/e rw\n7 1 0:7 / /d rw\n8 7 0:8 / /d/f rw\n\
+                    9 3 0:9 / /a/b rw";
+        let all: Vec<Mount> = text.lines().filter_map(|it| Mount::parse(it.as_bytes())).collect();
+        let covered = all.iter().filter(|it| it.is_covered(&all)).map(|it| it.id);
+        assert_eq!(covered.collect::<Vec<_>>(), [4, 6], "below a mount on the same place");
+    }
 
     #[test]
     fn names_of_mount_points_are_unescaped() {

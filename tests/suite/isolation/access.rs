@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::sight::{as_each_user, evaluate};
 use super::{executed, lab, task};
 use crate::lab::Lab;
 
@@ -80,4 +81,31 @@ fn what_is_wrong_with_access_is_told_before_anything_runs() {
     lab.ce_run(&["-n"]).exit(3);
     lab.called();
     assert!(!lab.path("storage").exists());
+}
+
+#[test]
+fn a_path_below_which_something_is_mounted_is_granted_with_it() {
+    let script = r#"ls -d /sys/class /sys/devices/system/cpu >"$2"
+        for file in /sys/kernel/uevent_seqnum /sys/devices/system/cpu/online; do cat $file >/dev/null || exit; done
+        for place in /sys /sys/devices/system/cpu; do ! echo x 2>&- >$place/new || exit; done"#;
+    let Some(lab) = lab("read /sys\n", script) else { return };
+    as_each_user(&lab, |user| {
+        assert_eq!(evaluate(&lab, user), "/sys/class\n/sys/devices/system/cpu\n");
+    });
+}
+
+#[test]
+fn files_of_dev_are_refused_before_anything_runs() {
+    for line in ["read /dev", "write /dev", "read /dev/null", "write /dev/pts"] {
+        let Some(lab) = lab(&format!("{line}\n"), r#"cp "$1" "$2""#) else { return };
+        let path = line.split(' ').next_back().unwrap();
+        lab.ce_run(&[]).exit(2).says(&format!(
+            "computations/look/access: {path} is in /dev, and only devices of it can be granted"
+        ));
+        assert!(!lab.path("storage").exists());
+        // Without isolation the line has no effect.
+        lab.ce_run(&["--no-isolate"]).exit(0);
+    }
+    let Some(lab) = lab("write /dev/shm\n", r#"ls -d /dev/shm >"$2""#) else { return };
+    lab.ce_run(&[]).exit(0);
 }

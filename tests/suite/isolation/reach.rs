@@ -3,7 +3,15 @@
 //! Attempts are made by Python, which can make any system call. Their targets are decoys, or arguments
 //! that do nothing: where isolation fails, nobody is harmed.
 
+use std::fs::File;
+use std::io::{IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
 use std::process::Command;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use super::sight::{as_each_user, evaluate};
 use super::{lab, task};
@@ -171,4 +179,101 @@ fn sockets_are_those_of_the_own_network() {
     let host = python.args(["-c", &format!("{FAMILIES}print(there, end='')")]);
     let host = String::from_utf8(host.output().unwrap().stdout).unwrap();
     assert_eq!(granted.output(), host);
+}
+
+#[test]
+fn limits_of_number_one_cannot_be_changed() {
+    let Some(lab) = python_lab(
+        "",
+        r#"
+import resource
+def limits(process): return resource.prlimit(process, resource.RLIMIT_NOFILE)
+found = []
+for process in 1, os.getpid():
+    for act in lambda: limits(process), lambda: resource.prlimit(process, resource.RLIMIT_NOFILE, (9, 9)):
+        try: found.append(act())
+        except OSError as error: found.append(error.errno)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+found.append(resource.getrlimit(resource.RLIMIT_NOFILE))
+open(sys.argv[2], 'w').write(f'{found}\n')"#,
+    ) else {
+        return;
+    };
+    as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), "[1, 1, 1, 1, (64, 64)]\n"));
+}
+
+/// Passes its output and its log to whoever listens, and ends with this status.
+const PASS_ON: &str = r#"
+import socket
+out = open(sys.argv[2], 'w'); out.write('before\n'); out.flush()
+print('printed', flush=True)
+to = socket.socket(socket.AF_UNIX)
+to.connect(NAME)
+socket.send_fds(to, [b'x'], [out.fileno(), 1])
+to.recv(1)
+sys.exit(STATUS)"#;
+
+/// Executes a call that passes its files to this process, which writes to them when all is over.
+fn passed_on(
+    listener: &UnixListener,
+    (access, name): (&str, &str),
+    status: &str,
+    options: &[&str],
+) {
+    let lines = PASS_ON.replace("NAME", name).replace("STATUS", status);
+    let Some(lab) = python_lab(access, &lines) else { return };
+    let mut command = lab.evaluation(options);
+    let (ran, mut files) = std::thread::scope(|scope| {
+        let files = scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+            let mut passed = RecvAncillaryBuffer::new(&mut space);
+            let mut byte = [0];
+            let bytes = &mut [IoSliceMut::new(&mut byte)];
+            recvmsg(&stream, bytes, &mut passed, RecvFlags::empty()).unwrap();
+            let rights = passed.drain().filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(files) => Some(files.map(File::from)),
+                _ => None,
+            });
+            let files: Vec<File> = rights.flatten().collect();
+            stream.write_all(b"x").unwrap();
+            files
+        });
+        (lab.finish(&mut command), files.join().unwrap())
+    });
+    assert_eq!(files.len(), 2);
+    ran.exit(i32::from(status != "0"));
+    let found = || lab.storage().into_iter().filter(|it| it.starts_with("c_look/"));
+    let texts = || found().map(|it| lab.stored(&it)).collect::<Vec<_>>();
+    let before = texts();
+    assert!(before.iter().any(|it| it.contains("printed")), "{before:?}");
+    for file in &mut files {
+        file.write_all(b"after\n").unwrap();
+        file.set_len(100).unwrap();
+    }
+    assert_eq!(texts(), before, "{access} {options:?}");
+    assert!(lab.is_tidy());
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn whoever_was_passed_an_open_file_cannot_change_what_is_published() {
+    let abstract_name = format!("ce-passed-on-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+    let listener = UnixListener::bind_addr(&address).unwrap();
+    let name = format!("'\\0{abstract_name}'");
+    for (status, options) in
+        [("0", &[][..]), ("1", &[]), ("0", &["--no-isolate"]), ("1", &["--no-isolate"])]
+    {
+        passed_on(&listener, ("network\n", &name), status, options);
+    }
+    // A socket in a directory that it sees is as good, also where that is read-only.
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let name = format!("'{}'", socket.display());
+    let grant = |word: &str, path: &Path| format!("{word} {}\n", path.display());
+    for grant in [grant("read", dir.path()), grant("write", dir.path()), grant("read", &socket)] {
+        passed_on(&listener, (&grant, &name), "0", &[]);
+    }
 }
