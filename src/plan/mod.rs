@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use self::body::BodySteps;
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
+pub use self::points::FirstRows;
 pub use self::precursors::Precursors;
 pub use self::selection::{PointSelection, SelectionFault, factor_texts};
 pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};

@@ -7,6 +7,10 @@ use crate::task::points::SweepPoints;
 use crate::task::sweep::BoundId;
 use crate::task::workflow::{NodeId, Task};
 
+/// The first rows of sweeps with the same texts in some columns, as far as they were asked for.
+#[derive(Debug, Default)]
+pub struct FirstRows(HashMap<(PlannedSweepId, Vec<usize>), HashMap<Vec<u32>, u32>>);
+
 impl Plan {
     /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs. Those
     /// of outer sweeps come first, and those of a sweep in the order of its columns. Empty if it depends on no point.
@@ -67,43 +71,69 @@ impl Plan {
         (0..self.sweeps.count()).map(|at| &self.sweeps[at])
     }
 
-    /// The numbers of a point and those around it among the points of their sweeps, from the outermost one on.
-    pub fn rows(&self, point: Option<PointOfSweep>) -> Vec<u32> {
-        let mut rows: Vec<u32> = self.points_around(point).map(|point| point.row).collect();
-        rows.reverse();
-        rows
-    }
-
     /// Puts sweeps that depend on the same names into the order of the points around them: those of outer sweeps decide first.
     ///
     /// The point of a planned sweep is the first one in the order of execution, and may not be the first in the table.
     pub fn in_table_order<'a, K>(&'a self, task: &Task, sweeps: &mut [(K, &'a PlannedSweep)]) {
-        let mut first_rows = HashMap::new();
+        let mut known = FirstRows::default();
         sweeps.sort_by_cached_key(|(_, sweep)| {
-            let mut rows: Vec<u32> = (self.points_around(sweep.point))
-                .map(|point| self.first_row(task, sweep, point, &mut first_rows))
-                .collect();
-            rows.reverse();
-            rows
+            let names: Vec<BoundId> = sweep.outer.iter().map(|(name, _)| *name).collect();
+            self.first_rows_around(task, &names, sweep.point, &mut known)
         });
     }
 
-    /// The first row that has the same texts as this one, of the names that a sweep in it depends on.
+    /// Puts calls into the order of the points of their outermost sweep. Calls of other sweeps or none stay where the first of each
+    /// is, and calls at one point as they are.
+    pub(super) fn in_point_order(&self, task: &Task, calls: &mut [CallId]) {
+        let (mut known, mut first) = (FirstRows::default(), HashMap::new());
+        let places: HashMap<CallId, usize> = (calls.iter().enumerate())
+            .map(|(at, call)| match self.outermost_sweep(*call) {
+                Some(sweep) => (*call, *first.entry(sweep).or_insert(at)),
+                None => (*call, at),
+            })
+            .collect();
+        calls.sort_by_cached_key(|call| (places[call], self.first_rows(task, *call, &mut known)));
+    }
+
+    /// The numbers of the first point at which a call occurs, in the order of the points of its sweeps: those of outer sweeps come
+    /// first.
+    ///
+    /// [`Planned::point`] is the first one in the order of execution.
+    pub fn first_rows(&self, task: &Task, call: CallId, known: &mut FirstRows) -> Vec<u32> {
+        let Planned { node, point, .. } = self.call(call);
+        self.first_rows_around(task, self.free.of(*node), *point, known)
+    }
+
+    /// The first rows with the same texts of some names as a point and those around it, from the outermost one on.
+    fn first_rows_around(
+        &self,
+        task: &Task,
+        names: &[BoundId],
+        point: Option<PointOfSweep>,
+        known: &mut FirstRows,
+    ) -> Vec<u32> {
+        let around = self.points_around(point);
+        let mut rows: Vec<u32> =
+            around.map(|point| self.first_row(task, names, point, known)).collect();
+        rows.reverse();
+        rows
+    }
+
+    /// The first row that has the same texts as this one, of those names that its sweep binds.
     fn first_row(
         &self,
         task: &Task,
-        within: &PlannedSweep,
+        names: &[BoundId],
         PointOfSweep { sweep, row }: PointOfSweep,
-        known: &mut HashMap<PlannedSweepId, HashMap<Vec<u32>, u32>>,
+        known: &mut FirstRows,
     ) -> u32 {
         let Some(rows) = self.sweep(sweep).rows() else { return row };
         let binds = &task.sweeps[self.sweep(sweep).sweep.index()].binds;
-        let names = within.outer.iter().filter(|(name, _)| binds.contains(name));
-        let columns: Vec<usize> = names
-            .filter_map(|(name, _)| rows.points.column(task.bound[name.index()].as_str()))
+        let columns: Vec<usize> = (names.iter().filter(|name| binds.contains(name)))
+            .filter_map(|name| rows.points.column(task.bound[name.index()].as_str()))
             .collect();
         let texts = |row: &[u32]| columns.iter().map(|column| row[*column]).collect::<Vec<u32>>();
-        let first_rows = known.entry(sweep).or_insert_with(|| {
+        let first_rows = known.0.entry((sweep, columns.clone())).or_insert_with(|| {
             let mut first_rows = HashMap::new();
             for (row, number) in rows.points.rows().zip(0..) {
                 first_rows.entry(texts(row)).or_insert(number);

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::PoisonError;
 
 use super::selection::{PointSelection, SelectionFault};
-use super::{CallId, Plan, Planned, PlannedSweep, Source, SweepRows};
+use super::{CallId, Plan, PlannedSweep, Source, SweepRows};
 use crate::task::name::near;
 use crate::task::workflow::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
@@ -215,16 +215,20 @@ impl Plan {
         &self.tops
     }
 
-    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for.
+    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for. They
+    /// are in the order of the points.
     pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
         if self.tops.is_empty() {
             return self.outputs.clone();
         }
         let targets = self.calls().filter(|(_, planned)| planned.is_target());
-        let sources = |(call, planned): (CallId, &Planned)| {
-            task.workflow[planned.node].numbers().map(move |number| Source::Output { call, number })
+        let mut targets: Vec<CallId> = targets.map(|(call, _)| call).collect();
+        self.in_point_order(task, &mut targets);
+        let sources = |call: CallId| {
+            let numbers = task.workflow[self.call(call).node].numbers();
+            numbers.map(move |number| Source::Output { call, number })
         };
-        targets.flat_map(sources).collect()
+        targets.into_iter().flat_map(sources).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evaluate::{CallError, Evaluation, Outcome, Unfinished};
-use crate::plan::CallId;
+use crate::plan::{CallId, FirstRows};
 use crate::words::counted;
 
 /// The greatest number of points that get a line of their own.
@@ -58,12 +58,13 @@ impl Evaluation {
     fn alike(&self, what: impl Fn(&Outcome) -> Option<String>) -> Vec<(AlikeKey, AlikeCalls)> {
         let mut places: BTreeMap<AlikeKey, usize> = BTreeMap::new();
         let mut alike: Vec<(AlikeKey, AlikeCalls)> = Vec::new();
-        for (call, planned) in self.plan.calls().filter(|(_, planned)| planned.point.is_some()) {
+        for (call, _) in self.plan.calls().filter(|(_, planned)| planned.point.is_some()) {
             let Some(what) = self.outcome(call).and_then(&what) else { continue };
             let key = (self.title_at_any_point(call), what);
             let calls = match places.entry(key) {
                 Entry::Occupied(place) => &mut alike[*place.get()].1,
                 Entry::Vacant(place) => {
+        let mut first_rows = FirstRows::default();
                     alike.push((place.key().clone(), AlikeCalls::default()));
                     place.insert(alike.len() - 1);
                     let last = alike.len() - 1;
@@ -71,7 +72,7 @@ impl Evaluation {
                 }
             };
             calls.count += 1;
-            calls.first.insert((self.plan.rows(planned.point), call));
+            calls.first.insert((self.plan.first_rows(&self.task, call, &mut first_rows), call));
             if calls.first.len() > POINTS {
                 calls.first.pop_last();
             }

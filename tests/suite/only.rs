@@ -141,3 +141,37 @@ fn a_call_that_fails_fails_the_run_and_others_are_not_looked_at() {
     run(&lab, &["--only", "left"]).exit(1).called(vec!["mul"]);
     run(&lab, &["--only", "PRODUCTS"]).exit(1).called(vec!["mul", "mul", "mul"]);
 }
+
+/// The points of lines that `ce run -q` has printed.
+fn points(ran: &Ran<'_>) -> Vec<String> {
+    let lines = ran.stdout.lines().filter_map(|line| line.split_once('\t'));
+    lines.map(|(point, _)| point.to_owned()).collect()
+}
+
+#[test]
+fn points_are_printed_in_their_order() {
+    let levels = "5\n3\n1\n2\n4\n";
+    let body = format!("{SWEEP}/inputs/00-body");
+    let lab = sum_of_product_and_count(&[("00-a", levels), ("01-b", levels)])
+        .node(&format!("{body}/"), "computation", "mul")
+        .call(&format!("{body}/inputs/00-p/"), "divmod", &["b", "b"])
+        .file(&format!("workflow/{body}/inputs/00-p/outputs"), "00\n")
+        .node(&format!("{body}/inputs/01-a/"), "input", "a")
+        .commit();
+    let texts = ["5", "3", "1", "2", "4"];
+    let all: Vec<String> =
+        texts.iter().flat_map(|a| texts.map(|b| format!("a={a} b={b}"))).collect();
+    let ran = run(&lab, &["-q", "--only", "mul"]).exit(0);
+    assert_eq!(points(&ran), all);
+    // A call that depends on the second factor only is at the first point of each of its levels.
+    let some = texts.map(|b| format!("b={b}"));
+    let ran = run(&lab, &["-q", "--only", "divmod"]).exit(0);
+    assert_eq!(points(&ran), some);
+    // What is in no sweep stays in its place, and so does the tree's list.
+    let ran = run(&lab, &["-q", "--only", "divmod", "--only", "left"]).exit(0);
+    assert_eq!((points(&ran), ran.lines().len()), (some.to_vec(), 6));
+    let ran = run(&lab, &["--only", "divmod"]).exit(0);
+    let (_, outputs) = ran.stdout.split_once("Outputs are:\n").unwrap();
+    let listed = outputs.lines().map(|line| line.trim().split(": ").next().unwrap());
+    assert_eq!(listed.collect::<Vec<_>>(), some);
+}

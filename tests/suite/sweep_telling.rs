@@ -387,3 +387,13 @@ fn a_body_is_drawn_once_in_a_frame() {
     let prepare = drawn.lines().find(|line| line.contains("prepare: 2 calls")).unwrap();
     assert!(!prepare.contains("dashed"), "{prepare}");
 }
+
+#[test]
+fn failures_are_in_the_order_of_the_points() {
+    let lab = product("3\n1\n2\n5\n4\n", "9\n7\n8\n");
+    let lab = lab.computation("prepare", "size machine", "data", "exit 7").commit();
+    let ran = lab.ce_run(&[]).exit(1);
+    let (_, failures) = ran.stderr.split_once("failures at points:\n").unwrap();
+    let sizes = failures.lines().map(|line| line.trim().split(':').next().unwrap());
+    assert_eq!(sizes.collect::<Vec<_>>(), ["size=3", "size=1", "size=2", "size=5", "size=4"]);
+}

@@ -230,7 +230,7 @@ impl Explanation {
                 seconds,
             });
         }
-        order::by_points(plan, &mut explained);
+        order::by_points(&evaluation.task, plan, &mut explained);
         let causes = order::by_calls(&mut explained, causes);
         Self { calls: explained, causes, unread }
     }

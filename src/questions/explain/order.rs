@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::{Explained, FirstCause};
-use crate::plan::Plan;
-use crate::task::workflow::NodeId;
+use crate::plan::{FirstRows, Plan};
+use crate::task::workflow::{NodeId, Task};
 
 /// Puts the calls of each node into the order of their points. They keep the places of its calls, since others wait for them.
-pub(super) fn by_points(plan: &Plan, calls: &mut Vec<Explained>) {
+pub(super) fn by_points(task: &Task, plan: &Plan, calls: &mut Vec<Explained>) {
+    let mut known = FirstRows::default();
     let mut places: HashMap<NodeId, Vec<usize>> = HashMap::new();
     for (place, explained) in calls.iter().enumerate() {
         places.entry(plan.call(explained.call).node).or_default().push(place);
@@ -15,7 +16,7 @@ pub(super) fn by_points(plan: &Plan, calls: &mut Vec<Explained>) {
     let mut order = vec![0; calls.len()];
     for places in places.into_values() {
         let mut sorted = places.clone();
-        sorted.sort_by_cached_key(|place| plan.rows(plan.call(calls[*place].call).point));
+        sorted.sort_by_cached_key(|place| plan.first_rows(task, calls[*place].call, &mut known));
         sorted.into_iter().zip(places).for_each(|(call, place)| order[call] = place);
     }
     let mut placed: Vec<(usize, Explained)> = order.into_iter().zip(calls.drain(..)).collect();
