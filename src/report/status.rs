@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{JsonActivities, harmless};
+use super::{JsonActivities, harmless, point};
 use crate::evaluate::SuspensionAnswer;
 use crate::executor::{SUSPENDED, Status};
+use crate::questions::history::InputTexts;
 use crate::questions::status::SuspendedFact;
 use crate::storage::records::{SubmittedRun, SuspensionState, WaitingJob};
 use crate::storage::{Activity, Storage};
@@ -34,7 +35,13 @@ pub fn suspended_calls(
         let attempts = counted(record.attempts as usize, "attempt");
         writeln!(out, "  {}", fact.suspension.name.short())?;
         writeln!(out, "    {} since {:.0}, {attempts}", state(fact), record.since)?;
-        for (input, name) in record.inputs.iter().zip(&record.input_names) {
+        let texts: Vec<_> = fact.texts.iter().collect();
+        if !texts.is_empty() {
+            writeln!(out, "    texts: {}", point::words(&texts))?;
+        }
+        let is_text = |name: &str| texts.iter().any(|(text, _)| *text == name);
+        let named = record.inputs.iter().zip(&record.input_names);
+        for (input, name) in named.filter(|(_, name)| !is_text(name)) {
             let path = storage.shown(&input.name);
             writeln!(out, "    input {}: {}", harmless(name), path.display())?;
         }
@@ -92,6 +99,7 @@ struct JsonSuspended<'a> {
     isolated: bool,
     directory: String,
     inputs: Vec<&'a str>,
+    texts: &'a InputTexts,
     jobs: &'a [WaitingJob],
     host: &'a str,
     user: &'a str,
@@ -139,6 +147,7 @@ pub fn status_json(
             isolated: record.isolated,
             directory: storage.shown(&name.suspended_place()).display().to_string(),
             inputs: record.inputs.iter().map(|input| input.name.as_str()).collect(),
+            texts: &fact.texts,
             jobs: &record.jobs,
             host: &record.recorded.host,
             user: &record.recorded.user,

@@ -29,7 +29,7 @@ pub use self::points::{PointTexts, PointsInTable};
 pub use self::recipes::TableSummary;
 pub use self::roles::{InputRoles, RolesOfInputs};
 pub use self::takeover::TakenOver;
-pub use self::texts::{InputTexts, texts};
+pub use self::texts::{InputTexts, suspended_texts, texts};
 pub use self::usage::{ResourceUsage, resource_usage};
 use crate::digest::Digest;
 use crate::storage::records::{CallRecord, RecipeFile};

@@ -11,8 +11,8 @@ use serde::{Serialize, Serializer};
 use super::Subject;
 use super::roles::levels;
 use crate::digest::Digest;
-use crate::storage::records::{CallRecord, Origin};
-use crate::storage::{Entry, Inputs, Record, ResultName, Storage, Survey};
+use crate::storage::records::{CallRecord, Origin, TicketValue};
+use crate::storage::{Entry, Inputs, Record, ResultName, Storage, Survey, Suspension};
 
 /// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
 /// that is not known any more. In the order of the inputs. Its JSON is an object.
@@ -42,6 +42,25 @@ pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
         }
         Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => InputTexts::default(),
     }
+}
+
+/// The short texts that each of these suspended calls reads.
+pub fn suspended_texts(storage: &Storage, calls: &[Suspension]) -> Vec<InputTexts> {
+    let may_be_text = |value: &TicketValue| match Entry::of_file(&value.name) {
+        Some(Entry::TaskInput(_)) => Some(value.value.digest),
+        _ => None,
+    };
+    let inputs: Vec<Vec<Option<Digest>>> =
+        calls.iter().map(|call| call.record.inputs.iter().map(may_be_text).collect()).collect();
+    let known = TextsOfCalls::read(storage, inputs.iter().map(|inputs| (&**inputs, false)));
+    let texts = |(call, inputs): (&Suspension, &Vec<Option<Digest>>)| {
+        let named = call.record.input_names.iter().zip(inputs);
+        let text = |(name, input): (&String, &Option<Digest>)| {
+            Some((name.clone(), known.texts.get(input.as_ref()?)?.clone()))
+        };
+        InputTexts(named.filter_map(text).collect())
+    };
+    calls.iter().zip(&inputs).map(texts).collect()
 }
 
 /// The inputs of a call that may be texts, each in its place: not those that are known as outputs of other calls, which

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::spooling;
 
@@ -15,10 +15,13 @@ fn status_lists_and_asks() {
         lab.run("ce", &arguments).exit(0).stdout
     };
     let text = lab.unchanged(|| list(&[]));
-    for part in ["1 suspended call:\n", "    suspended since ", ", 1 attempt\n", "    input x: "] {
+    for part in
+        ["1 suspended call:\n", "    suspended since ", ", 1 attempt\n", "    texts: x=17\n"]
+    {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     assert!(!text.contains("one job ahead"));
+    assert!(!text.contains("input x"), "{text}");
     assert!(list(&["--ask"]).contains("    status: one job ahead\n"));
     let json = |options: &[&str]| -> Value {
         let mut json: Value = serde_json::from_str(&list(options)).unwrap();
@@ -28,6 +31,7 @@ fn status_lists_and_asks() {
     assert_eq!((&call["state"], &call["attempts"]), (&"suspended".into(), &1.into()));
     assert!(call["directory"].as_str().unwrap().contains("/suspended/"), "{call}");
     assert_eq!(call["status"], Value::Null);
+    assert_eq!(call["texts"], json!({ "x": "17" }));
     let answer = &json(&["--json", "--ask"])["status"];
     assert_eq!((&answer["answer"], &answer["line"]), (&"pending".into(), &"one job ahead".into()));
     lab.finish_job();
