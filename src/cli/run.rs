@@ -303,10 +303,12 @@ impl Run {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
             jobs.summarise(evaluation);
             say(PROGRAM, &evaluation.totals());
-            let failed = evaluation.failed_points();
-            if !failed.is_empty() {
-                let failed = failed.join("\n  ");
-                say(PROGRAM, &format_args!("failures at points:\n  {failed}"));
+            let parts = [
+                ("failures at points", evaluation.failed_points()),
+                ("suspended at points", evaluation.suspended_points()),
+            ];
+            for (heading, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+                say(PROGRAM, &format_args!("{heading}:\n  {}", lines.join("\n  ")));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The points of sweeps at which calls failed: a few lines after everything else.
+//! The points of sweeps at which calls failed or are suspended: a few lines after everything else.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,11 +30,18 @@ struct AlikeCalls {
 impl Evaluation {
     /// The failures at points of sweeps, a line for each or for each kind; none if there are none.
     pub fn failed_points(&self) -> Vec<String> {
-        let mut lines = self.lines(&self.alike(what));
+        let failed = |outcome: &Outcome| what(outcome).filter(|_| outcome.suspended().is_none());
+        let mut lines = self.lines(&self.alike(failed), "other failure");
         if self.outcomes().any(Outcome::is_remembered) {
             lines.push("try: --retry-failed executes those again that failed before".to_owned());
         }
         lines
+    }
+
+    /// The calls at points of sweeps that are suspended, a line for each or for each kind; none if there are none.
+    pub fn suspended_points(&self) -> Vec<String> {
+        let suspended = |outcome: &Outcome| outcome.suspended().and_then(|_| what(outcome));
+        self.lines(&self.alike(suspended), "other call")
     }
 
     /// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the
@@ -57,6 +64,7 @@ impl Evaluation {
     /// The calls at points of which something is said in words, by their titles and these words.
     fn alike(&self, what: impl Fn(&Outcome) -> Option<String>) -> Vec<(AlikeKey, AlikeCalls)> {
         let mut places: BTreeMap<AlikeKey, usize> = BTreeMap::new();
+        let mut first_rows = FirstRows::default();
         let mut alike: Vec<(AlikeKey, AlikeCalls)> = Vec::new();
         for (call, _) in self.plan.calls().filter(|(_, planned)| planned.point.is_some()) {
             let Some(what) = self.outcome(call).and_then(&what) else { continue };
@@ -64,7 +72,6 @@ impl Evaluation {
             let calls = match places.entry(key) {
                 Entry::Occupied(place) => &mut alike[*place.get()].1,
                 Entry::Vacant(place) => {
-        let mut first_rows = FirstRows::default();
                     alike.push((place.key().clone(), AlikeCalls::default()));
                     place.insert(alike.len() - 1);
                     let last = alike.len() - 1;
@@ -92,7 +99,7 @@ impl Evaluation {
         named.join(", ") + others
     }
 
-    fn lines(&self, alike: &[(AlikeKey, AlikeCalls)]) -> Vec<String> {
+    fn lines(&self, alike: &[(AlikeKey, AlikeCalls)], other: &str) -> Vec<String> {
         let all: usize = alike.iter().map(|(_, calls)| calls.count).sum();
         if all <= POINTS {
             let lines = alike.iter().flat_map(|((title, what), calls)| {
@@ -107,7 +114,7 @@ impl Evaluation {
         let mut lines: Vec<String> = alike.iter().take(FAILURES).map(line).collect();
         if alike.len() > FAILURES {
             let rest: usize = alike[FAILURES..].iter().map(|(_, calls)| calls.count).sum();
-            lines.push(format!("and {}", counted(rest, "other failure")));
+            lines.push(format!("and {}", counted(rest, other)));
         }
         lines
     }

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::spooling;
+use super::{spooling, with_script};
+use crate::lab::Lab;
 
 #[test]
 fn status_lists_and_asks() {
@@ -20,8 +21,8 @@ fn status_lists_and_asks() {
     {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
-    assert!(!text.contains("one job ahead"));
     assert!(!text.contains("input x"), "{text}");
+    assert!(!text.contains("one job ahead"));
     assert!(list(&["--ask"]).contains("    status: one job ahead\n"));
     let json = |options: &[&str]| -> Value {
         let mut json: Value = serde_json::from_str(&list(options)).unwrap();
@@ -30,8 +31,8 @@ fn status_lists_and_asks() {
     let call = json(&["--json"]);
     assert_eq!((&call["state"], &call["attempts"]), (&"suspended".into(), &1.into()));
     assert!(call["directory"].as_str().unwrap().contains("/suspended/"), "{call}");
-    assert_eq!(call["status"], Value::Null);
     assert_eq!(call["texts"], json!({ "x": "17" }));
+    assert_eq!(call["status"], Value::Null);
     let answer = &json(&["--json", "--ask"])["status"];
     assert_eq!((&answer["answer"], &answer["line"]), (&"pending".into(), &"one job ahead".into()));
     lab.finish_job();
@@ -98,4 +99,58 @@ fn every_question_names_a_suspended_call() {
     shown.says("is not there yet: the call c_submit/").says("ce status --ask says how it stands");
     let each = ["table", "../storage", "--each", "x=17,5"];
     lab.run("ce", &each).exit(3).shows("suspended").shows("waiting");
+}
+
+#[test]
+fn status_names_what_each_call_reads_as_the_log_does() {
+    let lab = Lab::task("Inputs: 'n', 'data', 'm'\n(wait INPUT('n') INPUT('data') INPUT('m'))[0]")
+        .computation("wait", "size data mode", "y", "exit 75")
+        .data("data", "a\nb\n")
+        .with_storage()
+        .commit();
+    let each =
+        ["../storage", "--each", "n=1000,2000,3000", "--each", "m=a b,c", "data=../data/data"];
+    lab.run("ce-run", &each).exit(4).says("6 suspended");
+    let status = lab.run("ce", &["status", "../storage"]).exit(0).stdout;
+    let log = lab.run("ce", &["log", "../storage"]).exit(0).stdout;
+    for n in [1000, 2000, 3000] {
+        for m in ["\"a b\"", "c"] {
+            let texts = format!("size={n} mode={m}");
+            assert_eq!(status.matches(&format!("    texts: {texts}\n")).count(), 1, "{status}");
+            assert_eq!(log.matches(&texts).count(), 1, "{log}");
+        }
+    }
+    // What is no text has a path.
+    assert_eq!(status.matches("    input data: ../storage/tinputs/").count(), 6, "{status}");
+    assert_eq!(status.matches("    input ").count(), 6, "{status}");
+}
+
+#[test]
+fn suspended_points_are_no_failures() {
+    let exec = r#"
+case $(cat "$1") in 1) cat "$1" >"$2";; 2) exit 3;; *) exit 75;; esac"#;
+    let lab = with_script(exec, &[]).commit();
+    let run = |points: &str| {
+        let each = format!("x={points}");
+        lab.run("ce-run", &["../storage", "--each", &each])
+    };
+    let ran = run("1,3,2,4").exit(1);
+    let (_, told) = ran.stderr.split_once("ce-run: failures at points:\n").unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "  x=2: submit (submit) failed: it ended with exit status 3",
+            "ce-run: suspended at points:",
+            "  x=3: submit (submit) is suspended",
+            "  x=4: submit (submit) is suspended",
+        ]
+    );
+    let ran = run("1,3,4").exit(4);
+    assert!(!ran.stderr.contains("failures at points"), "{}", ran.stderr);
+    ran.says("ce-run: suspended at points:\n  x=3: ");
+    let ran = run("1,11,12,13,14,15,16,17,18,19").exit(4);
+    ran.says(
+        "suspended at points:\n  submit (submit) is suspended: 9 points: x=11, x=12, x=13, ...\n",
+    );
 }
