@@ -10,7 +10,7 @@ use super::{Tool, say};
 use crate::exit::Exit;
 use crate::report;
 use crate::session::{Error, SuspensionSession};
-use crate::storage::Suspension;
+use crate::storage::{Storage, Suspension};
 use crate::words::counted;
 
 /// Cancel suspended calls: end what they have started elsewhere, and remove their directories
@@ -20,7 +20,7 @@ use crate::words::counted;
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Cancel {
-    /// All suspended calls of the storage
+    /// All suspended calls of the storage that this user has begun
     #[arg(long)]
     all: bool,
 
@@ -58,24 +58,42 @@ impl Tool for Cancel {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, calls) = told_apart((self.storage.as_deref(), &self.calls), setting()?)?;
         let session = SuspensionSession::open(&path)?;
-        let calls = match (self.all, &calls[..]) {
-            (true, []) => session.storage().suspensions().all()?,
+        let (calls, others) = match (self.all, &calls[..]) {
+            (true, []) => own_and_others(session.storage())?,
             (true, [call, ..]) => return Err(Error::AllAndOne(call.display().to_string())),
             (false, []) => return Err(Error::NoCallGiven),
-            (false, calls) => session.find(calls)?,
+            (false, calls) => (session.find(calls)?, Vec::new()),
         };
-        for call in calls {
+        for call in &calls {
             if let Some(signal) = session.interrupted_by() {
                 return Ok(Exit::Interrupted(signal));
             }
-            let line = session.cancel(&call)?;
+            let line = session.cancel(call)?;
             let line = line.map(|line| format!(": {}", report::harmless(&line)));
             let line = line.unwrap_or_default();
             writeln!(out, "cancelled {}{line}", call.name.short()).map_err(Error::Output)?;
-            say_shared(&call);
+            say_shared(call);
+        }
+        if self.all {
+            let cancelled = counted(calls.len(), "call");
+            let others = match others.len() {
+                0 => String::new(),
+                count => format!("; {} of other users left alone", counted(count, "call")),
+            };
+            say("ce", &format_args!("{cancelled} of yours cancelled{others}"));
         }
         Ok(Exit::Done)
     }
+}
+
+/// The suspended calls that this user has begun, and those of others.
+fn own_and_others(storage: &Storage) -> Result<(Vec<Suspension>, Vec<Suspension>), Error> {
+    let suspensions = storage.suspensions();
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for call in suspensions.all()? {
+        if suspensions.is_own(&call.name)? { own.push(call) } else { others.push(call) }
+    }
+    Ok((own, others))
 }
 
 impl Tool for Forget {

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use rustix::process::geteuid;
+
 use super::Storage;
 use super::call::Call;
 use crate::storage::disk::Result;
@@ -156,6 +158,17 @@ impl Suspensions<'_> {
             key(a).cmp(&key(b))
         });
         Ok(all)
+    }
+
+    /// Whether this user has begun a call: its place belongs to who has made it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_own(&self, name: &ResultName) -> Result<bool> {
+        let root = &self.storage.root;
+        let place = root.disk.metadata(&root.path(&name.suspended_place()))?;
+        Ok(place.is_some_and(|place| place.owner() == geteuid().as_raw()))
     }
 
     /// Whether the outputs of a call were published by its last attempt, and only its place is left: its run has died.

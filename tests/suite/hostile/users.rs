@@ -244,3 +244,37 @@ fn the_doctor_tells_what_keeps_others_from_a_storage() {
     let (grade, text) = ask(USERS[1], GROUP);
     assert!(grade == "note" && text.contains("storage/c_add has mode 755"), "{text}");
 }
+
+/// How many calls are suspended.
+fn suspended(lab: &Lab) -> usize {
+    lab.storage().iter().filter(|name| name.ends_with("/state.json")).count()
+}
+
+#[test]
+fn to_cancel_all_ends_the_calls_of_who_asks() {
+    let wait = "Inputs: 'x'\n(wait INPUT('x'))[0]";
+    let lab = Lab::task(wait).computation("wait", "x", "y", "exit 75");
+    let Some((mut lab, _)) = shared_by(lab, 0o2775) else { return };
+    for (input, user) in [("1\n", USERS[0]), ("2\n", USERS[1]), ("3\n", USERS[1])] {
+        lab = lab.data("x", input);
+        evaluate(&lab, user).exit(4);
+    }
+    // Who only asks how a call stands does not get it.
+    let lab = lab.data("x", "1\n");
+    evaluate(&lab, USERS[1]).exit(4);
+    is_shared(&lab);
+    let cancel = |user: u32| {
+        let mut command = lab.command("ce");
+        in_private(&lab, user, GROUP, command.args(["cancel", "--all", "../storage"])).exit(0)
+    };
+    let ran = cancel(USERS[1]);
+    assert_eq!(ran.stdout.matches("cancelled c_wait/").count(), 2, "{}", ran.stdout);
+    ran.says("ce: 2 calls of yours cancelled; 1 call of other users left alone\n");
+    assert_eq!(suspended(&lab), 1);
+    let ran = cancel(USERS[1]);
+    assert_eq!(ran.stdout, "");
+    ran.says("ce: 0 calls of yours cancelled; 1 call of other users left alone\n");
+    let ran = cancel(USERS[0]);
+    assert_eq!(ran.stderr, "ce: 1 call of yours cancelled\n");
+    assert_eq!(suspended(&lab), 0);
+}
