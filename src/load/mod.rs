@@ -31,6 +31,7 @@ mod task_cache;
 mod task_trees;
 mod text;
 mod tree;
+mod unread;
 mod warnings;
 mod words;
 mod worktree;
@@ -275,6 +276,8 @@ fn read(
     let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, &mut findings);
     let workflow = WorkflowWalk::new(nodes).load();
     let (files, computations) = (files.into_files(), library.into_computations());
+    let (trees, place) = (trees.into_trees(), place(real));
+    unread::retain_unread(&mut findings.warnings, (&files, &trees), &place);
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
@@ -293,13 +296,13 @@ fn read(
             let task = Task {
                 name,
                 commit,
-                place: place(real),
+                place,
                 loaded_from,
                 changed,
                 inputs,
                 defaults,
                 files,
-                trees: trees.into_trees(),
+                trees,
                 bound,
                 sweeps,
                 computations,

@@ -188,3 +188,34 @@ fn the_task_may_be_named_through_a_link_or_with_a_slash() {
         assert!(ran.stdout.starts_with("task at "), "{}", ran.stdout);
     }
 }
+
+#[test]
+fn what_the_task_reads_as_a_value_is_not_unread() {
+    let text = "Inputs: 'x', 'n'\n(add OWN('workflow/notes') (add OWN('workflow/data/deep/a') (add OWN('workflow/inputs/number-{n}') INPUT('x'))[0])[0])[0]";
+    let lab = Lab::task(text)
+        .file("workflow/notes", "1\n")
+        .file("workflow/data/deep/a", "2\n")
+        .file("workflow/inputs/number-3", "3\n")
+        .file("workflow/other", "4\n")
+        .data("n", "3\n")
+        .commit();
+    let ran = lab.run("ce", &["check"]).exit(0);
+    assert_eq!(ran.stderr.matches("nothing reads this").count(), 1, "{}", ran.stderr);
+    ran.says("ce: warning: workflow/other: nothing reads this\n");
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "23\n");
+}
+
+#[test]
+fn a_tree_in_the_workflow_is_not_unread() {
+    let lab = |tree: &str| {
+        Lab::task(&format!("Inputs: 'x'\n(count TREE('{tree}'))"))
+            .computation("count", "dir", "n", r#"find "$1" -type f | wc -l >"$2""#)
+            .file("workflow/data/a", "")
+            .commit()
+    };
+    let inner = lab(".:workflow/data").run("ce", &["check"]).exit(0).stderr;
+    assert!(!inner.contains("workflow/data"), "{inner}");
+    // That the whole repository is a value says nothing of a file in it.
+    lab(".").run("ce", &["check"]).exit(0).says("workflow/data: nothing reads this");
+}
