@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::problem::{MAX_COLUMNS, SheetFault};
@@ -45,8 +45,18 @@ pub(super) type Field<'a> = (Cow<'a, str>, &'a RawValue);
 /// Fails if the line is no object.
 pub(super) fn fields(line: &[u8]) -> Result<Vec<Field<'_>>, SheetFault> {
     let fields: Fields<'_> =
-        serde_json::from_slice(line).map_err(|error| SheetFault::Json(reason(&error)))?;
+        serde_json::from_slice(line).map_err(|error| match error.is_eof() {
+            true => SheetFault::OpenObject(reason(&error)),
+            false => SheetFault::Json(reason(&error)),
+        })?;
     fields.0.into_iter().map(|(name, value)| Ok((string(name)?, value))).collect()
+}
+
+/// Whether a sheet that begins with a bracket is an array of JSON, or the beginning of one: a header may begin so, too.
+pub(super) fn is_array(sheet: &[u8]) -> bool {
+    let first = sheet.trim_ascii_start().strip_prefix(b"[").unwrap_or_default().trim_ascii_start();
+    matches!(first.first(), None | Some(b'{' | b'[' | b']'))
+        || serde_json::from_slice::<IgnoredAny>(sheet).is_ok()
 }
 
 /// The text of a value: a string, or a number or boolean as it is spelled.

@@ -75,6 +75,12 @@ pub enum SheetFault {
     /// Something follows the closing quote of a value.
     #[error("something follows the closing quote of a value")]
     AfterQuote,
+    /// The sheet is an array of JSON.
+    #[error("the sheet is a JSON array; NDJSON, TSV and CSV are read")]
+    Array,
+    /// An object of JSON goes on in the next line.
+    #[error("the line is not a JSON object: {0}")]
+    OpenObject(String),
     /// A line is no JSON object.
     #[error("the line is not a JSON object: {0}")]
     Json(String),
@@ -127,7 +133,12 @@ impl SheetFault {
             Self::QuoteInside | Self::AfterQuote => {
                 "put the whole value in quotes, and write quotes in it twice"
             }
-            Self::Json(_) | Self::NoColumns => "write one object a line, as in {\"x\": \"1\"}",
+            Self::Array => {
+                "write one object a line, without brackets and commas around them; jq -c '.[]' does so"
+            }
+            Self::OpenObject(_) | Self::Json(_) | Self::NoColumns => {
+                "write one object a line, as in {\"x\": \"1\"}"
+            }
             Self::Escape(_) => {
                 "write characters as they are; only \\, \" and control characters take a \\"
             }

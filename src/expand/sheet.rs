@@ -23,16 +23,19 @@ pub enum SheetFormat {
     Tsv,
     /// A header and rows as in RFC 4180.
     Csv,
+    /// An array, which is not read.
+    JsonArray,
 }
 
 impl SheetFormat {
-    /// Returns the format of a sheet that begins so. An empty one is NDJSON without points. A tab in the first line means TSV:
-    /// in CSV it would be an error.
+    /// Returns the format of a sheet. An empty one is NDJSON without points. A tab in the first line means TSV: in CSV it would be
+    /// an error.
     pub fn of(contents: &[u8]) -> Self {
         let contents = trimmed(contents);
         let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
         match first.trim_ascii_start().first() {
             None | Some(b'{') => Self::Ndjson,
+            Some(b'[') if json::is_array(contents) => Self::JsonArray,
             Some(_) if first.contains(&b'\t') => Self::Tsv,
             Some(_) => Self::Csv,
         }
@@ -58,6 +61,7 @@ pub fn read(format: SheetFormat, contents: &[u8]) -> Result<SweepPoints, Vec<She
         SheetFormat::Ndjson => reader.objects(contents),
         SheetFormat::Tsv => reader.records(contents, b'\t'),
         SheetFormat::Csv => reader.records(contents, b','),
+        SheetFormat::JsonArray => reader.problem(0, None, SheetFault::Array),
     }
     reader.finish()
 }
@@ -179,7 +183,8 @@ impl SheetReader {
     fn objects(&mut self, contents: &[u8]) {
         let mut columns = None;
         let lines = contents.split(|byte| *byte == b'\n').take_while(|_| !contents.is_empty());
-        for (line, text) in (1..).zip(lines) {
+        let mut lines = (1..).zip(lines).peekable();
+        while let Some((line, text)) = lines.next() {
             if self.is_over {
                 break;
             }
@@ -190,6 +195,12 @@ impl SheetReader {
             let fields = match json::fields(text) {
                 Ok(fields) => fields,
                 Err(fault) => {
+                    // If objects have several lines, no line is one.
+                    let is_inside =
+                        |(_, next): &(usize, &[u8])| !next.trim_ascii().starts_with(b"{");
+                    self.is_over |= matches!(fault, SheetFault::OpenObject(_))
+                        && columns.is_none()
+                        && lines.peek().is_some_and(is_inside);
                     self.problem(line, None, fault);
                     continue;
                 }

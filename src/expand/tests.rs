@@ -108,6 +108,42 @@ fn a_sheet_may_have_no_points() {
 }
 
 #[test]
+fn an_array_of_json_is_one_problem() {
+    for sheet in [
+        "[]",
+        "[{\"a\":1},{\"a\":2}]\n",
+        "\u{feff} [\n  {\n    \"a\": 1\n  }\n]\n",
+        "[1, 2]",
+        "[\"a\"]",
+        "[[1],\n[2]]",
+        "[{\"a\":1},\n{\"a\":",
+        "[",
+    ] {
+        let format = SheetFormat::of(sheet.as_bytes());
+        assert_eq!(format, SheetFormat::JsonArray, "{sheet:?}");
+        let told = problems(format, sheet.as_bytes());
+        assert_eq!(told, ["the sheet is a JSON array; NDJSON, TSV and CSV are read"], "{sheet:?}");
+    }
+    // A name may begin so.
+    for (sheet, format) in [("[a],b\n1,2\n", Csv), ("[1],[2]\n3,4\n", Csv), ("[x]\ty\n1\t2\n", Tsv)]
+    {
+        assert_eq!(SheetFormat::of(sheet.as_bytes()), format, "{sheet:?}");
+        assert_eq!(points(format, sheet).len(), 1);
+    }
+}
+
+#[test]
+fn an_object_of_several_lines_is_one_problem() {
+    let told = problems(Ndjson, b"{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}\n");
+    assert_eq!(
+        told,
+        ["line 1: the line is not a JSON object: EOF while parsing an object at byte 1"]
+    );
+    // One that was cut off is no reason to leave out what follows.
+    assert_eq!(problems(Ndjson, b"{\"a\":1}\n{\"a\":\n{\"b\":2}\n").len(), 3);
+}
+
+#[test]
 fn each_fault_has_a_place() {
     for (format, sheet, expected) in [
         (Csv, &b"\r\n"[..], "line 1: the sheet has no header"),

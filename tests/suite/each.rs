@@ -282,3 +282,17 @@ fn a_point_without_its_member_fails_and_others_are_stored() {
     let ran = ran.says("b").says("2 jobs, one for each point: 1 stored");
     assert!(ran.stdout.contains("    n=a: ../storage/c_parts/"), "{}", ran.stdout);
 }
+
+#[test]
+fn an_array_of_json_is_one_right_error() {
+    let lab = lab().data(
+        "points.json",
+        "[\n  {\"n\": \"3\", \"m\": \"1\"},\n  {\"n\": \"4\", \"m\": \"1\"}\n]\n",
+    );
+    let ran = each(&lab, &["--points", "../data/points.json"]).exit(2).called(vec![]);
+    assert_eq!(
+        ran.stderr,
+        "ce-run: the points in ../data/points.json cannot be used: the sheet is a JSON array; NDJSON, TSV and CSV are read\n  \
+         try: write one object a line, without brackets and commas around them; jq -c '.[]' does so\n"
+    );
+}
