@@ -100,7 +100,7 @@ fn warn_of_lookalikes(task: &Task, plan: &Plan) {
         let names = rows.points.names().iter().zip(is_key);
         let keys: Vec<&String> =
             names.filter(|(_, is_key)| *is_key).map(|(name, _)| name).collect();
-        for Lookalike { column, first, second } in rows.points.lookalikes() {
+        for Lookalike { column, first, second, .. } in rows.points.lookalikes() {
             if keys.contains(&&column) {
                 warnings.insert(format!(
                     "warning: {}: {first:?} and {second:?} of {column} are different texts, and so different points\n  try: spell them alike if one point is meant",

@@ -86,13 +86,21 @@ impl PointArgs {
         let sheet = self.points.as_deref().map(read_points).transpose()?;
         let factors: Vec<Factor> = sheet.into_iter().chain(self.each.iter().cloned()).collect();
         for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
-            let expand::Lookalike { column, first, second } = like;
-            say(
-                program,
-                &format_args!(
-                    "warning: {column}: {first} and {second} are one number, and two points\n  try: spell them alike if one point is meant"
+            let expand::Lookalike { column, first, second, is_number } = like;
+            match is_number {
+                true => say(
+                    program,
+                    &format_args!(
+                        "warning: {column}: {first} and {second} are one number, and two points\n  try: spell them alike if one point is meant"
+                    ),
                 ),
-            );
+                false => say(
+                    program,
+                    &format_args!(
+                        "warning: {column}: {first} and {second} differ in white space only, and are two points\n  try: spell them alike if one point is meant"
+                    ),
+                ),
+            }
         }
         Ok(factors)
     }

@@ -1,12 +1,16 @@
-//! Texts that differ, and are the same number.
+//! Texts that differ, and are the same number, or differ in white space only.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::task::points::SweepPoints;
 
-/// Two texts of a column that are the same number. To a sweep they are different: it computes both.
+/// The greatest number of pairs of a column that are told.
+const PAIRS: usize = 3;
+
+/// Two texts of a column that look like one. To a sweep they are different: it computes both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lookalike {
     /// The name of the column.
@@ -15,27 +19,63 @@ pub struct Lookalike {
     pub first: Arc<str>,
     /// The other one.
     pub second: Arc<str>,
+    /// Whether they are the same number. Otherwise they are the same words.
+    pub is_number: bool,
 }
 
 impl SweepPoints {
-    /// Returns texts that are probably meant to be one, such as `1` and `1.0`: at most one pair of each column.
+    /// Returns texts that are probably meant to be one, such as `1` and `1.0`: a few pairs of each column.
     pub fn lookalikes(&self) -> Vec<Lookalike> {
         let columns = self.names().iter().enumerate();
-        let pair = |(column, name): (usize, &String)| {
-            let (first, second) = same_number(self.levels(column))?;
-            Some(Lookalike { column: name.clone(), first, second })
-        };
-        columns.filter_map(pair).collect()
+        let pairs = |(column, name): (usize, &String)| alike(name, self.levels(column));
+        columns.flat_map(pairs).collect()
     }
 }
 
-/// The first two texts that are the same number.
-fn same_number(texts: &[Arc<str>]) -> Option<(Arc<str>, Arc<str>)> {
-    let mut seen = HashMap::with_capacity(texts.len());
-    texts.iter().find_map(|text| {
-        let before = seen.insert(decimal(text)?, text)?;
-        Some((Arc::clone(before), Arc::clone(text)))
-    })
+/// The first texts of a column that look like one before them: one of each kind.
+fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
+    let mut seen: HashMap<Look<'_>, (&Arc<str>, bool)> = HashMap::with_capacity(texts.len());
+    let mut pairs = Vec::new();
+    for text in texts {
+        match seen.entry(look(text)) {
+            Entry::Vacant(new) => {
+                new.insert((text, false));
+            }
+            Entry::Occupied(mut before) => {
+                let is_number = matches!(before.key(), Look::Number(_));
+                let (first, is_told) = before.get_mut();
+                if !std::mem::replace(is_told, true) {
+                    let (first, second) = (Arc::clone(first), Arc::clone(text));
+                    let column = column.to_owned();
+                    pairs.push(Lookalike { column, first, second, is_number });
+                }
+            }
+        }
+        if pairs.len() == PAIRS {
+            break;
+        }
+    }
+    pairs
+}
+
+/// What a text looks like.
+#[derive(PartialEq, Eq, Hash)]
+enum Look<'a> {
+    Number(Decimal<'a>),
+    /// Its words, with a space between two.
+    Words(Cow<'a, str>),
+}
+
+fn look(text: &str) -> Look<'_> {
+    let text = text.trim();
+    match decimal(text) {
+        Some(number) => Look::Number(number),
+        None if text.contains(|c: char| c.is_whitespace()) => {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            Look::Words(words.join(" ").into())
+        }
+        None => Look::Words(text.into()),
+    }
 }
 
 /// A decimal number, exact: two floating-point numbers would be equal where long numbers differ.
@@ -83,7 +123,9 @@ mod tests {
     fn one_number_in_two_spellings_is_seen() {
         let pair = |texts: &[&str]| {
             let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
-            same_number(&texts).map(|(first, second)| format!("{first} {second}"))
+            let pairs = alike("n", &texts);
+            let pair = pairs.first().filter(|it| it.is_number);
+            pair.map(|Lookalike { first, second, .. }| format!("{first} {second}"))
         };
         for (texts, expected) in [
             (["2", "1", "1.0"], "1 1.0"),
@@ -91,6 +133,10 @@ mod tests {
             (["-0", "1", "0.0e9"], "-0 0.0e9"),
             (["100", "-100", "1E+2"], "100 1E+2"),
             ([".5", "5", "0.050e1"], ".5 0.050e1"),
+            (["00", "x", "0"], "00 0"),
+            (["0", "+0", "-0.0"], "0 +0"),
+            (["1e3", "1000", "+1000"], "1e3 1000"),
+            (["7", "x", "7 "], "7 7 "),
         ] {
             assert_eq!(pair(&texts).as_deref(), Some(expected));
         }
@@ -114,5 +160,26 @@ mod tests {
             "true",
         ];
         assert_eq!(pair(&different), None);
+    }
+    #[test]
+    fn words_that_differ_in_white_space_only_are_seen() {
+        let alike = |texts: &[&str]| {
+            let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
+            alike("n", &texts).len()
+        };
+        for texts in [["a", "a "], ["a b", "a  b"], [" a\u{a0}b", "a b"], ["", " "]] {
+            assert_eq!(alike(&texts), 1, "{texts:?}");
+        }
+        for texts in [["a", "A"], ["ab", "a b"], ["a", "b"]] {
+            assert_eq!(alike(&texts), 0, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn each_number_is_told_once_and_a_few_are() {
+        let texts = ["1", "1.0", "00", "0", "1.00", "2", "+2", "3", "3."].map(Arc::from);
+        let pairs: Vec<String> =
+            alike("n", &texts).iter().map(|it| format!("{} {}", it.first, it.second)).collect();
+        assert_eq!(pairs, ["1 1.0", "00 0", "2 +2"]);
     }
 }

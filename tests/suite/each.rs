@@ -296,3 +296,30 @@ fn an_array_of_json_is_one_right_error() {
          try: write one object a line, without brackets and commas around them; jq -c '.[]' does so\n"
     );
 }
+
+#[test]
+fn texts_that_look_like_one_are_told() {
+    let lab = lab();
+    let told = |texts: &str, pair: &str| {
+        let ran = each(&lab, &["-n", "--each", &format!("n={texts}"), "-p", "m=1"]).exit(3);
+        let told = format!("ce-run: warning: n: {pair} are one number, and two points\n");
+        assert_eq!(ran.stderr.matches("warning: ").count(), 1, "{}", ran.stderr);
+        ran.says(&told);
+    };
+    for (texts, pair) in [
+        ("00,0", "00 and 0"),
+        ("1,1.0", "1 and 1.0"),
+        ("1e3,1000", "1e3 and 1000"),
+        ("+1,1", "+1 and 1"),
+        (".5,0.5", ".5 and 0.5"),
+        ("-0,0", "-0 and 0"),
+    ] {
+        told(texts, pair);
+    }
+    // Each of them is told, and texts that differ in blanks, too.
+    let lab = lab.data("sheet.csv", "n,m\n1,1\n1.0,1\n00,1\n0,1\nx,1\nx ,1\n");
+    let ran = each(&lab, &["-n", "--points", "../data/sheet.csv"]).exit(3);
+    ran.says("n: 1 and 1.0 are one number, and two points\n")
+        .says("n: 00 and 0 are one number, and two points\n")
+        .says("n: x and x  differ in white space only, and are two points\n");
+}
