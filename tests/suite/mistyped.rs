@@ -70,7 +70,8 @@ fn a_name_that_may_well_be_that_of_another_storage_is_not_doubted() {
         assert!(made.stderr.contains(&said), "{}", made.stderr);
         fs::remove_dir_all(lab.path("task").join(other)).unwrap();
     }
-    for slip in ["../storge", "../stroage", "../sttorage"] {
+    for slip in ["../storge", "../stroage", "../sttorage", "../storaje", "../Storage", "../STORAGE"]
+    {
         ce(&lab, PROGRAMS[1], slip).exit(3).says("; did you mean ../storage?\n");
     }
     // A program that makes none doubts more, but not everything.
@@ -158,4 +159,21 @@ fn what_looks_like_an_option_is_not_to_be_passed_as_a_value() {
         let tips = tips(&format!("shell {arguments}"));
         assert_eq!(tips, ["tip: write -- before the command"], "{arguments}");
     }
+}
+
+#[test]
+fn a_storage_beside_one_with_a_similar_name_is_made_and_doubted() {
+    let lab = evaluated();
+    fs::rename(lab.path("storage"), lab.path("results")).unwrap();
+    // A directory that is no storage is not meant.
+    fs::create_dir(lab.path("rezult")).unwrap();
+    for slip in ["../rezults", "../Results", "../RESULTS", "../re-sults"] {
+        let said = format!("ce-run: made a new storage at {slip}; did you mean ../results?\n");
+        ce(&lab, PROGRAMS[0], slip).exit(0).says(&said);
+        fs::remove_dir_all(lab.path("task").join(slip)).unwrap();
+    }
+    ce(&lab, PROGRAMS[0], "../rezultate").exit(0);
+    // Commands that only read say so, too.
+    fs::remove_dir_all(lab.path("rezultate")).unwrap();
+    ce(&lab, PROGRAMS[7], "../RESULTS").exit(5).says("  try: did you mean ../results?\n");
 }

@@ -10,13 +10,17 @@ use std::path::{Path, PathBuf};
 use crate::digest::{DIRTY, SHORT};
 use crate::storage::disk::{Disk, NoStorage, Result, StorageError};
 use crate::storage::layout::{ROOMS, TASK_INPUTS};
-use crate::task::name::{is_close, near};
+use crate::task::name::{is_close, nearest_first};
 
 /// The beginnings of names of results.
 const OWNERS: [&str; 2] = ["c_", "t_"];
 
 /// Files that a new storage may hold: those of Git, and those of a new file system.
 const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];
+
+/// The greatest number of entries of a directory among which a similar name is looked for, and of similar ones that are looked into.
+const MAX_ENTRIES: usize = 10_000;
+const MAX_SIMILAR: usize = 16;
 
 /// The kind of directory at the path of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,13 +145,12 @@ impl Site {
         let there = path.ancestors().skip(1).find(|dir| place(dir).is_dir())?;
         let mut missing = path.strip_prefix(there).ok()?.components();
         let wanted = missing.next()?.as_os_str().to_str()?;
-        let names: Vec<String> = fs::read_dir(place(there))
-            .ok()?
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
-        near(wanted, &names)
+        let entries = fs::read_dir(place(there)).ok()?.take(MAX_ENTRIES);
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names: Vec<String> = names.filter(|name| is_similar(wanted, name)).collect();
+        nearest_first(wanted, &names)
             .into_iter()
-            .filter(|name| is_similar(wanted, name))
+            .take(MAX_SIMILAR)
             .map(|name| there.join(name).components().chain(missing.clone()).collect::<PathBuf>())
             .find(|path| matches!(Self::of(path), Ok(Self::Storage)))
     }
@@ -238,6 +241,20 @@ mod tests {
         assert_eq!(similar("result"), None);
         assert_eq!(similar("others/man"), None);
         assert_eq!(similar("fat"), None);
+        assert_eq!(similar("RESULTS/main").as_deref(), Some("results/main"));
         assert_eq!(Site::similar(Path::new(""), is_close), None);
+    }
+
+    #[test]
+    fn no_more_than_a_few_similar_directories_are_looked_into() {
+        let dir = tempfile::tempdir().unwrap();
+        let others = ('b'..).take(MAX_SIMILAR).map(|letter| format!("{letter}esults"));
+        others.for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
+        fs::create_dir_all(dir.path().join("zesults/tinputs")).unwrap();
+        let similar = || Site::similar(&dir.path().join("aesults"), is_close);
+        // Of one distance, the alphabet decides.
+        assert_eq!(similar(), None);
+        fs::remove_dir(dir.path().join("besults")).unwrap();
+        assert_eq!(similar(), Some(dir.path().join("zesults")));
     }
 }
