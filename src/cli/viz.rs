@@ -1,7 +1,7 @@
 //! `ce-viz`: draws the workflow.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -108,12 +108,13 @@ fn form(path: &Path) -> Result<Form, Error> {
 }
 
 /// Converts a picture.
-fn convert(format: &str, svg: &[u8]) -> Result<Vec<u8>, Error> {
+fn convert(format: &'static str, svg: &[u8]) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::Program { program: "rsvg-convert", source };
     let mut child = Command::new("rsvg-convert")
         .args(["--format", format, "--zoom", ZOOM])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
     let stdin = child.stdin.take();
@@ -125,5 +126,7 @@ fn convert(format: &str, svg: &[u8]) -> Result<Vec<u8>, Error> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    Err(failed(io::Error::other(format!("it ended with {}", output.status))))
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
+    Err(Error::Convert { format, status: output.status, said })
 }

@@ -1,6 +1,7 @@
 //! Why a program ends early: one variant for each stage, each with its exit code and what to try.
 
 use std::io;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 use super::inspection::InspectionError;
@@ -289,6 +290,16 @@ pub enum Error {
         program: &'static str,
         /// Why.
         source: io::Error,
+    },
+    /// A picture could not be converted.
+    #[error("rsvg-convert made no {format}: {status}{said}")]
+    Convert {
+        /// The format of the picture.
+        format: &'static str,
+        /// How the program ended.
+        status: ExitStatus,
+        /// What it has printed first.
+        said: String,
     },
     /// Threads or signals are not to be had.
     #[error("cannot start threads or watch signals")]

@@ -101,6 +101,7 @@ impl Error {
             | Self::Verify(VerifyError::Storage(_))
             | Self::Write { .. }
             | Self::Program { .. }
+            | Self::Convert { .. }
             | Self::Begin(_)
             | Self::Output(_) => Exit::Storage,
         }

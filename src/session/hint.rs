@@ -137,6 +137,12 @@ impl Error {
             {
                 "install rsvg-convert (the package librsvg2-bin), or draw an .svg"
             }
+            Self::Convert { format: "png", .. } => {
+                "draw an .svg or a .pdf; a .png has at most 32767 pixels in each direction"
+            }
+            Self::Convert { .. } => {
+                "draw an .svg or a .dot; rsvg-convert reads at most a million elements"
+            }
             _ => return None,
         })
     }

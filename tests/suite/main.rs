@@ -86,3 +86,4 @@ mod workers;
 fn main() -> std::process::ExitCode {
     harness::main()
 }
+mod viz;
