@@ -117,14 +117,14 @@ pub fn main<T: Tool>() -> ExitCode {
             let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
             tips::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
             // Help goes to standard output, complaints to standard error.
-            return match error.print() {
+            return match tips::print(&error) {
                 Err(source) if !error.use_stderr() => ended::<T>(Err(Error::Output(source))),
                 _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
             };
         }
     };
     let result = tool.run(&mut Output);
-    let result = result.and_then(|exit| match Output.flush() {
+    let result = result.and_then(|exit| match Output.end() {
         // The tool has done its work: a reader that has closed the pipe does not change how it ended.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
         _ => Ok(exit),

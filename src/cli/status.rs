@@ -1,6 +1,6 @@
 //! `ce status`: what goes on in a storage, or waits.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::Tool;
 use super::place::StorageDir;
 use crate::exit::Exit;
 use crate::questions::status::{SuspendedFact, suspended};
-use crate::report::{self, Said, TICK};
+use crate::report::{self, Output, Said, TICK};
 use crate::session::{Error, Stop, SuspensionSession, retain_waiting};
 use crate::storage::Storage;
 use crate::storage::records::SuspensionState;
@@ -47,9 +47,6 @@ pub struct ShowStatus {
 
 /// The interval at which it is printed again.
 const WATCH: Duration = Duration::from_secs(2);
-
-/// Moves a terminal's cursor to its top, and takes everything below away.
-const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
 impl Tool for ShowStatus {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
@@ -95,13 +92,10 @@ impl ShowStatus {
     /// Prints how things stand again and again.
     fn watch(&self, path: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-        let is_terminal = io::stdout().is_terminal();
         loop {
             let mut screen = Vec::new();
             self.look(path, &mut screen)?;
-            if is_terminal {
-                out.write_all(CLEAR).map_err(Error::Output)?;
-            }
+            Output.clear_screen().map_err(Error::Output)?;
             out.write_all(&screen).and_then(|()| out.flush()).map_err(Error::Output)?;
             let shown = Instant::now();
             while shown.elapsed() < WATCH {

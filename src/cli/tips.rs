@@ -1,7 +1,11 @@
-//! The tips of errors in arguments.
+//! Errors in arguments, and their tips.
+
+use std::io::{self, Write};
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::report::coloured;
 
 /// Leaves out the tip to pass an option as a value: that is hardly ever meant. Tells where the command of `ce shell` begins
 /// if an option stands behind a word there. `words` are all arguments of the program.
@@ -32,4 +36,13 @@ fn is_in_command(error: &clap::Error, program: &str, words: &[String]) -> bool {
     command == "shell"
         && error.get(ContextKind::SuggestedArg).is_none()
         && before.into_iter().any(|word| !word.starts_with('-'))
+}
+
+/// Prints help, or what is wrong with the arguments. What these name commands no terminal.
+pub(super) fn print(error: &clap::Error) -> io::Result<()> {
+    let text = coloured(&error.render().ansi().to_string());
+    match error.use_stderr() {
+        true => anstream::stderr().write_all(text.as_bytes()),
+        false => anstream::stdout().write_all(text.as_bytes()),
+    }
 }

@@ -7,8 +7,8 @@ use std::thread;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::TICK;
 use super::columns::terminal_width;
+use super::{TICK, harmless};
 use crate::results::ExchangeProgress;
 
 /// The least number of columns for a bar and the longest numbers.
@@ -82,9 +82,10 @@ fn is_wide() -> bool {
 }
 
 /// Sets the text of a bar. It is drawn only if it has changed.
-pub(super) fn set_text(bar: &ProgressBar, text: String) {
+pub(super) fn set_text(bar: &ProgressBar, text: &str) {
+    let text = harmless(text);
     if bar.message() != text {
-        bar.set_message(text);
+        bar.set_message(text.into_owned());
     }
 }
 
@@ -97,7 +98,7 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
             let bar = Bar::with(io::stderr().is_terminal(), text);
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(shown) = progress.shown() {
-                    set_text(&bar.0, shown);
+                    set_text(&bar.0, &shown);
                 }
             }
             bar.clear();
@@ -135,7 +136,7 @@ pub fn reading<T: Send>(
                 bar.0.set_position(bytes);
             } else if let Some(waiting) = &waiting {
                 // The size of a pipe is unknown.
-                set_text(&waiting.0, "reading inputs".to_owned());
+                set_text(&waiting.0, "reading inputs");
             }
         }
         waiting.iter().chain([&bar]).for_each(Bar::clear);

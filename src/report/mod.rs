@@ -42,6 +42,7 @@ mod sight;
 mod status;
 mod table;
 mod tally;
+mod terminal_text;
 mod tree;
 mod worker;
 
@@ -83,6 +84,8 @@ pub use self::sight::Sight;
 pub use self::status::{Said, status_json, suspended_calls, waiting_jobs};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
 pub use self::tally::{Tally, Totals, left_out};
+use self::terminal_text::without_controls;
+pub(crate) use self::terminal_text::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
 use crate::evaluate::{CallError, Evaluation, Event, Outcome, TreeValues};
@@ -95,13 +98,7 @@ use crate::task::expression::written_alone;
 use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::task::workflow::{ROOT_LABEL as ROOT, SweepId};
 
-/// Takes the control characters out of a text, which could else command the terminal.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let harms = |c: char| c.is_control() && c != '\t';
-    if text.contains(harms) { text.replace(harms, "\u{fffd}").into() } else { text.into() }
-}
-
-/// Writes a message to standard error, after the name of the program. Names in it command no terminal.
+/// Writes a message to standard error, after the name of the program. Names in it command no terminal, and mislead nobody.
 pub fn say(program: &str, text: &dyn fmt::Display) {
     let text = text.to_string();
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(harmless).collect();
@@ -144,7 +141,7 @@ impl Evaluation {
             let point = match (rows, source) {
                 (Some(rows), _) => {
                     let point = rows.points.at(number / rows.width);
-                    Some(harmless(&point_title(point.values())).into_owned())
+                    Some(without_controls(&point_title(point.values())).into_owned())
                 }
                 (None, Source::Output { call, .. }) => self.point_words(call),
                 _ => None,

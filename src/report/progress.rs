@@ -293,7 +293,7 @@ impl<'a> Progress<'a> {
             self.all.remove(&line);
         }
         for (line, text) in self.lines.iter().zip(long) {
-            set_text(line, text);
+            set_text(line, &text);
         }
         let left = self.estimate();
         self.state = RunProgress {
@@ -306,7 +306,7 @@ impl<'a> Progress<'a> {
             ..self.state
         };
         let columns = terminal_width(&io::stderr()).unwrap_or(COLUMNS);
-        set_text(&self.total, self.state.line(columns));
+        set_text(&self.total, &self.state.line(columns));
     }
 
     /// Estimates how long the run will take from now on.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Reporter, ShownOutput, harmless};
+use super::{Reporter, ShownOutput, without_controls};
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::expand::point_title;
@@ -23,7 +23,7 @@ pub fn paths_of_point(
 ) -> io::Result<()> {
     let title = point_title(point.values());
     for name in outputs {
-        writeln!(out, "{}\t{}", harmless(&title), storage.join(name).display())?;
+        writeln!(out, "{}\t{}", without_controls(&title), storage.join(name).display())?;
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ pub(crate) const INNER: [&str; 4] = [
 
 /// Which files or folders may name an outside crate.
 pub(crate) const OWNERS: [(&str, &[&str]); 28] = [
-    ("anstream", &["cli/style.rs"]),
+    ("anstream", &["cli/style.rs", "cli/tips.rs"]),
     ("anstyle", &["report/"]),
     ("blake3", &["digest.rs"]),
     ("boxcar", &["plan/", "evaluate/"]),

@@ -45,6 +45,7 @@ mod lisp;
 mod load;
 mod log;
 mod manifest;
+mod misleading;
 mod mistakes;
 mod mistyped;
 mod mount;
@@ -81,9 +82,9 @@ mod terminal;
 mod text;
 mod verify;
 mod verify_on;
+mod viz;
 mod workers;
 
 fn main() -> std::process::ExitCode {
     harness::main()
 }
-mod viz;

@@ -1,0 +1,244 @@
+//! Text for a terminal: without the characters that command it, and without those that let a reader see something else than what is
+//! there. The Unicode standard calls most of the latter default ignorable: they are invisible, or change the order of others.
+
+use std::borrow::Cow;
+use std::{mem, str};
+
+/// What takes the place of a character.
+const REPLACED: char = char::REPLACEMENT_CHARACTER;
+
+/// What begins a sequence that sets a colour; numbers and `m` follow.
+const ESCAPE: &[u8] = b"\x1b[";
+
+/// The greatest length of such a sequence without its `m`.
+const MAX_COLOUR: usize = 32;
+
+/// Takes the characters out of a text for people that could command a terminal, or mislead who reads it.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    replaced(text, |c, before| is_command(c) || misleads(c, before))
+}
+
+/// Takes the control characters out of a text, and nothing else: for lines that programs read.
+pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
+    replaced(text, |c, _| is_command(c))
+}
+
+/// The same of a text with colours and lines.
+pub(crate) fn coloured(text: &str) -> String {
+    let mut terminal = TerminalText::default();
+    let shown = terminal.shown(text.as_bytes());
+    shown + &terminal.end()
+}
+
+/// Replaces characters, which are chosen by themselves and by what comes before them.
+fn replaced(text: &str, is_bad: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
+    let before = || [None].into_iter().chain(text.chars().map(Some));
+    if !text.chars().zip(before()).any(|(c, before)| is_bad(c, before)) {
+        return text.into();
+    }
+    let shown = text.chars().zip(before());
+    shown.map(|(c, before)| if is_bad(c, before) { REPLACED } else { c }).collect()
+}
+
+fn is_command(c: char) -> bool {
+    c.is_control() && c != '\t'
+}
+
+/// Whether a character is invisible, or changes how others are shown. What joins letters, or chooses a form of one, is needed by some
+/// scripts and by pictures of several characters, and misleads only where it does nothing.
+fn misleads(c: char, before: Option<char>) -> bool {
+    match c {
+        // Between letters: variation selectors, and the joiners.
+        '\u{180b}'..='\u{180d}'
+        | '\u{180f}'
+        | '\u{200c}'
+        | '\u{200d}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{e0100}'..='\u{e01ef}' => before.is_none_or(|it| it.is_ascii() || it == c),
+        // Directions, and the separators of lines and paragraphs.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
+        // What has no width.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => true,
+        // Letters and signs that look like spaces.
+        '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
+        _ => false,
+    }
+}
+
+/// What a program prints on a terminal, in pieces that may end within a character. Lines, tabs and colours stay. A carriage return
+/// begins a line, since what it would be written over could not be read.
+#[derive(Debug, Default)]
+pub(super) struct TerminalText {
+    /// The beginning of a character or colour that may go on in the next piece.
+    rest: Vec<u8>,
+    before: Option<char>,
+}
+
+impl TerminalText {
+    /// Returns what is shown of the next piece.
+    pub(super) fn shown(&mut self, piece: &[u8]) -> String {
+        let mut bytes = mem::take(&mut self.rest);
+        bytes.extend_from_slice(piece);
+        self.rest = bytes.split_off(bytes.len() - unfinished(&bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let (mut left, mut shown) = (&*text, String::with_capacity(text.len()));
+        while let Some(c) = left.chars().next() {
+            let length = colour(left);
+            match length {
+                Some(length) => shown.push_str(&left[..length]),
+                None => self.put(c, &mut shown),
+            }
+            left = &left[length.unwrap_or(c.len_utf8())..];
+        }
+        shown
+    }
+
+    /// Returns what is shown in place of a character or colour that does not go on.
+    pub(super) fn end(&mut self) -> String {
+        let rest = mem::take(&mut self.rest);
+        harmless(&String::from_utf8_lossy(&rest)).into_owned()
+    }
+
+    fn put(&mut self, c: char, shown: &mut String) {
+        match c {
+            '\n' if self.before == Some('\r') => {}
+            '\n' | '\r' => shown.push('\n'),
+            _ if is_command(c) || misleads(c, self.before) => shown.push(REPLACED),
+            _ => shown.push(c),
+        }
+        self.before = Some(c);
+    }
+}
+
+/// The length of the end of a text that is the beginning of a character or of a colour.
+fn unfinished(bytes: &[u8]) -> usize {
+    let last = &bytes[bytes.len().saturating_sub(MAX_COLOUR)..];
+    let escape = last.iter().rposition(|byte| *byte == ESCAPE[0]).map(|at| &last[at..]);
+    let goes_on = |text: &&[u8]| match text.strip_prefix(ESCAPE) {
+        Some(numbers) => numbers.iter().all(is_of_colour),
+        None => text.len() == 1,
+    };
+    if let Some(colour) = escape.filter(goes_on) {
+        return colour.len();
+    }
+    let cut = |length: &usize| {
+        let end = &bytes[bytes.len() - length..];
+        str::from_utf8(end)
+            .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    };
+    (1..=bytes.len().min(3)).rev().find(cut).unwrap_or(0)
+}
+
+/// The length of the sequence that sets a colour, with which a text begins.
+fn colour(text: &str) -> Option<usize> {
+    let numbers = text.as_bytes().strip_prefix(ESCAPE)?;
+    let end =
+        numbers.iter().take(MAX_COLOUR - ESCAPE.len() + 1).position(|byte| !is_of_colour(byte))?;
+    (numbers[end] == b'm').then_some(ESCAPE.len() + end + 1)
+}
+
+fn is_of_colour(byte: &u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b';' | b':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Characters that change the direction of others.
+    const DIRECTIONS: [char; 12] = [
+        '\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
+        '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+    ];
+
+    /// Others that cannot be seen, or that begin a line.
+    const INVISIBLE: [char; 14] = [
+        '\u{ad}',
+        '\u{34f}',
+        '\u{115f}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{2028}',
+        '\u{2029}',
+        '\u{2060}',
+        '\u{2063}',
+        '\u{206f}',
+        '\u{2800}',
+        '\u{3164}',
+        '\u{feff}',
+        '\u{e0041}',
+    ];
+
+    #[test]
+    fn what_misleads_is_replaced() {
+        for c in DIRECTIONS.into_iter().chain(INVISIBLE) {
+            assert_eq!(harmless(&format!("ä{c}b")), "ä\u{fffd}b", "{c:?}");
+            assert_eq!(without_controls(&format!("ä{c}b")), format!("ä{c}b"));
+            assert_eq!(TerminalText::default().shown(format!("ä{c}b").as_bytes()), "ä\u{fffd}b");
+        }
+        for text in [harmless("a\u{1b}[2J\nb\tc\u{9b}"), without_controls("a\u{1b}[2J\nb\tc\u{9b}")]
+        {
+            assert_eq!(text, "a\u{fffd}[2J\u{fffd}b\tc\u{fffd}");
+        }
+    }
+
+    #[test]
+    fn what_scripts_and_pictures_need_stays() {
+        // Persian, Hindi, Hebrew, a family, and a heart.
+        for text in
+            ["می\u{200c}خواهم", "क\u{94d}\u{200d}ष", "שלום", "👩\u{200d}👧", "❤\u{fe0f}\u{200d}🔥"]
+        {
+            assert_eq!(harmless(text), text);
+        }
+        for text in ["a\u{200d}b", "\u{200c}a", "a\u{fe0f}", "1\u{e0100}"] {
+            assert!(harmless(text).contains(REPLACED), "{text:?}");
+        }
+        assert_eq!(harmless("é\u{200c}\u{200c}b"), "é\u{200c}\u{fffd}b");
+    }
+
+    /// What is shown of a text that comes in pieces of this size.
+    fn in_pieces(text: &[u8], size: usize) -> String {
+        let mut terminal = TerminalText::default();
+        let mut shown: String = text.chunks(size).map(|piece| terminal.shown(piece)).collect();
+        shown.push_str(&terminal.end());
+        shown
+    }
+
+    #[test]
+    fn a_terminal_shows_lines_and_colours_and_nothing_that_commands_it() {
+        for (text, expected) in [
+            ("a\u{1b}[1;31mred\u{1b}[0m\tb\n", "a\u{1b}[1;31mred\u{1b}[0m\tb\n"),
+            ("10%\r20%\r\nend\r", "10%\n20%\nend\n"),
+            ("\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}[H\u{1b}", "�[2J�]0;title��[H�"),
+            ("\u{1b}[31", "�[31"),
+            ("€\u{202e}ü😀\u{1b}\u{1b}[m", "€�ü😀�\u{1b}[m"),
+        ] {
+            for size in 1..=text.len() {
+                assert_eq!(in_pieces(text.as_bytes(), size), expected, "in pieces of {size}");
+            }
+        }
+        for size in 1..4 {
+            assert_eq!(in_pieces(b"a\xffb\xe2\x82", size), "a�b�");
+        }
+        // Numbers without end are no colour.
+        let long = format!("\u{1b}[{}m", "1;".repeat(100));
+        for size in [1, 7, 40, 1000] {
+            assert_eq!(in_pieces(long.as_bytes(), size), long.replace('\u{1b}', "�"));
+        }
+    }
+}
