@@ -127,8 +127,9 @@ impl Tool for Gc {
         if self.recomputable || !self.published.is_empty() {
             return self.make_away(storage, out);
         }
-        let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
+        // What is recorded later belongs to a commit, or a repository, that may be later, too: it is no candidate.
         let history = History::read(storage)?.with_recipes(storage)?;
+        let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
         let candidates = collect::candidates(storage, &history, &request)?;
         let candidates = match self.delete {
             true => Self::collect(storage, &history, candidates, collect::collect)?,

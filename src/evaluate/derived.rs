@@ -7,7 +7,9 @@ use std::sync::{Arc, PoisonError};
 use super::{Evaluation, TreeValues, ValueError};
 use crate::expand;
 use crate::plan::{Derivation, Derived, DerivedId, Source};
-use crate::storage::{Input, InputSource, MemberError, OpenedValue, StorageError, Stored};
+use crate::storage::{
+    Input, InputSource, MemberError, OpenedValue, StorageError, Stored, split_member,
+};
 use crate::task::name::{MemberPath, TaskPath};
 use crate::task::workflow::FileContents;
 
@@ -82,6 +84,7 @@ impl Evaluation {
                     made.map(|made| made.map(DerivedValue::File))
                 }
                 Derivation::Literal(name) => {
+                    self.storage.announce_roots([split_member(name.as_str()).0.to_owned()]);
                     let found = self.storage.inputs().literal(name.as_str());
                     let found = found.map_err(ValueError::from).and_then(|file| match file {
                         Some(file) => Ok(DerivedValue::File(Input { file, there: true })),

@@ -362,7 +362,8 @@ impl<'a> Worker<'a> {
     fn announce(&self, ticket: &Ticket) {
         let values = ticket.values.iter().map(|value| value.name.clone());
         let results = ticket.version().directories();
-        self.storage.announce_roots(values.chain(results));
+        let tree = self.storage.trees().name(&ticket.tree);
+        self.storage.announce_roots(values.chain(results).chain([tree]));
     }
 
     /// Waits until everything is visible that a ticket names: a file system of several hosts may show it late. Returns

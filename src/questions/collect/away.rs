@@ -183,8 +183,16 @@ pub fn depart(
     }
     // On the disk, no output is missing without a mark.
     storage.flush()?;
-    departing.iter_mut().try_for_each(|(_, one)| one.leave())?;
-    let roots = roots(storage, history)?;
+    let gate = storage.close_gate();
+    let mut roots = roots(storage, history)?;
+    for (_, one) in &mut departing {
+        if !one.is_wanted(&roots)? {
+            one.leave()?;
+        }
+    }
+    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+    roots.extend(storage.gc_roots()?);
+    drop(gate);
     let mut gone: HashSet<&Entry> = HashSet::new();
     for (entry, one) in departing {
         if one.is_wanted(&roots)? {

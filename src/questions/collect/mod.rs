@@ -191,6 +191,7 @@ fn roots(storage: &Storage, history: &History) -> Result<GcRoots, StorageError> 
             Read::Record(Record::Job(job)) => roots.add_job(&job),
             // The directories of a result that was published meanwhile may be links to those of others.
             Read::Record(Record::Call(call)) => {
+                roots.add_inputs(call.inputs.iter());
                 let source = call.linked();
                 roots.add(source.iter().flat_map(|source| history.linked(source)));
                 roots.add(source);
@@ -254,6 +255,7 @@ pub fn collect(
     }
     // On the disk, a result with a record must have its files.
     storage.flush()?;
+    let gate = storage.close_gate();
     let mut roots = roots(storage, history)?;
     for one in &retired {
         // The directories of a result that stays may be links to those of others.
@@ -261,12 +263,24 @@ pub fn collect(
             roots.add(history.linked(one.entry()));
         }
     }
+    for one in &mut retired {
+        if !one.is_wanted(&roots)? {
+            one.move_away()?;
+        }
+    }
+    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+    roots.extend(storage.gc_roots()?);
+    drop(gate);
+    let mut collected = Vec::new();
     while let Some(one) = retired.pop_front() {
         let entry = one.entry().clone();
         if one.is_wanted(&roots)? {
             one.restore()?;
             report(&entry, Fate::Kept);
         } else {
+            if let (Entry::Call(name), Record::Call(record)) = (&entry, one.record()) {
+                collected.push((name.clone(), record.clone()));
+            }
             one.discard()?;
             report(&entry, Fate::Collected);
         }
@@ -274,7 +288,7 @@ pub fn collect(
     let suspended = suspensions(storage)?;
     let mut used = trees(history, candidates);
     used.extend(suspended.iter().map(|it| it.record.tree.full()));
-    Maintenance::new(storage).remove_unused_trees(&used)?;
+    Maintenance::new(storage).remove_unused(&used, &collected)?;
     let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
     let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
     let directories = digests.iter().filter(|digest| digest.is_directory());

@@ -58,6 +58,9 @@ pub(super) const RUN_LOGS: &str = "runs";
 /// The directory of the private directories of runs.
 pub(crate) const RUNS: &str = "tmp";
 
+/// The lease of the collection that takes results away now.
+pub(super) const GATE: &str = "tmp/collecting";
+
 /// The directories of the layout, besides those of computations and tasks.
 pub(super) const ROOMS: [&str; 11] = [
     TASK_INPUTS,

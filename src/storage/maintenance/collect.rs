@@ -1,8 +1,10 @@
 //! Garbage collection: the record of a result becomes a tombstone, then its files are removed.
 //!
 //! A result is retired first: its lease is acquired, so that runs that need it wait, and its record
-//! is removed, so that it is not found any more. Only then the roots of other runs are read. A
-//! result that is in use is restored; the files of any other are removed. A result that a killed
+//! is removed, so that it is not found any more. Then the gate is closed, and the roots of other runs are read. A
+//! result that is in use is restored, and its files were where they are all the time. Those of task inputs and tables, which
+//! have no leases, are moved away before the gate is opened: a run that looks for them now makes them again. Then the
+//! files are removed. A result that a killed
 //! collection had retired is restored by the first run that has its lease, or removed by the next
 //! collection.
 
@@ -59,16 +61,9 @@ impl<'a> Maintenance<'a> {
         let place = root.path(&entry.record());
         root.disk.remove(&place)?;
         root.unsynced.note_entry(&place);
+        let (storage, moved) = (self.storage, MovedFiles::new(self.storage));
         let (entry, record) = (entry.clone(), record.clone());
-        let mut retired = Retired {
-            storage: self.storage,
-            entry,
-            record,
-            moved: MovedFiles::new(self.storage),
-            _lease: lease,
-        };
-        retired.move_away()?;
-        Ok(Some(retired))
+        Ok(Some(Retired { storage, entry, record, moved, _lease: lease }))
     }
 
     fn write_tombstone(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
@@ -98,9 +93,7 @@ impl<'a> Maintenance<'a> {
             if files.try_fold(false, |any, file| Ok(any || self.exists(&file.name)?))? {
                 let storage = self.storage;
                 let moved = MovedFiles::new(storage);
-                let mut retired = Retired { storage, entry, record, moved, _lease: lease };
-                retired.move_away()?;
-                half.push(retired);
+                half.push(Retired { storage, entry, record, moved, _lease: lease });
             }
         }
         Ok(half)
@@ -132,6 +125,11 @@ impl Retired<'_> {
         &self.entry
     }
 
+    /// The record that it had.
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
     /// Whether it must stay: it is in use, or pinned.
     ///
     /// # Errors
@@ -159,9 +157,13 @@ impl Retired<'_> {
         self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
     }
 
-    /// Moves the files of a task input or table away, which have no lease: a run that needs them meanwhile makes
-    /// them again. Damaged ones stay.
-    fn move_away(&mut self) -> Result<()> {
+    /// Moves the files of a task input or table away, which have no lease: a run that needs them later makes
+    /// them again. Damaged ones stay. The gate is closed, and it is [not wanted](Self::is_wanted).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn move_away(&mut self) -> Result<()> {
         let names = match (&self.entry, &self.record) {
             (Entry::TaskInput(_), _) => vec![self.entry.file(0)],
             (Entry::Table(name), Record::Table(table)) => {
@@ -207,10 +209,7 @@ impl Retired<'_> {
             storage.root.disk.remove_tree(&path)?;
             storage.root.unsynced.note_entry(&path);
         }
-        match (entry, record) {
-            (Entry::Call(name), Record::Call(record)) => storage.forget_version(name, record),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -237,32 +236,39 @@ impl Maintenance<'_> {
         Ok(None)
     }
 
-    /// Removes the directories of unused trees, but for those in `keep`. A run that needs one makes
-    /// it again.
+    /// Removes what only collected results needed: the directories of trees, but for those in `keep`, and versions without
+    /// results from the lists under their trees. A run that needs a tree makes it again.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read or written.
-    pub fn remove_unused_trees(&self, keep: &HashSet<&str>) -> Result<()> {
+    pub fn remove_unused(
+        &self,
+        keep: &HashSet<&str>,
+        collected: &[(ResultName, CallRecord)],
+    ) -> Result<()> {
         let root = &self.storage.root;
-        for tree in root.own_names(TREES)? {
-            let name = format!("{TREES}/{tree}");
-            if tree == QUARANTINE
-                || keep.contains(tree.as_str())
-                || self.storage.gc_roots()?.has_file(&name)
-            {
-                continue;
-            }
-            let (place, removed) = (root.path(&name), root.private_path()?);
-            if root.disk.rename(&place, &removed)? {
-                // A run that looks now makes it again. One that looked before had announced that.
-                if self.storage.gc_roots()?.has_file(&name) {
-                    root.disk.rename_new(&removed, &place)?;
-                }
-                root.disk.remove_tree(&removed)?;
+        let gate = self.storage.close_gate();
+        let roots = self.storage.gc_roots()?;
+        for (name, record) in collected {
+            // A run that publishes results of this version has announced it, and listed it before.
+            if !roots.has_file(name.directory()) {
+                self.storage.forget_version(name, record)?;
             }
         }
-        Ok(())
+        let mut unused = Vec::new();
+        for tree in root.own_names(TREES)? {
+            let name = format!("{TREES}/{tree}");
+            if tree == QUARANTINE || keep.contains(tree.as_str()) || roots.has_file(&name) {
+                continue;
+            }
+            let private = root.private_path()?;
+            if root.disk.rename(&root.path(&name), &private)? {
+                unused.push(private);
+            }
+        }
+        drop(gate);
+        unused.iter().try_for_each(|directory| root.disk.remove_tree(directory))
     }
 
     /// Removes the manifests of directories that are not in `keep`. A directory is read again where its

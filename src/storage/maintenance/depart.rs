@@ -1,7 +1,7 @@
 //! Making outputs away: the call is marked, then its outputs are removed. The record stays, so the call is known.
 //!
-//! Outputs are moved away before the roots of other runs are read. A run that looks for the call then finds it away, or has
-//! announced it before; then they are moved back.
+//! Outputs are moved away while the gate is closed, and after the roots of other runs were read. A run that looks for the call
+//! then finds it away, or has announced it before; then they stay.
 
 use super::moved::MovedFiles;
 use super::{Maintenance, Pins};
@@ -78,7 +78,8 @@ impl Departing<'_> {
         &self.name
     }
 
-    /// Moves its outputs away, but for damaged ones. The mark must be on the disk.
+    /// Moves its outputs away, but for damaged ones. The mark must be on the disk, the gate closed, and it
+    /// [not wanted](Self::is_wanted).
     ///
     /// # Errors
     ///

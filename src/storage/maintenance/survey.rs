@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::digest::Digest;
 use crate::storage::disk::{NotOwn, Result, StorageError};
 use crate::storage::layout::{
-    AWAY, Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, SUSPENDED,
+    AWAY, Entry, FAILED, GATE, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, SUSPENDED,
     TABLES, TASK_INPUTS, is_value,
 };
 use crate::storage::records::{CallRecord, Defect, FailureRecord, Finding, Read};
@@ -162,8 +162,7 @@ impl<'a> Survey<'a> {
         let root = &self.storage.root;
         let mut note = |name: String, entry: &Entry| -> Result<()> {
             // A result that was published since the survey has a record now.
-            let orphan =
-                !known.contains(entry) && !root.disk.exists(&root.path(&entry.record()))?;
+            let orphan = !known.contains(entry) && !self.has(&entry.record())?;
             orphans.extend(orphan.then_some(Finding { name, defect: Defect::Orphan }));
             Ok(())
         };
@@ -217,20 +216,26 @@ impl<'a> Survey<'a> {
     ///
     /// Fails if a directory cannot be read.
     pub fn lost_markers(&self) -> Result<Vec<Finding>> {
-        let root = &self.storage.root;
         let mut lost = Vec::new();
         for prefix in ["c_", "t_"] {
             for directory in self.directories(prefix)? {
                 for name in self.files_in(&format!("{directory}/{AWAY}"))? {
                     let result = ResultName::of_marker(&name);
-                    let record = result.map(|result| root.path(&result.record()));
-                    if !record.map_or(Ok(false), |record| root.disk.exists(&record))? {
+                    if !result.map_or(Ok(false), |result| self.has(&result.record()))? {
                         lost.push(Finding { name, defect: Defect::Marker });
                     }
                 }
             }
         }
         Ok(lost)
+    }
+
+    /// Whether there is a record; what is behind a link is none.
+    fn has(&self, record: &str) -> Result<bool> {
+        match self.storage.has(record) {
+            Err(error) if error.is_not_own() => Ok(false),
+            has => has,
+        }
     }
 
     /// Returns the private directories and the leases of runs that have ended.
@@ -247,22 +252,25 @@ impl<'a> Survey<'a> {
             Err(()) => true,
         };
         let mut findings = Vec::new();
-        for run in root.own_names(RUNS)?.iter().filter(|run| has_ended(run)) {
-            findings.push(Finding { name: format!("{RUNS}/{run}"), defect: Defect::Leftover });
+        let runs = root.own_names(RUNS)?.into_iter().map(|run| format!("{RUNS}/{run}"));
+        for name in runs.filter(|name| *name != GATE && has_ended(&name[RUNS.len() + 1..])) {
+            findings.push(Finding { name, defect: Defect::Leftover });
         }
+        let mut leases = vec![GATE.to_owned()];
         for directory in self.directories("c_")? {
-            for name in self.files_in(&format!("{directory}/{LEASES}"))? {
-                let text = match root.disk.read(&root.path(&name)) {
-                    // It names no run.
-                    Err(error) if error.is_not_own() => Some(Vec::new()),
-                    text => text?,
-                };
-                // A lease that was released meanwhile is not there any more.
-                if let Some(text) = text
-                    && has_ended(&String::from_utf8_lossy(&text))
-                {
-                    findings.push(Finding { name, defect: Defect::Lease });
-                }
+            leases.append(&mut self.files_in(&format!("{directory}/{LEASES}"))?);
+        }
+        for name in leases {
+            let text = match root.disk.read(&root.path(&name)) {
+                // It names no run.
+                Err(error) if error.is_not_own() => Some(Vec::new()),
+                text => text?,
+            };
+            // A lease that was released meanwhile is not there any more.
+            if let Some(text) = text
+                && has_ended(&String::from_utf8_lossy(&text))
+            {
+                findings.push(Finding { name, defect: Defect::Lease });
             }
         }
         Ok(findings)

@@ -154,21 +154,37 @@ impl<'a> Inputs<'a> {
             let place = root.place(&name)?;
             let stamp = match digest.is_directory() {
                 true => self.place_directory(copy, &name, (&digest, digits))?,
-                false => {
-                    let modified_ns = root.disk.seal(copy)?;
-                    root.sync(copy)?;
-                    if root.disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
-                        self.set_aside(&name)?;
-                    }
-                    root.disk.rename(copy, &place)?;
-                    Stamp::Modified(modified_ns)
-                }
+                false => self.place_file(copy, &name, (&digest, digits))?,
             };
             root.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, stamp })?;
             stamp
         };
         Ok(Input { file: Stored { name, digest, stamp }, there: true })
+    }
+
+    /// Moves a copied file to its place, unless another run was faster: who has found that one may be reading it.
+    fn place_file(
+        &self,
+        copy: &Path,
+        name: &str,
+        (digest, digits): (&Digest, Digits),
+    ) -> Result<Stamp> {
+        let root = &self.storage.root;
+        let place = root.place(name)?;
+        let modified_ns = root.disk.seal(copy)?;
+        root.sync(copy)?;
+        if !root.disk.rename_new(copy, &place)? {
+            if let InputState::Same(stamp) = self.input_state(digest, digits)? {
+                root.disk.remove_tree(copy)?;
+                return Ok(stamp);
+            }
+            if root.disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
+                self.set_aside(name)?;
+            }
+            root.disk.rename(copy, &place)?;
+        }
+        Ok(Stamp::Modified(modified_ns))
     }
 
     /// Moves what stands in the place of an input to quarantine.

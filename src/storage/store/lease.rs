@@ -40,8 +40,13 @@ impl<'a> Leases<'a> {
     ///
     /// Returns the run that holds it.
     pub fn acquire(&self, name: &ResultName) -> Result<Lease<'a>, Holder> {
+        self.acquire_file(&name.room(LEASES))
+    }
+
+    /// Acquires the lease that is this file, or returns its holder.
+    pub(super) fn acquire_file(&self, file: &str) -> Result<Lease<'a>, Holder> {
         let free = Lease { leases: *self, path: None };
-        let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
+        let Ok((own, path)) = self.lease_files(file) else { return Ok(free) };
         // A lease that is released between the two steps is free at the next attempt.
         for _ in 0..MAX_ATTEMPTS {
             match self.link(&own, &path) {
@@ -50,7 +55,7 @@ impl<'a> Leases<'a> {
                 Err(_) => return Ok(free),
             }
             let Ok(lease) = self.root.disk.id(&path) else { return Ok(free) };
-            if let Some(holder) = self.holder(name) {
+            if let Some(holder) = self.holder_of_file(file) {
                 return Err(holder);
             }
             // A lease that did not exist was released, and may be another run's now; so may one
@@ -79,14 +84,19 @@ impl<'a> Leases<'a> {
         Ok(is_free)
     }
 
-    /// The file that names this run, and the path of a call's lease, which is a link to it.
-    fn lease_files(&self, name: &ResultName) -> Result<(PathBuf, PathBuf)> {
-        Ok((self.run.appear(self.root)?.to_owned(), self.root.place(&name.room(LEASES))?))
+    /// The file that names this run, and the path of a lease, which is a link to it.
+    fn lease_files(&self, file: &str) -> Result<(PathBuf, PathBuf)> {
+        Ok((self.run.appear(self.root)?.to_owned(), self.root.place(file)?))
     }
 
     /// Returns the run that executes a call now: it has the lease, and is alive.
     pub fn holder(&self, name: &ResultName) -> Option<Holder> {
-        let text = self.root.disk.read(&self.root.path(&name.room(LEASES))).ok()??;
+        self.holder_of_file(&name.room(LEASES))
+    }
+
+    /// Returns the living run that has the lease that is this file.
+    pub(super) fn holder_of_file(&self, file: &str) -> Option<Holder> {
+        let text = self.root.disk.read(&self.root.path(file)).ok()??;
         let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
         // This run releases its leases. One that exists belongs to another call that turned out to
         // be the same.

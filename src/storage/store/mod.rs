@@ -13,6 +13,7 @@ mod equivalent;
 mod executing;
 mod failure;
 mod find;
+mod gate;
 mod import;
 mod ingest;
 mod input;

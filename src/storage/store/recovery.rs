@@ -10,7 +10,7 @@ use super::Storage;
 use super::call::Call;
 use super::run;
 use crate::digest::Digest;
-use crate::storage::layout::{DIGITS, RECORD, RUNS, ResultName, RunName};
+use crate::storage::layout::{DIGITS, GATE, RECORD, RUNS, ResultName, RunName};
 use crate::storage::records::CallRecord;
 
 impl Storage {
@@ -18,6 +18,10 @@ impl Storage {
     pub(in crate::storage) fn recover(&self) {
         for directory in self.root.disk.list(&self.path(RUNS)).unwrap_or_default() {
             let name = directory.file_name().and_then(OsStr::to_str);
+            if directory == self.path(GATE) {
+                // That of a collection that has died is acquired, and released.
+                drop(self.leases().acquire_file(GATE));
+            }
             let Some(Ok(run)) = name.map(str::parse) else {
                 continue;
             };

@@ -1,12 +1,14 @@
 //! Garbage collection roots: names that runs use, announced before they are looked up, so that they
 //! are not collected meanwhile.
 //!
-//! A run writes the names into its private directory, and then looks them up. A collector first
-//! removes a record, and then reads the roots. So one of the two notices the other.
+//! A run writes the names into its private directory, waits at the [gate](super::gate), and then looks them up. A
+//! collection removes records, closes the gate, reads the roots, and only then takes files away. So one of the two
+//! notices the other.
 
 use std::collections::HashSet;
 
 use super::Storage;
+use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{DIGITS, Entry, RUNS, RunName, roots_file, split_member, task_input};
 use crate::storage::records::JobRecord;
@@ -16,7 +18,7 @@ use crate::storage::records::JobRecord;
 pub struct GcRoots(HashSet<String>);
 
 impl Storage {
-    /// Announces that this run is going to look for these names, or below them.
+    /// Announces that this run is going to look for these names, or below them. What it finds then stays.
     ///
     /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
     /// If the storage is full, used files may be collected, and a call that reads them then fails.
@@ -25,6 +27,7 @@ impl Storage {
         if self.root.writable && !text.is_empty() && self.run.appear(&self.root).is_ok() {
             let roots = self.path(&roots_file(self.run.directory()));
             drop(self.root.disk.append(&roots, text.as_bytes()));
+            self.await_gate();
         }
     }
 
@@ -53,6 +56,11 @@ impl Storage {
 }
 
 impl GcRoots {
+    /// Adds other roots.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// Adds results as a whole.
     pub fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
         self.0.extend(entries.into_iter().map(|entry| entry.short()));
@@ -63,8 +71,12 @@ impl GcRoots {
         self.0.extend(job.calls.iter().cloned());
         let values = job.outputs.iter().chain(job.literals.iter().flatten());
         self.0.extend(values.map(|value| split_member(&value.file).0.to_owned()));
-        let names = |digits| job.inputs.iter().map(move |it| task_input(&it.digest, digits));
-        self.0.extend(DIGITS.into_iter().flat_map(names));
+        self.add_inputs(job.inputs.iter().map(|it| &it.digest));
+    }
+
+    /// Adds the task inputs with these contents.
+    pub fn add_inputs<'d>(&mut self, inputs: impl Iterator<Item = &'d Digest>) {
+        self.0.extend(inputs.flat_map(|input| DIGITS.map(|digits| task_input(input, digits))));
     }
 
     /// Whether a result with this number of files, or one of its files, is in use.

@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::lab::Lab;
 
 /// A copy of a directory, with modes and times.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     let status = std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(status.success(), "cp -a {} {}", from.display(), to.display());
 }

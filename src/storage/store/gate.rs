@@ -1,0 +1,35 @@
+//! The gate: while a collection takes results away, no run begins to use any.
+//!
+//! A run announces names, and then waits as long as the gate is closed. A collection closes the gate, and then reads what
+//! is announced. So one of the two notices the other, before anything is taken away: what a run has found stays where it is.
+//! The gate is a lease, so that of a collection that has died is open.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use super::{Lease, Storage};
+use crate::storage::layout::GATE;
+
+/// The interval at which a closed gate is looked at. A collection only reads names and moves files while it is closed.
+const POLL: Duration = Duration::from_millis(5);
+
+impl Storage {
+    /// Closes the gate until the lease is dropped. Waits as long as another collection has closed it.
+    pub fn close_gate(&self) -> Lease<'_> {
+        loop {
+            match self.leases().acquire_file(GATE) {
+                Ok(lease) => return lease,
+                Err(_) => thread::sleep(POLL),
+            }
+        }
+    }
+
+    /// Waits as long as a collection of another process has closed the gate. A run that was asked to stop does not wait.
+    pub(super) fn await_gate(&self) {
+        let is_closed = || self.leases().holder_of_file(GATE).is_some_and(|holder| !holder.own);
+        while is_closed() && !self.ingest.stop.load(Ordering::Relaxed) {
+            thread::sleep(POLL);
+        }
+    }
+}

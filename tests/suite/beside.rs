@@ -1,0 +1,224 @@
+//! Collections beside runs: what a run has found stays where it is, at every moment, and a run that begins waits until
+//! nothing is taken away.
+//!
+//! A longer form starts more runs: `CE_STARTS=300 cargo test --test suite beside`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use compeval::questions::collect::{CollectRequest, Fate, candidates, collect};
+use compeval::questions::history::History;
+use compeval::storage::{Durability, InputSource, Maintenance, Storage, Unrecorded};
+
+use crate::lab::{Lab, files};
+
+fn open(path: &Path) -> Storage {
+    Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
+}
+
+/// Collects everything that nobody uses. Returns the fates of results.
+fn collect_all(storage: &Storage) -> Vec<Fate> {
+    let history = History::read(storage).unwrap().with_recipes(storage).unwrap();
+    let candidates = candidates(storage, &history, &CollectRequest::default()).unwrap();
+    let mut fates = Vec::new();
+    collect(storage, &history, &candidates, &mut |_, fate| fates.push(fate)).unwrap();
+    fates
+}
+
+#[test]
+fn an_input_that_a_run_has_found_is_not_moved_for_a_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let [run, other] = [(); 2].map(|()| open(dir.path()));
+    let input = run.inputs().store(&InputSource::Bytes(b"x\n".to_vec())).unwrap().file;
+    let history = History::read(&other).unwrap();
+    let (entry, record) = &history.results()[0];
+    let retired = Maintenance::new(&other).retire(entry, record).unwrap().unwrap();
+    // Its record is gone, and it can be read all the same.
+    run.inputs().verify_unchanged(&input).unwrap();
+    assert!(retired.is_wanted(&other.gc_roots().unwrap()).unwrap());
+    retired.restore().unwrap();
+    assert_eq!(collect_all(&other), [Fate::Kept]);
+    run.inputs().verify_unchanged(&input).unwrap();
+    drop(run);
+    assert_eq!(collect_all(&other), [Fate::Collected]);
+    assert!(!other.has(&input.name).unwrap());
+}
+
+#[test]
+fn who_begins_while_something_is_taken_away_waits_and_makes_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let [run, other] = [(); 2].map(|()| open(dir.path()));
+    let source = InputSource::Bytes(b"x\n".to_vec());
+    let stored = open(dir.path()).inputs().store(&source).unwrap().file;
+    let history = History::read(&other).unwrap();
+    let (entry, record) = &history.results()[0];
+    let mut retired = Maintenance::new(&other).retire(entry, record).unwrap().unwrap();
+    let gate = other.close_gate();
+    assert!(!retired.is_wanted(&other.gc_roots().unwrap()).unwrap());
+    thread::scope(|scope| {
+        let found = scope.spawn(|| run.inputs().store(&source).unwrap().file);
+        // It has announced the input, and would find it.
+        while !retired.is_wanted(&other.gc_roots().unwrap()).unwrap() {
+            thread::yield_now();
+        }
+        retired.move_away().unwrap();
+        assert!(!other.has(&stored.name).unwrap());
+        drop(gate);
+        retired.discard().unwrap();
+        let found = found.join().unwrap();
+        run.inputs().verify_unchanged(&found).unwrap();
+        assert_eq!(found.digest, stored.digest);
+    });
+}
+
+#[test]
+fn the_gate_of_a_collection_that_has_died_is_open() {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&[]).exit(0);
+    let dead = "host-0-1-1-1";
+    fs::write(lab.path("storage/tmp/collecting"), format!("{dead}\n")).unwrap();
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("1 odd").shows("tmp/collecting: a lease");
+    let lab = lab.data("x", "7\n");
+    lab.ce_run(&[]).exit(0);
+    assert!(lab.is_tidy(), "{:?}", lab.storage());
+}
+
+const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
+
+/// A sweep of two points, so that there is a table.
+fn swept() -> Lab {
+    let mut lab = Lab::task(
+        "Inputs: 'x'\n(fit SWEEP(:factors/00-op 'one' 'two' :columns '00 value'
+            :body (|{op}| INPUT('x'))[0])[0])[0]",
+    );
+    for name in ["one", "two", "fit"] {
+        lab = lab.computation(name, "a", "b", r#"cat "$1" >"$2""#);
+    }
+    lab.inputs = vec!["x".to_owned()];
+    lab.commit()
+}
+
+/// The names and contents of the values in a storage that begin so.
+fn values(lab: &Lab, prefix: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(&lab.path("storage"));
+    files.retain(|name, _| {
+        let is_part = ["/00", "/recipe"].iter().any(|part| name.ends_with(part));
+        let is_value = match prefix {
+            "tables/" => is_part,
+            "c_" => name.contains("/00/"),
+            _ => !name.contains("/record/"),
+        };
+        name.starts_with(prefix) && is_value
+    });
+    files
+}
+
+/// Kills a collection at each of its operations, while a run uses everything that begins so: it is all there.
+#[cfg(debug_assertions)]
+#[track_caller]
+fn stays_at_any_moment(lab: &Lab, prefix: &str, options: &[&str]) {
+    let used = values(lab, prefix);
+    assert!(!used.is_empty(), "{prefix}: {:?}", lab.storage());
+    super::hostile::copy(&lab.path("storage"), &lab.path("stock"));
+    for at in 1.. {
+        fs::remove_dir_all(lab.path("storage")).unwrap();
+        super::hostile::copy(&lab.path("stock"), &lab.path("storage"));
+        let run = open(&lab.path("storage"));
+        // An export is announced as a whole.
+        let export =
+            |name: &String| Some(name.strip_prefix("trees/")?.split_once('/')?.0.to_owned());
+        let name =
+            |name: &String| export(name).map_or(name.clone(), |tree| format!("trees/{tree}"));
+        run.announce_roots(used.keys().map(name));
+        let mut command = lab.command("ce");
+        command.args(["gc", "--delete"]).args(options).arg("../storage");
+        let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));
+        assert_eq!(values(lab, prefix), used, "killed at {at}\n{}", ran.stderr);
+        if !ran.stderr.contains("fault at operation") {
+            ran.exit(0);
+            assert!(at > 20, "{at} operations");
+            return;
+        }
+    }
+}
+
+const ALL: [&str; 2] = ["--no-keep", "--older=0s"];
+
+#[test]
+#[cfg(debug_assertions)]
+fn inputs_in_use_stay_wherever_a_collection_dies() {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&[]).exit(0);
+    stays_at_any_moment(&lab, "tinputs/", &ALL);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn tables_in_use_stay_wherever_a_collection_dies() {
+    let lab = swept();
+    lab.ce_run(&[]).exit(0);
+    stays_at_any_moment(&lab, "tables/", &ALL);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn outputs_in_use_stay_wherever_a_collection_dies_that_makes_them_away() {
+    let lab = super::shared::lab();
+    lab.ce_run(&[]).exit(0);
+    super::shared::push(&lab, &[], "storage", "results.git").exit(0);
+    stays_at_any_moment(&lab, "c_", &["--published", "../results.git"]);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn exports_in_use_stay_wherever_a_collection_dies() {
+    if !crate::isolation::is_possible() {
+        return;
+    }
+    let lab = Lab::task(TASK).isolated().commit();
+    lab.ce_run(&[]).exit(0);
+    stays_at_any_moment(&lab, "trees/", &ALL);
+}
+
+#[test]
+fn runs_that_start_beside_collections_end_well_and_execute_each_call_once() {
+    let starts = std::env::var("CE_STARTS").map_or(8, |text| text.parse().unwrap());
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    for at in 0..starts {
+        fs::write(lab.path(&format!("data/x{at}")), format!("{}\n", at + 2)).unwrap();
+    }
+    let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let collector = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                lab.run("ce", &["gc", "--delete", "../storage"]).exit(0);
+            }
+        });
+        let run = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= starts {
+                    return;
+                }
+                // Two runs of each task input, which may be at the same time.
+                let x = format!("../data/x{}", at / 2);
+                let mut command = lab.command("ce-run");
+                let command = command.args(["--no-sync", "../storage", &x, "../data/y"]);
+                lab.finish(command).exit(0);
+            }
+        };
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+        let ended: Vec<_> = runs.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        collector.join().unwrap();
+        ended.into_iter().for_each(|ended| ended.unwrap());
+    });
+    assert_eq!(lab.called().len(), starts.div_ceil(2), "each call is executed once");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong");
+    assert!(lab.is_tidy(), "{:?}", lab.storage());
+}
