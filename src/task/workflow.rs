@@ -34,6 +34,9 @@ use crate::task::template::Template;
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";
 
+/// The file of a computation that says that its outputs differ each time.
+pub const NONDETERMINISTIC: &str = "nondeterministic";
+
 ids! {
     /// A node of a [`Workflow`].
     NodeId

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
+use super::repeatable::RepeatableCalls;
 use super::{Candidate, Fate, bytes, inputs_of_suspended, roots, seconds};
 use crate::digest::Digest;
 use crate::questions::history::History;
@@ -58,8 +59,8 @@ fn is_here(storage: &Storage, entry: &Entry, record: &Record) -> Result<bool, St
     files.try_fold(true, |here, file| Ok(here && storage.has(&file.name)?))
 }
 
-/// Keeps those candidates whose outputs can be made again: their executions were isolated, and all that they read is here or
-/// can be made again.
+/// Keeps those candidates whose outputs can be made again, byte for byte: they are [repeatable](super::repeatable), and all that
+/// they read is here or can be made again.
 ///
 /// # Errors
 ///
@@ -70,10 +71,11 @@ pub fn recomputable<'a>(
     candidates: Vec<Candidate<'a>>,
 ) -> Result<Vec<Candidate<'a>>, StorageError> {
     let chosen: HashSet<&Entry> = candidates.iter().map(|it| it.entry).collect();
+    let mut repeatable = RepeatableCalls::new(storage)?;
     let mut made = Remakeable::default();
     for (entry, record) in history.results() {
         let is_made = match record {
-            Record::Call(call) if call.origin.is_isolated() && !call.dirty => {
+            Record::Call(call) if repeatable.has(call) => {
                 let is_here = is_here(storage, entry, record)?;
                 // What stays needs not be made again.
                 chosen.contains(entry) || !is_here

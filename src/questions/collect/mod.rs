@@ -4,6 +4,7 @@
 //! from the leaves. Results in use by a run are kept, too.
 
 mod away;
+mod repeatable;
 mod repositories;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};

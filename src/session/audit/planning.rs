@@ -16,9 +16,7 @@ use crate::results::{Attestations, AuditPlan, NotAudited, PlannedAudit, call_ide
 use crate::session::{Error, Session, look_up};
 use crate::storage::records::{CallRecord, JobRecord, Origin, Stamp};
 use crate::storage::{Entry, InputSource, Read, Record, ResultName, StorageError, Stored, Survey};
-
-/// The file of a computation that says that its outputs differ each time.
-const NONDETERMINISTIC: &str = "nondeterministic";
+use crate::task::workflow::NONDETERMINISTIC;
 
 /// The records of a storage, as far as an audit needs them.
 struct RecordedCalls {

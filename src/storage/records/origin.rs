@@ -147,6 +147,15 @@ impl Origin {
     }
 }
 
+impl Origin {
+    /// Whether the execution could read nothing else, neither by a grant of `access` nor in what it was suspended for.
+    pub fn reads_only_inputs(&self) -> bool {
+        let is_input =
+            |line: &String| matches!(line.split_whitespace().next(), Some("root" | "path"));
+        self.is_isolated() && self.access().iter().all(is_input)
+    }
+}
+
 /// Reads a name that cannot lead out of the storage, since files are moved from there.
 fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     StorageName::deserialize(deserializer).map(String::from)

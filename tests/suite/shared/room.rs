@@ -222,6 +222,68 @@ fn what_can_be_made_again_need_not_be_here() {
     assert_eq!(lab.output(), "y\n".to_owned() + &"x\n".repeat(8));
 }
 
+/// A chain of calls that are isolated: `first`, `second` and `third`.
+fn chain_with(file: &str, text: &str) -> Lab {
+    let lab = chain().file(file, text).commit_again().isolated();
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
+    lab
+}
+
+/// Makes away what can be made again. Returns the owners of those results.
+fn made_away(lab: &Lab, options: &[&str]) -> Vec<String> {
+    let told = gc(lab, &[&["--recomputable"], options].concat()).exit(0);
+    let lines = told.lines().into_iter().filter_map(|it| it.rsplit_once("../storage/c_"));
+    lines.map(|(_, name)| name.split('/').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_differs_each_time_is_never_made_away() {
+    if !is_possible() {
+        return;
+    }
+    let lab = chain_with("computations/second/nondeterministic", "It measures.\n");
+    assert_eq!(made_away(&lab, &["--delete"]), ["first", "mix", "third"]);
+    assert_eq!(room(&lab, "storage", "c_second", "00").len(), 1);
+    // They come back, from what stayed.
+    lab.ce_run(&[]).exit(0).says("4 calls: 1 reused, 1 away, 2 computed");
+    // What is made from outputs that are gone, and that nothing makes again, stays; and what is made from that need not.
+    super::away::away(&lab, "storage", "second");
+    assert_eq!(made_away(&lab, &["--delete"]), ["mix"]);
+    assert_eq!(room(&lab, "storage", "c_third", "00").len(), 1);
+    lab.ce_run(&[]).exit(0).says("4 calls: 1 reused, 2 away, 1 computed");
+}
+
+#[test]
+fn what_could_read_something_else_is_not_made_away() {
+    if !is_possible() {
+        return;
+    }
+    for line in ["network", "read /etc/hostname", "env HOSTNAME", "suspend"] {
+        let lab = chain_with("computations/second/access", &format!("{line}\n"));
+        assert_eq!(made_away(&lab, &[]), ["first", "mix", "third"], "{line}");
+    }
+}
+
+#[test]
+fn what_no_known_repository_can_execute_is_not_made_away() {
+    if !is_possible() {
+        return;
+    }
+    let lab = chain().isolated();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(made_away(&lab, &[]).len(), 4);
+    // Its commit is gone.
+    fs::rename(lab.path("task/.git"), lab.path("git")).unwrap();
+    let lab = lab.file("README", "other\n").commit();
+    assert_eq!(made_away(&lab, &[]), [""; 0]);
+    fs::remove_dir_all(lab.path("task/.git")).unwrap();
+    assert_eq!(made_away(&lab, &[]), [""; 0], "there is no repository");
+    fs::rename(lab.path("git"), lab.path("task/.git")).unwrap();
+    assert_eq!(made_away(&lab, &[]).len(), 4);
+    fs::remove_dir_all(lab.path("storage/repositories")).unwrap();
+    assert_eq!(made_away(&lab, &[]), [""; 0], "none is recorded");
+}
+
 #[test]
 fn what_a_run_reads_stays() {
     let wait = r#"[ ! -p "$LAB_LOG.meet" ] || { exec 3>"$LAB_LOG.meet"; echo here >&3; cat "$LAB_LOG.never"; }
