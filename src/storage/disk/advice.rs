@@ -35,6 +35,10 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
         ErrorKind::NotADirectory if doing == "open the storage" => {
             "give the directory that is the storage"
         }
+        ErrorKind::IsADirectory => "find out what put a directory there, and remove it",
+        ErrorKind::NotADirectory => {
+            "remove what stands in the place of a directory: ce verify names it"
+        }
         ErrorKind::InvalidFilename => {
             "give the storage a shorter path, on a file system that takes names of 255 bytes"
         }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::beneath::is_link;
 use super::files::allow;
-use super::{Disk, FileId, NotOwn, Result, attempt, found};
+use super::{Disk, FileId, NotOwn, Result, attempt, found, stat};
 use crate::cache::FileStat;
 
 /// The flags to open a directory that is to be listed.
@@ -81,6 +81,23 @@ impl Disk {
         }
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Returns the names in a directory, sorted, and the kind of each; none if there is no such directory. Names that are not UTF-8
+    /// are not the storage's, and left out.
+    pub(in crate::storage) fn kinds(&self, dir: &Path) -> Result<Vec<(String, FileType)>> {
+        let mut kinds = Vec::new();
+        self.each_entry(dir, |name, kind| {
+            kinds.extend(name.to_str().map(|name| (name.to_owned(), kind)));
+            true
+        })?;
+        for (name, kind) in kinds.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
+            let path = dir.join(name);
+            let stat = attempt("look at", &path, || found(self.at(&path, stat)))?;
+            *kind = stat.map_or(*kind, |stat| FileType::from_raw_mode(stat.st_mode));
+        }
+        kinds.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(kinds)
     }
 
     /// Whether a directory is empty or does not exist.

@@ -3,6 +3,7 @@
 mod check;
 mod collect;
 mod depart;
+mod kinds;
 mod moved;
 mod names;
 mod past;

@@ -4,7 +4,7 @@
 //! interrupted verification can continue from the name of a record. Nothing is changed unless a
 //! repair is requested, and then only after all files were read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -153,6 +153,7 @@ pub fn verify(
     // The damage of the files of one record, and the next job.
     let mut found = Vec::new();
     let mut next = 0;
+    let mut told: HashSet<String> = HashSet::new();
     check(storage, &jobs, stop, &mut |number, defect| {
         let FileCheck { part, promise } = jobs[number];
         if let Some(ExpectedFile { name, digest, .. }) = promise {
@@ -176,6 +177,7 @@ pub fn verify(
         verdict.wrong += wrong;
         verdict.odd += defects().count() - wrong;
         defects().for_each(|finding| observe(VerifyEvent::Found(finding)));
+        told.extend(defects().map(|finding| finding.name.clone()));
         damaged.extend(defects().any(|finding| finding.defect.is_repairable()).then_some(*entry));
         found.clear();
     });
@@ -188,8 +190,10 @@ pub fn verify(
             rest.extend(Survey::new(storage).lost_markers()?);
             rest.extend(Survey::new(storage).leftovers()?);
             rest.extend(Survey::new(storage).forged()?);
+            // Most of it was found already, where it is read.
+            rest.extend(Survey::new(storage).unlike()?);
         }
-        for finding in &rest {
+        for finding in rest.iter().filter(|finding| told.insert(finding.name.clone())) {
             let count =
                 if finding.defect.is_harm() { &mut verdict.wrong } else { &mut verdict.odd };
             *count += 1;

@@ -2,6 +2,7 @@
 //! storage's own, records that lie. Whatever could be harmed is a decoy in the laboratory.
 
 mod adoption;
+mod kinds;
 mod names;
 mod places;
 mod records;

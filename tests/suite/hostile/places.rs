@@ -94,6 +94,7 @@ fn attack(lab: &Lab, place: &Path, kind: &str, put: fn(&Lab, &Path)) {
         let ran = lab.ce_run(options);
         let code = ran.status.code();
         assert!(matches!(code, Some(0 | 1 | 3 | 5)), "{what}: {code:?}\n{}", ran.stderr);
+        assert!(code != Some(5) || ran.stderr.contains("  try: "), "{what}: {}", ran.stderr);
         if code == Some(0) && !options.contains(&"-n") {
             assert_eq!(lab.output(), "85\n", "{what}");
         }
