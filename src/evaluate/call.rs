@@ -7,14 +7,13 @@ use super::footing::{Footing, turn_request};
 use super::publish::is_same;
 use super::step::{AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, call_of};
 use super::ticket::{self, TicketCall};
-use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome};
+use super::{Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
-use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
-    Call, Damage, Equivalent, Found, Holder, Maintenance, Precedence, PriorAttempt, ResultName,
-    Sealed, StorageError, Stored,
+    Call, Damage, Equivalent, Found, Maintenance, Precedence, PriorAttempt, ResultName, Sealed,
+    StorageError, Stored,
 };
 use crate::task::resources::Resources;
 
@@ -78,9 +77,9 @@ impl<'a> Evaluator<'a> {
         if settings.executor.is_cancelled() {
             return stopped(name);
         }
-        let lease = match storage.leases().acquire(&name) {
+        let lease = match self.acquire(settings, (id, &name), call) {
             Ok(lease) => lease,
-            Err(holder) => return self.held(name, holder),
+            Err((lease, holder)) => return self.held(name, lease, holder),
         };
         match self.recheck_under_lease(id, call, (&name, damage)) {
             Ok(Recheck::Ended(outcome)) => CallStep::Ended(outcome),
@@ -248,17 +247,6 @@ impl<'a> Evaluator<'a> {
             return CallStep::Queue(Box::new(queued));
         }
         CallStep::Ended(outcome)
-    }
-
-    /// The next step of a call that another run executes, or another call of this one.
-    fn held(&self, name: ResultName, holder: Holder) -> CallStep<'a> {
-        match () {
-            () if is_within(holder.process, &name.short()) => {
-                CallStep::Ended(Outcome::failed(name, CallError::Within))
-            }
-            () if self.has_stopped() && !holder.own => CallStep::Ended(self.not_started(name)),
-            () => CallStep::Held(name, holder),
-        }
     }
 
     /// The name that a call would have, as far as its inputs are known.

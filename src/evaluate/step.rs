@@ -38,7 +38,7 @@ pub(super) enum CallStep<'a> {
     Demand(Vec<CallId>),
     /// It is to be looked for again from the beginning.
     Again,
-    /// Another run computes it; it is to be looked for again when that is over.
+    /// Another run computes it, and has the lease of this name; it is to be looked for again when that is over.
     Held(ResultName, Holder),
     /// It has outputs without a record, which may still be written to. It must be looked up again.
     Unsettled(ResultName),

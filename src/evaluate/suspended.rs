@@ -90,7 +90,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether a call is isolated, wherever it is executed.
-    fn is_isolated(&self, settings: &ExecutionSettings<'_>, id: CallId) -> bool {
+    pub(super) fn is_isolated(&self, settings: &ExecutionSettings<'_>, id: CallId) -> bool {
         let resources = || self.resources(id).unwrap_or_default();
         let queue = settings.queue.map(|queue| queue.rules().isolates(&resources()));
         queue.unwrap_or_else(|| settings.executor.isolates())

@@ -18,8 +18,19 @@ pub(super) fn variable(call: &str) -> (&'static str, OsString) {
     (WITHIN, calls)
 }
 
-/// Whether this process is part of the execution of a call by another process of this host.
-pub fn is_within(process: u32, call: &str) -> bool {
-    let line = format!("{process} {call}");
-    env::var(WITHIN).is_ok_and(|calls| calls.lines().any(|other| other == line))
+/// Whether this process is part of the execution of a call, or of that call at any version, by another process of this host.
+pub fn is_within(process: u32, call: &str, any_version: bool) -> bool {
+    let is_same = |line: &str| {
+        line.split_once(' ').is_some_and(|(other, line)| {
+            let is_call = line == call || any_version && unversioned(line) == unversioned(call);
+            other == process.to_string() && is_call
+        })
+    };
+    env::var(WITHIN).is_ok_and(|calls| calls.lines().any(is_same))
+}
+
+/// The computation of a call and the digits of its inputs: `c_NAME` and `INPUTS` of `c_NAME/CCID/INPUTS`.
+fn unversioned(call: &str) -> Option<(&str, &str)> {
+    let (computation, rest) = call.split_once('/')?;
+    Some((computation, rest.split_once('/')?.1))
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 use std::sync::LazyLock;
 
-use super::{DIGITS, ResultName};
+use super::{DIGITS, ResultName, suspension_key};
 use crate::digest::{DIRTY, Digest, ObjectId, SHORT};
 use crate::task::name::{ComputationName, TaskName};
 
@@ -121,6 +121,15 @@ pub(in crate::storage) fn note(
 }
 
 impl ResultName {
+    /// The name of the lease of a call that is executed for all versions with its tree. No result has it.
+    pub(in crate::storage) fn of_all_versions(
+        version: ComputationVersion<'_>,
+        inputs: &[Digest],
+    ) -> Self {
+        let directory = format!("c_{}/commits", version.computation);
+        Self { directory: directory.into(), file: suspension_key(version, inputs).into() }
+    }
+
     /// Whether a call may have this name: its version and its inputs have at least as many digits as the specification's.
     pub fn may_be_of_call(&self) -> bool {
         let has_digits =

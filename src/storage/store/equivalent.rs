@@ -121,6 +121,16 @@ impl Storage {
         self.versions.forget(version);
     }
 
+    /// Looks for results of other versions that may have been published since the last look.
+    pub fn refresh_versions(&self, version: ComputationVersion<'_>) {
+        self.versions.refresh(&self.root, version);
+    }
+
+    /// Whether an execution serves all versions of its tree, isolated or not.
+    pub fn trusts_trees(&self) -> bool {
+        self.takeover == Takeover::Tree && self.unrecorded == Unrecorded::Adopt
+    }
+
     /// Returns a result under the name of another version, if it is equivalent to a call's.
     fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Equivalent>> {
         let Some(record) = self.records().read::<CallRecord>(&name.record())?.ok() else {
@@ -229,8 +239,7 @@ impl Storage {
     /// Whether a result serves all versions of the same tree: its execution could not depend on anything else, or is trusted
     /// not to.
     pub fn serves_tree(&self, record: &CallRecord) -> bool {
-        let is_trusted = self.takeover == Takeover::Tree && self.unrecorded == Unrecorded::Adopt;
-        record.origin.is_isolated() || is_trusted && record.execution().is_some()
+        record.origin.is_isolated() || self.trusts_trees() && record.execution().is_some()
     }
 
     /// Whether a record is of this call, and serves its version.

@@ -3,9 +3,13 @@
 //! A lease is a file in `running/` that names a run. It is a hard link to a file of that run, so it
 //! is created atomically, and only if it does not exist. Leases save work and nothing more: the
 //! correctness of outputs never depends on them. A file system without hard links has no leases.
+//!
+//! A call that will serve all versions of its tree has a second lease, which these share: two runs at different commits
+//! do not execute it at the same time.
 
 use std::path::{Path, PathBuf};
 
+use super::call::Call;
 use super::run::{Holder, OwnRun};
 use crate::storage::disk::{Result, Root, StorageError, lock};
 use crate::storage::layout::{LEASES, ResultName, RunName};
@@ -17,7 +21,7 @@ const MAX_ATTEMPTS: usize = 10;
 #[derive(Debug)]
 pub struct Lease<'a> {
     leases: Leases<'a>,
-    path: Option<PathBuf>,
+    paths: Vec<PathBuf>,
 }
 
 /// The leases of calls.
@@ -43,14 +47,32 @@ impl<'a> Leases<'a> {
         self.acquire_file(&name.room(LEASES))
     }
 
+    /// Acquires the lease of a call that is executed for all versions of its tree: its result will serve them. Whoever executes
+    /// it for another version has a lease that is named by the tree, too.
+    ///
+    /// # Errors
+    ///
+    /// Returns the run that holds one of the two, and the name of that. Then neither is held, so nobody waits with a lease.
+    pub fn acquire_for_tree(
+        &self,
+        name: &ResultName,
+        call: Call<'_>,
+    ) -> Result<Lease<'a>, (ResultName, Holder)> {
+        let mut own = self.acquire(name).map_err(|holder| (name.clone(), holder))?;
+        let shared = ResultName::of_all_versions(call.version, call.inputs);
+        let mut for_tree = self.acquire(&shared).map_err(|holder| (shared, holder))?;
+        own.paths.append(&mut for_tree.paths);
+        Ok(own)
+    }
+
     /// Acquires the lease that is this file, or returns its holder.
     pub(super) fn acquire_file(&self, file: &str) -> Result<Lease<'a>, Holder> {
-        let free = Lease { leases: *self, path: None };
+        let free = Lease { leases: *self, paths: Vec::new() };
         let Ok((own, path)) = self.lease_files(file) else { return Ok(free) };
         // A lease that is released between the two steps is free at the next attempt.
         for _ in 0..MAX_ATTEMPTS {
             match self.link(&own, &path) {
-                Ok(true) => return Ok(Lease { leases: *self, path: Some(path) }),
+                Ok(true) => return Ok(Lease { leases: *self, paths: vec![path] }),
                 Ok(false) => {}
                 Err(_) => return Ok(free),
             }
@@ -123,7 +145,11 @@ impl Lease<'_> {
     ///
     /// Fails if it cannot be given back: then no other run has it as long as this one lives.
     pub fn release(mut self) -> Result<()> {
-        self.path.take().map_or(Ok(()), |path| self.give_back(&path))
+        let mut released = Ok(());
+        while let Some(path) = self.paths.pop() {
+            released = released.and(self.give_back(&path));
+        }
+        released
     }
 
     fn give_back(&self, path: &Path) -> Result<()> {
@@ -141,7 +167,7 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        if let Some(path) = self.path.take() {
+        while let Some(path) = self.paths.pop() {
             // This run itself would wait for one that is left.
             drop(self.give_back(&path).or_else(|_| self.give_back(&path)));
         }

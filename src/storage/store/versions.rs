@@ -8,7 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
+use crate::cache::FileStat;
 use crate::storage::disk::{Result, Root, StorageError, lock};
 use crate::storage::layout::{ComputationVersion, OWNER, RECORDS, notes};
 use crate::storage::records::{CallRecord, Read, Records, VersionRecord};
@@ -28,7 +30,15 @@ pub(super) struct Versions {
     /// The directory of each version, by its key.
     directories: Mutex<HashMap<String, Arc<str>>>,
     /// The versions with results of a tree, by the directory that lists them.
-    of_trees: Mutex<HashMap<String, Arc<[String]>>>,
+    of_trees: Mutex<HashMap<String, ListedVersions>>,
+}
+
+/// The versions with results of a tree.
+#[derive(Debug)]
+struct ListedVersions {
+    versions: Arc<[String]>,
+    /// The stat of the directory, and when it was taken.
+    listed: (Option<FileStat>, SystemTime),
 }
 
 impl Versions {
@@ -141,6 +151,18 @@ impl Versions {
         lock(&self.of_trees).remove(&notes(version.computation, version.tree));
     }
 
+    /// Forgets what was read of the versions of a computation's tree, unless it is certain that there is no other one by now.
+    pub(super) fn refresh(&self, root: &Root, version: ComputationVersion<'_>) {
+        let directory = notes(version.computation, version.tree);
+        let Some((stat, taken)) = lock(&self.of_trees).get(&directory).map(|it| it.listed) else {
+            return;
+        };
+        let is_same = || root.disk.directory_stat(&root.path(&directory)).ok() == Some(stat);
+        if stat.is_some_and(|stat| stat.is_racy(taken)) || !is_same() {
+            lock(&self.of_trees).remove(&directory);
+        }
+    }
+
     /// Returns the versions with results of a computation's tree, the newest first.
     pub(super) fn of_tree(
         &self,
@@ -149,8 +171,10 @@ impl Versions {
     ) -> Result<Arc<[String]>> {
         let directory = notes(version.computation, version.tree);
         if let Some(known) = lock(&self.of_trees).get(&directory) {
-            return Ok(Arc::clone(known));
+            return Ok(Arc::clone(&known.versions));
         }
+        let taken = SystemTime::now();
+        let stat = root.disk.directory_stat(&root.path(&directory))?;
         let mut versions = Vec::new();
         for path in root.disk.list(&root.path(&directory))? {
             let name = path.file_name().and_then(|name| name.to_str());
@@ -162,7 +186,8 @@ impl Versions {
         versions.sort_unstable();
         let versions: Arc<[String]> =
             versions.into_iter().take(MAX_VERSIONS).map(|(_, version)| version).collect();
-        lock(&self.of_trees).insert(directory, Arc::clone(&versions));
+        let listed = ListedVersions { versions: Arc::clone(&versions), listed: (stat, taken) };
+        lock(&self.of_trees).insert(directory, listed);
         Ok(versions)
     }
 }

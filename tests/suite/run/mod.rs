@@ -30,5 +30,6 @@ mod terminal;
 mod trees;
 mod trust;
 mod uncommitted;
+mod versions;
 
 pub(crate) use self::hosts::{child, elsewhere};
