@@ -113,7 +113,8 @@ class Axis:
 
     def _of_texts(self, values):
         self.log, self.low, self.high = False, -0.6, len(values) - 0.4
-        self.texts = {value: float(at) for at, value in enumerate(values)}
+        # True is equal to 1, and is another value.
+        self.texts = {(type(value), value): float(at) for at, value in enumerate(values)}
         self.ticks = [(float(at), visible(text_of(value), 24)) for at, value in enumerate(values)]
 
     def _linear(self, low, high, measured):
@@ -151,7 +152,7 @@ class Axis:
         return self.low + whole * share / 2
 
     def place(self, value):
-        return self.texts[value] if self.texts is not None else float(value)
+        return self.texts[type(value), value] if self.texts is not None else float(value)
 
     def clip(self, value):
         return min(max(value, self.low), self.high)

@@ -177,6 +177,7 @@ impl<'a> Evaluator<'a> {
         let line = |it: &TableColumn| format!("{:02} {}", it.output, it.shape.text());
         let header = RecipeHeader {
             columns: rules.columns.iter().map(line).collect(),
+            keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
             allow_failed: rules.allow_failed,
             names: rows.points.names().to_vec(),
             outputs: evaluation.body_outputs(sweep),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde_json::value::RawValue;
 
 use super::json;
-use super::table::{CellType, STATUS, TableCell, TableRow, cell_types, write_table};
+use super::table::{CellType, JsonType, STATUS, TableCell, TableRow, cell_types, write_table};
 use crate::digest::Sha1;
 use crate::task::points::SweepPoints;
 use crate::task::sweep::{ColumnShape, TableColumn};
@@ -111,6 +111,12 @@ impl<'a> GatheredTable<'a> {
         &self.names.all
     }
 
+    /// The names of those that are fields of JSON, and have types of their own.
+    pub fn fields(&self) -> impl Iterator<Item = &String> {
+        let columns = self.columns.iter().zip(&self.names.fields);
+        columns.filter(|(column, _)| column.shape.is_json()).flat_map(|(_, names)| names)
+    }
+
     /// Its rows, in the order of the points.
     pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
         (0..self.outputs.len())
@@ -209,8 +215,11 @@ fn names(
     }
 }
 
+/// The value of a field: its type, and its text.
+type FieldValue<'a> = (JsonType, Cow<'a, str>);
+
 /// The fields of an object by their names. Null is none.
-type ObjectFields<'a> = HashMap<Cow<'a, str>, Cow<'a, str>>;
+type ObjectFields<'a> = HashMap<Cow<'a, str>, FieldValue<'a>>;
 
 /// The objects of an output at each point; none where that failed.
 #[derive(Default)]
@@ -255,11 +264,11 @@ fn parse<'a>(
             let mut objects = Vec::with_capacity(found.len());
             for fields in found {
                 let mut object = ObjectFields::with_capacity(fields.len());
-                for (name, text) in fields {
+                for (name, value) in fields {
                     if seen.insert(name.clone()) {
                         all.names.push(name.to_string());
                     }
-                    object.extend(text.map(|text| (name, text)));
+                    object.extend(value.map(|value| (name, value)));
                 }
                 objects.push(object);
             }
@@ -273,11 +282,11 @@ fn parse<'a>(
     Ok(parsed)
 }
 
-/// The names of fields and their texts, in order; `None` for null.
-type FieldTexts<'a> = Vec<(Cow<'a, str>, Option<Cow<'a, str>>)>;
+/// The names of fields and their values, in order; `None` for null.
+type FieldValues<'a> = Vec<(Cow<'a, str>, Option<FieldValue<'a>>)>;
 
 /// Reads the object that an output is, or one for each line. What is wrong with it is the error.
-fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldTexts<'_>>, String> {
+fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, String> {
     let contents = output.contents.as_deref().ok_or("it is no file")?;
     let lines: Vec<&[u8]> = match is_rows {
         true => contents.split(|byte| *byte == b'\n').collect(),
@@ -293,21 +302,25 @@ fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldTexts<'_>>, S
             false => fault.to_owned(),
         };
         let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
-        let field = |(name, value)| Ok((name, text(value).map_err(|it: String| place(&it))?));
+        let field = |(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?));
         objects.push(fields.into_iter().map(field).collect::<Result<_, String>>()?);
     }
     Ok(objects)
 }
 
-/// The text of a value: a string, or how it is spelled; `None` for null.
-fn text(value: &RawValue) -> Result<Option<Cow<'_, str>>, String> {
-    match value.get().as_bytes().first() {
-        Some(b'n') => Ok(None),
-        Some(b'"') => json::text(value).map(Some).map_err(|fault| fault.to_string()),
-        _ => Ok(Some(Cow::Borrowed(value.get()))),
-    }
+/// The type and the text of a value: a string, or how it is spelled; `None` for null.
+fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, String> {
+    let spelled = Cow::Borrowed(value.get());
+    Ok(Some(match value.get().as_bytes().first() {
+        Some(b'n') => return Ok(None),
+        Some(b'"') => (JsonType::Text, json::text(value).map_err(|fault| fault.to_string())?),
+        Some(b't' | b'f') => (JsonType::Boolean, spelled),
+        Some(b'{' | b'[') => (JsonType::Text, spelled),
+        _ => (JsonType::Number, spelled),
+    }))
 }
 
 fn cell<'a>(fields: &'a ObjectFields<'_>, name: &str) -> TableCell<'a> {
-    fields.get(name).map_or(TableCell::Null, |text| TableCell::Text(text))
+    let cell = |(of, text): &'a FieldValue<'_>| TableCell::Field(*of, text);
+    fields.get(name).map_or(TableCell::Null, cell)
 }

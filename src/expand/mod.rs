@@ -32,7 +32,7 @@ pub use rules::{
     input_problem, is_sheet, points, read_column, read_replicates, table_columns, unread_problems,
 };
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
-pub use table::{CellValue, MAX_CELL, STATUS, TableCell, TableRow, cell_values};
+pub use table::{CellValue, JsonType, MAX_CELL, STATUS, TableCell, TableRow, cell_values};
 
 #[cfg(test)]
 mod factor_tests;

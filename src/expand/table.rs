@@ -1,4 +1,4 @@
-//! The table of results: a row for each point, and one type for each column.
+//! The table of results: a row for each point, and one type for each column, but of the fields of JSON: these keep their own.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -21,6 +21,8 @@ pub enum TableCell<'a> {
     Null,
     /// The text of a factor or a label, of any length.
     Text(&'a str),
+    /// A field of a result that is JSON, of any length. It keeps its type.
+    Field(JsonType, &'a str),
     /// A result.
     Result {
         /// Its contents. They may be left out (`None`) if they are longer than [`MAX_CELL`] and a newline.
@@ -28,6 +30,17 @@ pub enum TableCell<'a> {
         /// Its hash, as it is written in the table.
         hash: &'a Sha1,
     },
+}
+
+/// The type of a value of JSON that is not null. An object or array stands in a table as the text that it is spelled as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonType {
+    /// A number, as it is spelled.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A string.
+    Text,
 }
 
 /// How the values of a column are written. Each type can hold the values of those before it.
@@ -45,7 +58,8 @@ pub(super) enum CellType {
 /// be a million.
 ///
 /// All cells of a column have one type: numbers if all are JSON numbers, else texts if all are UTF-8 of at
-/// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type.
+/// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type. Fields have
+/// types of their own, which do not depend on other rows.
 pub(super) fn cell_types<'a>(
     width: usize,
     rows: impl Iterator<Item = impl AsRef<[TableCell<'a>]>>,
@@ -98,15 +112,26 @@ pub enum CellValue {
     Null,
     /// A number, as it is spelled.
     Number(String),
+    /// A field of JSON that is `true` or `false`.
+    Boolean(bool),
     /// A text, or a hash.
     Text(String),
 }
 
 impl CellValue {
+    /// Makes a text of a number, as it is spelled.
+    pub fn make_text(&mut self) {
+        if let Self::Number(text) = self {
+            *self = Self::Text(std::mem::take(text));
+        }
+    }
+
     /// Its text; nothing has an empty one.
     pub fn text(&self) -> &str {
         match self {
             Self::Null => "",
+            Self::Boolean(true) => "true",
+            Self::Boolean(false) => "false",
             Self::Number(text) | Self::Text(text) => text,
         }
     }
@@ -117,8 +142,9 @@ pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
     let types = cell_types(width, rows.iter().map(|(_, row)| row));
     let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
         None => CellValue::Null,
-        Some(text) if *of_column == CellType::Number => CellValue::Number(text.into_owned()),
-        Some(text) => CellValue::Text(text.into_owned()),
+        Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
+        Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
+        Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
     };
     rows.iter().map(|(_, row)| row.iter().zip(&types).map(value).collect()).collect()
 }
@@ -128,7 +154,7 @@ impl<'a> TableCell<'a> {
     fn text(self) -> Option<&'a str> {
         match self {
             Self::Null => None,
-            Self::Text(text) => Some(text),
+            Self::Text(text) | Self::Field(_, text) => Some(text),
             Self::Result { contents, .. } => {
                 let contents = contents?;
                 let line = contents.strip_suffix(b"\n").unwrap_or(contents);
@@ -140,7 +166,7 @@ impl<'a> TableCell<'a> {
     /// Returns the first type that can hold this cell, from the one of the cells before it on.
     fn narrowest(self, before: CellType) -> CellType {
         match self.text() {
-            _ if self == Self::Null || before == CellType::Hash => before,
+            _ if matches!(self, Self::Null | Self::Field(..)) || before == CellType::Hash => before,
             None => CellType::Hash,
             Some(text) if before == CellType::Number && is_number(text) => CellType::Number,
             Some(_) => CellType::Text,
@@ -150,19 +176,24 @@ impl<'a> TableCell<'a> {
     fn write(self, of_column: CellType, out: &mut dyn Write) -> io::Result<()> {
         match self.written(of_column) {
             None => out.write_all(b"null"),
-            Some(number) if of_column == CellType::Number => out.write_all(number.as_bytes()),
-            Some(text) => Ok(serde_json::to_writer(out, &*text)?),
+            Some((JsonType::Text, text)) => Ok(serde_json::to_writer(out, &*text)?),
+            Some((JsonType::Number | JsonType::Boolean, text)) => out.write_all(text.as_bytes()),
         }
     }
 
-    /// The text that stands in a column of this type; `None` for null.
-    fn written(self, of_column: CellType) -> Option<Cow<'a, str>> {
+    /// The type and the text of what stands in a column of this type; `None` for null.
+    fn written(self, of_column: CellType) -> Option<(JsonType, Cow<'a, str>)> {
+        let of_column_type = match of_column {
+            CellType::Number => JsonType::Number,
+            CellType::Text | CellType::Hash => JsonType::Text,
+        };
         match (self, self.text()) {
             (Self::Null, _) => None,
+            (Self::Field(own, text), _) => Some((own, text.into())),
             (Self::Result { hash, .. }, _) if of_column == CellType::Hash => {
-                Some(hash.full().into())
+                Some((JsonType::Text, hash.full().into()))
             }
-            (_, text) => Some(text.unwrap_or_default().into()),
+            (_, text) => Some((of_column_type, text.unwrap_or_default().into())),
         }
     }
 }
@@ -239,6 +270,29 @@ mod tests {
         let long = "a".repeat(4096);
         assert_eq!(table(&[TableCell::Text(&long)]), format!("\"{long}\";"));
         assert_eq!(table(&[TableCell::Text("8"), TableCell::Text("16")]), "8;16;");
+    }
+
+    #[test]
+    fn fields_keep_their_types_whatever_the_others_are() {
+        let field = |of, text| TableCell::Field(of, text);
+        let cells = [
+            field(JsonType::Text, "1.10"),
+            field(JsonType::Number, "1.10"),
+            field(JsonType::Boolean, "true"),
+            TableCell::Null,
+            field(JsonType::Text, "true"),
+        ];
+        assert_eq!(table(&cells), "\"1.10\";1.10;true;null;\"true\";");
+        let rows: Vec<TableRow<'_>> = cells.iter().map(|cell| (0, vec![*cell])).collect();
+        let text = |text: &str| CellValue::Text(text.to_owned());
+        let values = [
+            text("1.10"),
+            CellValue::Number("1.10".to_owned()),
+            CellValue::Boolean(true),
+            CellValue::Null,
+            text("true"),
+        ];
+        assert_eq!(cell_values(1, &rows).concat(), values);
     }
 
     #[test]

@@ -65,7 +65,10 @@ pub fn sweep_table(
     });
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let style = |at: usize| {
-        let is_number = table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
+        let is_number = table
+            .rows
+            .iter()
+            .all(|row| matches!(row.cells[at], CellValue::Number(_) | CellValue::Null));
         ColumnStyle { is_number, may_be_cut: !has_number(&lines, at), ..ColumnStyle::default() }
     };
     let of_state = state_names().map(|name| ColumnStyle {
@@ -362,6 +365,7 @@ impl Serialize for JsonCells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value = |cell: &CellValue| match cell {
             CellValue::Null => JsonValue::Null,
+            CellValue::Boolean(value) => JsonValue::Boolean(*value),
             CellValue::Number(text) => match RawValue::from_string(text.clone()) {
                 Ok(number) => JsonValue::Number(number),
                 Err(_) => JsonValue::Text(text.clone()),
@@ -376,6 +380,7 @@ impl Serialize for JsonCells<'_> {
 #[serde(untagged)]
 enum JsonValue {
     Null,
+    Boolean(bool),
     Number(Box<RawValue>),
     Text(String),
 }

@@ -151,6 +151,11 @@ impl ColumnShape {
         }
     }
 
+    /// Whether it takes the fields of JSON, which keep their types.
+    pub const fn is_json(&self) -> bool {
+        matches!(self, Self::Fields | Self::Rows)
+    }
+
     /// The text that is written for it.
     pub fn text(&self) -> &str {
         match self {

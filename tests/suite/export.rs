@@ -191,6 +191,7 @@ fn points_have_directories_and_no_name_leads_out() {
     let lab = made();
     let storage = open(&lab);
     let header = RecipeHeader {
+        keeps_types: false,
         columns: Vec::new(),
         allow_failed: false,
         names: vec!["x".to_owned(), "../y".to_owned()],

@@ -26,7 +26,8 @@ fn lab(format: &str) -> Lab {
             lab = lab.mode(&name, 0o755);
         }
     }
-    for (name, contents) in files(&from.join("data")) {
+    let data = Some(from.join("data")).filter(|dir| dir.exists());
+    for (name, contents) in data.iter().flat_map(|dir| files(dir)) {
         lab = lab.data(&name, contents);
     }
     for (name, contents) in files(&from.join("storage")) {
@@ -34,7 +35,8 @@ fn lab(format: &str) -> Lab {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, contents).unwrap();
     }
-    lab.inputs = vec!["x".to_owned(), "y".to_owned()];
+    let inputs = fs::read_to_string(from.join("task/inputs")).unwrap();
+    lab.inputs = inputs.lines().map(str::to_owned).collect();
     lab.commit()
 }
 
@@ -154,4 +156,35 @@ fn a_record_of_a_newer_format_is_told_by_whoever_meets_it_and_nothing_is_touched
         assert_eq!(told.collect::<Vec<_>>(), expected, "{name}");
         fs::write(&path, text).unwrap();
     }
+}
+
+/// The table of fields in the storage `recipe-1`, in which `"1.10"` is a number and true a text.
+const OLDER_TABLE: &str = "tables/91/efcd0389f5";
+
+#[test]
+fn a_table_with_a_recipe_of_version_1_is_read_kept_and_exchanged() {
+    let lab = lab("recipe-1");
+    let before = results(&lab);
+    let older = lab.stored(&format!("{OLDER_TABLE}/00"));
+    assert!(older.contains("\"version\":1.10,\"commit\":12341e8,\"fast\":\"true\""), "{older}");
+    let ce = |arguments: &[&str]| lab.run("ce", arguments).exit(0);
+    lab.unchanged(|| {
+        ce(&["verify", "../storage"]).says("0 wrong, 0 odd");
+        let call = "c_describe/4beb1a804f89/00/e5fa44f2b31c";
+        ce(&["show", "../storage", OLDER_TABLE]).shows("columns      00 *\n").shows(call);
+        ce(&["show", "../storage", call]).shows("point        n=1\n").shows(OLDER_TABLE);
+        ce(&["report", "-q", "-o", "-", "../storage"]).shows("[1,1.10,12341e8,\"true\",10]");
+    });
+    // A run makes the table whose fields keep their types, from the calls that are there.
+    lab.ce_run(&[]).exit(0).called(vec![]).says("2 calls: 2 reused; 1 table: 1 made");
+    assert!(lab.output().contains("\"version\":\"1.10\",\"commit\":\"12341e8\",\"fast\":true"));
+    let after = results(&lab);
+    let kept = before.iter().filter(|(name, _)| !name.starts_with("t_task/"));
+    assert!(kept.into_iter().all(|(name, contents)| after.get(name) == Some(contents)));
+    // It keeps the calls that it was made from.
+    ce(&["pin", "../storage", OLDER_TABLE]);
+    lab.git("task", &["update-ref", "-d", "HEAD"]);
+    ce(&["gc", "--delete", "../storage"]);
+    assert_eq!(lab.stored(&format!("{OLDER_TABLE}/00")), older);
+    assert!(lab.stored("c_describe/4beb1a804f89/00/e5fa44f2b31c").contains("\"1.10\""));
 }

@@ -39,7 +39,7 @@ pub struct PageTable {
 /// A row of a table on a page.
 #[derive(Clone, Debug, Serialize)]
 pub struct PageRow {
-    /// A value for each column: a number as it is spelled, a text or nothing.
+    /// A value for each column: a number as it is spelled, true or false, a text or nothing.
     #[serde(serialize_with = "as_json")]
     pub cells: Vec<CellValue>,
     /// What became of its point, unless it is there.
@@ -75,6 +75,7 @@ impl Serialize for JsonCell<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             CellValue::Null => serializer.serialize_none(),
+            CellValue::Boolean(value) => serializer.serialize_bool(*value),
             CellValue::Text(text) => serializer.serialize_str(text),
             CellValue::Number(text) => match RawValue::from_string(text.clone()) {
                 Ok(number) => number.serialize(serializer),
@@ -113,6 +114,7 @@ impl<'de> Deserialize<'de> for OrderedLine {
 fn cell(json: &str) -> CellValue {
     match (json, serde_json::from_str::<String>(json)) {
         ("null", _) => CellValue::Null,
+        ("true" | "false", _) => CellValue::Boolean(json == "true"),
         (_, Ok(text)) => CellValue::Text(text),
         _ => CellValue::Number(json.to_owned()),
     }

@@ -70,26 +70,42 @@ impl TableComparison {
                 outputs.push(name.clone());
             }
         }
+        let texts: Vec<bool> = outputs.iter().map(|name| is_text(tables, name)).collect();
         let mut rows: Vec<ComparedRow> = Vec::new();
         let mut known: HashMap<RowKey, usize> = HashMap::new();
         for (side, table) in tables.into_iter().enumerate().rev() {
-            let [keys, outputs] = [&keys, &outputs].map(|names| places(table, names));
+            let [keys, places] = [&keys, &outputs].map(|names| places(table, names));
             let mut counts: HashMap<Vec<String>, usize> = HashMap::new();
             for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
                 let point = cells(row, &keys);
-                let texts: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
-                let count = counts.entry(texts.clone()).or_default();
-                let at = *known.entry((texts, *count)).or_insert(rows.len());
+                let key: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
+                let count = counts.entry(key.clone()).or_default();
+                let at = *known.entry((key, *count)).or_insert(rows.len());
                 *count += 1;
                 if at == rows.len() {
                     rows.push(ComparedRow { point, sides: [None, None] });
                 }
-                let outputs = cells(row, &outputs);
-                rows[at].sides[side] = Some(ComparedSide { outputs, status: row.status.clone() });
+                let mut cells = cells(row, &places);
+                for cell in cells.iter_mut().zip(&texts).filter(|(_, is_text)| **is_text) {
+                    cell.0.make_text();
+                }
+                let status = row.status.clone();
+                rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
             }
         }
         Self { keys, outputs, rows }
     }
+}
+
+/// Whether a column has texts in one of two tables, and one type: then numbers in the other one are texts, too, and equal ones do not
+/// differ. Fields of JSON have types of their own.
+fn is_text(tables: [&SweepTable; 2], name: &String) -> bool {
+    let has_texts = |table: &&SweepTable| {
+        let at = table.names.iter().position(|it| it == name);
+        let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
+        at.is_some_and(|at| rows.any(|row| matches!(row.cells[at], CellValue::Text(_))))
+    };
+    tables.iter().all(|table| !table.fields.contains(name)) && tables.iter().any(has_texts)
 }
 
 /// The places of names in a table.

@@ -34,6 +34,8 @@ pub struct SweepTable {
     pub names: Vec<String>,
     /// The names of those columns that tell points apart.
     pub keys: Vec<String>,
+    /// The names of those that are fields of JSON. The cells of others have one type.
+    pub fields: Vec<String>,
     /// The rows, in the order of the points. One that is not there has values for its point only.
     pub rows: Vec<SweepRow>,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
@@ -102,7 +104,7 @@ impl SweepTable {
             let outer: Vec<(String, CellValue)> = outer
                 .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
                 .collect();
-            let (names, keys, rows) = match sweep.rows() {
+            let ReadSweep { names, keys, fields, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
                     read_sweep(evaluation, (call, sweep), rows, &mut calls)?
@@ -119,6 +121,7 @@ impl SweepTable {
                     table.keys.push(key);
                 }
             }
+            table.fields.extend(fields);
             let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
             for row in rows {
                 let mut cells = vec![CellValue::Null; table.names.len()];
@@ -172,8 +175,13 @@ fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
     expand::cell_values(width, &rows)
 }
 
-/// The names of the columns, those of its points, and its rows, excluded ones among them.
-type ReadSweep = (Vec<String>, Vec<String>, Vec<SweepRow>);
+/// The table of a sweep at a point of those around it: as of [`SweepTable`], with excluded rows.
+struct ReadSweep {
+    names: Vec<String>,
+    keys: Vec<String>,
+    fields: Vec<String>,
+    rows: Vec<SweepRow>,
+}
 
 fn read_sweep(
     evaluation: &Evaluation,
@@ -221,7 +229,8 @@ fn read_sweep(
         }
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
-    Ok((names.to_vec(), keys, table))
+    let fields = gathered.fields().cloned().collect();
+    Ok(ReadSweep { names: names.to_vec(), keys, fields, rows: table })
 }
 
 /// Whether two points, which may be of different sets, have the same texts.

@@ -10,14 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// The version of recipes that this program writes and reads.
-const VERSION: u32 = 1;
+/// The newest version of recipes that this program writes and reads.
+const VERSION: u32 = 2;
 
 /// The rules of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipeHeader {
     /// Which outputs become which columns: the lines of the sweep's file `columns`.
     pub columns: Vec<String>,
+    /// Whether columns are made of fields of JSON, which keep their types: version 2. In version 1, which such tables had once and all
+    /// others still have, they have the type of their column.
+    #[serde(skip)]
+    pub keeps_types: bool,
     /// Whether failed points become rows.
     pub allow_failed: bool,
     /// The names of the columns of the points.
@@ -68,7 +72,8 @@ impl<W: Write> RecipeWriter<W> {
     /// Fails if `out` does.
     pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
         let mut writer = Self { out };
-        writer.line(&HeaderLine { recipe: VERSION, header })?;
+        let recipe = if header.keeps_types { VERSION } else { 1 };
+        writer.line(&HeaderLine { recipe, header })?;
         Ok(writer)
     }
 
@@ -122,7 +127,7 @@ pub enum RecipeError {
         source: serde_json::Error,
     },
     /// It is of a version that this program does not know.
-    #[error("the recipe has version {0}, and this program reads {VERSION}")]
+    #[error("the recipe has version {0}, and this program reads up to {VERSION}")]
     Version(u32),
 }
 
@@ -146,8 +151,13 @@ impl<R: BufRead> RecipeReader<R> {
         let mut reader = Self { text, line: 0, header, buffer: Vec::new() };
         reader.next_line()?;
         let HeaderLine { recipe, header } = reader.parse()?;
-        reader.header = header;
-        if recipe == VERSION { Ok(reader) } else { Err(RecipeError::Version(recipe)) }
+        let keeps_types = match recipe {
+            1 => false,
+            VERSION => true,
+            other => return Err(RecipeError::Version(other)),
+        };
+        reader.header = RecipeHeader { keeps_types, ..header };
+        Ok(reader)
     }
 
     /// The rules of the table.
@@ -188,6 +198,7 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         RecipeHeader {
             columns: texts(&["00 seconds"]),
+            keeps_types: false,
             allow_failed: true,
             names: texts(&["x", "y \"z\""]),
             outputs: texts(&["out", "plots/"]),
@@ -195,8 +206,12 @@ mod tests {
     }
 
     fn recipe() -> Vec<u8> {
+        recipe_with(&header())
+    }
+
+    fn recipe_with(header: &RecipeHeader) -> Vec<u8> {
         let (file, directory) = (Digest::of(b"17\n"), Digest { bytes: Some(3), ..Digest::of(b"") });
-        let mut writer = RecipeWriter::begin(Vec::new(), &header()).unwrap();
+        let mut writer = RecipeWriter::begin(Vec::new(), header).unwrap();
         let outputs = [("c_a/0/00/1", &file), ("c_a/0/01/1", &directory)];
         writer.row(["1", "\nä"], outputs).unwrap();
         writer.failed_row(["2", ""]).unwrap();
@@ -238,13 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn only_the_recipe_of_a_table_whose_fields_keep_their_types_has_version_2() {
+        let header = RecipeHeader { keeps_types: true, ..header() };
+        let text = String::from_utf8(recipe_with(&header)).unwrap();
+        assert!(text.starts_with(r#"{"recipe":2,"columns":["00 seconds"],"allow_failed":true,"#));
+        let reader = RecipeReader::begin(text.as_bytes()).unwrap();
+        assert_eq!((reader.header().clone(), reader.count()), (header, 2));
+    }
+
+    #[test]
     fn what_is_no_recipe_is_refused() {
         for text in ["", "{}", "x\n", r#"{"recipe":1}"#] {
             let read = RecipeReader::begin(text.as_bytes());
             assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");
         }
-        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":2,", 1);
-        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(2))));
+        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":3,", 1);
+        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(3))));
         let recipe = recipe();
         let cut = &recipe[..recipe.len() - 4];
         let rows: Vec<_> = RecipeReader::begin(cut).unwrap().collect();

@@ -29,6 +29,18 @@ fn a_column_stays_numbers_or_becomes_texts_as_a_whole() {
 }
 
 #[test]
+fn values_of_a_column_that_has_several_types_stay_as_they_are() {
+    let mixed = "{\"x\":1.50}\n{\"x\":\"1.10\"}\n{\"x\":true}\n";
+    let merged = makes(NAME, &[mixed, "a", "{\"x\":2}\n", "b", "m"]);
+    assert_eq!(
+        merged,
+        "{\"m\":\"a\",\"x\":1.50}\n{\"m\":\"a\",\"x\":\"1.10\"}\n{\"m\":\"a\",\"x\":true}\n{\"m\":\"b\",\"x\":2}\n"
+    );
+    let merged = makes(NAME, &["{\"x\":1}", "a", "{\"x\":false}", "b", "m"]);
+    assert_eq!(merged, "{\"m\":\"a\",\"x\":1}\n{\"m\":\"b\",\"x\":false}\n");
+}
+
+#[test]
 fn an_empty_table_adds_nothing() {
     assert_eq!(makes(NAME, &["", "a", "", "b", "machine"]), "");
     assert_eq!(makes(NAME, &["", "", "{\"x\":1}\n", "b", "m"]), "{\"m\":\"b\",\"x\":1}\n");

@@ -111,6 +111,19 @@ fn empty_tables_single_rows_and_failed_rows_are_drawn() {
 }
 
 #[test]
+fn values_of_several_types_have_places_and_groups_of_their_own() {
+    let table = "{\"x\":1,\"y\":3}\n{\"x\":true,\"y\":4}\n{\"x\":\"1\",\"y\":5}\n{\"x\":\"true\",\"y\":6}\n";
+    for name in PLOTS {
+        let along = said(name, &[table, "x", "y", ""]);
+        for text in ["1", "true"] {
+            assert_eq!(along.iter().filter(|line| *line == text).count(), 2, "{name}: {along:#?}");
+        }
+        let groups = said(name, &[table, "y", "y", "x"]);
+        assert_eq!(groups.iter().filter(|line| *line == "true").count(), 2, "{name}: {groups:#?}");
+    }
+}
+
+#[test]
 fn any_name_of_a_group_is_shown_as_it_is() {
     let long = "x".repeat(200);
     let cut = format!("{}…{}", "x".repeat(58), "x".repeat(28));

@@ -3,6 +3,7 @@
 mod allowed;
 mod computed;
 mod faults;
+mod fields;
 mod growth;
 mod made_up;
 mod memory;

@@ -99,7 +99,7 @@ fn fields_of_objects_are_columns() {
     assert_eq!(
         lab.table(),
         "{\"n\":1,\"tens\":10,\"x\":1.50,\"s\":\"a\\\"b\",\"y\":null,\"l\":null}\n\
-         {\"n\":2,\"tens\":20,\"x\":null,\"s\":null,\"y\":\"true\",\"l\":\"[1, 2]\"}\n"
+         {\"n\":2,\"tens\":20,\"x\":null,\"s\":null,\"y\":true,\"l\":\"[1, 2]\"}\n"
     );
 }
 
