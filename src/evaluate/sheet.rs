@@ -36,6 +36,9 @@ impl PointsError {
             Self::Fault(PointsFault::SameColumn(_)) => Some(
                 "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
             ),
+            Self::Fault(PointsFault::InputColumn(_)) => Some(
+                "give the column another name: the table would show its texts, and calls would read others".to_owned(),
+            ),
             Self::Fault(PointsFault::Product(faults)) => faults.first().map(ProductFault::hint),
             Self::Directory => {
                 Some("give it one file of it, with a node of kind member".to_owned())

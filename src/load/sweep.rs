@@ -1,6 +1,6 @@
 //! Reading the nodes of sweeps: which names they bind, and whether their rules fit their bodies.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::entries::NodeEntries;
@@ -8,8 +8,9 @@ use super::nodes::{NodeReader, OpenNode};
 use super::source::TaskSource;
 use super::sweep_files::{SweepFiles, sweep_files};
 use crate::expand::{self, RuleProblem, ScopeId};
+use crate::task::resources::ResourceLines;
 use crate::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
-use crate::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, VALUE};
+use crate::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Reads the files of a sweep or a node `points`.
@@ -95,6 +96,12 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
                 return None;
             }
         };
+        let read = points.map(|_| self.inputs_of(body.node)).unwrap_or_default();
+        if let Some(Node::Points(points)) = points.map(|points| &self.builder[points.node]) {
+            let product = &self.sweeps[points.index()].product;
+            let problems = expand::same_name_problems(product, &read);
+            self.are_right(&place, problems).then_some(())?;
+        }
         let width = self.builder[body.node].width();
         let problems = expand::column_problems(&files.rules, &columns, Some(width));
         self.are_right(&place, problems).then_some(())?;
@@ -102,6 +109,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             names: files.rules.names.clone(),
             binds,
             asked,
+            inputs: read,
             columns,
             written: files.rules.columns.clone(),
             allow_failed: files.rules.allow_failed,
@@ -135,6 +143,24 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let problems = expand::unread_problems(&files.rules, is_free, is_computed.then_some(own));
         let place = self.library.source.place(&open.dir);
         self.are_right(&place, problems).then_some((binds, asked))
+    }
+
+    /// The names of the task's inputs that the body of a sweep reads.
+    fn inputs_of(&self, body: NodeId) -> Vec<Box<str>> {
+        let inputs = self.inputs.unwrap_or_default();
+        let (files, trees) = (self.files.all(), self.trees.all());
+        let parts = TaskParts { inputs: inputs.len(), files, trees, sweeps: &self.sweeps };
+        let mut numbers = BTreeSet::new();
+        let (mut seen, mut stack) = (HashSet::from([body]), vec![body]);
+        while let Some(id) = stack.pop() {
+            let node = &self.builder[id];
+            let lines = self.resources.of(id).flat_map(ResourceLines::iter);
+            numbers.extend(parts.names(node));
+            numbers.extend(lines.flat_map(|line| line.amount.names()));
+            let read = node.inputs().iter().map(|argument| argument.node);
+            stack.extend(read.filter(|node| seen.insert(*node)));
+        }
+        numbers.into_iter().filter_map(|number| Some(inputs.get(number)?.as_str().into())).collect()
     }
 
     /// The names of the outputs that the body of a sweep passes up.

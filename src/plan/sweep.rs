@@ -63,6 +63,9 @@ pub enum PointsFault {
     /// A column of the points has the name of another column of the table.
     #[error("the points have a column {0:?}, which the table has, too")]
     SameColumn(String),
+    /// A column of the points has the name of an input of the task that the body reads.
+    #[error("the points have a column {0:?}, and the body reads the input {0:?} of the task")]
+    InputColumn(String),
     /// They do not fit the rules.
     #[error("{}", product_words(.0))]
     Product(Vec<ProductFault>),
@@ -281,6 +284,9 @@ fn columns(
     let mut made = of_outputs.chain(sweep.allow_failed.then_some(STATUS));
     if let Some(name) = made.find(|name| sweep.has_table && points.column(name).is_some()) {
         return Err(PointsFault::SameColumn(name.to_owned()));
+    }
+    if let Some(name) = sweep.inputs.iter().find(|name| points.column(name).is_some()) {
+        return Err(PointsFault::InputColumn(name.to_string()));
     }
     sweep.gives().map(column).collect()
 }

@@ -38,6 +38,8 @@ pub struct Sweep {
     pub binds: Vec<BoundId>,
     /// The other names of its points that resources of nodes in its body have.
     pub asked: Vec<BoundId>,
+    /// The inputs of the task that its body reads, if the points are computed: no column may have such a name.
+    pub inputs: Vec<Box<str>>,
     /// The columns that outputs of the body become.
     pub columns: Vec<TableColumn>,
     /// The columns as they are written, if they are: otherwise each output is one.
@@ -66,6 +68,7 @@ impl Sweep {
             names: None,
             binds: Vec::new(),
             asked: Vec::new(),
+            inputs: Vec::new(),
             columns: Vec::new(),
             written: None,
             allow_failed: false,
@@ -78,7 +81,7 @@ impl Sweep {
         self.binds.iter().chain(&self.asked).copied()
     }
 
-    /// Everything but the place, the label, and how the columns are written.
+    /// Everything but the place, the label, how the columns are written, and what follows from the body.
     fn identity(&self) -> (&Product, [&[BoundId]; 2], &[TableColumn], [bool; 2]) {
         let names = [&*self.binds, &*self.asked];
         (&self.product, names, &self.columns, [self.allow_failed, self.has_table])

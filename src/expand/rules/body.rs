@@ -6,10 +6,13 @@ use super::fault::SweepFault;
 use super::files::{COLUMNS, FACTORS, NAMES, REPLICATES, RuleProblem, SweepRules};
 use crate::expand::{REPLICATE, STATUS};
 use crate::task::slice::{SliceError, WrittenSlice};
-use crate::task::sweep::{ColumnShape, TableColumn, WrittenColumn};
+use crate::task::sweep::{ColumnShape, Product, TableColumn, WrittenColumn};
 
 /// The directory of the body and the points.
 const INPUTS: &str = "inputs";
+
+/// The directory of the points.
+const POINTS: &str = "inputs/01-points";
 
 /// Returns the problem of a sweep with so many inputs, of which the points pass up so many files.
 pub fn input_problem(count: usize, points: Option<usize>) -> Option<RuleProblem> {
@@ -51,6 +54,16 @@ pub fn unread_problems<'a>(
         problems.push(RuleProblem::new(INPUTS, SweepFault::ReadsNothing));
     }
     problems
+}
+
+/// Returns the problems of points that are this product: a column has the name of an input of the task that the body reads.
+pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProblem> {
+    let factors = points.factors.iter().flat_map(|factor| factor.points.names());
+    let replicate = points.replicates.map(|_| REPLICATE);
+    let columns = factors.map(String::as_str).chain(replicate);
+    let is_input = |column: &&str| inputs.iter().any(|name| **name == **column);
+    let fault = |column: &str| SweepFault::InputColumn(column.to_owned());
+    columns.filter(is_input).map(|it| RuleProblem::new(POINTS, fault(it))).collect()
 }
 
 /// Returns the columns of a table for which none are written: one for each output of the body, with its name.

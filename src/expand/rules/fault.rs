@@ -44,6 +44,9 @@ pub enum SweepFault {
     /// A name is bound already.
     #[error("the name {0:?} is an input of the task, or bound by a sweep around this one")]
     Shadow(String),
+    /// A column of the points has the name of an input that the body reads.
+    #[error("the points have a column {0:?}, and the body reads the input {0:?} of the task")]
+    InputColumn(String),
     /// The name of a computation depends on an input of the task.
     #[error("the name of a computation cannot depend on {0:?}, an input of the task")]
     InputName(String),
@@ -121,6 +124,9 @@ impl SweepFault {
             }
             Self::PointsWidth(_) => "choose one output in its file outputs",
             Self::Shadow(_) | Self::NoName(_) => "give it another name",
+            Self::InputColumn(_) => {
+                "give the column another name: the table would show its texts, and calls would read others"
+            }
             Self::InputName(_) | Self::ComputedName(_) => {
                 "make it a factor of a sweep, so that all computations are known when the task is loaded"
             }

@@ -8,7 +8,9 @@ mod files;
 mod open_name;
 mod scope;
 
-pub use body::{column_problems, input_problem, table_columns, unread_problems};
+pub use body::{
+    column_problems, input_problem, same_name_problems, table_columns, unread_problems,
+};
 pub use fault::{MAX_SWEEPS, SweepFault};
 pub use files::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, RuleProblem,

@@ -22,6 +22,22 @@ pub struct TaskParts<'a> {
     pub sweeps: &'a [Sweep],
 }
 
+impl TaskParts<'_> {
+    /// The numbers of the names that a node itself has: those of the task's inputs come first, then those that sweeps bind.
+    pub fn names(self, node: &Node) -> Vec<usize> {
+        match node {
+            Node::Input(input) => vec![input.index()],
+            Node::Bound(name) => vec![self.inputs + name.index()],
+            Node::Literal(name) => name.names().collect(),
+            Node::File(file) => self.files[file.index()].path.names().collect(),
+            Node::Tree { tree, .. } => self.trees[tree.index()].name.names().collect(),
+            Node::Member { path, .. } => path.names().collect(),
+            Node::Computation { computation, .. } => computation.names().collect(),
+            Node::Points(_) | Node::Sweep { .. } => Vec::new(),
+        }
+    }
+}
+
 impl FreeNames {
     /// The names that all nodes of a task depend on when they are planned: their free names, and those that only their
     /// resources have.
@@ -73,15 +89,7 @@ impl FreeNames {
         parts: TaskParts<'_>,
         asked: impl Iterator<Item = BoundId>,
     ) {
-        let mut free: Vec<BoundId> = match node {
-            Node::Bound(name) => vec![*name],
-            Node::Literal(name) => bound(name.names(), parts.inputs),
-            Node::File(file) => bound(parts.files[file.index()].path.names(), parts.inputs),
-            Node::Tree { tree, .. } => bound(parts.trees[tree.index()].name.names(), parts.inputs),
-            Node::Member { path, .. } => bound(path.names(), parts.inputs),
-            Node::Computation { computation, .. } => bound(computation.names(), parts.inputs),
-            Node::Input(_) | Node::Points(_) | Node::Sweep { .. } => Vec::new(),
-        };
+        let mut free = bound(parts.names(node).into_iter(), parts.inputs);
         for (at, argument) in node.inputs().iter().enumerate() {
             let sweep = match node {
                 Node::Sweep { sweep, .. } if at == 0 => Some(&parts.sweeps[sweep.index()]),

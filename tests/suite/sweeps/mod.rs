@@ -12,6 +12,7 @@ mod open_names;
 mod properties;
 mod refused;
 mod scope;
+mod same_names;
 mod table;
 
 use crate::lab::Lab;

@@ -1,0 +1,110 @@
+//! Columns of points with the names of inputs of the task: tables and calls would say different things.
+
+use super::sweep;
+use crate::lab::Lab;
+
+/// The words for a column `size` where the body reads an input of this name.
+const SIZE: &str =
+    "the points have a column \"size\", and the body reads the input \"size\" of the task";
+
+const TRY: &str =
+    "give the column another name: the table would show its texts, and calls would read others";
+
+/// A sweep over a sheet, whose body reads the column `x` and the task's input `size`.
+fn sheet(inputs: &str, text: &str) -> Lab {
+    sweep(inputs, &[]).data("sheet", text).data("size", "5\n").file("rows.csv", text).call(
+        "inputs/00-body/",
+        "add",
+        &["x", "size"],
+    )
+}
+
+#[test]
+fn a_sheet_with_the_name_of_an_input_that_the_body_reads_is_wrong() {
+    let lab =
+        sheet("sheet size", "x,size\n1,7\n").node("inputs/01-points/", "input", "sheet").commit();
+    for options in [&["-n"][..], &[]] {
+        lab.ce_run(options).exit(2).says(SIZE).says(TRY).called(vec![]);
+    }
+    let given = ["../storage", "../data/sheet", "../data/size"];
+    lab.run("ce", &[&["table"], &given[..]].concat()).exit(2).says(SIZE);
+    // A file of the task is known when it is checked.
+    let lab = sheet("size", "x,size\n1,7\n").node("inputs/01-points/", "file", "rows.csv").commit();
+    lab.run("ce", &["check"]).exit(2).says(SIZE).says(TRY);
+    lab.ce_run(&[]).exit(2).says(SIZE).called(vec![]);
+    // Names that are listed do not help.
+    let lab = lab.file("workflow/names", "x\n").commit_again();
+    lab.run("ce", &["check"]).exit(2).says(SIZE);
+    let lab = lab.file("workflow/names", "x\nsize\n").commit_again();
+    lab.run("ce", &["check"]).exit(2).says("\"size\" is an input of the task");
+}
+
+#[test]
+fn a_label_with_the_name_of_an_input_that_the_body_does_not_read_is_a_label() {
+    let lab = sheet("size", "x,size\n1,7\n")
+        .node("inputs/01-points/", "file", "rows.csv")
+        .without("workflow/inputs/00-body")
+        .call("inputs/00-body/", "add", &["x", "x"])
+        .commit();
+    lab.run("ce", &["check"]).exit(0);
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.table(), "{\"x\":1,\"size\":7,\"sum\":2}\n");
+}
+
+#[test]
+fn braces_and_resources_read_inputs_too() {
+    let body = |lab: Lab| {
+        lab.without("workflow/inputs/00-body").node("inputs/00-body/", "computation", "add")
+    };
+    let lab = || sheet("size", "x,size\n1,7\n").node("inputs/01-points/", "file", "rows.csv");
+    let braces = body(lab())
+        .node("inputs/00-body/inputs/00-x/", "input", "x")
+        .node("inputs/00-body/inputs/01-y/", "file", "data/{size}")
+        .file("data/5", "1\n")
+        .commit();
+    braces.ce_run(&[]).exit(2).says(SIZE).called(vec![]);
+    let asked = lab()
+        .without("workflow/inputs/00-body")
+        .call("inputs/00-body/", "add", &["x", "x"])
+        .file("workflow/inputs/00-body/resources", "cpus {size}\n")
+        .commit();
+    asked.ce_run(&[]).exit(2).says(SIZE).called(vec![]);
+}
+
+#[test]
+fn levels_with_the_name_of_an_input_are_wrong_when_the_task_is_loaded() {
+    let lab = sheet("size", "")
+        .node("inputs/01-points/", "points", "")
+        .file("workflow/inputs/01-points/factors/00-x", "1\n2\n")
+        .file("workflow/inputs/01-points/factors/01-size", "7\n")
+        .commit();
+    for program in ["ce-sym", "ce-viz"] {
+        lab.run(program, &[])
+            .exit(2)
+            .says("workflow/inputs/01-points: the points have a column \"size\"");
+    }
+    lab.run("ce", &["check"]).exit(2).says(SIZE).says(TRY);
+    lab.ce_run(&[]).exit(2).called(vec![]);
+}
+
+#[test]
+fn points_that_a_call_computes_are_wrong_when_they_are_known() {
+    let lab = sheet("size", "")
+        .computation("derive", "", "points", r#"echo '{"x":1,"size":7}' >"$1""#)
+        .node("inputs/01-points/", "computation", "derive")
+        .commit();
+    lab.run("ce", &["check"]).exit(0);
+    lab.ce_run(&[]).exit(1).says(SIZE).says(TRY).called(vec!["derive"]);
+}
+
+#[test]
+fn a_column_with_a_name_of_a_sweep_around_is_a_label() {
+    let lab = sweep("", &[("factors/00-n", "3\n4\n"), ("columns", "00 rows")])
+        .file("rows.csv", "m,n\n1,9\n")
+        .node("inputs/00-body/", "sweep", "")
+        .node("inputs/00-body/inputs/01-points/", "file", "rows.csv")
+        .call("inputs/00-body/inputs/00-body/", "add", &["m", "n"])
+        .commit();
+    lab.run("ce", &["check"]).exit(0);
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 computed");
+}
