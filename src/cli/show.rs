@@ -53,7 +53,7 @@ impl Tool for Show {
             return Ok(stop.caught().map_or(Exit::Done, Exit::Interrupted));
         }
         warn_of_links(storage)?;
-        let history = History::read(storage)?;
+        let history = History::read(storage)?.with_recipes(storage)?;
         let subject = history.find(storage, &self.place.file)?;
         let fault = Maintenance::new(storage).check(subject.promise);
         let log = match subject.entry {

@@ -82,7 +82,7 @@ impl Ancestry<'_> {
         if !self.ancestors.is_empty() {
             writeln!(out, "made from:")?;
         }
-        self.ancestors.iter().try_for_each(|ancestor| self.line(ancestor, out))?;
+        (0..self.ancestors.len()).try_for_each(|at| self.line(at, out))?;
         match self.summary.as_ref().map_or(0, |it| it.files - it.first.len()) {
             0 => Ok(()),
             more => writeln!(out, "and from {more} more: see the recipe"),
@@ -234,8 +234,9 @@ impl Ancestry<'_> {
     }
 
     /// Prints an ancestor, indented more than the result that it is an input of.
-    fn line(&self, ancestor: &Ancestor<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let Ancestor { depth, number, digest, subject, member, again, omitted } = ancestor;
+    fn line(&self, at: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Ancestor { depth, number, digest, subject, member, again, omitted } =
+            &self.ancestors[at];
         super::tree::indent(*depth, out)?;
         write!(out, "{number:02}: ")?;
         let Some(Subject { promise, record, number, .. }) = subject else {
@@ -260,7 +261,7 @@ impl Ancestry<'_> {
                 };
                 writeln!(out, "{path} (table, output {number:02}{again}{more})")
             }
-            Record::TaskInput(_) => writeln!(out, "{path} ({})", role(self.roles.of(promise))),
+            Record::TaskInput(_) => writeln!(out, "{path} ({})", role(self.roles.of_ancestor(at))),
         }
     }
 
@@ -270,7 +271,7 @@ impl Ancestry<'_> {
     ///
     /// Fails if the output cannot be written.
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ancestor = |it: &Ancestor<'_>| {
+        let ancestor = |(at, it): (usize, &Ancestor<'_>)| {
             let mut line = json!({
                 "depth": it.depth,
                 "input": it.number,
@@ -281,9 +282,8 @@ impl Ancestry<'_> {
             if let Some(member) = &it.member {
                 line["member"] = member.as_str().into();
             }
-            if let Some(subject) = it.subject.filter(|it| matches!(it.record, Record::TaskInput(_)))
-            {
-                line["roles"] = serde_json::to_value(self.roles.of(subject.promise))?;
+            if it.subject.is_some_and(|it| matches!(it.record, Record::TaskInput(_))) {
+                line["roles"] = serde_json::to_value(self.roles.of_ancestor(at))?;
             }
             if it.omitted > 0 {
                 line["omitted"] = it.omitted.into();
@@ -293,7 +293,8 @@ impl Ancestry<'_> {
             }
             Ok(line)
         };
-        let ancestors = self.ancestors.iter().map(ancestor).collect::<io::Result<Vec<Value>>>()?;
+        let ancestors = self.ancestors.iter().enumerate().map(ancestor);
+        let ancestors = ancestors.collect::<io::Result<Vec<Value>>>()?;
         let document = json!({
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
@@ -348,9 +349,10 @@ fn role(InputRoles { inputs, levels, text }: &InputRoles) -> String {
     if !inputs.is_empty() {
         roles.push("task input".to_owned());
     }
-    roles.extend(
-        levels.iter().next().map(|(name, text)| format!("level {}", point::words(&[(name, text)]))),
-    );
+    if !levels.is_empty() {
+        let words = levels.iter().map(|(name, text)| point::words(&[(name, text)]));
+        roles.push(format!("level {}", words.collect::<Vec<_>>().join(" or ")));
+    }
     match (&roles[..], text) {
         ([], Some(text)) => format!("text {}", point::word(text)),
         ([], None) => "input or file of a task".to_owned(),

@@ -254,3 +254,18 @@ fn names_that_the_storage_lacks_come_from_the_repository_or_are_numbers() {
     lab.finish(&mut elsewhere).exit(0);
     assert_eq!(names(&lab.path("bare")), ["00", "01/d/x", "01/link", "README.md"]);
 }
+
+#[test]
+fn an_input_that_is_passed_up_has_its_name_unless_another_one_is_equal() {
+    for (y, name) in [("6\n", "y"), ("7\n", "00")] {
+        let lab = Lab::task("Inputs: 'x', 'y'\nINPUT('y')").data("x", "7\n").data("y", y).commit();
+        lab.ce_run(&[]).exit(0);
+        let job = lab.results().into_keys().find(|name| name.starts_with("t_task/")).unwrap();
+        lab.run("ce", &["export", "../storage", &job, "../out"]).exit(0);
+        assert!(
+            names(&lab.path("out")).contains(&name.to_owned()),
+            "{:?}",
+            names(&lab.path("out"))
+        );
+    }
+}

@@ -7,6 +7,7 @@
 mod absent;
 mod earlier;
 mod error;
+mod levels;
 mod log;
 mod origins;
 mod points;

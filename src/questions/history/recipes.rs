@@ -101,7 +101,7 @@ impl History {
     }
 
     /// The index of the result of a file.
-    fn index(&self, subject: Subject<'_>) -> Option<usize> {
+    pub(super) fn index(&self, subject: Subject<'_>) -> Option<usize> {
         Some(self.files.get(&subject.promise.name)?.result)
     }
 }

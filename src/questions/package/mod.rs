@@ -178,8 +178,12 @@ impl<'a> Packer<'a> {
             (Some(member), _) => member.rsplit('/').next().unwrap_or(member).to_owned(),
             (None, Some(Subject { entry: Entry::TaskInput(_), .. })) => {
                 let digest = job.outputs[number].digest;
-                let input = job.inputs.iter().find(|input| input.digest == digest);
-                input.map_or_else(|| format!("{number:02}"), |input| input.name.to_string())
+                let mut inputs = job.inputs.iter().filter(|input| input.digest == digest);
+                // Of several inputs with the same contents, nobody knows which one it is.
+                match (inputs.next(), inputs.next()) {
+                    (Some(input), None) => input.name.to_string(),
+                    _ => format!("{number:02}"),
+                }
             }
             (None, Some(made)) => self.names.of(made, made.number),
             (None, None) => format!("{number:02}"),

@@ -5,14 +5,15 @@ mod computed;
 mod faults;
 mod fields;
 mod growth;
+mod levels;
 mod made_up;
 mod memory;
 mod naming;
 mod open_names;
 mod properties;
 mod refused;
-mod scope;
 mod same_names;
+mod scope;
 mod table;
 
 use crate::lab::Lab;
