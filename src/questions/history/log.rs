@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use super::texts::{TextsOfCalls, may_be_texts};
-use super::{History, InputTexts, TakenOver};
+use super::{History, InputTexts, OriginalExecution, TakenOver};
 use crate::digest::{DIRTY, Digest};
 use crate::storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
@@ -17,8 +17,11 @@ use crate::task::name::nearest;
 /// --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Past {
-    /// The end of its execution, or else the time of its record. A results repository keeps neither.
+    /// The end of its execution, or else the time of its record, such as that of a take-over. A results repository keeps neither.
     pub at: Option<Timestamp>,
+    /// The execution that made its outputs, also if they were taken over.
+    #[serde(skip)]
+    pub made: OriginalExecution,
     /// The short name of the call.
     pub name: String,
     /// The name of the computation.
@@ -94,33 +97,36 @@ impl Past {
     }
 
     fn of_call(storage: &Storage, name: &ResultName, record: CallRecord) -> Self {
-        let taken_over = TakenOver::of(storage, &record);
+        let made = OriginalExecution::of(storage, &record);
         // A call that was taken over was not executed.
-        let execution = record.execution().filter(|_| taken_over.is_none());
-        let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
-        // What tasks have used is not known.
-        let known = execution.filter(|it| it.tasks.is_empty());
-        let resources = execution.map(|it| it.resources.clone()).unwrap_or_default();
+        let own = match made.taken_over.is_some() {
+            true => OriginalExecution {
+                at: record.recorded.as_ref().map(|it| it.at),
+                ..OriginalExecution::default()
+            },
+            false => made.clone(),
+        };
         Self {
-            at: execution.map(|it| it.end).or(record.recorded.as_ref().map(|it| it.at)),
+            at: own.at,
             name: name.short(),
             computation: record.computation.to_string(),
             version: name.version().to_owned(),
             commit: record.commit.full().to_owned(),
             dirty: record.dirty,
-            seconds: execution.map(|it| seconds(it.start, it.end).as_secs_f64()),
-            cpu_seconds: known.map(|it| it.user_seconds + it.system_seconds),
-            peak_bytes: known.map(|it| it.peak_bytes),
-            resources,
+            seconds: own.seconds,
+            cpu_seconds: own.cpu_seconds,
+            peak_bytes: own.peak_bytes,
+            resources: own.resources,
             may_be_texts: may_be_texts(&record),
             inputs: record.inputs,
             texts: InputTexts::default(),
             host: record.recorded.map(|it| it.host),
             shared: matches!(record.origin, Origin::Shared(_)),
             away: false,
-            taken_over,
+            taken_over: made.taken_over.clone(),
             failed: None,
             suspended: None,
+            made,
         }
     }
 
@@ -139,6 +145,12 @@ impl Past {
             cpu_seconds: None,
             peak_bytes: None,
             resources: Box::default(),
+            made: OriginalExecution {
+                at: Some(record.recorded.at),
+                seconds: Some(record.seconds),
+                host: Some(record.recorded.host.clone()),
+                ..OriginalExecution::default()
+            },
             host: Some(record.recorded.host),
             shared: false,
             away: false,
@@ -165,6 +177,11 @@ impl Past {
             cpu_seconds: None,
             peak_bytes: None,
             resources: Box::default(),
+            made: OriginalExecution {
+                at: Some(record.recorded.at),
+                host: Some(record.recorded.host.clone()),
+                ..OriginalExecution::default()
+            },
             host: Some(record.recorded.host),
             shared: false,
             away: false,

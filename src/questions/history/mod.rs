@@ -29,7 +29,7 @@ pub use self::log::{Filter, Past, log, why_none};
 pub use self::points::{PointTexts, PointsInTable};
 pub use self::recipes::TableSummary;
 pub use self::roles::{InputRoles, RolesOfInputs};
-pub use self::takeover::TakenOver;
+pub use self::takeover::{OriginalExecution, TakenOver};
 pub use self::texts::{InputTexts, suspended_texts, texts};
 pub use self::usage::{ResourceUsage, resource_usage};
 use crate::digest::Digest;
@@ -299,11 +299,15 @@ impl History {
         Some(subject).filter(|subject| member.is_some() || subject.promise.digest == *digest)
     }
 
+    /// All files with some contents.
+    pub fn with_contents(&self, digest: &Digest) -> impl Iterator<Item = Subject<'_>> {
+        self.contents.get(digest).into_iter().flatten().filter_map(|name| self.subject(name))
+    }
+
     /// The first file with some contents: a task input, or else the output of a call. It is not one
     /// of `reader`.
     pub fn maker(&self, digest: &Digest, reader: Option<&Entry>) -> Option<Subject<'_>> {
-        let files = self.contents.get(digest)?.iter().filter_map(|name| self.subject(name));
-        let others = files.filter(|file| Some(file.entry) != reader);
+        let others = self.with_contents(digest).filter(|file| Some(file.entry) != reader);
         let rank = |entry: &Entry| match entry {
             Entry::TaskInput(_) => 0,
             Entry::Call(_) => 1,

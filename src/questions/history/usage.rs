@@ -57,10 +57,12 @@ pub fn resource_usage(log: &[Past]) -> Vec<ResourceUsage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::questions::history::OriginalExecution;
 
     fn past(computation: &str, lines: &[&str], used: Option<(f64, f64, u64)>) -> Past {
         Past {
             at: None,
+            made: OriginalExecution::default(),
             name: String::new(),
             computation: computation.to_owned(),
             version: String::new(),

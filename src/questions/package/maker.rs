@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::digest::Digest;
-use crate::questions::history::{Ancestor, History, Subject, TakenOver};
+use crate::questions::history::{Ancestor, History, OriginalExecution, Subject};
 use crate::storage::{Record, Storage, StorageError};
 
 /// What made a file.
@@ -80,20 +80,14 @@ impl FileMaker {
                 }
             }
             Record::Call(call) => {
-                let taken_over = TakenOver::of(storage, call);
-                let recorded = call.recorded.as_ref();
-                let end = call.execution().map(|execution| execution.end);
-                let host = match taken_over {
-                    Some(source) => source.host,
-                    None => recorded.map(|it| it.host.clone()),
-                };
+                let OriginalExecution { at, host, .. } = OriginalExecution::of(storage, call);
                 Self::Call {
                     computation: call.computation.to_string(),
                     output: subject.number,
                     commit: call.commit.full().to_owned(),
                     dirty: call.dirty,
                     inputs: history.parents(storage, subject)?.iter().map(MakerInput::of).collect(),
-                    at: end.or(recorded.map(|it| it.at)),
+                    at,
                     host,
                 }
             }

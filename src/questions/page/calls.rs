@@ -51,10 +51,10 @@ pub struct PageCall {
     pub dirty: bool,
     /// How it stands.
     pub state: PageCallState,
-    /// Its end in milliseconds since 1970, if that is known.
+    /// The end of the execution that made its outputs in milliseconds since 1970, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<i64>,
-    /// The duration of its execution in seconds.
+    /// The duration of that execution in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Its CPU time in seconds.
@@ -63,7 +63,7 @@ pub struct PageCall {
     /// Its peak memory in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
-    /// The host that recorded it.
+    /// The host of its execution, or the one that recorded its failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The user who recorded it.
@@ -126,7 +126,7 @@ impl PageCall {
             _ if past.away => PageCallState::Away,
             _ if past.taken_over.is_some() => PageCallState::TakenOver,
             _ if past.shared => PageCallState::Shared,
-            _ if past.seconds.is_none() => PageCallState::Adopted,
+            _ if past.made.seconds.is_none() => PageCallState::Adopted,
             _ => PageCallState::Executed,
         };
         Self {
@@ -135,14 +135,14 @@ impl PageCall {
             commit: past.commit,
             dirty: past.dirty,
             state,
-            end: past.at.map(jiff::Timestamp::as_millisecond),
-            seconds: past.seconds,
-            cpu_seconds: past.cpu_seconds,
-            peak_bytes: past.peak_bytes,
-            host: past.host,
+            end: past.made.at.map(jiff::Timestamp::as_millisecond),
+            seconds: past.made.seconds,
+            cpu_seconds: past.made.cpu_seconds,
+            peak_bytes: past.made.peak_bytes,
+            host: past.made.host,
             user: None,
             isolation: None,
-            resources: past.resources,
+            resources: past.made.resources,
             texts: past.texts,
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -232,7 +232,7 @@ pub(super) fn add_records(calls: &mut [PageCall], index: &mut PageIndex<'_>) {
         for (at, digest) in std::mem::take(&mut call.digests).iter().enumerate() {
             let file = argv.get(at + 1).map(String::as_str).unwrap_or_default();
             let name = index.name_of(&call.name, at, false);
-            let role = index.role(&call.name, digest);
+            let role = index.role(&call.name, at, digest);
             call.inputs.push(PageValue { role, ..index.value(name, file, digest) });
         }
         let Some(record) = record else { continue };

@@ -1,16 +1,16 @@
 //! The numbers that calls, tables and task inputs have on a page, by which its values refer to their makers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::{PageShape, TaskScope};
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::CallId;
+use crate::plan::{CallId, Source};
 use crate::questions::history::{History, Subject};
 use crate::storage::records::JobRecord;
-use crate::storage::{Entry, Record, ResultName, Storage};
+use crate::storage::{Entry, Record, ResultName, Storage, split_member};
 
 /// What made a value: a call, a table or a task input, by its number on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -58,10 +58,20 @@ pub struct PageInput {
     pub size: u64,
 }
 
-/// The name of the input of a job with some contents.
+/// The name of the input of a job with some contents; all names if several have them.
 pub(super) fn role_in(job: &JobRecord, digest: &Digest) -> Option<String> {
-    let input = job.inputs.iter().find(|input| input.digest == *digest)?;
-    Some(input.name.to_string())
+    let inputs = job.inputs.iter().filter(|input| input.digest == *digest);
+    either(inputs.map(|input| input.name.to_string()))
+}
+
+/// Names in words, if there are any.
+fn either(names: impl Iterator<Item = String>) -> Option<String> {
+    Some(names.collect::<Vec<_>>().join(" or ")).filter(|names| !names.is_empty())
+}
+
+/// The parts of the name of an output that are the same at each commit: computation, number and inputs.
+fn parts(file: &str) -> Vec<&str> {
+    file.split('/').enumerate().filter(|(at, _)| *at != 1).map(|(_, part)| part).collect()
 }
 
 /// The short name of a call of a task. One whose inputs are not all known has no name yet: it has its number.
@@ -85,6 +95,8 @@ pub(super) struct PageIndex<'a> {
     numbers_of_inputs: HashMap<String, usize>,
     /// The jobs that have a call, by its short name.
     jobs: HashMap<&'a str, Vec<&'a JobRecord>>,
+    /// The names of the task inputs that are inputs of calls, by the short names of these and their numbers, where a plan says so.
+    planned: HashMap<(String, usize), BTreeSet<String>>,
     /// The names of the inputs and the outputs of a computation, by the directory of the version.
     names: HashMap<String, [Option<Vec<String>>; 2]>,
 }
@@ -98,9 +110,9 @@ impl<'a> PageIndex<'a> {
                 jobs.entry(call).or_default().push(job);
             }
         }
-        let (calls, tables, numbers_of_inputs, names) = Default::default();
+        let (calls, tables, numbers_of_inputs, planned, names) = Default::default();
         let inputs = Vec::new();
-        Self { storage, history, calls, tables, inputs, numbers_of_inputs, jobs, names }
+        Self { storage, history, calls, tables, inputs, numbers_of_inputs, jobs, planned, names }
     }
 
     /// Gives calls their numbers.
@@ -123,8 +135,11 @@ impl<'a> PageIndex<'a> {
         self.inputs
     }
 
-    /// The name that an input of a call has as a task input, in the first job that has both.
-    pub(super) fn role(&self, call: &str, digest: &Digest) -> Option<String> {
+    /// The name that an input of a call has as a task input: that of the plan, or in the first job that has both.
+    pub(super) fn role(&self, call: &str, number: usize, digest: &Digest) -> Option<String> {
+        if let Some(names) = self.planned.get(&(call.to_owned(), number)) {
+            return either(names.iter().cloned());
+        }
         self.jobs.get(call)?.iter().find_map(|job| role_in(job, digest))
     }
 
@@ -135,18 +150,34 @@ impl<'a> PageIndex<'a> {
 
     /// A value with this name in the storage, or else the first recorded one with its contents.
     pub(super) fn value(&mut self, name: String, file: &str, digest: &Digest) -> PageValue {
-        let subject = self.history.recorded(file, digest);
+        let subject = self.history.recorded(file, digest).map(|it| self.on_page(it, file));
         let number = subject.map_or(0, |subject| subject.number);
         let from = subject.and_then(|subject| self.origin(subject));
         let file = match subject {
             // A member of a directory has a name that is longer.
             Some(subject) if !file.starts_with(&subject.promise.name) => {
-                Some(subject.promise.name.clone())
+                // Another file with the same contents is whole.
+                let member = split_member(file).1.filter(|_| subject.promise.digest != *digest);
+                let member = member.map(|member| format!("/{member}"));
+                Some(format!("{}{}", subject.promise.name, member.unwrap_or_default()))
             }
             _ => Some(file.to_owned()).filter(|file| !file.is_empty()),
         };
         let (sha1, size) = (digest.sha1.full(), digest.total());
         PageValue { name, file, sha1, size, from, role: None, number }
+    }
+
+    /// The same output of a call on the page, if it is one of a call that is not, such as that of another commit, from which the
+    /// reader was taken over. `file` is the name under which it was read.
+    fn on_page(&self, subject: Subject<'a>, file: &str) -> Subject<'a> {
+        let is_on_page = |it: &Subject<'_>| self.calls.contains_key(&it.entry.short());
+        if !matches!(subject.entry, Entry::Call(_)) || is_on_page(&subject) {
+            return subject;
+        }
+        let wanted = parts(split_member(file).0);
+        let same = self.history.with_contents(&subject.promise.digest).filter(is_on_page);
+        // Equal contents may be those of different calls.
+        same.max_by_key(|it| parts(&it.promise.name) == wanted).unwrap_or(subject)
     }
 
     /// What made a recorded file.
@@ -195,7 +226,8 @@ impl<'a> PageIndex<'a> {
         names.and_then(|names| names.get(number)).cloned().unwrap_or_else(|| format!("{number:02}"))
     }
 
-    /// Takes the names of inputs and outputs from a task, since a storage may not know them.
+    /// Takes the names of inputs and outputs from a task, since a storage may not know them, and those of task inputs, since equal
+    /// contents may be those of several.
     pub(super) fn add_names(&mut self, evaluation: &Evaluation) {
         for (call, _) in evaluation.plan.calls() {
             let (Some(computation), Some(outcome)) =
@@ -204,6 +236,12 @@ impl<'a> PageIndex<'a> {
                 continue;
             };
             let short = outcome.name().short();
+            for (number, source) in evaluation.plan.inputs(call).iter().enumerate() {
+                let names = self.planned.entry((short.clone(), number)).or_default();
+                if let Source::Input(input) = source {
+                    names.insert(evaluation.task.inputs[input.index()].to_string());
+                }
+            }
             let directory = short.rsplit_once('/').map_or("", |(directory, _)| directory);
             if !self.names.contains_key(directory) {
                 let names = [&computation.inputs, &computation.outputs];

@@ -216,24 +216,27 @@ impl Wanted {
                 return Self { names: None, recorded: vec![true; all.len()] };
             }
             PageScope::Results(subjects) => {
-                let jobs = subjects.iter().filter_map(|subject| match subject.record {
-                    Record::Job(job) => Some(&job.calls),
-                    _ => None,
-                });
-                let roots = subjects.iter().map(|subject| subject.entry.clone());
-                (jobs.flatten().cloned().collect(), roots.collect())
-            }
-            PageScope::Task(TaskScope { evaluation, .. }) => {
-                let names: HashSet<String> =
-                    evaluation.outcomes().map(|outcome| outcome.name().short()).collect();
-                let sources = evaluation.plan.outputs().iter();
-                let files = sources.filter_map(|source| evaluation.name(*source));
-                let roots = names.iter().filter_map(|name| Entry::of_short(name));
-                let roots = roots.chain(files.filter_map(|file| Entry::of_file(&file))).collect();
+                let (mut names, mut roots) = (HashSet::new(), Vec::new());
+                for subject in *subjects {
+                    match subject.record {
+                        Record::Job(job) => {
+                            names.extend(job.calls.iter().cloned().chain([subject.entry.short()]));
+                        }
+                        _ => roots.push(subject.entry.clone()),
+                    }
+                }
                 (names, roots)
             }
+            PageScope::Task(TaskScope { evaluation, .. }) => {
+                let outcomes = evaluation.outcomes();
+                (outcomes.map(|outcome| outcome.name().short()).collect(), Vec::new())
+            }
         };
-        let recorded = history.with_origins(roots.iter());
+        // A job's calls are all of them. What they read when they were executed may be of another commit, if they were taken over.
+        let mut recorded = history.with_origins(roots.iter());
+        for (wanted, (entry, _)) in recorded.iter_mut().zip(all) {
+            *wanted |= names.contains(&entry.short());
+        }
         let of_record = all.iter().zip(&recorded).filter(|(_, wanted)| **wanted);
         names.extend(of_record.map(|((entry, _), _)| entry.short()));
         Self { names: Some(names), recorded }

@@ -22,7 +22,7 @@ use crate::expand::{
     fault_of_outputs,
 };
 use crate::plan::{CallId, PlannedSweep, Source, SweepRows};
-use crate::questions::history::TakenOver;
+use crate::questions::history::OriginalExecution;
 use crate::storage::{Entry, Read, Record};
 use crate::task::points::{SweepPoint, SweepPoints};
 use crate::task::sweep::{ColumnShape, Sweep, TableColumn};
@@ -308,11 +308,6 @@ fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
     let Ok(Read::Record(Record::Call(record))) = storage.records().read_entry(&entry) else {
         return None;
     };
-    let host = match TakenOver::of(storage, &record) {
-        Some(taken_over) => taken_over.host,
-        None => record.recorded.as_ref().map(|it| it.host.clone()),
-    };
-    let recorded = record.recorded.as_ref().map(|it| it.at);
-    let at = record.execution().map(|execution| execution.end).or(recorded);
-    Some(RowOrigin { call: entry.short(), host, at, seconds: record.seconds() })
+    let OriginalExecution { at, seconds, host, .. } = OriginalExecution::of(storage, &record);
+    Some(RowOrigin { call: entry.short(), host, at, seconds })
 }

@@ -49,5 +49,6 @@ function makerOf(value) {
   }
   if (table !== undefined) return "a table";
   if (input !== undefined) return value.role ? `the task's input ${value.role}` : "a file";
+  if (value.file?.startsWith("c_")) return "a call that is not on this page";
   return "nothing that is recorded";
 }

@@ -3,6 +3,7 @@
 mod browser;
 mod chromium;
 mod command;
+mod commits;
 mod hostile;
 
 use std::fs;
