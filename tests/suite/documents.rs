@@ -5,6 +5,9 @@
 //! and a block `text` that follows it has what it prints. `cargo run --release --` stands for the program; what
 //! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
 //! lines, or in a line for any text, `[exit 3]` for a status other than zero, and one commit for another.
+//!
+//! A command that needs a program that is not there is left out. What is different after it may be so because of that, and counts as
+//! left out, too.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -187,22 +190,26 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
     (copy, bin)
 }
 
-/// What became of the blocks of a document.
+/// What became of the commands of a document.
 #[derive(Default)]
-struct Read {
+struct Outcome {
     /// What differs.
     wrong: Vec<String>,
-    /// What was not there, and what was therefore not run.
+    /// What was not there, and what was therefore left out.
     lacks: BTreeSet<Lack>,
-    unread: Option<String>,
+    left_out: Option<String>,
 }
 
-/// Takes out the steps that need what is not there. Where one of them goes to another directory, none after it is typed.
-fn take_out(steps: &mut Vec<Step>) -> (BTreeSet<Lack>, Option<usize>) {
+/// Removes the steps that need what is not there, and all that follow one of them that changes the directory. Returns what is not
+/// there, and how many steps are before the first that was removed.
+fn leave_out(
+    steps: &mut Vec<Step>,
+    lacks: impl Fn(&str) -> BTreeSet<Lack>,
+) -> (BTreeSet<Lack>, Option<usize>) {
     let (mut all, mut first, mut is_lost) = (BTreeSet::new(), None, false);
     let mut at = 0;
     steps.retain(|step| {
-        let lacks = needs::lacking(&programs_of(&step.command));
+        let lacks = lacks(&step.command);
         let is_out = is_lost || !lacks.is_empty();
         if is_out {
             first.get_or_insert(at);
@@ -217,9 +224,8 @@ fn take_out(steps: &mut Vec<Step>) -> (BTreeSet<Lack>, Option<usize>) {
 }
 
 /// Executes the blocks of a document.
-fn read(document: &Path, ci: &str) -> Read {
-    let mut read = Read::default();
-    let wrong = &mut read.wrong;
+fn execute(document: &Path, ci: &str) -> Outcome {
+    let mut wrong = Vec::new();
     let mut steps = steps(&fs::read_to_string(root().join(document)).unwrap());
     steps.retain_mut(|step| {
         if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
@@ -229,9 +235,8 @@ fn read(document: &Path, ci: &str) -> Read {
         !step.command.starts_with("cargo ")
     });
     let all = steps.len();
-    let (lacks, first) = take_out(&mut steps);
-    // What follows a step that was not run may need what it would have made.
-    let mut unread = all - steps.len();
+    let (lacks, first) = leave_out(&mut steps, |command| needs::lacking(&programs_of(command)));
+    let mut count = all - steps.len();
     let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
     let mut printed = Vec::new();
     if !commands.is_empty() {
@@ -244,7 +249,7 @@ fn read(document: &Path, ci: &str) -> Read {
             continue;
         }
         if first.is_some_and(|first| at >= first) {
-            unread += 1;
+            count += 1;
         } else {
             let (command, expected) = (&step.command, step.expected.join("\n"));
             let printed = printed.join("\n");
@@ -252,22 +257,42 @@ fn read(document: &Path, ci: &str) -> Read {
                 .push(format!("{document:?}\n$ {command}\n{expected}\n-- printed --\n{printed}\n"));
         }
     }
-    let part = || format!("{unread} of {all} commands of {}", document.display());
-    read.unread = (unread > 0).then(part);
-    Read { lacks, ..read }
+    let part = || format!("{count} of {all} commands of {}", document.display());
+    Outcome { wrong, lacks, left_out: (count > 0).then(part) }
 }
 
 #[test]
 fn every_block_prints_what_it_says() {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
     let documents = documents();
-    let read: Vec<Read> = documents.par_iter().map(|document| read(document, &ci)).collect();
+    let outcomes: Vec<Outcome> =
+        documents.par_iter().map(|document| execute(document, &ci)).collect();
     let mut wrong = Vec::new();
-    for Read { wrong: differs, lacks, unread } in read {
-        wrong.extend(differs);
-        unread.into_iter().for_each(|part| needs::lacks_for(part, lacks.clone()));
+    for outcome in outcomes {
+        wrong.extend(outcome.wrong);
+        if let Some(part) = outcome.left_out {
+            needs::lacks_for(part, outcome.lacks);
+        }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_needs_something_is_left_out_and_what_follows_it_is_typed_where_it_should_be() {
+    let step = |command: &str| Step { command: command.to_owned(), expected: Vec::new() };
+    let left = |commands: &[&str]| {
+        let mut steps = commands.iter().map(|command| step(command)).collect();
+        let lacks = |command: &str| {
+            command.contains("gnuplot").then(|| Lack::of("gnuplot")).into_iter().collect()
+        };
+        let (lacks, first) = leave_out(&mut steps, lacks);
+        let left: Vec<String> = steps.into_iter().map(|step| step.command).collect();
+        (left.join("; "), lacks.len(), first)
+    };
+    let expected = |left: &str, lacks, first| (left.to_owned(), lacks, first);
+    assert_eq!(left(&["a", "cd b"]), expected("a; cd b", 0, None));
+    assert_eq!(left(&["a", "gnuplot", "b", "gnuplot", "c"]), expected("a; b; c", 1, Some(1)));
+    assert_eq!(left(&["a", "cd b && gnuplot", "c"]), expected("a", 1, Some(1)));
 }
 
 /// Returns the anchors of a document's headings, as hosts of repositories and the built pages name them.

@@ -118,6 +118,19 @@ pub(crate) fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
 }
 
 #[test]
+fn what_examples_and_computations_call_is_known() {
+    for (text, programs) in [
+        ("ce run --task tasks-example/genomics ../results", &["bcftools", "bwa", "samtools"][..]),
+        ("(plot-groups (summarise-table SWEEP))", &["gnuplot", "python3"]),
+        ("cd tasks-example/scaling\nce run", &["cc", "gnuplot", "python3"]),
+        ("Rscript -e 1", &["Rscript"]),
+        ("tasks-example/arith tasks-example/nile (replot-groups my-gnuplot)", &[]),
+    ] {
+        assert_eq!(programs_of(text), programs, "{text}");
+    }
+}
+
+#[test]
 fn arith_gives_what_is_expected_with_four_calls() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "arith", "", "");

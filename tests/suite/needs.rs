@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::panic;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
@@ -134,11 +134,12 @@ pub(crate) fn named_in<'a>(text: &'a str) -> impl Iterator<Item = &'static str> 
 /// Whether `PATH` leads to a program. R must have what its tests use.
 pub(crate) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_program = |file: PathBuf| {
-        file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-    };
-    let is_there = std::env::split_paths(&path).any(|dir| is_program(dir.join(program)));
+    let is_there = std::env::split_paths(&path).any(|dir| is_program(&dir.join(program)));
     is_there && (program != "Rscript" || has_jsonlite())
+}
+
+pub(crate) fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 fn has_jsonlite() -> bool {

@@ -10,6 +10,7 @@ use super::{made_by, values};
 use crate::hostile::users::{GROUP, is_shared};
 use crate::isolation;
 use crate::lab::Lab;
+use crate::needs;
 use crate::program::{Ran, through};
 
 const SCRIPT: &str = r#"mkdir -p "$2/d/e" "$2/shut"; cp "$1" "$2/d/f"; echo 2 >"$2/shut/g"; ln "$2/d/f" "$2/h"
@@ -164,6 +165,7 @@ fn the_owner_takes_over_and_reads_directories() {
 fn a_group_shares_directories() {
     let Some((lab, user)) = lab(SCRIPT) else { return };
     if !rustix::process::getuid().is_root() {
+        needs::lacks(needs::ROOT);
         return;
     }
     let other = user - 1;
