@@ -54,7 +54,7 @@ pub(crate) const INNER: [&str; 4] = [
 ];
 
 /// Which files or folders may name an outside crate.
-pub(crate) const OWNERS: [(&str, &[&str]); 28] = [
+pub(crate) const OWNERS: [(&str, &[&str]); 29] = [
     ("anstream", &["cli/style.rs", "cli/tips.rs"]),
     ("anstyle", &["report/"]),
     ("blake3", &["digest.rs"]),
@@ -63,6 +63,7 @@ pub(crate) const OWNERS: [(&str, &[&str]); 28] = [
     ("clap_complete", &["cli/"]),
     ("clap_mangen", &["cli/"]),
     ("close_fds", &["executor/sandbox/"]),
+    ("composefs_ioctls", &["executor/sandbox/mounts.rs"]),
     ("faster_hex", &["digest/digits.rs", "digest.rs"]),
     ("fork", &["executor/detach.rs", "executor/sandbox/"]),
     ("gix", &["git/"]),

@@ -39,12 +39,13 @@ const WRITABLE: [&str; 15] = [
 ];
 
 /// What is attempted where computations can be isolated.
-const BREAK_OUTS: [&str; 24] = [
+const BREAK_OUTS: [&str; 25] = [
     "isolation",
     "inputs",
     "computation",
     "other files",
     "home",
+    "files of root",
     "other processes",
     "signals",
     "network",

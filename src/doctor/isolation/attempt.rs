@@ -1,7 +1,7 @@
 //! Attempts to break out of a sandbox, made from inside by this program itself.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -22,16 +22,20 @@ use super::kernel;
 use super::targets::{Targets, is_process, listed, namespaces, open_to_write, possible};
 use crate::executor::sandbox::{COMPUTATION, DEVICES, INPUTS};
 
+/// What is said where computations are executed as root outside.
+pub(super) const AS_ROOT: &str = "computations are root's";
+
 /// An attempt: its name, the words that say that it failed, and a function that returns what
 /// succeeded.
 pub(super) type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
 
 /// All attempts. The last ones change this process.
-pub(super) const ATTEMPTS: [Attempt; 22] = [
+pub(super) const ATTEMPTS: [Attempt; 23] = [
     ("inputs", "cannot be changed", inputs),
     ("computation", "cannot be changed", computation),
     ("other files", "cannot be seen or made", other_files),
     ("home", "cannot be seen", home),
+    ("files of root", "in visible directories cannot be read", files_of_root),
     ("other processes", "cannot be seen", other_processes),
     ("signals", "reach no other process", signals),
     ("network", "cannot be reached", network),
@@ -87,6 +91,31 @@ fn home(targets: &Targets) -> Option<String> {
     // The directory of this program may be visible.
     let other = listed(&targets.home).find(|path| !targets.program.starts_with(path));
     other.map(|path| format!("{} can be seen", path.display()))
+}
+
+/// The user outside decides, at each access. Root could read them.
+fn files_of_root(_: &Targets) -> Option<String> {
+    let shadow = File::open("/etc/shadow").and_then(|mut file| file.read(&mut [0]));
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let user = rustix::process::geteuid().as_raw();
+    let is_read = shadow.is_ok_and(|count| count > 0);
+    is_read.then(|| "/etc/shadow can be read".to_owned()).or_else(|| {
+        is_root_outside(&map, user).then(|| {
+            format!("{AS_ROOT}: those that are there when a computation begins are hidden, and no others")
+        })
+    })
+}
+
+/// Whether a user of a namespace is root outside, by its map.
+fn is_root_outside(map: &str, user: u32) -> bool {
+    let ranges = map.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace().map_while(|number| number.parse::<u32>().ok());
+        Some((numbers.next()?, numbers.next()?, numbers.next()?))
+    });
+    let mut outside = ranges.filter_map(|(inside, outside, count)| {
+        user.checked_sub(inside).filter(|at| *at < count).map(|at| outside.wrapping_add(at))
+    });
+    outside.next() == Some(0)
 }
 
 fn other_processes(targets: &Targets) -> Option<String> {
@@ -178,4 +207,24 @@ fn mounting(_: &Targets) -> Option<String> {
         .or_else(|_| kernel::leave(UnshareFlags::NEWNS));
     tried
         .or_else(|| possible(own.and_then(|()| writable()), "the computation can be made writable"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_says_who_is_root_outside() {
+        let exchanged = "0 65534 1\n1 1 65533\n 65534  0  1\n65535 65535 4294901760\n";
+        for (map, user, is_root) in [
+            (exchanged, 0, false),
+            (exchanged, 1, false),
+            (exchanged, 65534, true),
+            ("0 0 1\n", 0, true),
+            ("1000 1000 1\n", 1000, false),
+            ("", 0, false),
+        ] {
+            assert_eq!(is_root_outside(map, user), is_root, "{map} {user}");
+        }
+    }
 }

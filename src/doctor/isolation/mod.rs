@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::channel;
 
-use self::attempt::ATTEMPTS;
+use self::attempt::{AS_ROOT, ATTEMPTS};
 use self::targets::{Targets, listed};
 use crate::digest::Digest;
 use crate::doctor::Diagnosis;
@@ -213,6 +213,9 @@ fn finding(
         Some(what) if name == "other processes" && what.starts_with("names") => {
             Diagnosis::ok(name, what).note("nothing can be done to them, and less is hidden")
         }
+        Some(what) if what.starts_with(AS_ROOT) => Diagnosis::ok(name, what)
+            .note("what only root may read can be read, if it is made in /etc or /usr meanwhile")
+            .hint("run computations as another user, or on a file system with mapped mounts, such as ext4, XFS or Btrfs"),
         Some(what) if name == "control groups" => {
             Diagnosis::ok(name, what).note("nothing can be done to them, and less is hidden")
         }

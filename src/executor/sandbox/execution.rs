@@ -2,20 +2,24 @@
 //! all privileges, and becomes `exec`.
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::{ioctl_tiocsctty, setpgid, setsid};
-use rustix::thread::{CapabilitySet, UnshareFlags};
+use rustix::fs::Mode;
+use rustix::process::{ioctl_tiocsctty, setpgid, setsid, umask};
+use rustix::thread::UnshareFlags;
 
 use super::mounts::{OLD, StepError, VERIFY, at, below};
-use super::privileges;
 use super::process::unshare;
-use super::root::{Ready, enter};
+use super::root::{Ready, SandboxUser, enter};
 use super::spec::{SandboxSpec, TMP};
 use crate::executor::log::open_log;
 use crate::executor::verified::open_verified;
+
+/// What others may not do with the mount points of an execution.
+pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
 pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> StepError {
@@ -33,11 +37,21 @@ fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
     let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
         .map_err(at(VERIFY, &spec.stage.path))?;
-    let log = open_log(&stage, &spec.log).map_err(at("write", spec.log()))?;
+    let open = |stage: &OwnedFd| open_log(stage, &spec.log).map_err(at("write", spec.log()));
+    // As this process has it, to make it, and then as that of the execution, which may open it again by its descriptor.
+    let mut log = open(&stage)?;
+    let (identity, stage) = SandboxUser::find(root, stage);
+    if let SandboxUser::Nobody(nobody) = identity {
+        log = open(&stage)?;
+        terminal.as_ref().map_or(Ok(()), |terminal| nobody.give(terminal))?;
+    }
     let again = log.try_clone().map_err(at("write", spec.log()))?;
     drop(stage);
-    enter(root.complete(spec)?, TMP)?;
-    privileges::give_up(CapabilitySet::empty())?;
+    // Mount points are seen by the execution, whatever files of its own are to be.
+    let mask = umask(MASK);
+    enter(root.complete(spec, identity)?, TMP)?;
+    umask(mask);
+    identity.assume()?;
     let mut command = Command::new(&spec.exec);
     command
         .args(&spec.arguments)

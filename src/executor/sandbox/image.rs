@@ -46,6 +46,7 @@ impl Points<'_> {
 pub(super) fn show<'a>(
     spec: &'a SandboxSpec,
     own: impl Iterator<Item = &'a Path>,
+    owners: Option<&OwnedFd>,
 ) -> Result<(), StepError> {
     let missing = || at("find", "the root")(Errno::NOENT);
     let (root, id) = spec.root().and_then(|root| Some((root, root.id?))).ok_or_else(missing)?;
@@ -65,7 +66,7 @@ pub(super) fn show<'a>(
             if word == "." || word == ".." || points.cover(&name) {
                 continue;
             }
-            if let Some(deeper) = show_entry(&place, &name, &points)? {
+            if let Some(deeper) = show_entry(&place, &name, &points, owners)? {
                 left.push((deeper, name));
             }
         }
@@ -78,6 +79,7 @@ fn show_entry(
     place: &OwnedFd,
     name: &Path,
     points: &Points<'_>,
+    owners: Option<&OwnedFd>,
 ) -> Result<Option<OwnedFd>, StepError> {
     let word = name.file_name().unwrap_or_default();
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -105,6 +107,6 @@ fn show_entry(
         FileType::Directory => drop(directory(NEW, name)?),
         _ => drop(File::create_new(&target).map_err(at("make", name))?),
     }
-    bind_read_only(&opened(&entry), &target, QUIET)?;
+    bind_read_only(&opened(&entry), &target, QUIET, owners)?;
     Ok(None)
 }

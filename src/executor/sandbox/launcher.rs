@@ -16,12 +16,13 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getegid, geteuid, pidfd_open, setsid,
-    waitid,
+    umask, waitid,
 };
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::mounts::{StepError, at};
 use super::namespace_init::NamespaceInit;
+use super::nobody::Nobody;
 use super::process::{End, forked, reap, send, send_failed, unshare};
 use super::root::Ready;
 use super::spec::SandboxSpec;
@@ -32,7 +33,7 @@ use super::{execution, filter, loopback, system};
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let alone = arguments.next().is_some_and(|word| word == OWN_NETWORK);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    match prepare(alone, &devices).map_err(End::from).and_then(serve) {
+    match prepare(alone, &devices).and_then(serve) {
         Ok(()) | Err(End::Over) => ExitCode::SUCCESS,
         Err(End::Failed(failed)) => {
             send_failed(failed);
@@ -42,22 +43,26 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 /// Prepares what all executions share.
-fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
+fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, End> {
     // Files that were open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is handled by the parent of the launcher, and executions have no terminal.
     setsid().map_err(at("leave the session", ""))?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
+    let nobody = Nobody::make()?;
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
     flags.set(UnshareFlags::NEWNET, alone);
+    flags.set(UnshareFlags::NEWUSER, nobody.is_none());
     unshare(flags)?;
-    let write = |file: &str, text: &str| fs::write(file, text).map_err(at("write", file));
-    write("/proc/self/setgroups", "deny")?;
-    write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
-    write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
-    // In a user namespace of its own a process would have all capabilities. Where /proc/sys cannot be
-    // written, as in containers, the filter refuses them.
-    let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
+    if nobody.is_none() {
+        let write = |file: &str, text: &str| fs::write(file, text).map_err(at("write", file));
+        write("/proc/self/setgroups", "deny")?;
+        write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
+        write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
+        // In a user namespace of its own a process would have all capabilities. Where /proc/sys cannot be
+        // written, as in containers, the filter refuses them.
+        let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
+    }
     // The names of control groups identify the user. Older kernels have no namespaces for them.
     let _older_kernel = unshare(UnshareFlags::NEWCGROUP);
     rustix::system::sethostname(b"sandbox").map_err(at("change the name of the host", ""))?;
@@ -66,18 +71,24 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
         // A port that one execution has used is free for the next.
         let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
     }
-    let ready = Ready::with(system::prepare(devices)?)?;
+    let mask = umask(execution::MASK);
+    let ready = Ready::with(system::prepare(devices, nobody.is_some())?, nobody)?;
+    umask(mask);
     // Without it more of the kernel can be reached, but no files. `ce doctor` reports that.
     let _older_kernel = filter::install(alone);
     Ok(ready)
 }
 
 fn serve(mut root: Ready) -> Result<(), End> {
-    let mut init = NamespaceInit::start()?;
+    // It ends processes of another user then.
+    let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
+    let mut init = NamespaceInit::start(keeps)?;
     send(&Reply::Ready);
     let mut input = io::stdin().lock();
     while let Some(spec) = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))? {
+        let mask = umask(execution::MASK);
         root.fit(&spec)?;
+        umask(mask);
         let Some(exec) = begin(&root, &spec)? else {
             let _nobody = init.end_all()?;
             send(&Reply::Over);

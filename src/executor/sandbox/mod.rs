@@ -5,7 +5,7 @@
 //!
 //! - `pool`, `client`: starting launchers and sending requests; `explain` finds paths that an execution may lack.
 //! - `launcher`, with `execution` and `namespace_init`: the launcher's side, with `process` for all its processes.
-//! - `root` with `image`, `system`, `loopback`, `privileges`, `filter`: the environment of an execution.
+//! - `root` with `image`, `system`, `loopback`, `nobody`, `privileges`, `filter`: the environment of an execution.
 //! - `terminal`: the pseudo-terminal of an execution that a user looks into.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `error` and `wire` are used by all.
 
@@ -19,6 +19,7 @@ mod launcher;
 mod loopback;
 mod mounts;
 mod namespace_init;
+mod nobody;
 pub(super) mod pool;
 mod privileges;
 mod process;

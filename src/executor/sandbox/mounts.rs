@@ -8,9 +8,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use composefs_ioctls::mount::mount_setattr_idmap;
+use rustix::fs::{CWD, StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
+use rustix::mount::{
+    MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive,
+    mount_remount, move_mount, open_tree,
+};
 
 use super::wire::Reply;
 
@@ -77,18 +81,54 @@ pub(super) fn memory(target: impl AsRef<Path>, options: &CStr) -> Result<(), Ste
     mount("tmpfs", target, "tmpfs", QUIET, options).map_err(at("mount memory on", target))
 }
 
+/// Mounts a path once more, in no place yet, and exchanges the owners of its files by a user namespace. Fails where the file
+/// system or the kernel cannot do that.
+pub(super) fn exchanged(source: &Path, owners: &OwnedFd) -> io::Result<OwnedFd> {
+    let mount = detached(source, true)?;
+    mount_setattr_idmap(&mount, owners)?;
+    Ok(mount)
+}
+
+/// Mounts a path once more, in no place yet, or that with everything that is mounted below it.
+fn detached(source: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
+    open_tree(CWD, source, flags)
+}
+
+/// Binds a path, or that with everything that is mounted below it. With a user namespace, the owners of its files are exchanged
+/// by that; where the file system cannot do that, they are shown as they are.
+pub(super) fn bind(
+    source: &Path,
+    target: &Path,
+    recursive: bool,
+    owners: Option<&OwnedFd>,
+) -> rustix::io::Result<()> {
+    let Some(owners) = owners else {
+        return match recursive {
+            true => mount_bind_recursive(source, target),
+            false => mount_bind(source, target),
+        };
+    };
+    let mount = detached(source, recursive)?;
+    let _as_they_are = mount_setattr_idmap(&mount, owners);
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
+    move_mount(&mount, "", CWD, target, flags)
+}
+
 /// Binds a path, with everything that is mounted below it, so that nothing can be written there.
 pub(super) fn bind_read_only(
     source: &Path,
     target: &Path,
     flags: MountFlags,
+    owners: Option<&OwnedFd>,
 ) -> Result<(), StepError> {
     let flags = flags | MountFlags::RDONLY;
-    match mount_bind(source, target) {
+    match bind(source, target, false, owners) {
         Ok(()) => restrict(target, flags),
         // Something is mounted below it, which may not be taken away.
         Err(Errno::INVAL) => {
-            mount_bind_recursive(source, target).map_err(at("bind", source))?;
+            bind(source, target, true, owners).map_err(at("bind", source))?;
             restrict(target, flags)?;
             mounted_below(target)?.iter().try_for_each(|mounted| restrict(mounted, flags))
         }

@@ -65,13 +65,15 @@ pub(super) struct NamespaceInit {
 
 impl NamespaceInit {
     /// Forks it. Whatever this process forks from now on is in its namespace.
-    pub(super) fn start() -> Result<Self, End> {
+    ///
+    /// It keeps these capabilities, beside that to set the numbers of its processes.
+    pub(super) fn start(keeps: CapabilitySet) -> Result<Self, End> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         unshare(UnshareFlags::NEWPID)?;
         let Some(pid) = forked()? else {
             drop((asks, told));
-            run(&asked.into(), &tells.into()).unwrap_or_else(send_failed);
+            run(&asked.into(), &tells.into(), keeps).unwrap_or_else(send_failed);
             return Err(End::Over);
         };
         drop((asked, tells));
@@ -102,13 +104,12 @@ impl NamespaceInit {
 }
 
 /// Runs as the first process until the launcher closes the pipe.
-fn run(asked: &File, tells: &File) -> Result<(), StepError> {
+fn run(asked: &File, tells: &File, keeps: CapabilitySet) -> Result<(), StepError> {
     let numbers = show_processes()?;
     unshare(UnshareFlags::NEWNS)?;
     memory(NEW, c"mode=0555")?;
     enter(NEW, "/")?;
-    // It may set the numbers of its processes, and nothing else.
-    privileges::give_up(CapabilitySet::CHECKPOINT_RESTORE)?;
+    privileges::give_up(CapabilitySet::CHECKPOINT_RESTORE | keeps)?;
     follow_the_launcher(asked)?;
     serve(asked, tells, numbers.as_ref())
 }
@@ -118,7 +119,7 @@ fn show_processes() -> Result<Option<File>, StepError> {
     let flags = QUIET | MountFlags::NOEXEC;
     let numbers = match mount("proc", NEW, "proc", flags, None) {
         Ok(()) => {
-            bind_read_only(Path::new(NEW), Path::new(PROC), flags)?;
+            bind_read_only(Path::new(NEW), Path::new(PROC), flags, None)?;
             let numbers = below(NEW, Path::new("/sys/kernel/ns_last_pid"));
             let numbers = OpenOptions::new().write(true).open(numbers).ok();
             unmount(NEW, UnmountFlags::DETACH).map_err(at("let go of", "/proc"))?;
@@ -128,7 +129,7 @@ fn show_processes() -> Result<Option<File>, StepError> {
         // of the host are visible in the host's, but cannot be affected.
         Err(Errno::PERM) => {
             let host = below(OLD, Path::new("/proc"));
-            bind_read_only(&host, Path::new(PROC), flags)?;
+            bind_read_only(&host, Path::new(PROC), flags, None)?;
             None
         }
         Err(error) => return Err(at("mount", "/proc")(error)),

@@ -4,19 +4,22 @@
 //! grants builds its own, since its mount points must not be visible to others.
 
 use std::fs::{self, File};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
+use rustix::thread::CapabilitySet;
 
-use super::image;
 use super::mounts::{
-    NEW, OLD, QUIET, SYSTEM, StepError, VERIFY, at, below, bind_read_only, directory, memory,
-    opened, restrict,
+    self, NEW, OLD, QUIET, SYSTEM, StepError, VERIFY, at, below, bind_read_only, directory,
+    exchanged, memory, opened, restrict,
 };
+use super::nobody::{MEMORY, Nobody};
 use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
-use super::system::Part;
+use super::system::{Part, hide_secrets};
+use super::{image, privileges};
 use crate::executor::verified::open_verified;
 
 /// The directories that every execution has, beside parts of the system.
@@ -28,13 +31,55 @@ pub(super) struct Ready {
     parts: Vec<Part>,
     /// The inputs with mount points: whether each is a directory.
     inputs: Vec<bool>,
+    /// The user that executions are outside, if that is another one.
+    pub(super) nobody: Option<Nobody>,
+}
+
+/// Who an execution is to the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SandboxUser<'a> {
+    /// The user of the launcher.
+    Own,
+    /// Nobody: what it is given is shown as nobody's.
+    Nobody(&'a Nobody),
+    /// Root, without any privilege: the file system of the storage cannot show anything as another user's.
+    Root(&'a Nobody),
+}
+
+impl<'a> SandboxUser<'a> {
+    /// Returns who is to be executed, and the directory of its log as that user has it.
+    pub(super) fn find(root: &'a Ready, stage: OwnedFd) -> (Self, OwnedFd) {
+        let Some(nobody) = &root.nobody else { return (Self::Own, stage) };
+        match exchanged(&opened(&stage), &nobody.namespace) {
+            Ok(stage) => (Self::Nobody(nobody), stage),
+            Err(_) => (Self::Root(nobody), stage),
+        }
+    }
+
+    /// The user namespace by which the owners of files that it was given are exchanged.
+    const fn owners(self) -> Option<&'a OwnedFd> {
+        match self {
+            Self::Nobody(nobody) => Some(&nobody.namespace),
+            Self::Own | Self::Root(_) => None,
+        }
+    }
+
+    /// Makes this process that user, without any privilege.
+    pub(super) fn assume(self) -> Result<(), StepError> {
+        match self {
+            Self::Own => Ok(()),
+            Self::Nobody(nobody) => nobody.become_nobody(),
+            Self::Root(nobody) => nobody.become_root(),
+        }?;
+        privileges::give_up(CapabilitySet::empty())
+    }
 }
 
 impl Ready {
     /// Makes the mount points of what each execution has, beside parts of the system.
-    pub(super) fn with(parts: Vec<Part>) -> Result<Self, StepError> {
+    pub(super) fn with(parts: Vec<Part>, nobody: Option<Nobody>) -> Result<Self, StepError> {
         furnish(SYSTEM, parts.iter())?;
-        Ok(Self { parts, inputs: Vec::new() })
+        Ok(Self { parts, inputs: Vec::new(), nobody })
     }
 
     /// Makes mount points for the inputs that an execution has, and no more.
@@ -61,7 +106,12 @@ impl Ready {
 
     /// Completes the root, or builds another, and returns it. This process has a mount namespace of
     /// its own.
-    pub(super) fn complete(&self, spec: &SandboxSpec) -> Result<&'static str, StepError> {
+    pub(super) fn complete(
+        &self,
+        spec: &SandboxSpec,
+        identity: SandboxUser<'_>,
+    ) -> Result<&'static str, StepError> {
+        let owners = identity.owners();
         let root = if spec.is_plain() {
             SYSTEM
         } else {
@@ -74,13 +124,18 @@ impl Ready {
                 mount_bind_recursive(source, &target).map_err(at("bind", target))?;
             }
             if has_root {
-                image::show(spec, OWN.into_iter().map(Path::new).chain(parts().map(Part::name)))?;
+                let own = OWN.into_iter().map(Path::new).chain(parts().map(Part::name));
+                image::show(spec, own, owners)?;
             }
             NEW
         };
         memory(below(root, Path::new("/dev/shm")), c"mode=1777")?;
-        memory(below(root, Path::new(HOME)), c"mode=0700")?;
-        spec.binds.iter().try_for_each(|it| bind(root, it))?;
+        let home = if owners.is_some() { MEMORY } else { c"mode=0700" };
+        memory(below(root, Path::new(HOME)), home)?;
+        if matches!(identity, SandboxUser::Root(_)) && spec.root.is_none() {
+            hide_secrets(&below(root, Path::new("/etc")))?;
+        }
+        spec.binds.iter().try_for_each(|it| bind(root, it, owners))?;
         Ok(root)
     }
 }
@@ -108,7 +163,7 @@ fn mounted<'a>(parts: impl Iterator<Item = &'a Part>) -> impl Iterator<Item = &'
 }
 
 /// Shows a path of the host.
-fn bind(root: &str, bind: &Bind) -> Result<(), StepError> {
+fn bind(root: &str, bind: &Bind, owners: Option<&OwnedFd>) -> Result<(), StepError> {
     let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
     let verified = bind.id.map(|id| open_verified(&path, id)).transpose();
     let verified = verified.map_err(at(VERIFY, &bind.source))?;
@@ -123,9 +178,9 @@ fn bind(root: &str, bind: &Bind) -> Result<(), StepError> {
         }
     }
     match bind.mode {
-        Mode::Read => bind_read_only(&source, &target, QUIET),
+        Mode::Read => bind_read_only(&source, &target, QUIET, owners),
         Mode::Write => {
-            mount_bind_recursive(&source, &target).map_err(at("bind", &bind.source))?;
+            mounts::bind(&source, &target, true, owners).map_err(at("bind", &bind.source))?;
             restrict(&target, QUIET)
         }
     }

@@ -3,10 +3,12 @@
 //! A launcher has its own file system in memory: `/old` is the host's, `/system` is the common part
 //! of the root of executions, and `/new` is for other mounts.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
 };
@@ -74,7 +76,9 @@ impl Part {
 }
 
 /// Moves a launcher, which has a mount namespace, into a file system of its own.
-pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
+///
+/// If executions are nobody, the kernel hides what only root may read.
+pub(super) fn prepare(devices: &[PathBuf], nobody: bool) -> Result<Vec<Part>, StepError> {
     let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", everything).map_err(at("make private the mounts below", "/"))?;
     memory("/tmp", c"mode=0755")?;
@@ -95,12 +99,12 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
             let to = host.read_link().map_err(at("read the link", name))?;
             Part::Link { name: name.into(), to: relative(name, &to) }
         } else {
-            bind(name)?;
+            bind(name, nobody)?;
             Part::Mounted(name.into())
         });
     }
     let dev = Path::new(SYSTEM).join("dev");
-    make_devices(&dev, devices)?;
+    make_devices(&dev, devices, nobody)?;
     for mounted in mounted_below(Path::new(SYSTEM))? {
         // Mounts from /dev keep their device nodes.
         let flags = if mounted.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
@@ -121,17 +125,17 @@ fn relative(name: &Path, to: &Path) -> PathBuf {
 }
 
 /// Binds a part of the host's system.
-fn bind(name: &Path) -> Result<(), StepError> {
+fn bind(name: &Path, nobody: bool) -> Result<(), StepError> {
     let target = directory(SYSTEM, name)?;
     mount_bind_recursive(below(OLD, name), &target).map_err(at("bind", name))?;
-    if name == Path::new("/etc") && geteuid().is_root() {
+    if name == Path::new("/etc") && geteuid().is_root() && !nobody {
         hide_secrets(&target)?;
     }
     Ok(())
 }
 
 /// Makes a /dev of the devices that do no harm, and of those that are granted.
-fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), StepError> {
+fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), StepError> {
     fs::create_dir(dev).map_err(at("make", dev))?;
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
     let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
@@ -140,6 +144,9 @@ fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), StepError> {
         let target = dev.join(name.strip_prefix("/dev").unwrap_or(&name));
         let parent = target.parent().unwrap_or(dev);
         fs::create_dir_all(parent).map_err(at("make", parent))?;
+        if nobody && granted.contains(&name) && copy_devices(&source, &target).is_ok() {
+            continue;
+        }
         if source.is_dir() {
             fs::create_dir_all(&target).map_err(at("make", &target))?;
         } else {
@@ -155,8 +162,35 @@ fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), StepError> {
     fs::create_dir(&shm).map_err(at("make", shm))
 }
 
-/// Covers what only root may read: an ordinary user would not see it either.
-fn hide_secrets(etc: &Path) -> Result<(), StepError> {
+/// Makes devices that nobody may use as root may use those of the host: one, or those of a directory. A file system of its own
+/// is left out.
+fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
+    let device = fs::metadata(source)?.dev();
+    let mut left = vec![(source.to_owned(), target.to_owned())];
+    while let Some((source, target)) = left.pop() {
+        let about = fs::metadata(&source)?;
+        let kind = FileType::from_raw_mode(about.mode());
+        match kind {
+            _ if about.dev() != device => return Err(io::ErrorKind::CrossesDevices.into()),
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                mknodat(CWD, &target, kind, Mode::empty(), about.rdev())?;
+                fs::set_permissions(&target, Permissions::from_mode(0o666))?;
+            }
+            FileType::Directory => {
+                fs::create_dir_all(&target)?;
+                for entry in fs::read_dir(&source)? {
+                    let name = entry?.file_name();
+                    left.push((source.join(&name), target.join(name)));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Covers what only root may read by now: an ordinary user would not see it either.
+pub(super) fn hide_secrets(etc: &Path) -> Result<(), StepError> {
     let mut left = vec![etc.to_owned()];
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory).map_err(at("list", &directory))? {

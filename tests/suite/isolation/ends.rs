@@ -74,7 +74,7 @@ fn what_is_left_behind_is_not_there_for_the_next_call() {
     if !is_possible() {
         return;
     }
-    let looks = r#"n=0; for p in 1 2 3 4 5 6 7 8 9; do kill -0 $p 2>&- && n=$((n+1)); done
+    let looks = r#"n=0; for p in 2 3 4 5 6 7 8 9; do kill -0 $p 2>&- && n=$((n+1)); done
         { cat "$1"; echo "$$ $n"; } >"$2""#;
     let text = "Inputs: 'x'\n(look (look (leave (look INPUT('x'))[0])[0])[0])[0]";
     let leaves = format!("sleep 600 &\n{looks}");
@@ -86,8 +86,8 @@ fn what_is_left_behind_is_not_there_for_the_next_call() {
     let output = lab.output();
     let (numbers, seen): (Vec<_>, Vec<_>) =
         output.lines().filter_map(|line| line.split_once(' ')).unzip();
-    // Number one and the shell, and once what is left behind.
-    assert_eq!(seen, ["2", "3", "2", "2"], "{output}");
+    // The shell, and once what is left behind. Number one may be another user's.
+    assert_eq!(seen, ["1", "2", "1", "1"], "{output}");
     // Where the kernel cannot give numbers again, they go on.
     if std::fs::exists("/proc/sys/kernel/ns_last_pid").unwrap() {
         assert_eq!(numbers, ["2"; 4], "{output}");

@@ -4,6 +4,7 @@
 
 mod access;
 mod ends;
+mod owners;
 mod reach;
 pub(crate) mod roots;
 mod sight;

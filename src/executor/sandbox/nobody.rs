@@ -1,0 +1,114 @@
+//! The user that executions are outside if root starts them: nobody.
+//!
+//! So the kernel decides what of the system they may read, at each access. In a user namespace that all executions of a launcher
+//! share, nobody is root, and root is nobody. What an execution was given is shown by mounts with the same exchange: what root has
+//! there is nobody's, and what nobody makes is root's on the disk.
+//!
+//! The launcher itself stays root outside of that namespace. It must never write what `/proc/sys` has of the host.
+
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::fchown;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread::{
+    LinkNameSpaceType, UnshareFlags, move_into_link_name_space, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
+
+use super::mounts::{StepError, at};
+use super::process::{End, forked, reap, unshare};
+
+/// The number of nobody outside, and of root inside.
+const NOBODY: u32 = 65534;
+
+/// The numbers inside and outside, and how many follow: root and nobody are exchanged.
+const EXCHANGED: &str = "0 65534 1\n1 1 65533\n65534 0 1\n65535 65535 4294901760\n";
+
+/// The options of private memory of executions.
+pub(super) const MEMORY: &CStr = c"mode=0700,uid=65534,gid=65534";
+
+/// The user namespace in which executions are root, and nobody outside.
+#[derive(Debug)]
+pub(super) struct Nobody {
+    pub(super) namespace: OwnedFd,
+}
+
+impl Nobody {
+    /// Makes the namespace, if this process is root and may do that: `None` otherwise. From now on this process has mounts of
+    /// its own, and cannot take apart those of the host.
+    pub(super) fn make() -> Result<Option<Self>, End> {
+        if !geteuid().is_root() {
+            return Ok(None);
+        }
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
+        let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
+        let Some(helper) = forked()? else {
+            drop((asks, told));
+            // If that fails, it ends, and the launcher hears of it.
+            drop(leave(&asked.into(), &tells.into()));
+            return Err(End::Over);
+        };
+        drop((asked, tells));
+        let made = enter(helper.as_raw_nonzero().get(), asks.into(), told.into());
+        reap(helper)?;
+        Ok(made.ok())
+    }
+
+    /// Becomes nobody. Returns only errors of the system.
+    pub(super) fn become_nobody(&self) -> Result<(), StepError> {
+        self.become_user(0)
+    }
+
+    /// Becomes root, with no rights over anything but what is root's.
+    pub(super) fn become_root(&self) -> Result<(), StepError> {
+        self.become_user(NOBODY)
+    }
+
+    /// Enters the namespace, as this user of it.
+    fn become_user(&self, user: u32) -> Result<(), StepError> {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
+        set_thread_groups(&[]).map_err(at("leave all groups", ""))?;
+        let kind = Some(LinkNameSpaceType::User);
+        move_into_link_name_space(self.namespace.as_fd(), kind)
+            .map_err(at("enter the namespace of users", ""))?;
+        set_thread_res_gid(group, group, group).map_err(at("change the group", ""))?;
+        set_thread_res_uid(user, user, user).map_err(at("change the user", ""))
+    }
+
+    /// Gives a file to nobody.
+    pub(super) fn give(&self, file: &File) -> Result<(), StepError> {
+        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        fchown(file, Some(user), Some(group)).map_err(at("give away", "the terminal"))
+    }
+}
+
+/// Makes the namespaces, as a process of its own, which ends when they are known to the launcher.
+fn leave(mut asked: &File, mut tells: &File) -> io::Result<()> {
+    let failed = |failed: StepError| failed.error;
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(failed)?;
+    tells.write_all(b"n")?;
+    asked.read_exact(&mut [0])?;
+    // In a user namespace of its own a process would have all capabilities.
+    let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
+    tells.write_all(b"l")?;
+    asked.read(&mut [0]).map(drop)
+}
+
+/// Sets who is who in the namespace of the helper, and enters its mounts: the kernel does not let them be taken apart.
+fn enter(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobody> {
+    let file = |name: &str| format!("/proc/{helper}/{name}");
+    told.read_exact(&mut [0])?;
+    fs::write(file("setgroups"), "deny")?;
+    fs::write(file("gid_map"), EXCHANGED)?;
+    fs::write(file("uid_map"), EXCHANGED)?;
+    asks.write_all(b"m")?;
+    told.read_exact(&mut [0])?;
+    let namespace = File::open(file("ns/user"))?.into();
+    let mounts = OwnedFd::from(File::open(file("ns/mnt"))?);
+    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+    Ok(Nobody { namespace })
+}
