@@ -5,15 +5,15 @@ use std::path::Path;
 
 use clap::{Parser, ValueEnum};
 
-use super::Tool;
 use super::options::warn_of_links;
 use super::place::StorageFile;
+use super::{Tool, say};
 use crate::exit::Exit;
 use crate::questions::history::History;
 use crate::questions::package::Citation;
-use crate::report::{CitationFormat, citation};
+use crate::report::{CitationFormat, citation, harmless};
 use crate::session::Error;
-use crate::storage::Storage;
+use crate::storage::{Defect, Maintenance, Storage};
 
 /// Print what a paper needs to name a result
 ///
@@ -38,7 +38,8 @@ enum FormatName {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 printed, 2 the arguments are wrong or the file has no record, 5 the storage could not be read.";
+Exit codes: 0 printed, 2 the arguments are wrong or the file has no record, 5 the storage could not be read, \
+or the file differs from its record.";
 
 impl Tool for CiteResult {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
@@ -46,6 +47,8 @@ impl Tool for CiteResult {
         warn_of_links(storage)?;
         let history = History::read(storage)?;
         let subject = history.find(storage, &self.place.file)?;
+        let fault = Maintenance::new(storage).check(subject.promise);
+        let fault = fault.filter(Defect::is_harm);
         let cited = Citation::of(storage, &history, subject)?.with_repository(Path::new("."))?;
         let format = match self.format {
             FormatName::Text => CitationFormat::Text,
@@ -53,6 +56,14 @@ impl Tool for CiteResult {
             FormatName::CslJson => CitationFormat::CslJson,
         };
         citation(&cited, format, out).map_err(Error::Output)?;
-        Ok(Exit::Done)
+        let Some(fault) = fault else { return Ok(Exit::Done) };
+        say(
+            "ce",
+            &format_args!(
+                "warning: {} is not what is cited: {fault}\n  try: ce verify --repair, and run the task again",
+                harmless(&subject.promise.name)
+            ),
+        );
+        Ok(Exit::Storage)
     }
 }

@@ -94,3 +94,22 @@ fn another_repository_or_none_is_not_named() {
     assert_eq!((&input[0]["title"], input[0].get("version")), (&"A task input".into(), None));
     lab.run("ce", &["cite", "../storage", "c_none/x"]).exit(2).says("has no record");
 }
+
+#[test]
+fn a_file_that_is_not_as_recorded_is_cited_with_a_warning() {
+    let lab = lab();
+    let output = output(&lab);
+    let place = lab.path("storage").join(&output);
+    let whole = lab.run("ce", &["cite", "../storage", &output]).exit(0);
+    assert_eq!(whole.stderr, "");
+    std::fs::remove_file(&place).unwrap();
+    for contents in [None, Some("23\n")] {
+        if let Some(contents) = contents {
+            std::fs::write(&place, contents).unwrap();
+        }
+        let told = lab.run("ce", &["cite", "../storage", &output]).exit(5);
+        assert_eq!(told.stdout, whole.stdout);
+        let warning = format!("ce: warning: {output} is not what is cited: it");
+        told.says(&warning).says("\n  try: ce verify --repair, and run the task again\n");
+    }
+}
