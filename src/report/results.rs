@@ -121,9 +121,11 @@ pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
         refused.iter().partition(|it| matches!(it.why, RefusedFor::Untrusted(_)));
     tell_untrusted(&untrusted, out)?;
     let (wrong, ruled): (Vec<_>, Vec<_>) = refused.into_iter().partition(|it| it.why.is_wrong());
-    for RefusedResult { name, why } in wrong.iter().chain(ruled.iter().take(NAMED)) {
-        let (name, why) = (harmless(name), why.to_string());
-        writeln!(out, "{name} was not taken: {}", harmless(&why))?;
+    for RefusedResult { name, why } in wrong {
+        writeln!(out, "{} was not taken: {}", harmless(name), harmless(&why.to_string()))?;
+    }
+    for RefusedResult { name, why } in ruled.iter().take(NAMED) {
+        writeln!(out, "{} stays there: {}", harmless(name), harmless(&why.to_string()))?;
     }
     more(ruled.len(), out)
 }

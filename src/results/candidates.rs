@@ -15,7 +15,9 @@ use super::revoked::RevokedResult;
 use super::trust::TrustSettings;
 use crate::digest::ObjectId;
 use crate::git::{BlobHash, Mirror, MirrorError, RemoteRef};
-use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey};
+use crate::storage::{
+    Entry, ExpectedFile, MissingPart, Read, Record, Storage, StorageError, Survey,
+};
 
 /// What is pulled.
 #[derive(Debug)]
@@ -77,6 +79,17 @@ impl Pulled {
     /// Whether anything is new to the storage.
     pub const fn is_new(&self) -> bool {
         self.calls + self.jobs + self.tables + self.ledger > 0
+    }
+
+    /// Notes that a job is not taken, since it names something that is not here.
+    pub(super) fn refuse_job(&mut self, job: String, missing: MissingPart) {
+        let part = Entry::of_file(&missing.file).map(|it| it.short());
+        let stays = |it: &RefusedResult| Some(&it.name) == part.as_ref() && !it.why.is_wrong();
+        let why = match !missing.is_other && self.refused.iter().any(stays) {
+            true => RefusedFor::StaysWith { file: missing.file },
+            false => RefusedFor::Part(missing),
+        };
+        self.refuse(job, why);
     }
 
     /// Notes what is not taken.

@@ -120,7 +120,7 @@ fn publish(
                 match storage.import_job(job)? {
                     Ok(()) => Import::New(()),
                     Err(missing) => {
-                        pulled.refuse(result.entry.short(), RefusedFor::Part(missing));
+                        pulled.refuse_job(result.entry.short(), missing);
                         progress.advance(1);
                         continue;
                     }

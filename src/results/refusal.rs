@@ -34,6 +34,11 @@ pub enum RefusedFor {
     },
     /// Something that it names is not here.
     Part(MissingPart),
+    /// It is a job, and something that it names stays in the repository.
+    StaysWith {
+        /// The name of its file.
+        file: String,
+    },
     /// It is no evidence: its name is not that of its contents, or it cannot be understood.
     Evidence,
     /// Nobody who is trusted vouches for it.
@@ -62,16 +67,22 @@ pub enum RefusedFor {
 }
 
 impl RefusedFor {
-    /// Whether somebody should look at it: the others are left out by rule.
+    /// Whether somebody should look at it: the others stay in the repository by rule.
     pub const fn is_wrong(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Record
-                | Self::Contents
-                | Self::Evidence
-                | Self::Untrusted(_)
-                | Self::Attested { .. }
-        )
+            | Self::Absent
+            | Self::Contents
+            | Self::Part(_)
+            | Self::Evidence
+            | Self::Untrusted(_)
+            | Self::Attested { .. } => true,
+            Self::Large { .. }
+            | Self::StaysWith { .. }
+            | Self::Table
+            | Self::Revoked { .. }
+            | Self::RevokedCall { .. } => false,
+        }
     }
 }
 
@@ -93,6 +104,7 @@ impl fmt::Display for RefusedFor {
                 f,
                 "it names {file}, which has other contents here, and they stay; a run makes a job from them"
             ),
+            Self::StaysWith { file } => write!(f, "it names {file}, which stays there, too"),
             Self::Evidence => {
                 write!(f, "its name is not that of its contents, or it cannot be understood")
             }

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::ResultsError;
 use super::candidates::{NewResult, Pulled};
-use super::refusal::RefusedFor;
 use crate::digest::ObjectId;
 use crate::git::Mirror;
 use crate::storage::{Entry, Record, Storage};
@@ -44,7 +43,7 @@ impl<'a> Rehearsal<'a> {
             };
             match self.storage.check_job(job, &is_coming)? {
                 Ok(_) => pulled.count(result),
-                Err(missing) => pulled.refuse(result.entry.short(), RefusedFor::Part(missing)),
+                Err(missing) => pulled.refuse_job(result.entry.short(), missing),
             }
         }
         Ok(())

@@ -200,7 +200,7 @@ fn a_job_is_not_taken_if_any_of_its_calls_is_revoked() {
     let revoke = ["--revoke", &call.replace("/00/", "/"), "--because", "a disk was full"];
     push_as(&lab, "alice", &revoke, ["alice", "results.git"]).exit(0);
     let told = pull(&lab, &[], "after").exit(0).shows("pulled 1 call ");
-    told.shows("t_task/").shows(" was not taken: its call c_once/");
+    told.shows("t_task/").shows(" stays there: its call c_once/");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     let told = push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
     told.shows("nothing is new to ").shows("it has 1 revocation with this reason");
     let told = pull(&lab, &[], "after").exit(1).shows("pulled 1 call ");
-    let told = told.shows(&format!("{name} was not taken: it is revoked: a disk was full"));
+    let told = told.shows(&format!("{name} stays there: it is revoked: a disk was full"));
     told.shows(&format!("its call {name} is revoked: a disk was full"));
     evaluate(&lab, "after").exit(0).called(vec!["twice"]);
     let told = pull(&lab, &[], "before").exit(1);

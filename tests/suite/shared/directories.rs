@@ -203,7 +203,7 @@ fn a_directory_without_its_archive_is_not_taken() {
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);
     forge(&lab, |results| fs::remove_dir_all(results.join("directories")).unwrap());
-    let told = pull(&lab, &[], "other", "results.git").exit(0);
+    let told = pull(&lab, &[], "other", "results.git").exit(1);
     told.shows("a file of it is not in the repository");
 }
 
@@ -291,7 +291,7 @@ fn literals_that_are_directories_go_with_their_job() {
     // Another directory that is there stays, and is told by the job that needs the one in the repository.
     fs::create_dir_all(lab.path("third/data/tables")).unwrap();
     fs::create_dir(lab.path("third/tinputs")).unwrap();
-    pull(&lab, &[], "third", "results.git").exit(0).shows("has other contents here");
+    pull(&lab, &[], "third", "results.git").exit(1).shows("has other contents here");
     assert!(lab.path("third/data/tables").read_dir().unwrap().next().is_none());
     assert!(lab.path("third/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
 }

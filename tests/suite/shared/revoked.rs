@@ -265,5 +265,5 @@ fn a_pull_knows_what_the_storage_knows_to_be_revoked() {
     revoke(&lab, "alice", &name);
     pull_signed(&lab, &[], "mine").exit(0);
     let told = pull(&lab, &[], "mine", "other.git").exit(0);
-    told.shows(&format!("{name} was not taken: it is revoked: the disk was full"));
+    told.shows(&format!("{name} stays there: it is revoked: the disk was full"));
 }
