@@ -47,6 +47,7 @@ mod viz;
 mod worker;
 mod write;
 
+use std::env;
 use std::error::Error as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -102,9 +103,9 @@ pub trait Tool: clap::Parser {
 /// Parses the arguments, runs the program, tells its error: the whole of a binary.
 pub fn main<T: Tool>() -> ExitCode {
     executor::put_in_order();
-    let hidden = executor::hidden(std::env::args_os().skip(1))
-        .or_else(|| crate::doctor::hidden(std::env::args_os().skip(1)))
-        .or_else(|| complete::hidden(&T::command, std::env::args_os().skip(1)));
+    let hidden = executor::hidden(env::args_os().skip(1))
+        .or_else(|| crate::doctor::hidden(env::args_os().skip(1)))
+        .or_else(|| complete::hidden(&T::command, env::args_os().skip(1)));
     if let Some(code) = hidden {
         return code;
     }
@@ -114,7 +115,7 @@ pub fn main<T: Tool>() -> ExitCode {
     let tool = match parsed {
         Ok(tool) => tool,
         Err(mut error) => {
-            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            let words = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
             tips::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
             // Help goes to standard output, complaints to standard error.
             return match tips::print(&error) {
@@ -148,6 +149,8 @@ fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
 /// Says what went wrong, its causes, and what to try.
 fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
+    // Whatever else is said of paths is misleading then.
+    let is_nowhere = env::current_dir().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
     let load = match error {
         Error::Load(error) | Error::Edit(EditError::Load(error)) => Some(error),
         _ => None,
@@ -155,7 +158,8 @@ fn tell(program: &str, error: &Error) {
     if let Some(LoadError::Problems { problems, warnings, .. }) = load {
         for problem in problems {
             lines.push(format!("  {problem}"));
-            lines.extend(problem.fault.hint().map(|hint| format!("    try: {hint}")));
+            let hint = problem.fault.hint().filter(|_| !is_nowhere);
+            lines.extend(hint.map(|hint| format!("    try: {hint}")));
         }
         for warning in warnings {
             lines.push(format!("  warning: {warning}"));
@@ -167,7 +171,11 @@ fn tell(program: &str, error: &Error) {
     }
     let causes = std::iter::successors(error.source(), |&error| error.source());
     lines.extend(causes.map(|cause| format!("  because: {cause}")));
-    lines.extend(error.hint().map(|hint| format!("  try: {hint}")));
+    let hint = match is_nowhere {
+        true => Some("cd to a directory that exists: the current one was deleted".to_owned()),
+        false => error.hint(),
+    };
+    lines.extend(hint.map(|hint| format!("  try: {hint}")));
     say(program, &lines.join("\n"));
 }
 

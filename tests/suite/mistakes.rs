@@ -1,6 +1,7 @@
 //! Wrong arguments: each gets one error in plain words, which says what is wrong and what to write.
 
 use crate::lab::Lab;
+use crate::program::{self, Ran};
 
 /// What is typed after `ce`, and what the error says.
 const MISTAKES: [(&[&str], &str); 12] = [
@@ -57,4 +58,47 @@ fn who_closes_standard_output_does_not_change_the_exit_code() {
     drop(reader);
     let mut run = lab.command("ce-run");
     lab.finish(run.args(["../storage", "../data/x"]).stdout(writer)).exit(1).says("1 failed");
+}
+
+#[test]
+fn in_a_directory_that_was_deleted_every_error_says_so() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    lab.ce_run(&[]).exit(0);
+    lab.git(".", &["init", "--quiet", "--bare", "results.git"]);
+    let place = |name: &str| lab.path(name).display().to_string();
+    let [storage, task, results] = ["storage", "task", "results.git"].map(place);
+    // In a directory that is there, the mirror is made.
+    lab.run("ce", &["push", &storage, &results]).exit(0);
+    let commands: [&[&str]; 10] = [
+        &["check"],
+        &["check", "--task", &task],
+        &["run", &storage],
+        &["run", "../storage", "../data/x", "../data/y"],
+        &["commits", "."],
+        &["init"],
+        &["status"],
+        &["pull", &place("mine"), &results],
+        &["push", &storage, &results],
+        &["gc", &storage],
+    ];
+    for command in commands {
+        let ran = from_nowhere(&lab, command);
+        assert!(!ran.status.success(), "{command:?}: {}", ran.stderr);
+        let hint = "  try: cd to a directory that exists: the current one was deleted\n";
+        assert!(ran.stderr.ends_with(hint), "{command:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("try: ").count(), 1, "{command:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("damaged"), "{command:?}: {}", ran.stderr);
+    }
+    // What needs no directory of that kind works as ever, and nothing was lost.
+    from_nowhere(&lab, &["log", &storage]).exit(0).shows("add");
+    lab.run("ce", &["push", &storage, &results]).exit(0).shows("nothing is new");
+}
+
+/// Runs `ce` in a directory that does not exist any more.
+fn from_nowhere<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    let mut shell = program::through(
+        &["sh", "-c", "mkdir ../gone && cd ../gone && rmdir ../gone && exec \"$@\"", "sh"],
+        lab.command("ce").args(arguments),
+    );
+    lab.finish(&mut shell)
 }
