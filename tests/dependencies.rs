@@ -121,3 +121,12 @@ fn no_other_crate_is_compiled_in_several_versions() {
     let new: Vec<_> = several.iter().filter(|name| !SEVERAL.contains(name)).collect();
     assert!(new.is_empty(), "compiled more than once: {new:?}");
 }
+
+#[test]
+fn gix_connects_to_no_other_repository() {
+    let crates = tree(&["--edges=normal"], "{p} {f}");
+    let crates: Vec<&String> = crates.iter().filter(|it| it.starts_with("gix-")).collect();
+    assert!(crates.iter().any(|it| it.starts_with("gix-transport ")), "{crates:?}");
+    let able: Vec<&&String> = crates.iter().filter(|it| it.contains("-client")).collect();
+    assert_eq!(able, Vec::<&&String>::new(), "the user's git moves objects, and nothing else does");
+}

@@ -14,7 +14,7 @@ use super::times::{PastTime, time};
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
-use crate::git::ReachableSet;
+use crate::git::{Prompts, ReachableSet};
 use crate::questions::collect::{self, Candidate, CollectRequest, Fate};
 use crate::questions::history::History;
 use crate::report::{self, Sum};
@@ -177,7 +177,7 @@ impl Gc {
         }
         if !self.published.is_empty() {
             let cache = Cache::of_user();
-            let mirrors = self.published.iter().map(|it| mirror(it, cache.as_ref()));
+            let mirrors = self.published.iter().map(|it| mirror(it, cache.as_ref(), Prompts::Off));
             let mut mirrors = mirrors.collect::<Result<Vec<_>, _>>()?;
             let results = candidates.iter().map(|it| (it.entry, it.record));
             let copies = copies(storage, &mut mirrors, results)?;

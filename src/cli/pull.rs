@@ -12,7 +12,7 @@ use super::push::limit;
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
-use crate::git::Mirror;
+use crate::git::{Mirror, Prompts};
 use crate::report::{exchanging, not_pulled, pulled, pulled_json};
 use crate::results::{
     DEFAULT_LIMIT, PullRequest, ResultsBranch, ResultsError, TrustRule, TrustSettings, mirror, pull,
@@ -110,7 +110,7 @@ impl Tool for Pull {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let cache = Cache::of_user();
         let (path, repository) = self.ends.find()?;
-        let mirror = mirror(&repository, cache.as_ref())?;
+        let mirror = mirror(&repository, cache.as_ref(), Prompts::at_terminal())?;
         let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         let absent = AbsentStorage::at(&path)?;

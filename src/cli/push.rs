@@ -11,7 +11,7 @@ use super::place::Ends;
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
-use crate::git::Mirror;
+use crate::git::{Mirror, Prompts};
 use crate::report::{exchanging, not_pushed, pushed, pushed_json};
 use crate::results::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, PushedLogs, RevokeRequest,
@@ -111,7 +111,7 @@ impl Tool for Push {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, repository) = self.ends.find()?;
         let storage = self.open(&path)?;
-        let mirror = mirror(&repository, Cache::of_user().as_ref())?;
+        let mirror = mirror(&repository, Cache::of_user().as_ref(), Prompts::at_terminal())?;
         let sign = self.signs(&mirror)?;
         if let Some(reason) = self.because.clone() {
             let calls = self.revoke.iter().map(|call| named_call(&storage, call));

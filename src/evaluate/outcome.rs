@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
 use crate::executor::{self, ExecuteError, Status};
 use crate::expand::{ExclusionFault, TableFault};
-use crate::git::{Changed, NotCloned, SourceError};
+use crate::git::{AbsentObject, Changed, NotCloned, SourceError};
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, FailureRecord};
 use crate::storage::{
@@ -225,6 +225,9 @@ impl CallError {
                 "compare both; ce run --accept replaces the recorded result and all that was made from it",
             ),
             Self::Tree(error) if error.is::<Changed>() => Some("run the same command again"),
+            Self::Tree(error) if error.is::<AbsentObject>() => {
+                Some("git fetch --refetch --no-filter, or clone it again without --filter")
+            }
             Self::Tree(error) if error.is::<NotCloned>() => {
                 Some("git submodule update --init --recursive")
             }

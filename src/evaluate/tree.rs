@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::digest::{Digest, ObjectId};
-use crate::git::{NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
+use crate::git::{AbsentObject, NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
 use crate::load::LoadFault;
 use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
 use crate::plan::WrongValue;
@@ -109,6 +109,12 @@ impl ValueError {
                 let repository = name.split(':').next().unwrap_or(name);
                 let update = "git submodule update --init --recursive";
                 Some(format!("{update} in the repository {repository}"))
+            }
+            Self::Unreadable { source, .. } | Self::Git(source) if source.is::<AbsentObject>() => {
+                Some(
+                    "git fetch --refetch --no-filter there, or clone it again without --filter"
+                        .to_owned(),
+                )
             }
             Self::OwnFile { fault, .. } => fault.downcast_ref::<LoadFault>()?.hint(),
             Self::Unreadable { name, .. } => {

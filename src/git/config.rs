@@ -62,7 +62,7 @@ impl ConfigError {
                 no_task_repository().to_owned()
             }
             Self::Repository(error) => return error.hint(),
-            Self::Git { .. } => unreadable().to_owned(),
+            Self::Git { source, .. } => unreadable(&**source).to_owned(),
         })
     }
 }

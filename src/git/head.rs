@@ -71,7 +71,7 @@ impl HeadError {
             Self::Untrusted(top) => {
                 return Some(trusting(top.display()));
             }
-            Self::Git { .. } => unreadable(),
+            Self::Git { source, .. } => unreadable(&**source),
         };
         Some(hint.to_owned())
     }

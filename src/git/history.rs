@@ -9,6 +9,7 @@ use gix::{ObjectId, Repository};
 
 use super::log::{LogLine, LogRange, LogWalk, NEWEST_FIRST};
 use super::opening::open;
+use super::shallow::CutOff;
 use super::unreadable::UnreadableRepository;
 use super::{GitResult, revision, top};
 
@@ -60,6 +61,9 @@ impl CommitHistoryError {
         Some(match self {
             Self::Revision { is_head_broken: true, .. } => {
                 "name a branch, tag or commit in place of HEAD".to_owned()
+            }
+            Self::Revision { repository, source, .. } if source.is::<CutOff>() => {
+                format!("git -C {} fetch --unshallow", repository.display())
             }
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())

@@ -3,6 +3,7 @@
 //! Objects are read and written by gix. The user's own `git` moves them, so that its credentials, proxies and ssh settings
 //! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
 
+mod directory;
 mod error;
 mod note;
 mod process;
@@ -12,29 +13,19 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use gix::objs::tree::EntryKind;
-use gix::odb::store::init::Slots;
-use gix::open::Options;
 
+use self::directory::MirrorFiles;
 pub use self::error::MirrorError;
 pub use self::signature::{CommitSignature, MirrorCommit, SignatureKind};
+use super::command::{GitReach, Prompts};
 use super::pack::{BlobHash, MirrorEntry, MirrorKind, PackWriter};
+use super::shallow::border;
 use super::url::shown;
 use super::{Config, ConfigError, GitResult, from, object_id};
 use crate::digest::ObjectId;
 
 /// The remote of a mirror.
 const REMOTE: &str = "origin";
-
-/// The configuration of a mirror, which is a bare repository that may lack objects. No other setting in it ever counts.
-const CONFIGURATION: &str =
-    "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n";
-
-/// The number of packs from which a mirror is made anew when it is opened: each push adds a few, and each look into all of them
-/// takes longer.
-const MAX_PACKS: usize = 200;
-
-/// The number of packs that can be open: far more than one push adds.
-const SLOTS: Slots = Slots::Given(4096);
 
 /// The number of files that are fetched at once: the time that `git fetch` takes to read their names grows with its square.
 const FETCHED: usize = 16 << 10;
@@ -58,6 +49,9 @@ pub struct Mirror {
     /// The URL without what is between its `//` and `@`.
     url: String,
     repository: gix::Repository,
+    files: MirrorFiles,
+    /// Whether `git` may ask the user.
+    prompts: Prompts,
     _lock: File,
 }
 
@@ -87,24 +81,20 @@ impl Mirror {
     /// # Errors
     ///
     /// Fails if the mirror cannot be made or read.
-    pub fn open(dir: &Path, url: &str) -> Result<Self, MirrorError> {
+    pub fn open(dir: &Path, url: &str, prompts: Prompts) -> Result<Self, MirrorError> {
         let opened = || -> GitResult<_> {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
             let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
-            // One that is damaged has nothing that the other repository has not.
-            let repository = match dir.exists() && packs(dir) <= MAX_PACKS {
-                true => configured(dir).or_else(|_| renewed(dir))?,
-                false => renewed(dir)?,
-            };
-            Ok((repository, lock))
+            let (repository, files) = directory::opened(dir)?;
+            Ok((repository, files, lock))
         };
-        let (repository, lock) = opened().map_err(|source| {
+        let (repository, files, lock) = opened().map_err(|source| {
             let (dir, url) = (dir.to_owned(), shown(url));
             MirrorError::Own { dir, url, source }
         })?;
         let (dir, secret, url) = (dir.to_owned(), url.to_owned(), shown(url));
-        Ok(Self { dir, secret, url, repository, _lock: lock })
+        Ok(Self { dir, secret, url, repository, files, prompts, _lock: lock })
     }
 
     /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
@@ -113,8 +103,12 @@ impl Mirror {
     ///
     /// Fails if the mirror cannot be made anew.
     pub fn renew(&mut self) -> Result<(), MirrorError> {
-        self.repository = renewed(&self.dir).map_err(|source| self.own(source))?;
+        self.repository = self.renewed()?;
         Ok(())
+    }
+
+    fn renewed(&self) -> Result<gix::Repository, MirrorError> {
+        directory::renewed(&self.dir, self.files).map_err(|source| self.own(source))
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
@@ -138,7 +132,7 @@ impl Mirror {
     /// Fails if `git` does.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
         let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
-        let output = self.git("ls-remote", &args, &[])?;
+        let output = self.git(("ls-remote", GitReach::Remote), &args, &[])?;
         let text = String::from_utf8_lossy(&output.stdout);
         let line = |line: &str| {
             let (id, name) = line.split_once('\t')?;
@@ -151,16 +145,21 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// Fails if `git` does.
+    /// Fails if `git` does, or the history is cut off.
     pub fn fetch(&self, refs: &[RemoteRef]) -> Result<(), MirrorError> {
         let missing = refs.iter().filter(|it| !self.has(&it.id));
         let names: Vec<&str> = missing.map(|it| it.name.as_str()).collect();
         if names.is_empty() {
             return Ok(());
         }
-        let fixed =
-            ["fetch", "--quiet", "--no-tags", "--filter=blob:none", "--no-write-fetch-head"];
-        self.git("fetch", &[&fixed[..], &[REMOTE], &names].concat(), &[]).map(drop)
+        let fixed = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"];
+        let args = [&fixed[..], self.files.filter(), &[REMOTE], &names].concat();
+        self.git(("fetch", GitReach::Remote), &args, &[])?;
+        let border = border(&self.repository).map_err(|source| self.own(source))?;
+        let Some(border) = border else { return Ok(()) };
+        // What was fetched has no history: nobody knows what the commits at the border have added.
+        self.renewed()?;
+        Err(MirrorError::Shallow { url: self.url.clone(), border })
     }
 
     /// Fetches those files that are not here yet, many at once.
@@ -170,10 +169,11 @@ impl Mirror {
     /// Fails if `git` does, or the other repository does not have one.
     pub fn fetch_files(&self, ids: &[ObjectId]) -> Result<(), MirrorError> {
         let fixed = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"];
-        let rest = ["--no-write-fetch-head", "--filter=blob:none", "--stdin", REMOTE];
+        let rest = ["--no-write-fetch-head", "--stdin", REMOTE];
+        let args = [&fixed[..], self.files.filter(), &rest].concat();
         for ids in self.missing(ids)?.chunks(FETCHED) {
             let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
-            self.git("fetch", &[&fixed[..], &rest].concat(), lines.as_bytes())?;
+            self.git(("fetch", GitReach::Remote), &args, lines.as_bytes())?;
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Mirror {
             updates.iter().map(|RefUpdate { name, new, .. }| format!("{}:{name}", digits(new))),
         );
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let output = self.run(&args, &[]).map_err(|source| self.own(source))?;
+        let output = self.run(GitReach::Remote, &args, &[]).map_err(|source| self.own(source))?;
         if output.status.success() {
             return Ok(true);
         }
@@ -327,47 +327,4 @@ impl Mirror {
     pub fn own(&self, source: Box<dyn std::error::Error + Send + Sync>) -> MirrorError {
         MirrorError::Own { dir: self.dir.clone(), url: self.url.clone(), source }
     }
-}
-
-/// The number of packs of a mirror.
-fn packs(dir: &Path) -> usize {
-    let Ok(entries) = fs::read_dir(dir.join("objects/pack")) else { return 0 };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    names.filter(|name| name.as_encoded_bytes().ends_with(b".pack")).count()
-}
-
-/// Opens a mirror with the configuration of one.
-fn configured(dir: &Path) -> GitResult<gix::Repository> {
-    configure(dir)?;
-    Ok(gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?)
-}
-
-/// Makes an empty mirror, in place of one that is there.
-fn renewed(dir: &Path) -> GitResult<gix::Repository> {
-    if dir.exists() {
-        fs::remove_dir_all(dir)?;
-    }
-    make(dir)?;
-    configured(dir)
-}
-
-/// Makes an empty mirror, which appears whole.
-fn make(dir: &Path) -> GitResult<()> {
-    let new = dir.with_extension("new");
-    if new.exists() {
-        fs::remove_dir_all(&new)?;
-    }
-    gix::init_bare(&new)?;
-    Ok(fs::rename(new, dir)?)
-}
-
-/// Gives a mirror its configuration, if it has another one: settings there could name programs.
-fn configure(dir: &Path) -> GitResult<()> {
-    let file = dir.join("config");
-    if fs::read(&file).is_ok_and(|text| text == CONFIGURATION.as_bytes()) {
-        return Ok(());
-    }
-    let new = dir.with_extension("config");
-    fs::write(&new, CONFIGURATION)?;
-    Ok(fs::rename(new, file)?)
 }

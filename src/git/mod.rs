@@ -4,6 +4,7 @@
 //! the names that workflows read.
 
 mod advice;
+mod command;
 mod config;
 mod diff;
 mod draft;
@@ -25,6 +26,7 @@ mod repo_state;
 mod repositories;
 mod revision;
 mod same;
+mod shallow;
 mod snapshot;
 mod snapshot_error;
 mod source_repository;
@@ -40,6 +42,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use self::command::Prompts;
 pub use self::config::{Config, ConfigEntry, ConfigError};
 pub use self::diff::{FileChange, LineCounts};
 pub use self::editor::{create, editor, private_dir};
@@ -57,6 +60,7 @@ pub use self::range::{Commit, Range};
 pub use self::reach::{ReachError, ReachableSet};
 pub use self::references::references;
 pub use self::repo_state::RepoState;
+pub use self::repositories::AbsentObject;
 pub use self::snapshot::Snapshot;
 pub use self::snapshot_error::SnapshotError;
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};

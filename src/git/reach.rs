@@ -14,6 +14,7 @@ use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
 use super::repositories::{self, Repositories, object, tree_of};
+use super::shallow::border;
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
 use super::unreadable::UnreadableRepository;
@@ -38,8 +39,13 @@ pub enum ReachError {
     #[error(transparent)]
     Repository(#[from] UnreadableRepository),
     /// The history of the repository is cut off.
-    #[error("{} is a shallow clone: its older commits are missing", .0.display())]
-    Shallow(PathBuf),
+    #[error("{} is a shallow clone: its history ends at the commit {border}, and older commits are missing", repository.display())]
+    Shallow {
+        /// The repository.
+        repository: PathBuf,
+        /// The first digits of the commits without their parents.
+        border: String,
+    },
     /// The computations of a commit cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]
     NotCloned {
@@ -57,7 +63,7 @@ impl ReachError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Repository(error) => return error.hint(),
-            Self::Shallow(_) => "git fetch --unshallow",
+            Self::Shallow { .. } => "git fetch --unshallow",
             Self::NotCloned { .. } => {
                 "git submodule update --init --recursive, or git fetch in the submodule"
             }
@@ -78,8 +84,8 @@ impl ReachableSet {
         let place = &place.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
         let repositories = Rc::new(Repositories::open(place).map_err(git)?);
         let task = &repositories.task;
-        if task.is_shallow().map_err(|error| git(error.into()))? {
-            return Err(ReachError::Shallow(dir.to_owned()));
+        if let Some(border) = border(task).map_err(git)? {
+            return Err(ReachError::Shallow { repository: dir.to_owned(), border });
         }
         let submodules = repositories.submodules().map_err(git)?;
         self.commits.extend(heads(submodules).map_err(git)?);

@@ -68,7 +68,8 @@ pub(super) fn object(repository: &Repository, id: ObjectId) -> GitResult<gix::Ob
         let repository = repository.git_dir().to_owned();
         Damaged { id, repository, why }
     };
-    let object = repository.find_object(id).map_err(|error| damaged(error.to_string()))?;
+    let object = repository.try_find_object(id).map_err(|error| damaged(error.to_string()))?;
+    let object = object.ok_or(AbsentObject(id))?;
     let found = gix::objs::compute_hash(id.kind(), object.kind, &object.data)?;
     if found != id {
         return Err(damaged(format!("its contents are those of {found}")).into());
@@ -105,10 +106,10 @@ struct Damaged {
 /// An object that no repository has.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the object {0} is missing: git fetch --refetch gets those that a partial clone has left out, and \
+    "the object {0} is missing: git fetch --refetch --no-filter gets those that a partial clone has left out, and \
      git fsck lists others"
 )]
-struct AbsentObject(ObjectId);
+pub struct AbsentObject(ObjectId);
 
 /// Returns the submodules in `modules/`, even if they are not recorded now, and those that are
 /// checked out with their own repository.

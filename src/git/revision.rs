@@ -1,25 +1,14 @@
 //! Revisions: what users call commits.
 
+use std::error::Error;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use gix::revision::plumbing::Spec;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
-
-/// Variables of the environment that name another repository than the one that a directory is in.
-const LOCAL: [&str; 9] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_COMMON_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_SHALLOW_FILE",
-    "GIT_PREFIX",
-];
+use super::command::{GitReach, Prompts, git};
+use super::shallow::{CutOff, border};
 
 /// Finds a revision as Git does. What gix does not understand, or otherwise, Git itself is asked for.
 pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResult<ObjectId> {
@@ -28,23 +17,27 @@ pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResul
     {
         return Ok(commit);
     }
-    let id = asked(dir, rev).ok_or_else(|| why_none(repository, rev))?;
+    let Some(id) = asked(dir, rev) else { return Err(why_none(repository, rev)) };
     Ok(repository.find_object(id)?.peel_to_commit()?.id)
 }
 
 /// Says why no commit is meant by a revision.
-fn why_none(repository: &Repository, rev: &str) -> String {
+fn why_none(repository: &Repository, rev: &str) -> Box<dyn Error + Send + Sync> {
     let base = rev.split(['~', '^']).next().unwrap_or(rev);
     if base == "HEAD"
         && let Some(reason) = why_no_head(repository)
     {
-        return reason;
+        return reason.into();
     }
     let is_digits = base.len() >= 4 && base.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match parsed(repository, base) {
+    let why = match parsed(repository, base) {
         Ok(_) if base != rev => format!("{base} is there, and has no such ancestor"),
         _ if is_digits => format!("{base} is the beginning of no commit, or of several"),
-        _ => format!("no branch, tag or commit is called {base}"),
+        _ => return format!("no branch, tag or commit is called {base}").into(),
+    };
+    match border(repository) {
+        Ok(Some(border)) => CutOff { why, border }.into(),
+        _ => why.into(),
     }
 }
 
@@ -81,13 +74,8 @@ fn parsed(repository: &Repository, rev: &str) -> GitResult<ObjectId> {
 }
 
 fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
-    let mut git = Command::new("git");
     // The repository and all objects exist.
-    for name in LOCAL {
-        git.env_remove(name);
-    }
-    git.envs([("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")]).stdin(Stdio::null());
-    git.env("GIT_NO_REPLACE_OBJECTS", "1");
+    let mut git = git(GitReach::Local, Prompts::Off);
     git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options", rev]);
     let output = git.output().ok().filter(|output| output.status.success())?;
     ObjectId::from_hex(output.stdout.trim_ascii()).ok()

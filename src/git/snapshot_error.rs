@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::advice::{no_task_repository, unreadable};
 use super::opening::NoRepository;
+use super::shallow::CutOff;
 
 /// The reason why an entry of a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -72,12 +73,15 @@ impl SnapshotError {
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::Revision { source, .. } if let Some(cut) = source.downcast_ref::<CutOff>() => {
+                Some(cut.hint())
+            }
             Self::Revision { .. } => Some("git log lists the commits"),
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
             Self::NoRepository(_) => Some(no_task_repository()),
-            Self::Git(_) => Some(unreadable()),
+            Self::Git(source) => Some(unreadable(&**source)),
             Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
             Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
             Self::NotASubmodule => Some("git submodule status lists the submodules"),

@@ -10,6 +10,7 @@ use gix::objs::tree::EntryKind;
 use super::advice::{trusting, unreadable};
 use super::opening::{Untrusted, open, open_submodule};
 use super::repositories::{Repositories, object, tree_of};
+use super::shallow::CutOff;
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
 use super::{GitResult, Trees, from, history, object_id, revision, top};
@@ -137,9 +138,12 @@ impl SourceError {
             Self::NotCloned { name } => {
                 format!("git submodule update --init {name}, or -r {name}=REPO")
             }
+            Self::Revision { path, source, .. } if source.is::<CutOff>() => {
+                format!("git -C {} fetch --unshallow", path.display())
+            }
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
-            Self::Git { .. } => unreadable().to_owned(),
+            Self::Git { source, .. } => unreadable(&**source).to_owned(),
             Self::Directory { path, source, .. } => return advice::for_directory(path, source),
             Self::Path { fault: A_LINK, .. } => {
                 "name the directory that the link leads to".to_owned()

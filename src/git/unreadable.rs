@@ -57,7 +57,7 @@ impl UnreadableRepository {
             Self::Directory { path, source } => return advice::for_directory(path, source),
             Self::NoRepository(_) => no_repository().to_owned(),
             Self::Untrusted(top) => trusting(top.display()),
-            Self::Git { .. } => unreadable().to_owned(),
+            Self::Git { source, .. } => unreadable(&**source).to_owned(),
         })
     }
 }

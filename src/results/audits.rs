@@ -81,7 +81,9 @@ impl NotAudited {
             Self::NoJob => {
                 "correct what has failed, or leave failed points out with exclude.tsv, and run its task to its end"
             }
-            Self::NoCommit => "git fetch --all, or give --task in the repository that has it",
+            Self::NoCommit => {
+                "git fetch --all (git fetch --unshallow in a shallow clone), or give --task in the repository that has it"
+            }
             Self::NoDirectory => "give --task in a work tree that has it",
             Self::Task(_) => "evaluate the task at that commit: ce run --at says more",
             Self::Input | Self::Outputs => {

@@ -32,6 +32,7 @@ mod secrets;
 mod selection;
 mod signers;
 mod trust;
+mod unsent;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ use self::layout::FORMAT;
 use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::exit::Exit;
-use crate::git::{Mirror, MirrorError};
+use crate::git::{Mirror, MirrorError, Prompts};
 use crate::storage::StorageError;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
@@ -189,12 +190,16 @@ impl ResultsError {
     }
 }
 
-/// Opens the mirror of a repository, which is given by its path or URL.
+/// Opens the mirror of a repository, which is given by its path or URL. `prompts` says whether `git` may ask the user for passwords.
 ///
 /// # Errors
 ///
 /// Fails if there is no such path, or no mirror can be made.
-pub fn mirror(repository: &str, cache: Option<&Cache>) -> Result<Mirror, ResultsError> {
+pub fn mirror(
+    repository: &str,
+    cache: Option<&Cache>,
+    prompts: Prompts,
+) -> Result<Mirror, ResultsError> {
     let path = Path::new(repository);
     let url = match path.canonicalize() {
         Ok(real) => real.to_string_lossy().into_owned(),
@@ -202,5 +207,5 @@ pub fn mirror(repository: &str, cache: Option<&Cache>) -> Result<Mirror, Results
         Err(_) => return Err(ResultsError::None(repository.to_owned())),
     };
     let cache = cache.ok_or_else(|| ResultsError::NoCache(repository.to_owned()))?;
-    Ok(Mirror::open(&cache.mirror(&url), &url)?)
+    Ok(Mirror::open(&cache.mirror(&url), &url, prompts)?)
 }

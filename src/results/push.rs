@@ -14,6 +14,7 @@ use super::layout::{ResultsBranch, TOP};
 use super::pushed::{PushRequest, Pushed, RevokeRequest};
 use super::revoked::revocation_of;
 use super::selection::Selection;
+use super::unsent::fetch_unsent;
 use crate::digest::ObjectId;
 use crate::git::{
     GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
@@ -307,6 +308,7 @@ impl Union {
         parents: &[ObjectId],
         message: &str,
     ) -> Result<ObjectId, MirrorError> {
+        fetch_unsent(mirror, tree, parents)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = now.as_secs().cast_signed();
         let commit = NewCommit { tree, parents, message, seconds };

@@ -323,3 +323,37 @@ fn a_binary_holds_nothing() {
         assert!(text.lines().count() <= 5, "{name}");
     }
 }
+
+/// The only file that may start `git`: it keeps what is started from fetching, waiting and asking.
+const STARTER: &str = "git/command.rs";
+
+/// Tells whether a file starts `git` by itself: names the program, or a program of its own.
+fn starts_git(file: &str, text: &str) -> bool {
+    let code = code(text);
+    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_named = ["\"git\"", "\"/usr/bin/git", "\"git ", "\"git-"]
+        .iter()
+        .any(|name| code.contains(&format!("Command::new({name}")));
+    let is_passed = code.contains("\"git\"");
+    let is_in_git = file.starts_with("git/") || file == "git.rs";
+    file != STARTER && (is_named || is_passed || (is_in_git && code.contains("Command::new(")))
+}
+
+#[test]
+fn git_is_started_in_one_place() {
+    let files = sources("src");
+    assert!(files[STARTER].contains("Command::new(\"git\")"));
+    let wrong: Vec<&String> =
+        files.iter().filter(|(file, text)| starts_git(file, text)).map(|(file, _)| file).collect();
+    assert_eq!(wrong, Vec::<&String>::new(), "git is started by git/command.rs only");
+    for (file, text) in [
+        ("cli/push.rs", "Command::new(\"git\").arg(\"push\")"),
+        ("cli/push.rs", "let program = \"git\"; Command::new(program)"),
+        ("results/push.rs", "start(\"git\", &[])"),
+        ("git/mirror/process.rs", "Command::new(GIT)"),
+    ] {
+        assert!(starts_git(file, text), "{text}");
+    }
+    assert!(!starts_git(STARTER, "Command::new(\"git\")"));
+    assert!(!starts_git("cli/viz.rs", "Command::new(\"rsvg-convert\") // \"git\""));
+}

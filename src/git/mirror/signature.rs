@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Mirror, MirrorError};
 use crate::digest::ObjectId;
+use crate::git::command::GitReach;
 use crate::git::{GitResult, NewCommit, from, object_id};
 
 /// What begins a signature that was made with an ssh key.
@@ -114,7 +115,7 @@ impl Mirror {
         let mut args = vec!["-c", &signers];
         args.extend(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
         args.extend(["log", "--no-walk=unsorted", "--stdin", "-z", FORMAT]);
-        let output = self.git("log", &args, lines.as_bytes())?;
+        let output = self.git(("log", GitReach::Local), &args, lines.as_bytes())?;
         let said = String::from_utf8_lossy(&output.stderr);
         if NOT_STARTED.iter().any(|it| said.contains(it)) {
             return Err(self.failed("log", &output, ""));
@@ -137,7 +138,8 @@ impl Mirror {
         let mut args = vec!["commit-tree", "-S", "-F", "-"];
         args.extend(commit.parents.iter().flat_map(|parent| ["-p", parent.full()]));
         args.push(commit.tree.full());
-        let output = self.git("commit-tree -S", &args, commit.message.as_bytes())?;
+        let output =
+            self.git(("commit-tree -S", GitReach::Local), &args, commit.message.as_bytes())?;
         let id = String::from_utf8_lossy(&output.stdout);
         let id = id.trim().parse();
         id.map_err(|_| self.failed("commit-tree -S", &output, "it has written no commit"))
@@ -149,7 +151,7 @@ impl Mirror {
     ///
     /// Fails if `git` cannot be started.
     pub fn users_path(&self, name: &str) -> Result<Option<String>, MirrorError> {
-        let output = self.run(&["config", "--type=path", "--get", name], &[]);
+        let output = self.run(GitReach::Local, &["config", "--type=path", "--get", name], &[]);
         let output = output.map_err(|source| self.own(source))?;
         let value = String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned();
         Ok(output.status.success().then_some(value))

@@ -1,0 +1,134 @@
+//! Starting the user's `git`: no other place does.
+//!
+//! By itself, `git` fetches what a partial clone has left out, runs hooks, starts a monitor of the work tree, takes locks, and asks
+//! for passwords. A command of ours waits for none of these, and none of them starts further processes.
+
+use std::env;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Variables that lead `git` to another repository than the one that it is given.
+const VARIABLES: [&str; 9] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Settings of every `git`: nothing is started beside what it is asked for.
+const SETTINGS: [&str; 5] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.useReplaceRefs=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+
+/// The environment of every `git`. Its messages are in the language in which they are looked for.
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("LANGUAGE", "en"),
+];
+
+/// The environment of a `git` that asks nobody.
+const SILENCE: [(&str, &str); 4] = [
+    ("GCM_INTERACTIVE", "never"),
+    ("GIT_ASKPASS", ""),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+];
+
+/// The id of an object that no repository has.
+const ABSENT: &str = "0000000000000000000000000000000000000001";
+
+/// What a trace says of the command that was given, and of any that `git` starts.
+const TRACED: [&str; 2] = ["trace: built-in: git cat-file", "trace: run_command:"];
+
+/// How far a `git` reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GitReach {
+    /// It reads and writes one repository, and cannot connect to another one.
+    Local,
+    /// It exchanges objects with another repository.
+    Remote,
+}
+
+/// Whether `git` and the programs that it starts may ask the user for passwords and the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompts {
+    /// They may not: what is not known fails.
+    Off,
+    /// They may.
+    On,
+}
+
+impl Prompts {
+    /// They may ask if somebody sits at a terminal.
+    pub fn at_terminal() -> Self {
+        match io::stdin().is_terminal() && io::stderr().is_terminal() {
+            true => Self::On,
+            false => Self::Off,
+        }
+    }
+}
+
+/// The user's `git`, without arguments. It reads nothing from standard input unless it is given something.
+pub(super) fn git(reach: GitReach, prompts: Prompts) -> Command {
+    let mut git = Command::new("git");
+    for name in VARIABLES {
+        git.env_remove(name);
+    }
+    for setting in SETTINGS {
+        git.args(["-c", setting]);
+    }
+    git.envs(ENVIRONMENT).stdin(Stdio::null());
+    if prompts == Prompts::Off {
+        git.envs(SILENCE).env_remove("SSH_ASKPASS").args(["-c", "credential.interactive=false"]);
+    }
+    if reach == GitReach::Local {
+        // A `git` that does not know GIT_NO_LAZY_FETCH starts one process for an object that is missing, which cannot connect.
+        git.env("GIT_ALLOW_PROTOCOL", "none");
+    }
+    git
+}
+
+/// Keeps the ssh that a `git` starts from asking. `configured` is the command that Git's configuration has for it. Of other
+/// programs than OpenSSH's, the options are not known.
+pub(super) fn silence_ssh(git: &mut Command, configured: Option<&str>) {
+    let given = env::var("GIT_SSH_COMMAND").ok();
+    let ssh = match given.as_deref().or(configured) {
+        Some(given) => given,
+        None if env::var_os("GIT_SSH").is_some() => return,
+        None => "ssh",
+    };
+    let program = ssh.split_whitespace().next().map(Path::new).and_then(Path::file_name);
+    if program.is_some_and(|program| program == "ssh") {
+        git.env("GIT_SSH_COMMAND", format!("{ssh} -o BatchMode=yes"));
+    }
+}
+
+/// Whether the user's `git` can be kept from fetching objects by itself. Those from 2.45.1 can, and those from 2.39.4 with the
+/// corrections of April 2024, which distributions have for older ones, too. So it is asked, in a bare repository.
+pub(super) fn obeys(repository: &Path) -> io::Result<bool> {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(*known);
+    }
+    let mut git = git(GitReach::Local, Prompts::Off);
+    git.arg("--git-dir").arg(repository).env("GIT_TRACE", "1");
+    git.args(["-c", "remote.origin.promisor=true", "cat-file", "-e", ABSENT]);
+    let trace = git.output()?.stderr;
+    let trace = String::from_utf8_lossy(&trace);
+    let [is_asked, is_fetching] = TRACED.map(|it| trace.contains(it));
+    let obeys = is_asked && !is_fetching;
+    Ok(*KNOWN.get_or_init(|| obeys))
+}
