@@ -9,6 +9,7 @@ use clap::Parser;
 
 use super::place::StorageDir;
 use super::{Tool, say};
+use crate::executor::slurm::ArrayTask;
 use crate::exit::Exit;
 use crate::report::WorkerReport;
 use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
@@ -143,8 +144,9 @@ fn user_id(text: &str) -> Result<u32, String> {
 
 /// The job of a scheduler that this process is in, if it is in one.
 fn job() -> Option<String> {
-    JOBS.iter().find_map(|(variable, scheduler)| {
-        let id = std::env::var(variable).ok().filter(|id| !id.is_empty())?;
-        Some(format!("{scheduler} {id}"))
-    })
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
+        return Some(format!("slurm {id}"));
+    }
+    JOBS.iter().find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
 }

@@ -36,11 +36,23 @@ const TASK: &str = r#"trap : TERM; "$@"; status=$?; echo $status >"$0$SLURM_PROC
 /// An allocation that this process has to itself: it is the job's script, or a shell of `salloc`, and no step.
 #[derive(Debug)]
 pub struct Allocation {
-    job: String,
+    /// `SLURM_JOB_ID`.
+    number: String,
     shape: AllocationShape,
     slurm: Slurm,
-    /// The steps that were there before the first call, and whether Slurm ends all that a step has started.
-    before: OnceLock<(HashSet<String>, bool)>,
+    /// What Slurm has said before the first call.
+    known: OnceLock<KnownJob>,
+}
+
+/// The job of an allocation, as Slurm knows it.
+#[derive(Debug)]
+struct KnownJob {
+    /// What programs of Slurm call it.
+    id: String,
+    /// The steps that were there before the first call.
+    before: HashSet<String>,
+    /// Whether Slurm ends all that a step has started.
+    ends_all: bool,
 }
 
 /// The exit statuses of tasks, each in a file that its task writes.
@@ -54,7 +66,7 @@ pub(in crate::executor) struct StatusFiles {
 impl Allocation {
     /// Returns the allocation by the variables that Slurm sets, or `None` outside of one and in a step.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let job = variable("SLURM_JOB_ID").filter(|job| !job.is_empty())?;
+        let job = variable("SLURM_JOB_ID").filter(|number| !number.is_empty())?;
         if variable("SLURM_STEP_ID").is_some_and(|step| step != INTERACTIVE) {
             return None;
         }
@@ -64,7 +76,8 @@ impl Allocation {
         let per_node = || number("SLURM_NTASKS_PER_NODE")?.checked_mul(nodes);
         let tasks = number("SLURM_NTASKS").or_else(per_node).unwrap_or(nodes);
         let slurm = Slurm::default().with_limit(ANSWER);
-        Some(Self { job, shape: AllocationShape { nodes, tasks }, slurm, before: OnceLock::new() })
+        let shape = AllocationShape { nodes, tasks };
+        Some(Self { number: job, shape, slurm, known: OnceLock::new() })
     }
 
     /// Its nodes and tasks.
@@ -72,12 +85,20 @@ impl Allocation {
         self.shape
     }
 
-    /// Notes which steps there are, before the first call begins.
+    /// Notes which steps there are, before the first call begins. If Slurm does not say so, no step is ended: it may be anybody's.
     pub(in crate::executor) fn prepare(&self) {
-        self.before.get_or_init(|| {
-            let steps = self.steps().unwrap_or_default().into_iter().collect();
-            (steps, self.slurm.ends_all_processes())
-        });
+        if self.known.get().is_none()
+            && let Ok(known) = self.ask()
+        {
+            // Calls that span hosts or tasks begin one after the other.
+            let _known_meanwhile = self.known.set(known);
+        }
+    }
+
+    fn ask(&self) -> Result<KnownJob, SlurmError> {
+        let id = self.slurm.job_id(&self.number)?;
+        let before = self.slurm.steps(&id)?.into_iter().collect();
+        Ok(KnownJob { id, before, ends_all: self.slurm.ends_all_processes() })
     }
 
     /// The program that executes the words after it on every task, and ends with this process; with the files that it leaves.
@@ -122,10 +143,10 @@ impl Allocation {
     ///
     /// Waits until Slurm says that they are over, unless it does not answer or `is_hurried`.
     pub(in crate::executor) fn end_steps(&self, is_hurried: impl Fn() -> bool) -> bool {
-        let Some((before, ends_all)) = self.before.get() else { return false };
+        let Some(KnownJob { id, before, ends_all }) = self.known.get() else { return false };
         let began = Instant::now();
         for look in 0.. {
-            match self.steps() {
+            match self.slurm.steps(id) {
                 Err(_) => return false,
                 Ok(mut steps) => {
                     steps.retain(|step| !before.contains(step));
@@ -144,10 +165,6 @@ impl Allocation {
             thread::sleep(LOOK);
         }
         false
-    }
-
-    fn steps(&self) -> Result<Vec<String>, SlurmError> {
-        self.slurm.steps(&self.job)
     }
 }
 

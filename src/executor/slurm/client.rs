@@ -154,6 +154,23 @@ impl Slurm {
         Some(meaning(&word).map_or(description.clone(), |it| format!("{description}: {it}")))
     }
 
+    /// Returns what programs of Slurm call the job with this number, and no other one: `12_3` if it is an element of an array. By
+    /// the number of one of its elements, which is that of the array, they mean all of them.
+    ///
+    /// Only Slurm knows it: a job that was submitted by an element of an array has inherited that one's variables.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no answer: then nothing is known.
+    pub(super) fn job_id(&self, number: &str) -> Result<String, SlurmError> {
+        let plain = ["--noheader", "--array", "--format", "%A %i"].map(str::to_owned);
+        let arguments = plain.into_iter().chain([format!("--jobs={number}")]);
+        let text = self.run("squeue", arguments.map(OsString::from).collect(), b"")?;
+        let mut pairs = text.lines().filter_map(|line| line.trim().split_once(' '));
+        let id = pairs.find(|(own, _)| *own == number).map(|(_, id)| id.trim().to_owned());
+        id.ok_or(SlurmError::Answer { program: "squeue", text })
+    }
+
     /// Returns the steps of a job that are not over, without those that Slurm itself has made, such as its script.
     ///
     /// # Errors

@@ -71,6 +71,11 @@ impl ArrayTask {
         let index = variable("SLURM_ARRAY_TASK_ID")?.parse().ok().filter(|index| *index > 0)?;
         Some(Self { token, index })
     }
+
+    /// Returns what programs of Slurm call its job: `12_3`. The number of one task of an array is that of the array, too.
+    pub fn job_id(&self, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+        Some(format!("{}_{}", variable("SLURM_ARRAY_JOB_ID")?, self.index))
+    }
 }
 
 impl fmt::Display for ArrayTask {
@@ -117,6 +122,9 @@ mod tests {
         };
         let known = task("ce-0123456789abcdef", "12").map(|task| task.to_string());
         assert_eq!(known.as_deref(), Some("ce-0123456789abcdef_12"));
+        let task_of_ours = task("ce-0123456789abcdef", "12").unwrap();
+        let array = |variable: &str| (variable == "SLURM_ARRAY_JOB_ID").then(|| "71".to_owned());
+        assert_eq!(task_of_ours.job_id(array).as_deref(), Some("71_12"));
         assert_eq!(task("bash", "12"), None, "somebody else's job");
         assert_eq!(task("ce-0123456789abcdef", "0"), None);
         assert_eq!(ArrayTask::from_environment(|_| None), None);

@@ -1,5 +1,6 @@
 //! Calls of several hosts and tasks: allocations of their shape, steps on every task, and the end of these steps.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -165,4 +166,61 @@ fn an_interrupted_worker_leaves_no_step() {
 #[test]
 fn a_killed_worker_leaves_no_step() {
     after(Signal::KILL);
+}
+
+/// Two workers of one array. That whose number is that of the array ends a call while the other one has a step that began later.
+#[track_caller]
+fn steps_of_an_array(cluster: &Cluster) {
+    let script = r#"exec 9>"$LAB_MEET"; read -r text <"$1"
+echo "$SLURM_JOB_ID $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $text" >&9
+until [ -e "$LAB_WAIT.$text" ]; do sleep 0.1; done; touch "$2/$SLURM_PROCID""#;
+    let call = |input: &str| format!("(call INPUT('{input}'))[0]");
+    let [x, y, z] = ["x", "y", "z"].map(call);
+    let lab = Lab::task(&format!("Inputs: 'x', 'y', 'z'\n(all {x} {y} {z})[0]"))
+        .computation("call", "x", "y/", script)
+        .computation("all", "a b c", "all", r#"ls "$1" "$2" "$3" >"$4""#)
+        .file("computations/call/resources", "nodes 2\ntasks 2\nlauncher srun\n")
+        .with_storage()
+        .commit()
+        .set("workers", "2");
+    let fifo = Fifo::new(&lab.path("meet"));
+    let mut run = lab.on(cluster, &[]);
+    run.env("LAB_MEET", lab.path("meet")).env("LAB_WAIT", lab.path("wait"));
+    let run = Running::start(&mut run);
+    // One line for each of two tasks.
+    let heard = |calls: usize| {
+        let lines: BTreeSet<String> = (0..2 * calls).map(|_| fifo.line()).collect();
+        let calls = lines.iter().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        calls.collect::<Vec<_>>()
+    };
+    let let_go = |call: &[String]| fs::write(lab.path(&format!("wait.{}", call[3])), "").unwrap();
+    let has_results = |count: usize| {
+        wait_for("result", || {
+            let is_record =
+                |name: &&String| name.starts_with("c_call/") && name.contains("/record/");
+            (lab.storage().iter().filter(is_record).count() == count).then_some(())
+        });
+    };
+    let begun = heard(2);
+    let is_array = |call: &&Vec<String>| call[0] == call[1];
+    let (array, element): (Vec<_>, Vec<_>) = begun.iter().partition(is_array);
+    let ([array], [element]) = (&array[..], &element[..]) else { panic!("{begun:?}") };
+    assert_eq!((&array[1], array[2] == element[2]), (&element[1], false));
+    let_go(element);
+    let later = heard(1).remove(0);
+    assert_eq!(later[..3], element[..3]);
+    has_results(1);
+    let_go(array);
+    has_results(2);
+    let_go(&later);
+    Ran::new(&lab, run.output()).exit(0).called([vec!["call"; 6], vec!["all"]].concat());
+    lab.is_left_alone_by(cluster);
+}
+
+/// A longer form: `CE_ROUNDS=10 cargo test --test suite workers_of_one_array`.
+#[test]
+fn workers_of_one_array_end_their_own_steps_only() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rounds = std::env::var("CE_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
+    (0..rounds).for_each(|_| steps_of_an_array(cluster));
 }

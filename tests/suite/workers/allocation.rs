@@ -24,8 +24,8 @@ for task in $(seq 0 $((tasks - 1))); do
 done
 for process in $started; do wait $process || worst=$?; done
 exit $worst"#;
-/// Lists the steps in a file.
-const SQUEUE: &str = r#"cat "$FAKE/steps""#;
+/// Lists the steps in a file; of jobs, only the worker's own.
+const SQUEUE: &str = r#"case $* in *--steps*) cat "$FAKE/steps" ;; *) echo 7 7 ;; esac"#;
 /// Ends all steps but one.
 const SCANCEL: &str =
     r#"echo "$*" >>"$FAKE/scancel.asked"; printf '%s\n' 7.batch 7.0 >"$FAKE/steps""#;
@@ -163,6 +163,51 @@ fn where_slurm_does_not_answer_a_step_may_be_left_and_the_stage_is_not_used_agai
     lab.plays("squeue", "exit 1");
     lab.ce_run_on_tasks().exit(0).called(vec!["call"; 3]);
     assert_eq!(lab.results().keys().filter(|name| name.starts_with("c_call/")).count(), 3);
+}
+
+/// Lists the steps that a job has by now, which is an element of an array beside another one.
+const SQUEUE_OF_ARRAY: &str = r#"case $* in
+*--steps*--jobs=7_2) sed -n /7_2/p "$FAKE/steps" ;;
+*--steps*) cat "$FAKE/steps" ;;
+*) printf '%s\n' '7 7_2' '8 7_1' ;;
+esac"#;
+/// Ends a step.
+const SCANCEL_ONE: &str = r#"echo "$*" >>"$FAKE/scancel.asked"
+for step; do :; done; grep -vxF "$step" "$FAKE/steps" >"$FAKE/left"; mv "$FAKE/left" "$FAKE/steps""#;
+
+#[test]
+fn an_element_of_an_array_ends_its_own_steps_and_no_others() {
+    // The array has the number of its last element.
+    let script = r#"printf '%s\n' 7_2.batch 7_2.0 7_1.batch 7_1.0 7_1.1 >"$FAKE/steps""#;
+    let lab = lab("tasks 3\n", script);
+    lab.plays("squeue", SQUEUE_OF_ARRAY);
+    lab.plays("scancel", SCANCEL_ONE);
+    lab.ce_run_on_tasks().exit(0).called(vec!["call"]);
+    assert_eq!(lab.asked("scancel").lines().last(), Some("--quiet --signal=KILL 7_2.0"));
+    assert!(!lab.asked("scancel").contains("7_1"), "{}", lab.asked("scancel"));
+}
+
+#[test]
+fn a_job_that_an_element_of_an_array_has_submitted_is_none_itself() {
+    let script = r#"printf '%s\n' 7.batch 7.0 7.1 >"$FAKE/steps""#;
+    let lab = lab("tasks 3\n", script);
+    let mut worker = lab.worker_with("3");
+    // Slurm leaves it these.
+    worker.env("SLURM_ARRAY_JOB_ID", "3").env("SLURM_ARRAY_TASK_ID", "1");
+    let worker = Running::start(&mut worker);
+    worker.wait_until_it_catches(Signal::TERM);
+    lab.ce_run(QUEUED).exit(0);
+    lab.dismiss(worker);
+    assert_eq!(lab.asked("scancel").lines().next(), Some("--quiet --signal=KILL 7.1"));
+}
+
+#[test]
+fn where_slurm_has_not_said_which_steps_there_were_none_is_ended() {
+    let script = r#"printf '%s\n' 7.batch 7.0 7.1 >"$FAKE/steps"; touch "$FAKE/up""#;
+    let lab = lab("tasks 3\n", script);
+    lab.plays("squeue", &format!("[ -e \"$FAKE/up\" ] || exit 1\n{SQUEUE}"));
+    lab.ce_run_on_tasks().exit(0).called(vec!["call"]);
+    assert_eq!(lab.asked("scancel"), "");
 }
 
 #[test]
