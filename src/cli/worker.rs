@@ -15,7 +15,7 @@ use crate::report::WorkerReport;
 use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
 use crate::storage::{Durability, Unrecorded};
 use crate::task::resources::parse_size;
-use crate::words::{duration, parse_count, parse_duration};
+use crate::words::{counted, duration, parse_count, parse_duration};
 
 /// Execute calls that runs with --on workers have queued in a storage
 ///
@@ -99,11 +99,7 @@ impl Tool for Serve {
         let life = options.life;
         let session = WorkerSession::open(&self.storage.find()?, options)?;
         let report = WorkerReport::default();
-        session.work(&|event| {
-            if !self.quiet {
-                report.tell(&event);
-            }
-        })?;
+        session.work(&|event| report.tell(&event, self.quiet))?;
         let signal = session.interrupted_by();
         if !self.quiet {
             let why = match signal {
@@ -115,7 +111,13 @@ impl Tool for Serve {
             };
             say("ce", &format_args!("the worker ends ({why}): {}", report.summary()));
         }
-        Ok(signal.map_or(Exit::Done, Exit::Interrupted))
+        let is_broken = report.broken() > 0;
+        if is_broken {
+            let calls = counted(report.broken(), "call");
+            say("ce", &format_args!("{calls} failed: the storage could not be read or written"));
+        }
+        let end = if is_broken { Exit::Storage } else { Exit::Done };
+        Ok(signal.map_or(end, Exit::Interrupted))
     }
 }
 

@@ -103,7 +103,7 @@ impl<'a> Worker<'a> {
         let (finish, finished) = channel();
         let assignments = Mutex::new(assignments);
         let time = WorkerTime { began: Instant::now(), life: self.rules.life };
-        let ended = thread::scope(|scope| {
+        let ended: Result<(), EvaluateError> = thread::scope(|scope| {
             for _ in 0..slots {
                 let (finish, assignments) = (finish.clone(), &assignments);
                 let thread = thread::Builder::new().name("worker".to_owned());
@@ -113,11 +113,13 @@ impl<'a> Worker<'a> {
             drop(finish);
             let worked = self.assign(time, &assign, &finished);
             drop(assign);
-            self.end_calls(time, &finished);
-            Ok(worked?)
+            let answered = self.end_calls(time, &finished);
+            Ok(worked.and(answered)?)
         });
         self.executor.finish();
-        ended
+        ended?;
+        // Those that have ended since nothing was assigned any more.
+        Ok(finished.try_iter().try_for_each(|it| it.answered)?)
     }
 
     /// Claims tickets as long as there are any.
@@ -168,18 +170,27 @@ impl<'a> Worker<'a> {
     }
 
     /// Ends the calls that are still being executed when the time is over.
-    fn end_calls(&self, time: WorkerTime, finished: &Receiver<Finished>) {
+    fn end_calls(
+        &self,
+        time: WorkerTime,
+        finished: &Receiver<Finished>,
+    ) -> Result<(), StorageError> {
         if self.executor.is_cancelled() || !time.is_over() {
-            return;
+            return Ok(());
         }
         self.executor.cancel();
         let end = Instant::now() + GRACE;
+        let mut answered = Ok(());
         // All threads have ended when nothing can come any more.
-        while let Err(RecvTimeoutError::Timeout) | Ok(_) =
-            finished.recv_timeout(end.saturating_duration_since(Instant::now()))
-        {
+        loop {
+            match finished.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(finished) => answered = answered.and(finished.answered),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return answered,
+            }
             if Instant::now() >= end {
-                return self.executor.kill();
+                self.executor.kill();
+                return answered;
             }
         }
     }

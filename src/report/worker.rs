@@ -1,10 +1,11 @@
 //! What a worker prints: failures and refusals as they happen, and a summary at its end.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::say;
 use crate::evaluate::WorkerEvent;
-use crate::storage::records::{OutputSource, Ticket, TicketEnd};
+use crate::storage::records::{FailedCall, OutputSource, Ticket, TicketEnd};
 use crate::words::counted;
 
 /// What a worker has done so far. Threads may count at the same time.
@@ -13,13 +14,19 @@ pub struct WorkerReport {
     executed: AtomicUsize,
     found: AtomicUsize,
     failed: AtomicUsize,
+    broken: AtomicUsize,
     audited: AtomicUsize,
     refused: AtomicUsize,
 }
 
 impl WorkerReport {
-    /// Counts an event, and prints it if somebody should know of it.
-    pub fn tell(&self, event: &WorkerEvent<'_>) {
+    /// Counts an event, and prints it if somebody should know of it: if `is_quiet`, only that the storage fails.
+    pub fn tell(&self, event: &WorkerEvent<'_>, is_quiet: bool) {
+        let say = |text: fmt::Arguments<'_>| {
+            if !is_quiet {
+                say("ce", &text);
+            }
+        };
         let count = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed);
         match event {
             WorkerEvent::Began(_) | WorkerEvent::Ended(_, None) => {}
@@ -32,24 +39,39 @@ impl WorkerReport {
                 }
                 TicketEnd::Failed(failed) => {
                     count(&self.failed);
-                    say("ce", &format_args!("{}: failed: {}", failed.name, failed.reason));
+                    match failed.storage {
+                        true => self.tell_broken(failed),
+                        false => say(format_args!("{}: failed: {}", failed.name, failed.reason)),
+                    }
                 }
                 TicketEnd::Audited(_) => {
                     count(&self.audited);
                 }
                 TicketEnd::Refused(why) => {
                     count(&self.refused);
-                    say("ce", &format_args!("{}: refused: {why}", title(ticket)));
+                    say(format_args!("{}: refused: {why}", title(ticket)));
                 }
-                TicketEnd::Suspended(call) => say("ce", &format_args!("{call}: suspended")),
+                TicketEnd::Suspended(call) => say(format_args!("{call}: suspended")),
                 TicketEnd::OutOfTime(_) => {
-                    say("ce", &format_args!("{}: the time of the worker is over", title(ticket)));
+                    say(format_args!("{}: the time of the worker is over", title(ticket)));
                 }
                 TicketEnd::Lost(how) => {
-                    say("ce", &format_args!("{}: not executed: {how}", title(ticket)));
+                    say(format_args!("{}: not executed: {how}", title(ticket)));
                 }
             },
         }
+    }
+
+    /// Counts a call that has failed because of the storage, and prints why.
+    fn tell_broken(&self, failed: &FailedCall) {
+        self.broken.fetch_add(1, Ordering::Relaxed);
+        let hint = failed.hint.as_ref().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
+        say("ce", &format_args!("{}: failed: {}{hint}", failed.name, failed.reason));
+    }
+
+    /// The number of calls that failed because the storage could not be read or written.
+    pub fn broken(&self) -> usize {
+        self.broken.load(Ordering::Relaxed)
     }
 
     /// What was done, in words.

@@ -3,6 +3,7 @@
 //! How many operations there are depends on how often they look. A longer form lets each of the first ones fail:
 //! `CE_KILLS=1 cargo test --test suite workers::faults`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::process::Signal;
@@ -68,4 +69,33 @@ fn a_run_that_dies_or_fails_at_any_operation_loses_nothing() {
         lab.dismiss(worker);
         recovers(lab, fault);
     });
+}
+
+#[test]
+fn a_worker_on_a_storage_that_fails_ends_with_5_and_says_so() {
+    let failed = AtomicUsize::new(0);
+    at_operations(|lab, fault| {
+        let Some((at, "ENOSPC" | "EIO")) = fault.split_once(':') else { return };
+        let run = Running::start(&mut lab.evaluation(QUEUED));
+        while !lab.storage().iter().any(|name| name.contains("/queue/cpus=1/")) {
+            thread::yield_now();
+        }
+        // It ends by itself, since nothing else is queued.
+        let mut weak = lab.command("ce");
+        weak.args(["worker", "--no-isolate", "-q", "--idle", "1ms", "../storage"]);
+        let weak = Running::start(weak.env("CE_FAULT", fault));
+        let weak = Ran::new(lab, weak.output());
+        // What it has not answered is another one's.
+        let strong = lab.serve(&["--no-isolate"]);
+        let ran = Ran::new(lab, run.output());
+        strong.wait_until_it_catches(Signal::TERM);
+        lab.dismiss(strong);
+        if ran.status.code() == Some(5) {
+            let weak = weak.exit(5).says(": failed: ").says("\n  try: ");
+            weak.says("failed: the storage could not be read or written\n");
+            failed.fetch_add(1, Ordering::Relaxed);
+        }
+        recovers(lab, at);
+    });
+    assert!(failed.into_inner() > 0, "no call has failed");
 }
