@@ -29,8 +29,8 @@ pub use rules::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, LevelName, MAX_SWEEPS, NAMES, PRODUCT_FILES,
     ProductFault, REPLICATES, RuleProblem, SWEEP_FILES, Scope, ScopeId, Scopes, SweepFault,
     SweepRules, all_points, column_problems, computed_points, factor_label, factor_problems,
-    input_problem, is_sheet, points, read_column, read_replicates, same_name_problems,
-    table_columns, unread_problems,
+    input_problem, is_sheet, known_columns, points, read_column, read_replicates,
+    same_name_problems, table_columns, unread_problems,
 };
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
 pub use table::{CellValue, JsonType, MAX_CELL, STATUS, TableCell, TableRow, cell_values};

@@ -103,7 +103,8 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             self.are_right(&place, problems).then_some(())?;
         }
         let width = self.builder[body.node].width();
-        let problems = expand::column_problems(&files.rules, &columns, Some(width));
+        let nested = |output| self.nested_columns(body, output);
+        let problems = expand::column_problems(&files.rules, &columns, Some(width), nested);
         self.are_right(&place, problems).then_some(())?;
         let sweep = Sweep {
             names: files.rules.names.clone(),
@@ -178,6 +179,18 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         // A number of a wrong slice may be that of no output.
         let name = |number: u8| names.get(usize::from(number)).map(|name| (*name).to_owned());
         node.numbers().filter_map(name).collect()
+    }
+
+    /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
+    fn nested_columns(&self, body: &Argument, output: u8) -> Vec<String> {
+        let node = &self.builder[body.node];
+        match node {
+            Node::Sweep { sweep, .. } if node.numbers().nth(output.into()) == Some(0) => {
+                let sweep = &self.sweeps[sweep.index()];
+                expand::known_columns(&sweep.into(), &sweep.columns)
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn add_sweep(&mut self, sweep: Sweep, inputs: &[Argument]) -> SweepId {

@@ -111,12 +111,25 @@ fn resolve(column: &WrittenColumn, names: &[String]) -> Result<TableColumn, Slic
     }
 }
 
+/// Returns the names of the columns that the table of a sweep certainly has. These are its columns, as far as they are known.
+pub fn known_columns(rules: &SweepRules, columns: &[TableColumn]) -> Vec<String> {
+    let of_points = rules.named().map(|(name, _)| name);
+    let of_outputs = columns.iter().filter_map(|column| match &column.shape {
+        ColumnShape::One(name) => Some(name.to_string()),
+        ColumnShape::Fields | ColumnShape::Rows => None,
+    });
+    let status = rules.allow_failed.then(|| STATUS.to_owned());
+    of_points.chain(of_outputs).chain(status).collect()
+}
+
 /// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that
-/// is known. `columns` are those that are written, or else the default ones.
+/// is known. `columns` are those that are written, or else the default ones. `nested` has the names of the columns of an output
+/// that is the table of another sweep.
 pub fn column_problems(
     rules: &SweepRules,
     columns: &[TableColumn],
     width: Option<usize>,
+    nested: impl Fn(u8) -> Vec<String>,
 ) -> Vec<RuleProblem> {
     let mut seen: HashSet<String> = rules.named().map(|(name, _)| name).collect();
     if rules.allow_failed {
@@ -142,7 +155,14 @@ pub fn column_problems(
                 problem(line, SweepFault::SameColumn(name.to_string()));
             }
             ColumnShape::Rows if has_rows => problem(line, SweepFault::TwoRows),
-            ColumnShape::Rows => has_rows = true,
+            ColumnShape::Rows => {
+                has_rows = true;
+                for name in nested(*output) {
+                    if !seen.insert(name.clone()) {
+                        problem(line, SweepFault::NestedColumn(name));
+                    }
+                }
+            }
             ColumnShape::One(_) | ColumnShape::Fields => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The problems of sweeps.
 
 use super::ProductFault;
-use crate::expand::SheetProblem;
+use crate::expand::{STATUS, SheetProblem};
 use crate::task::slice::SliceError;
 
 /// The greatest number of sweeps around a node.
@@ -102,6 +102,9 @@ pub enum SweepFault {
     /// Two columns of the table have one name.
     #[error("the table has two columns {0:?}")]
     SameColumn(String),
+    /// A table that gives rows has a column of the table that takes them.
+    #[error("the table has two columns {0:?}: the table that ** takes has one, too")]
+    NestedColumn(String),
     /// Two outputs would give rows.
     #[error("only one output can give rows of its own")]
     TwoRows,
@@ -141,6 +144,10 @@ impl SweepFault {
             Self::OutputName(error) => return error.hint(),
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
             Self::SameColumn(_) => "name the columns in the file columns",
+            Self::NestedColumn(name) if name == STATUS => {
+                "remove the file allow-failed of one of both sweeps, or take the table under a name in place of **"
+            }
+            Self::NestedColumn(_) => "give another name to one of them",
             Self::NoColumns => {
                 "write a line for each, such as 00 seconds, or remove the file: then each output is a column"
             }

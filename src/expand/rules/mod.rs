@@ -9,7 +9,8 @@ mod open_name;
 mod scope;
 
 pub use body::{
-    column_problems, input_problem, same_name_problems, table_columns, unread_problems,
+    column_problems, input_problem, known_columns, same_name_problems, table_columns,
+    unread_problems,
 };
 pub use fault::{MAX_SWEEPS, SweepFault};
 pub use files::{

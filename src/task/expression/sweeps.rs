@@ -9,9 +9,10 @@ use super::signature::{Signatures, passed_names, width};
 use super::{Expression, ExpressionNode, Fault, NodeKind, TextPlace};
 use crate::expand::{
     LevelName, RuleProblem, ScopeId, Scopes, SweepRules, column_problems, input_problem,
-    table_columns, unread_problems,
+    known_columns, table_columns, unread_problems,
 };
 use crate::task::name::{ComputationName, InputName, nearest};
+use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::task::template::Template;
 use crate::task::workflow::NodeId;
 
@@ -190,9 +191,25 @@ impl ScopeWalk<'_> {
         // Without these, a column may be any of them.
         let is_known = names.is_some();
         match table_columns(rules, names.unwrap_or_default()) {
-            Ok(columns) => self.add(id, node, column_problems(rules, &columns, width)),
+            Ok(columns) => {
+                let nested = |output| self.nested_columns(body.node, output);
+                let problems = column_problems(rules, &columns, width, nested);
+                self.add(id, node, problems);
+            }
             Err(problems) => self.add(id, node, problems.into_iter().filter(|_| is_known)),
         }
+    }
+
+    /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
+    fn nested_columns(&self, body: NodeId, output: u8) -> Vec<String> {
+        let (node, rules) = (&self.expression[body], self.rules.get(&body));
+        let (NodeKind::Sweep, Some(rules)) = (node.kind, rules) else { return Vec::new() };
+        let passed = passed_names(node, self.signatures).unwrap_or_default();
+        let is_table = passed.get(usize::from(output)).is_some_and(|name| name == SWEEP_OUTPUTS[0]);
+        let inner = node.inputs.first().filter(|_| is_table);
+        let names = inner.map(|inner| passed_names(&self.expression[inner.node], self.signatures));
+        let columns = table_columns(rules, names.flatten().unwrap_or_default());
+        inner.map_or_else(Vec::new, |_| known_columns(rules, &columns.unwrap_or_default()))
     }
 
     /// Adds problems of a node where they stand in the text.

@@ -129,6 +129,34 @@ fn nested_sweeps_with_computed_points_list_their_names() {
 }
 
 #[test]
+fn a_column_of_a_nested_table_that_the_table_has_itself_is_told_before_anything_is_computed() {
+    let nested = |inner: &[(&str, &str)], outer: &[(&str, &str)]| {
+        let lab = sweep("", &[&[("factors/00-a", "1\n2"), ("columns", "00 **")], outer].concat())
+            .node("inputs/00-body/", "sweep", "")
+            .file("workflow/inputs/00-body/factors/00-b", "3\n4")
+            .call("inputs/00-body/inputs/00-body/", "mul", &["a", "b"]);
+        inner.iter().fold(lab, |lab, (file, text)| {
+            lab.file(&format!("workflow/inputs/00-body/{file}"), text)
+        })
+    };
+    let failing = [("allow-failed", "")];
+    let told = "workflow/columns:1: the table has two columns \"status\"";
+    is_refused(nested(&failing, &failing), told, "remove the file allow-failed");
+    let told = "workflow/columns:1: the table has two columns \"a\"";
+    is_refused(nested(&[("columns", "00 a")], &[]), told, "another name");
+    // One of both may have it.
+    for (inner, outer) in [(&failing[..], &[][..]), (&[], &failing)] {
+        let lab = nested(inner, outer).commit();
+        lab.ce_run(&[]).exit(0);
+        assert_eq!(lab.table().matches("\"status\":\"ok\"").count(), 4, "{}", lab.table());
+    }
+    let text = "SWEEP(:factors/00-a '1' :columns '00 **' :allow-failed\n\
+                :body SWEEP(:factors/00-b '3' :allow-failed :body (mul INPUT('a') INPUT('b'))))";
+    let lab = nested(&[], &[]).data("text", text);
+    lab.run("ce", &["write", "--force", "../data/text"]).exit(2).says("two columns \"status\"");
+}
+
+#[test]
 fn a_body_that_passes_up_an_output_that_there_is_not_is_told() {
     let lab = |slice: &str| product(&FACTORS).file("workflow/inputs/00-body/outputs", slice);
     is_refused(lab("07\n"), "workflow/inputs/00-body/outputs:1: mul has 1 output, so", "");
