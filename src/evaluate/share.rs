@@ -57,8 +57,11 @@ impl Executor for Share<'_> {
 
     /// Schedulers send signals to all processes of a job, and to this one last.
     fn is_disturbed(&self, end: &Result<Ended, ExecuteError>) -> bool {
-        let is_killed =
-            matches!(end, Ok(Ended::Failed(failed)) if matches!(failed.status, Status::Killed(_)));
+        let is_killed = match end {
+            Ok(Ended::Failed(failed)) => matches!(failed.status, Status::Killed(_)),
+            Ok(Ended::Lost(_)) => true,
+            _ => false,
+        };
         let began = Instant::now();
         while is_killed && !self.executor.is_cancelled() && began.elapsed() < LATE {
             thread::sleep(LOOK);

@@ -147,6 +147,18 @@ pub enum ExecuteError {
 }
 
 impl ExecuteError {
+    /// Returns how the execution was lost, in words, if a process of this program broke down rather than what it was to execute.
+    pub(super) fn loss(&self) -> Option<String> {
+        let (what, source): (String, &dyn std::error::Error) = match self {
+            Self::Isolate(SandboxError::Lost(source)) => {
+                ("the launcher of its sandbox broke down".to_owned(), source)
+            }
+            Self::Wait { source, .. } => (self.to_string(), source),
+            _ => return None,
+        };
+        Some(format!("{what}: {source}"))
+    }
+
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<&str> {
         let (exec, source) = match self {

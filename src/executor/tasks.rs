@@ -8,8 +8,10 @@ use super::status::Status;
 const SIGNALLED: u8 = 128;
 /// The greatest number of a signal.
 const LAST_SIGNAL: u8 = 64;
-/// Those by which a launcher ends the other tasks when one has failed.
-const ENDING: [u8; 2] = [SIGNALLED + 9, SIGNALLED + 15];
+/// The status of one that was killed: by a launcher when another one has failed, or for lack of memory.
+const KILLED: u8 = SIGNALLED + 9;
+/// Those of tasks that were asked to end by HUP, INT or TERM: by a launcher when another one has failed, or by a stranger.
+const ASKED: [u8; 3] = [SIGNALLED + 1, SIGNALLED + 2, SIGNALLED + 15];
 
 /// The exit statuses of tasks, by their numbers, as a shell has them: 128 and the number of a signal for one that was killed. A
 /// task that was ended before it could note a status has none.
@@ -25,7 +27,7 @@ impl TaskStatuses {
     }
 
     /// The end of the first task that has failed by itself, or else of the first one that was killed; `None` if no task has
-    /// noted that it has failed.
+    /// noted that it has failed, or was but asked to end.
     pub fn failure(&self) -> Option<Status> {
         let status = self.causes().first().map(|(status, _)| *status)?;
         Some(match status.checked_sub(SIGNALLED) {
@@ -34,7 +36,7 @@ impl TaskStatuses {
         })
     }
 
-    /// The statuses of those that have failed by themselves, each with its tasks. If none has, those of all that were killed.
+    /// The statuses of those that have failed by themselves, each with its tasks. If none has, that of those that were killed.
     fn causes(&self) -> Vec<(u8, Vec<usize>)> {
         let failed = |is_cause: fn(u8) -> bool| {
             let mut causes: Vec<(u8, Vec<usize>)> = Vec::new();
@@ -47,8 +49,8 @@ impl TaskStatuses {
             }
             causes
         };
-        let own = failed(|status| status != 0 && !ENDING.contains(&status));
-        if own.is_empty() { failed(|status| status != 0) } else { own }
+        let own = failed(|status| !matches!(status, 0 | KILLED) && !ASKED.contains(&status));
+        if own.is_empty() { failed(|status| status == KILLED) } else { own }
     }
 }
 
@@ -118,6 +120,7 @@ mod tests {
         );
         assert_eq!(told(&[Some(200)]).0, Some(Status::Exited(200)));
         assert_eq!(told(&[None, Some(0)]).0, None);
+        assert_eq!(told(&[Some(143), Some(130), Some(129), None]).0, None, "a stranger ended them");
     }
 
     #[test]

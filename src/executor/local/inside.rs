@@ -1,7 +1,10 @@
 //! Execution in a sandbox, by one of its launchers.
 
+use rustix::process::Signal;
+
 use super::groups::Groups;
 use super::over::Over;
+use super::unborn::is_unborn;
 use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::Invocation;
 use crate::executor::sandbox::error::SandboxError;
@@ -19,8 +22,8 @@ pub(super) fn execute(
         false => ExecuteError::Isolate(error),
     };
     let spec = specify(invocation).map_err(ExecuteError::Isolate)?;
-    let mut launcher = sandbox.take(invocation).map_err(broken)?;
-    let leader = match launcher.begin(&spec) {
+    let mut launcher = sandbox.ask(invocation, &spec).map_err(broken)?;
+    let leader = match launcher.begin() {
         Ok(leader) => leader,
         Err(error @ SandboxError::Lost(_)) => return Err(broken(error)),
         Err(error) => {
@@ -30,6 +33,8 @@ pub(super) fn execute(
     };
     let (waited, late) = groups.wait(leader, invocation.limit, || launcher.wait());
     let ended = waited.map_err(broken)?;
+    // Its launcher has not reaped it yet.
+    let is_unborn = ended == -Signal::KILL.as_raw() && is_unborn(leader);
     let used = launcher.end().map_err(broken)?;
     sandbox.give_back(launcher);
     let code = (ended >= 0).then_some(ended);
@@ -42,6 +47,7 @@ pub(super) fn execute(
         system: used.system,
         peak: used.peak,
         left_behind: false,
+        is_unborn,
         isolation: Isolation::Namespaces,
         lacking,
         tasks: TaskStatuses::default(),

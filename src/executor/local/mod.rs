@@ -16,6 +16,7 @@ mod orphans;
 mod outside;
 mod over;
 mod spanning;
+mod unborn;
 
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;
@@ -105,26 +106,32 @@ impl Local {
         }
         let start = Timestamp::now();
         let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
-        let mut over = match (&invocation.span, &self.allocation) {
+        let over = match (&invocation.span, &self.allocation) {
             (Some(_), _) if invocation.isolate => {
                 return refused("it is to be isolated, which is not possible for several tasks");
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
-                spanning::execute(groups, orphans, allocation, (span, invocation))?
+                spanning::execute(groups, orphans, allocation, (span, invocation))
             }
             (None, _) if !invocation.isolate => {
                 let hides_allocation = self.allocation.is_some();
                 let starter = Starter { hides_allocation, ..Starter::default() };
-                outside::execute(groups, orphans, invocation, &starter)?
+                outside::execute(groups, orphans, invocation, &starter)
             }
             (None, _) => match self.isolating_sandbox() {
-                Some(sandbox) => inside::execute(groups, sandbox, invocation)?,
+                Some(sandbox) => inside::execute(groups, sandbox, invocation),
                 None => return refused("it is to be isolated, which is not possible here"),
             },
         };
-        over.left_behind |= reaches_others(&invocation.access, over.isolation);
-        match over.ended(start, invocation.limit) {
+        let ended = match over {
+            Ok(mut over) => {
+                over.left_behind |= reaches_others(&invocation.access, over.isolation);
+                over.ended(start, invocation.limit)
+            }
+            Err(error) => Ended::Lost(error.loss().ok_or(error)?),
+        };
+        match ended {
             Ended::Failed(_) | Ended::Lost(_) if groups.is_cancelled() => {
                 Err(ExecuteError::Interrupted)
             }

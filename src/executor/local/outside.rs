@@ -10,12 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use wait4::Wait4;
 
 use super::groups::{Groups, signal};
 use super::orphans::Orphans;
 use super::over::Over;
+use super::unborn::is_unborn;
 use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::{DIRECTORY, Invocation};
 use crate::executor::log::open_log;
@@ -91,7 +92,8 @@ fn wait(
 ) -> io::Result<Over> {
     let pid = Pid::from_child(&child);
     let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
-    waited?;
+    let killed = waited?.and_then(|status| status.terminating_signal());
+    let is_unborn = killed == Some(Signal::KILL.as_raw()) && is_unborn(pid);
     // It is still a zombie, so its number, which is also that of its group, is not reused.
     signal(pid, Signal::KILL);
     let left_behind = orphans.outlive(pid);
@@ -104,6 +106,7 @@ fn wait(
         system: used.rusage.stime,
         peak: used.rusage.maxrss,
         left_behind,
+        is_unborn,
         isolation: Isolation::None,
         lacking: Vec::new(),
         tasks: TaskStatuses::default(),
@@ -111,12 +114,12 @@ fn wait(
     })
 }
 
-/// Waits until a process has ended, and leaves it a zombie.
-fn wait_for(pid: Pid) -> io::Result<()> {
+/// Waits until a process has ended, and leaves it a zombie. Returns how it ended.
+fn wait_for(pid: Pid) -> io::Result<Option<WaitIdStatus>> {
     loop {
         match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Err(Errno::INTR) => {}
-            other => return Ok(other.map(drop)?),
+            other => return Ok(other?),
         }
     }
 }

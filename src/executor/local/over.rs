@@ -9,6 +9,9 @@ use crate::executor::status::Status;
 use crate::executor::tasks::TaskStatuses;
 use crate::task::access::Rule;
 
+/// The signals by which users, shells and schedulers ask programs to end: HUP, INT and TERM.
+const ASKING: [i32; 3] = [1, 2, 15];
+
 /// An ended execution, as the system reports it.
 pub(super) struct Over {
     /// Its exit status.
@@ -22,6 +25,8 @@ pub(super) struct Over {
     /// In bytes.
     pub(super) peak: u64,
     pub(super) left_behind: bool,
+    /// Whether it was killed before it was another program than this one.
+    pub(super) is_unborn: bool,
     pub(super) isolation: Isolation,
     pub(super) lacking: Vec<Rule>,
     /// How its tasks ended, if a launcher has started it.
@@ -31,6 +36,11 @@ pub(super) struct Over {
 }
 
 impl Over {
+    /// The signal that ended it although this program has not sent it: one that asks programs to end.
+    fn foreign_signal(&self) -> Option<i32> {
+        self.signal.filter(|signal| !self.late && ASKING.contains(signal))
+    }
+
     /// The exit status or signal.
     pub(super) fn status(&self) -> Status {
         match self.code {
@@ -42,12 +52,20 @@ impl Over {
     /// The end of the execution, by its start and its time limit.
     pub(super) fn ended(self, start: Timestamp, limit: Option<Duration>) -> Ended {
         let is_launched = !self.tasks.0.is_empty();
+        if !is_launched && let Some(signal) = self.foreign_signal() {
+            let status = Status::Killed(signal);
+            return Ended::Lost(format!("{status}, which compeval had not sent"));
+        }
+        if self.is_unborn {
+            return Ended::Lost(format!("{} before it was started", self.status()));
+        }
         let own = match self.tasks.failure() {
             _ if !is_launched => self.status(),
             None if self.tasks.are_done() => Status::Exited(0),
-            Some(status) => status,
-            None if self.late => self.status(),
-            None => {
+            // A launcher that was killed leaves tasks which may fail for that reason.
+            Some(status) if self.late || self.signal.is_none() => status,
+            _ if self.late => self.status(),
+            _ => {
                 let how = self.said.clone().unwrap_or_else(|| self.status().to_string());
                 return Ended::Lost(format!("its launcher failed: {how}"));
             }

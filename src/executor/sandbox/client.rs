@@ -1,7 +1,7 @@
 //! The client of a launcher: starts one, and asks it to execute.
 
 use std::io::{self, BufReader, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -63,9 +63,13 @@ impl Launcher {
         }
     }
 
-    /// Starts an execution; returns the process that leads its group.
-    pub(in crate::executor) fn begin(&mut self, spec: &SandboxSpec) -> Result<Pid, SandboxError> {
-        spec.write(&mut self.input).map_err(SandboxError::Lost)?;
+    /// Asks for an execution.
+    pub(super) fn ask(&mut self, spec: &SandboxSpec) -> Result<(), SandboxError> {
+        spec.write(&mut self.input).map_err(|error| self.lost(error))
+    }
+
+    /// Waits until the execution that it was asked for begins; returns the process that leads its group.
+    pub(in crate::executor) fn begin(&mut self) -> Result<Pid, SandboxError> {
         let mut failed = None;
         loop {
             match self.reply()? {
@@ -80,26 +84,38 @@ impl Launcher {
     pub(in crate::executor) fn wait(&mut self) -> Result<i32, SandboxError> {
         match self.reply()? {
             Reply::Ended(status) => Ok(status),
-            reply => Err(SandboxError::unexpected(reply)),
+            reply => Err(SandboxError::unexpected(reply).after_start()),
         }
     }
 
     /// Lets the launcher reap the group's leader, waits for the end of all processes of the
     /// execution, and returns their resource usage.
     pub(in crate::executor) fn end(&mut self) -> Result<Used, SandboxError> {
-        self.input.write_all(b"a").map_err(SandboxError::Lost)?;
+        self.input.write_all(b"a").map_err(|error| self.lost(error))?;
         match self.reply()? {
             Reply::Used(used) => Ok(used),
             Reply::Last(used) => {
                 self.spent = true;
                 Ok(used)
             }
-            reply => Err(SandboxError::unexpected(reply)),
+            reply => Err(SandboxError::unexpected(reply).after_start()),
         }
     }
 
     fn reply(&mut self) -> Result<Reply, SandboxError> {
-        Reply::read(&mut self.output).map_err(SandboxError::Lost)
+        Reply::read(&mut self.output).map_err(|error| self.lost(error))
+    }
+
+    /// The reason why it does not answer: the signal that has ended it, if one has.
+    fn lost(&mut self, error: io::Error) -> SandboxError {
+        use io::ErrorKind::{BrokenPipe, UnexpectedEof};
+        // It closes its ends of the pipes by ending.
+        let is_ended = matches!(error.kind(), BrokenPipe | UnexpectedEof);
+        let status = is_ended.then(|| self.child.wait().ok()).flatten();
+        SandboxError::Lost(match status.and_then(|status| status.signal()) {
+            Some(signal) => io::Error::other(format!("it was killed by signal {signal}")),
+            None => error,
+        })
     }
 }
 

@@ -34,6 +34,16 @@ impl SandboxError {
         }
     }
 
+    /// The same once something was executed, which is not to blame for what the launcher could not do then.
+    pub(super) fn after_start(self) -> Self {
+        match self {
+            Self::Step { ref source, .. } => {
+                Self::Lost(io::Error::other(format!("{self}: {source}")))
+            }
+            Self::Lost(_) => self,
+        }
+    }
+
     /// A reply that cannot be read.
     pub(super) fn garbled() -> Self {
         Self::Lost(io::ErrorKind::InvalidData.into())

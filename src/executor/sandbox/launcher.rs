@@ -85,11 +85,19 @@ fn serve(mut root: Ready) -> Result<(), End> {
     let mut init = NamespaceInit::start(keeps)?;
     send(&Reply::Ready);
     let mut input = io::stdin().lock();
-    while let Some(spec) = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))? {
+    loop {
+        init.live_until_readable(&io::stdin())?;
+        let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
+        let Some(spec) = spec else { return Ok(()) };
         let mask = umask(execution::MASK);
         root.fit(&spec)?;
         umask(mask);
-        let Some(exec) = begin(&root, &spec)? else {
+        let begun = match begin(&root, &spec) {
+            // Nothing can be forked any more. The call is not to blame.
+            Err(_) if init.has_ended() => return Err(End::Over),
+            begun => begun?,
+        };
+        let Some(exec) = begun else {
             let _nobody = init.end_all()?;
             send(&Reply::Over);
             continue;
@@ -107,7 +115,6 @@ fn serve(mut root: Ready) -> Result<(), End> {
             }
         }
     }
-    Ok(())
 }
 
 /// Forks a process that becomes `exec`. If that fails, it reports why and ends.

@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, Resource, Signal, WaitOptions, getrlimit, kill_process_group,
+    Pid, PidfdFlags, Resource, Signal, WaitOptions, getrlimit, kill_process_group, pidfd_open,
     set_parent_process_death_signal, test_kill_process_group, wait,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
@@ -59,6 +60,8 @@ const LIMITS: [Resource; 16] = [
 #[derive(Debug)]
 pub(super) struct NamespaceInit {
     pid: Pid,
+    /// Readable once it has ended.
+    ended: OwnedFd,
     asks: File,
     told: File,
 }
@@ -77,7 +80,8 @@ impl NamespaceInit {
             return Err(End::Over);
         };
         drop((asked, tells));
-        let mut init = Self { pid, asks: asks.into(), told: told.into() };
+        let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch number one", ""))?;
+        let mut init = Self { pid, ended, asks: asks.into(), told: told.into() };
         // If it could not begin, it has sent why.
         init.hear().map(|_| init).map_err(|_| End::Over)
     }
@@ -94,6 +98,26 @@ impl NamespaceInit {
                 _ => drop(wait(WaitOptions::empty()).map_err(at("wait", ""))?),
             }
         }
+    }
+
+    /// Waits until an input can be read. Ends the launcher if the first process has ended: somebody has killed it.
+    pub(super) fn live_until_readable(&self, input: &impl AsFd) -> Result<(), End> {
+        loop {
+            let mut fds =
+                [PollFd::new(&self.ended, PollFlags::IN), PollFd::new(input, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) if !fds[0].revents().is_empty() => return Err(End::Over),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(at("wait", "")(error).into()),
+            }
+        }
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.ended, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
     }
 
     fn hear(&mut self) -> io::Result<u8> {

@@ -15,6 +15,9 @@ use crate::executor::log::{HEAD, TAIL, head, tail};
 use crate::executor::verified::is_replaced;
 use crate::task::access::Rule;
 
+/// The number of times that a launcher is started, if it ends before it says whether it can isolate.
+const STARTS: usize = 3;
+
 /// Launchers: one for each execution at a time, used again and again.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -46,23 +49,42 @@ impl Sandbox {
     pub fn is_possible(&self) -> bool {
         self.possible
             .get_or_init(|| {
-                self.give_back(Launcher::start(&self.program, Shared::default())?);
+                let start = || Launcher::start(&self.program, Shared::default());
+                let mut started = start();
+                for _ in 1..STARTS {
+                    // Somebody may have killed it, which says nothing of this host.
+                    if matches!(started, Err(SandboxError::Lost(_))) {
+                        started = start();
+                    }
+                }
+                self.give_back(started?);
                 Ok(())
             })
             .is_ok()
     }
 
-    /// Takes an idle launcher, or starts one.
-    pub(in crate::executor) fn take(
+    /// Asks an idle launcher to execute, or one that is started for that.
+    pub(in crate::executor) fn ask(
         &self,
         invocation: &Invocation,
+        spec: &SandboxSpec,
     ) -> Result<Launcher, SandboxError> {
         let shared = Shared::of(&invocation.access);
+        while let Some(mut launcher) = self.take_idle(&shared) {
+            // One that somebody has killed meanwhile takes nothing.
+            if launcher.ask(spec).is_ok() {
+                return Ok(launcher);
+            }
+        }
+        let mut launcher = Launcher::start(&self.program, shared)?;
+        launcher.ask(spec)?;
+        Ok(launcher)
+    }
+
+    fn take_idle(&self, shared: &Shared) -> Option<Launcher> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = idle.iter().position(|launcher| launcher.shared == shared);
-        let found = place.map(|place| idle.swap_remove(place));
-        drop(idle);
-        found.map_or_else(|| Launcher::start(&self.program, shared), Ok)
+        let place = idle.iter().position(|launcher| launcher.shared == *shared)?;
+        Some(idle.swap_remove(place))
     }
 
     /// Ends the launchers that are idle.

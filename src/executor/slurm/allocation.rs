@@ -28,10 +28,13 @@ const OVER: Duration = Duration::from_secs(60);
 /// The interval at which it is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What each task does: it executes, and notes the exit status in a file of its own.
+/// What each task does: it executes, and notes the exit status in a file of its own, and whether it got TERM.
 ///
-/// TERM, which ends all tasks when one fails, is left to what it executes.
-const TASK: &str = r#"trap : TERM; "$@"; status=$?; echo $status >"$0$SLURM_PROCID"; exit $status"#;
+/// TERM, which ends all tasks when one fails or somebody ends the step, is left to what it executes. A signal to all processes of a step
+/// reaches them one after the other. So what looks like the death by one is noted only after the signal has come here, too.
+const TASK: &str = r#"trap 'asked=" asked"' TERM; "$@"; status=$?
+case $status in 129 | 130 | 137 | 143) sleep 1 ;; esac
+echo "$status$asked" >"$0$SLURM_PROCID"; exit $status"#;
 
 /// An allocation that this process has to itself: it is the job's script, or a shell of `salloc`, and no step.
 #[derive(Debug)]
@@ -169,13 +172,15 @@ impl Allocation {
 }
 
 impl StatusFiles {
-    /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any.
+    /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any, or that was asked
+    /// to end and has failed.
     pub(in crate::executor) fn take(&self) -> Box<[Option<u8>]> {
         let take = |rank: u32| {
             let file = self.directory.join(format!("{}{rank}", self.prefix));
-            let status = fs::read_to_string(&file).ok()?.trim().parse().ok();
+            let text = fs::read_to_string(&file).ok()?;
             drop(fs::remove_file(file));
-            status
+            let (status, asked) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+            status.parse().ok().filter(|status| *status == 0 || asked.is_empty())
         };
         (0..self.tasks).map(take).collect()
     }

@@ -1,8 +1,8 @@
 //! Fault injection: in a build with debug assertions, any operation of the storage can fail.
 //!
 //! `CE_FAULT=7:ENOSPC` makes the seventh operation of the process fail once, `7+:EIO` that one and
-//! all after it, and `7:KILL` kills the process there; `ERRORS` lists the other errors. A release
-//! build ignores the variable.
+//! all after it, `7:KILL` kills the process there, and `7:STOP` stops it, until it gets SIGCONT; `ERRORS` lists the
+//! other errors. A release build ignores the variable.
 
 #[cfg(not(debug_assertions))]
 pub(in crate::storage) use self::none::fault;
@@ -38,21 +38,23 @@ mod some {
         ("ESTALE", Errno::STALE),
     ];
 
+    /// The signals that can be sent to this process, by name.
+    const SIGNALS: [(&str, Signal); 2] = [("KILL", Signal::KILL), ("STOP", Signal::STOP)];
+
     #[derive(Clone, Copy)]
     struct InjectedFault {
         at: u64,
         and_after: bool,
-        error: Option<Errno>,
+        what: Result<Signal, Errno>,
     }
 
     fn parse(text: &str) -> Option<InjectedFault> {
         let (at, error) = text.split_once(':')?;
         let (at, and_after) = at.strip_suffix('+').map_or((at, false), |at| (at, true));
-        let error = match error {
-            "KILL" => None,
-            name => Some(ERRORS.iter().find(|(known, _)| *known == name)?.1),
-        };
-        Some(InjectedFault { at: at.parse().ok()?, and_after, error })
+        let signal =
+            SIGNALS.iter().find(|(known, _)| *known == error).map(|(_, signal)| Ok(*signal));
+        let known = || Some(Err(ERRORS.iter().find(|(known, _)| *known == error)?.1));
+        Some(InjectedFault { at: at.parse().ok()?, and_after, what: signal.or_else(known)? })
     }
 
     /// Counts this operation, and fails if a fault is injected into it.
@@ -60,7 +62,7 @@ mod some {
         static FAULT: OnceLock<Option<InjectedFault>> = OnceLock::new();
         static OPERATIONS: AtomicU64 = AtomicU64::new(0);
         let fault = FAULT.get_or_init(|| parse(&std::env::var("CE_FAULT").ok()?));
-        let Some(InjectedFault { at, and_after, error }) = *fault else { return Ok(()) };
+        let Some(InjectedFault { at, and_after, what }) = *fault else { return Ok(()) };
         let now = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;
         if now < at || now > at && !and_after {
             return Ok(());
@@ -68,9 +70,9 @@ mod some {
         if now == at {
             drop(writeln!(io::stderr(), "fault at operation {now}"));
         }
-        match error {
-            Some(error) => Err(error.into()),
-            None => Ok(kill_process(getpid(), Signal::KILL)?),
+        match what {
+            Err(error) => Err(error.into()),
+            Ok(signal) => Ok(kill_process(getpid(), signal)?),
         }
     }
 }

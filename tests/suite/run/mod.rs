@@ -23,6 +23,7 @@ mod output;
 mod own_files;
 mod signals;
 mod storage;
+mod strangers;
 mod style;
 mod takeover;
 mod templates;

@@ -134,6 +134,32 @@ fn a_task_that_fails_fails_the_call_and_the_message_names_it() {
 }
 
 #[test]
+fn tasks_that_are_asked_to_end_have_not_failed() {
+    // The parent of exec is what notes its status.
+    for script in ["kill -TERM $PPID; exit 3", "kill -TERM $$"] {
+        let lab = lab("tasks 3\nlauncher srun\n", script);
+        lab.ce_run_on_tasks().exit(3).says("it was lost: its launcher failed");
+        assert!(!lab.storage().iter().any(|name| name.contains("/failed")), "{script}");
+    }
+}
+
+#[test]
+fn a_task_that_was_killed_alone_has_failed() {
+    // The kernel does so for lack of memory.
+    let script = "[ $SLURM_PROCID != 1 ] || kill -KILL $$; touch \"$2/$SLURM_PROCID\"";
+    let lab = lab("tasks 3\nlauncher srun\n", script);
+    lab.ce_run_on_tasks().exit(1).says("failed: task 1 ended with exit status 137");
+}
+
+#[test]
+fn a_launcher_that_was_killed_has_left_no_failure() {
+    // What its tasks write to is closed then.
+    let lab = lab("tasks 3\nlauncher srun\n", "exit 3");
+    lab.plays("srun", &format!("{}\nkill -KILL $$", SRUN.trim_end_matches("exit $worst")));
+    lab.ce_run_on_tasks().exit(3).says("it was lost: its launcher failed");
+}
+
+#[test]
 fn a_launcher_that_starts_nothing_is_not_the_fault_of_the_call() {
     let lab = lab("tasks 3\nlauncher srun\n", "");
     lab.plays("srun", "echo 'srun: error: Unable to create step' >&2; exit 1");
