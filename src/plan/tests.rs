@@ -91,7 +91,7 @@ fn planned(workflow: Workflow) -> Plan {
         place: String::new(),
         loaded_from: LoadedFrom::Commit(None),
         changed: Vec::new(),
-        inputs: Vec::new(),
+        inputs: vec!["x".parse().unwrap()],
         defaults: Vec::new(),
         files: Vec::new(),
         trees: vec![tree],
