@@ -153,16 +153,18 @@ impl Drop for ProbeSite {
 
 /// Probes whether a run can work in the storage.
 pub(super) fn writing(site: &ProbeSite) -> Diagnosis {
-    diagnose(site.dir.as_ref().map(|_| site.is_new()))
+    diagnose(site.dir.as_ref().map(|_| site.is_new()), site.storage.is_dir())
 }
 
-fn diagnose(made: Result<bool, &StorageError>) -> Diagnosis {
+fn diagnose(made: Result<bool, &StorageError>, is_there: bool) -> Diagnosis {
     let probe = "writing";
     match made {
         Ok(true) => Diagnosis::ok(probe, "the storage is not there yet, and can be made"),
         Ok(false) => Diagnosis::ok(probe, "directories and files can be made"),
         Err(error) => {
-            let hint = error.hint().unwrap_or("name a directory that can be made and written");
+            // Advice on what is in a storage helps nobody who has none.
+            let hint = error.hint().filter(|_| is_there || !error.is_behind_a_file());
+            let hint = hint.unwrap_or("name a directory that can be made and written");
             let means = "nothing can be computed into this storage; -n shows what is there";
             refused(probe, error, means, hint)
         }
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_storage_that_cannot_be_written_says_what_still_works() {
-        let told = diagnose(Err(&error(ErrorKind::ReadOnlyFilesystem)));
+        let told = diagnose(Err(&error(ErrorKind::ReadOnlyFilesystem)), true);
         let (grade, text) = summary(&told);
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("-n shows what is there"), "{text}");

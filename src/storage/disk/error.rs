@@ -152,6 +152,11 @@ impl StorageError {
         matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
     }
 
+    /// Whether a file is in the place of a directory.
+    pub(crate) fn is_behind_a_file(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
     /// Whether an operation failed on a path, or on one below it.
     pub fn is_about(&self, place: &Path) -> bool {
         matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
