@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::fchown;
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{
@@ -31,6 +32,9 @@ const EXCHANGED: &str = "0 65534 1\n1 1 65533\n65534 0 1\n65535 65535 4294901760
 /// The options of private memory of executions.
 pub(super) const MEMORY: &CStr = c"mode=0700,uid=65534,gid=65534";
 
+/// What the helper tells if the kernel refuses something.
+const REFUSED: &[u8] = b"r";
+
 /// The user namespace in which executions are root, and nobody outside.
 #[derive(Debug)]
 pub(super) struct Nobody {
@@ -48,14 +52,21 @@ impl Nobody {
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         let Some(helper) = forked()? else {
             drop((asks, told));
-            // If that fails, it ends, and the launcher hears of it.
-            drop(leave(&asked.into(), &tells.into()));
+            let mut tells = tells.into();
+            if leave(&asked.into(), &mut tells).is_err() {
+                drop(tells.write_all(REFUSED));
+            }
             return Err(End::Over);
         };
         drop((asked, tells));
         let made = enter(helper.as_raw_nonzero().get(), asks.into(), told.into());
         reap(helper)?;
-        Ok(made.ok())
+        match made {
+            Ok(nobody) => Ok(Some(nobody)),
+            // Whoever ended the helper does not decide how executions are isolated: the launcher ends, too.
+            Err(error) if has_ended(&error) => Err(End::Over),
+            Err(_refused) => Ok(None),
+        }
     }
 
     /// Becomes nobody. Returns only errors of the system.
@@ -87,7 +98,7 @@ impl Nobody {
 }
 
 /// Makes the namespaces, as a process of its own, which ends when they are known to the launcher.
-fn leave(mut asked: &File, mut tells: &File) -> io::Result<()> {
+fn leave(mut asked: &File, tells: &mut File) -> io::Result<()> {
     let failed = |failed: StepError| failed.error;
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(failed)?;
     tells.write_all(b"n")?;
@@ -101,14 +112,46 @@ fn leave(mut asked: &File, mut tells: &File) -> io::Result<()> {
 /// Sets who is who in the namespace of the helper, and enters its mounts: the kernel does not let them be taken apart.
 fn enter(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobody> {
     let file = |name: &str| format!("/proc/{helper}/{name}");
-    told.read_exact(&mut [0])?;
+    let mut hear = || -> io::Result<()> {
+        let mut word = [0];
+        told.read_exact(&mut word)?;
+        if word == REFUSED { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+    };
+    hear()?;
     fs::write(file("setgroups"), "deny")?;
     fs::write(file("gid_map"), EXCHANGED)?;
     fs::write(file("uid_map"), EXCHANGED)?;
     asks.write_all(b"m")?;
-    told.read_exact(&mut [0])?;
+    hear()?;
     let namespace = File::open(file("ns/user"))?.into();
     let mounts = OwnedFd::from(File::open(file("ns/mnt"))?);
     move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
     Ok(Nobody { namespace })
+}
+
+/// Whether the helper had ended: it tells what the kernel refuses.
+fn has_ended(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
+    let is_gone = error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
+    is_gone || matches!(error.kind(), BrokenPipe | NotFound | UnexpectedEof)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_that_was_ended_is_no_refusal() {
+        let entered = |word: &[u8], helper: i32| {
+            let ((asked, asks), (told, tells)) =
+                (pipe_with(PipeFlags::CLOEXEC).unwrap(), pipe_with(PipeFlags::CLOEXEC).unwrap());
+            File::from(tells).write_all(word).unwrap();
+            let error = enter(helper, asks.into(), told.into()).err().unwrap();
+            drop(asked);
+            error
+        };
+        assert!(!has_ended(&entered(REFUSED, 0)));
+        assert!(has_ended(&entered(b"", 0)), "before it said anything");
+        assert!(has_ended(&entered(b"n", i32::MAX)), "afterwards");
+    }
 }
