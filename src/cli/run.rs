@@ -254,7 +254,11 @@ impl Run {
         path: &Path,
         (task, inputs): (&Task, &[Option<InputSource>]),
     ) -> Result<Session, Error> {
-        let absent = AbsentStorage::at(path)?;
+        let absent = match AbsentStorage::at(path) {
+            // Opening it waits until it answers.
+            Err(Error::Storage(error)) if error.may_be_away() && !self.dry_run => None,
+            looked => looked?,
+        };
         if absent.is_some() && !self.dry_run {
             // What cannot be a value makes none.
             check_directories(task, inputs)?;

@@ -28,11 +28,15 @@ impl<'a> Evaluator<'a> {
         mut pending: Pending<'a>,
     ) -> CallStep<'a> {
         loop {
+            let outages = self.evaluation.storage.outages();
             match self.prepare(settings, &pending) {
                 Ok((invocation, tree, stage)) => {
-                    let running = Running { pending, program: CallProgram::Exec, tree, stage };
+                    let (program, outages) = (CallProgram::Exec, self.evaluation.storage.outages());
+                    let running = Running { pending, program, tree, stage, outages };
                     return CallStep::Submit(Box::new(running), Box::new(invocation));
                 }
+                // A directory of the storage was read by a path of its own while that was away.
+                Err(error) if !error.is_storage() && self.has_changed_since(outages) => {}
                 Err(error) => {
                     let outcome = Outcome::failed(pending.name.clone(), error);
                     if let Err(outcome) = self.retry(&mut pending, outcome) {
@@ -50,12 +54,13 @@ impl<'a> Evaluator<'a> {
         running: Running<'a>,
         end: Result<Ended, ExecuteError>,
     ) -> CallStep<'a> {
-        let Running { mut pending, program, tree, stage } = running;
+        let Running { mut pending, program, tree, stage, outages } = running;
         let is_disturbed = settings.executor.is_disturbed(&end);
         let end = if is_disturbed { Err(ExecuteError::Interrupted) } else { end };
         if leaves_processes(&end) {
             settings.exports.abandon(&tree);
         }
+        let end = self.unless_cut_off(end, outages);
         if program == CallProgram::Status {
             return self.answered(settings, pending, (stage, end));
         }
@@ -101,6 +106,29 @@ impl<'a> Evaluator<'a> {
                 Err(outcome) => self.leave(&mut pending, outcome),
             },
         }
+    }
+
+    /// How an execution ended. It is lost if the storage was away meanwhile: it may have failed because of that, or have written
+    /// what has never arrived.
+    fn unless_cut_off(
+        &self,
+        end: Result<Ended, ExecuteError>,
+        before: u64,
+    ) -> Result<Ended, ExecuteError> {
+        let may_be_cut_off = match &end {
+            Ok(Ended::Done(_) | Ended::Failed(_)) => true,
+            Err(error) => !matches!(error, ExecuteError::Interrupted),
+            Ok(Ended::Suspended(_) | Ended::Lost(_)) => false,
+        };
+        if !may_be_cut_off || self.evaluation.storage.outages_now().is_ok_and(|now| now == before) {
+            return end;
+        }
+        Ok(Ended::Lost("the storage was away while it was executed".to_owned()))
+    }
+
+    /// Whether the storage went away and is back, or came back, since then. If it is away, it is waited for.
+    fn has_changed_since(&self, before: u64) -> bool {
+        self.evaluation.storage.outages_now().is_ok_and(|now| now != before)
     }
 
     /// Counts an unsuccessful execution. Reports it if the call is executed again; returns the

@@ -265,6 +265,9 @@ impl<'a> Evaluator<'a> {
         sources: &[Source],
         name: impl Fn() -> ResultName,
     ) -> Result<Vec<Digest>, Outcome> {
+        if self.evaluation.storage.away().is_some() {
+            return Err(self.not_started(name()));
+        }
         match self.evaluation.derive(sources.iter().copied(), self.execution.is_some()) {
             Err(error) if error.is_interrupted() => return Err(self.not_started(name())),
             Err(error) => return Err(Outcome::failed(name(), error)),
@@ -370,14 +373,5 @@ impl<'a> Evaluator<'a> {
     /// The files that a call reads.
     pub(super) fn sources(&self, planned: &Planned) -> Vec<Stored> {
         planned.inputs.iter().filter_map(|source| self.evaluation.stored(*source)).collect()
-    }
-
-    /// Blames a failure on the storage if that has vanished.
-    pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
-        let Outcome::Failed { name, .. } = &outcome else { return outcome };
-        match self.evaluation.storage.vanished() {
-            Some(error) => Outcome::failed(name.clone(), error),
-            None => outcome,
-        }
     }
 }

@@ -113,11 +113,13 @@ impl Evaluator<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the threads cannot be started, or published outputs cannot be flushed.
+    /// Fails if the threads cannot be started, published outputs cannot be flushed, or the storage does not answer any more.
     pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
         let Evaluation { task, storage, .. } = self.evaluation;
         storage.load_record_cache(&task.name);
         let carried_out = scheduler::carry_out(self, jobs);
+        // Whatever was not done was not for this reason.
+        let carried_out = storage.away().map_or(carried_out, |error| Err(error.into()));
         let mut in_place = Ok(());
         if let Some(execution) = &self.execution {
             execution.executor.finish();

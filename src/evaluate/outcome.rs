@@ -248,7 +248,14 @@ impl Outcome {
     /// A call that failed before it could print anything, or was interrupted while a value was read.
     pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
         let error = Box::new(error.into());
-        if let CallError::Storage(StorageError::Interrupted) = *error {
+        let is_interrupted = match &*error {
+            CallError::Storage(error) | CallError::Publish(PublishError::Storage(error)) => {
+                matches!(error, StorageError::Interrupted)
+            }
+            CallError::Flush(error) => matches!(**error, StorageError::Interrupted),
+            _ => false,
+        };
+        if is_interrupted {
             return Self::Interrupted(name);
         }
         let hint = error.hint();

@@ -100,6 +100,8 @@ pub(super) struct Running<'a> {
     pub(super) tree: Arc<VerifiedPath>,
     /// The stage of its outputs.
     pub(super) stage: Stage<'a>,
+    /// How often the storage had gone away or come back when it began.
+    pub(super) outages: u64,
 }
 
 /// A call that a worker elsewhere executes.

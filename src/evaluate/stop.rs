@@ -1,4 +1,4 @@
-//! Stops after a failure (`--fail-fast`) or an interruption: no further call is started. After a failure, running calls go on to
+//! Stops after a failure (`--fail-fast`) or an interruption, or because the storage is away: no further call is started. After a failure, running calls go on to
 //! their end.
 
 use std::sync::atomic::Ordering;
@@ -14,6 +14,8 @@ pub enum StopReason {
     Failure,
     /// The user asked to stop.
     Interruption,
+    /// The storage was waited for, and does not answer.
+    Away,
 }
 
 impl StopReason {
@@ -22,6 +24,7 @@ impl StopReason {
         match self {
             Self::Failure => "another call had failed",
             Self::Interruption => "the run was interrupted",
+            Self::Away => "the storage did not answer",
         }
     }
 }
@@ -32,6 +35,9 @@ impl Evaluator<'_> {
         let execution = self.execution?;
         if execution.executor.is_cancelled() {
             return Some(StopReason::Interruption);
+        }
+        if self.evaluation.storage.away().is_some() {
+            return Some(StopReason::Away);
         }
         let has_failed = self.evaluation.any_failed.load(Ordering::Acquire);
         (execution.fail_fast && has_failed).then_some(StopReason::Failure)
@@ -45,6 +51,22 @@ impl Evaluator<'_> {
     /// The outcome of a call that is not started any more.
     pub(super) fn not_started(&self, name: ResultName) -> Outcome {
         Outcome::NotStarted(name, self.stopped().unwrap_or(StopReason::Interruption))
+    }
+
+    /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with that, and its calls have
+    /// nothing to tell.
+    pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
+        let is_lost = matches!(outcome, Outcome::Unfinished(_, Unfinished::Lost(_)));
+        if (is_lost || matches!(outcome, Outcome::Failed { .. }))
+            && self.evaluation.storage.away().is_some()
+        {
+            return Outcome::Interrupted(outcome.name().clone());
+        }
+        let Outcome::Failed { name, .. } = &outcome else { return outcome };
+        match self.evaluation.storage.vanished() {
+            Some(error) => Outcome::failed(name.clone(), error),
+            None => outcome,
+        }
     }
 
     /// Withdraws what no worker has begun, if no more calls are started.

@@ -81,8 +81,8 @@ impl<'a> Evaluator<'a> {
                     leases: (lease, first),
                     turn,
                 };
-                let program = CallProgram::Status;
-                let running = Running { pending, program, tree, stage };
+                let (program, outages) = (CallProgram::Status, self.evaluation.storage.outages());
+                let running = Running { pending, program, tree, stage, outages };
                 CallStep::Submit(Box::new(running), Box::new(invocation))
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),

@@ -114,6 +114,7 @@ impl Session {
             executor: None,
             stores: self.stores,
             warned: Cell::new(false),
+            notices: Arc::clone(&self.notices),
         }
     }
 }

@@ -20,8 +20,10 @@ mod job;
 mod look_up;
 mod notices;
 mod options;
+mod outages;
 mod place;
 mod points;
+mod queued;
 mod run_job;
 mod sheets;
 mod slurm;
@@ -53,17 +55,18 @@ pub use self::job::{FinishedJob, Kept, find_job};
 pub use self::look_up::{look_up, look_up_versions};
 use self::options::local;
 pub use self::options::{Given, Place, RunOptions};
+use self::outages::{StorageNotices, unless_interrupted};
 pub use self::place::ResultPathError;
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
 pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::sheets::{check_own_sheets, check_wanted, expand_own_sheets};
-use self::slurm::{SlurmOptions, SlurmWorkers};
+use self::slurm::SlurmWorkers;
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker::{WorkerOptions, WorkerSession};
 use crate::cache::Cache;
 use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
-    TicketRules, WorkerQueue,
+    WorkerQueue,
 };
 use crate::executor::Executor;
 pub use crate::exit::Exit;
@@ -71,7 +74,7 @@ use crate::git::{SourceRepositories, Trees};
 use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
 use crate::storage::records::RunState;
-use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError};
+use crate::storage::{InputSource, ResultName, Storage, StorageError};
 use crate::task::workflow::Task;
 
 /// A storage, and whatever is needed to evaluate tasks of one repository with it.
@@ -102,6 +105,8 @@ pub struct Session {
     stores: bool,
     /// Whether the warning about missing isolation was printed.
     warned: Cell<bool>,
+    /// What is to be told of the storage's file system.
+    notices: Arc<StorageNotices>,
 }
 
 impl Session {
@@ -112,40 +117,23 @@ impl Session {
     ///
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
-        let storage = Storage::open(storage, options.unrecorded, options.durability)?;
         let executor = local(options, None, None);
         let interrupts = Interrupts::of_run(&executor, options.is_job)
             .map_err(|error| Error::Begin(error.into()))?;
+        let notices = Arc::<StorageNotices>::default();
+        let how = (options.unrecorded, options.durability);
+        let opened = Storage::open_patiently(storage, how, notices.patience(interrupts.asked()));
+        let storage = unless_interrupted(opened, &interrupts)?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
         let storage = storage.taking_over(options.takeover);
         job::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
+        session.notices = notices;
         if options.place != Place::Here {
             session.queue_calls(&executor, options)?;
         }
         Ok(session)
-    }
-
-    /// Lets workers execute what is missing.
-    fn queue_calls(
-        &mut self,
-        executor: &Arc<dyn Executor>,
-        options: &RunOptions,
-    ) -> Result<(), Error> {
-        let synced = options.durability == Durability::Synced;
-        let (isolated, limit) = (options.isolate, options.timeout);
-        let rules = TicketRules { isolated, synced, limit };
-        let on_slurm = options.place == Place::Slurm;
-        let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
-        let queue = Arc::new(WorkerQueue::open(storage, watched, rules, on_slurm)?);
-        if on_slurm {
-            let options =
-                SlurmOptions { settings: options.slurm.clone(), isolate: isolated, synced };
-            self.slurm = Some(SlurmWorkers::start(&self.storage, &queue, executor, options)?);
-        }
-        self.queue = Some(queue);
-        Ok(())
     }
 
     /// Opens a storage, which need not exist, for reading only: nothing is computed or written.
@@ -183,6 +171,7 @@ impl Session {
             queue: None,
             slurm: None,
             warned: Cell::new(false),
+            notices: Arc::default(),
         }
     }
 
@@ -368,7 +357,9 @@ impl Session {
             // A run whose state cannot be written goes on.
             let note = |state: &RunState| drop(evaluation.storage.note_state(state));
             let note: Option<&dyn Fn(&RunState)> = executor.is_some().then_some(&note);
+            self.notices.follow(true);
             printer.follow(&events, &|| self.interrupted_by(), &|| self.notice(), note);
+            self.notices.follow(false);
             evaluating.join()
         });
         match evaluated {

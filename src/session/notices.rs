@@ -8,6 +8,9 @@ impl Session {
     /// Returns what the user should know of executions by now, each thing once.
     pub(super) fn notice(&self) -> Option<String> {
         let (executor, _) = self.executor.as_ref()?;
+        if let Some(notice) = self.notices.next().or_else(|| self.notices.links(&self.storage)) {
+            return Some(notice);
+        }
         if let Some(queue) = &self.queue {
             return queue.notice().or_else(|| self.slurm.as_ref()?.notice());
         }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::interrupt::Interrupts;
+use super::outages::{StorageNotices, unless_interrupted};
 use super::{Error, RunOptions, local};
 use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
 use crate::executor::Executor;
 use crate::executor::slurm::{Allocation, ArrayTask};
+use crate::report::say;
 use crate::storage::{Durability, Storage, WorkerAbilities};
 
 /// What a worker has, and for whom it works.
@@ -47,8 +49,6 @@ impl WorkerSession {
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
         let WorkerOptions { run, memory, mut users, idle, life, job } = options;
-        Storage::existing(storage)?;
-        let storage = Storage::open(storage, run.unrecorded, run.durability)?;
         let variable = |name: &str| std::env::var(name).ok();
         let task = ArrayTask::from_environment(variable);
         let allocation = Allocation::from_environment(variable);
@@ -56,7 +56,16 @@ impl WorkerSession {
         let executor = local(&run, memory, allocation);
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
-        let storage = storage.until(interrupts.asked());
+        let notices = Arc::<StorageNotices>::default();
+        let patience = notices.patience(interrupts.asked());
+        let opened = Storage::await_existing(storage, idle, &patience, || {
+            let text = "is not there yet: waiting for it, as long as for a call (--idle)";
+            say("ce", &format_args!("the storage {} {text}", storage.display()));
+        });
+        let opened = opened.and_then(|()| {
+            Storage::open_patiently(storage, (run.unrecorded, run.durability), patience)
+        });
+        let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
         users.push(storage.own_user());
         let synced = run.durability == Durability::Synced;
         // The run that has submitted it wants nothing else of a larger allocation.
@@ -72,6 +81,9 @@ impl WorkerSession {
             isolates: executor.isolates(),
             life,
         })?;
+        if let Some(warning) = notices.links(&storage) {
+            say("ce", &warning);
+        }
         Ok(Self { storage: Arc::new(storage), executor, interrupts, rules, began: Instant::now() })
     }
 

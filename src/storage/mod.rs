@@ -19,7 +19,7 @@ pub mod maintenance;
 pub mod records;
 pub(crate) mod store;
 
-pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
+pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError, advice};
 pub use self::layout::is_users_file;
 pub use self::layout::{
     ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, ledger_file,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{NotOwn, advice};
 use crate::exit::Exit;
 use crate::manifest::{DirectoryError, ManifestError};
-use crate::words::quoted_path;
+use crate::words::{duration, quoted_path};
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,16 @@ pub enum StorageError {
         path: PathBuf,
         /// Why.
         source: serde_json::Error,
+    },
+    /// The storage was waited for, and does not answer.
+    #[error("the storage {} has not answered for {}", path.display(), duration((*seconds).into()))]
+    Away {
+        /// The storage, as the user has named it.
+        path: PathBuf,
+        /// How many seconds it was waited for.
+        seconds: f32,
+        /// What it answered last.
+        source: io::Error,
     },
     /// The storage existed when it was opened, and does not any more.
     #[error("the storage {} has vanished", .0.display())]
@@ -135,6 +145,11 @@ impl NoStorage {
 }
 
 impl StorageError {
+    /// Whether there is no storage, but may be one soon: nothing is in its place, or nothing yet that tells it is one.
+    pub(in crate::storage) fn is_yet_to_be_made(&self) -> bool {
+        matches!(self, Self::NoStorage { source, .. } if matches!(**source, NoStorage::Absent { .. }))
+    }
+
     /// Whether the file system is read-only.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
@@ -187,6 +202,9 @@ impl StorageError {
                 DirectoryError::Write { source, .. } => advice("write", source),
                 source => source.hint(),
             },
+            Self::Away { .. } => Some(
+                "check its server and whether it is still mounted, then run the same command again: finished calls are kept",
+            ),
             Self::Vanished(_) => Some(
                 "check whether it was moved, removed or unmounted; it still has all finished calls",
             ),

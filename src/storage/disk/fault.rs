@@ -1,8 +1,8 @@
 //! Fault injection: in a build with debug assertions, any operation of the storage can fail.
 //!
-//! `CE_FAULT=7:ENOSPC` makes the seventh operation of the process fail once, `7+:EIO` that one and
-//! all after it, `7:KILL` kills the process there, and `7:STOP` stops it, until it gets SIGCONT; `ERRORS` lists the
-//! other errors. A release build ignores the variable.
+//! `CE_FAULT=7:ENOSPC` makes the seventh operation of the process fail once, `7-9:ENOTCONN` that one and
+//! the two after it, `7+:EIO` that one and all after it, `7:KILL` kills the process there, and `7:STOP` stops it,
+//! until it gets SIGCONT; `ERRORS` lists the other errors. A release build ignores the variable.
 
 #[cfg(not(debug_assertions))]
 pub(in crate::storage) use self::none::fault;
@@ -28,12 +28,16 @@ mod some {
     use rustix::process::{Signal, getpid, kill_process};
 
     /// The errors that can be injected, by name.
-    const ERRORS: [(&str, Errno); 7] = [
+    const ERRORS: [(&str, Errno); 11] = [
         ("EACCES", Errno::ACCESS),
         ("EDQUOT", Errno::DQUOT),
+        ("EHOSTDOWN", Errno::HOSTDOWN),
         ("EIO", Errno::IO),
         ("ENAMETOOLONG", Errno::NAMETOOLONG),
+        ("ENOENT", Errno::NOENT),
         ("ENOSPC", Errno::NOSPC),
+        ("ENOTCONN", Errno::NOTCONN),
+        ("ENOTEMPTY", Errno::NOTEMPTY),
         ("EROFS", Errno::ROFS),
         ("ESTALE", Errno::STALE),
     ];
@@ -43,18 +47,22 @@ mod some {
 
     #[derive(Clone, Copy)]
     struct InjectedFault {
-        at: u64,
-        and_after: bool,
+        first: u64,
+        last: u64,
         what: Result<Signal, Errno>,
     }
 
     fn parse(text: &str) -> Option<InjectedFault> {
         let (at, error) = text.split_once(':')?;
-        let (at, and_after) = at.strip_suffix('+').map_or((at, false), |at| (at, true));
+        let (first, last) = match (at.strip_suffix('+'), at.split_once('-')) {
+            (Some(first), _) => (first.parse().ok()?, u64::MAX),
+            (None, Some((first, last))) => (first.parse().ok()?, last.parse().ok()?),
+            (None, None) => (at.parse().ok()?, at.parse().ok()?),
+        };
         let signal =
             SIGNALS.iter().find(|(known, _)| *known == error).map(|(_, signal)| Ok(*signal));
         let known = || Some(Err(ERRORS.iter().find(|(known, _)| *known == error)?.1));
-        Some(InjectedFault { at: at.parse().ok()?, and_after, what: signal.or_else(known)? })
+        Some(InjectedFault { first, last, what: signal.or_else(known)? })
     }
 
     /// Counts this operation, and fails if a fault is injected into it.
@@ -62,12 +70,12 @@ mod some {
         static FAULT: OnceLock<Option<InjectedFault>> = OnceLock::new();
         static OPERATIONS: AtomicU64 = AtomicU64::new(0);
         let fault = FAULT.get_or_init(|| parse(&std::env::var("CE_FAULT").ok()?));
-        let Some(InjectedFault { at, and_after, what }) = *fault else { return Ok(()) };
+        let Some(InjectedFault { first, last, what }) = *fault else { return Ok(()) };
         let now = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;
-        if now < at || now > at && !and_after {
+        if !(first..=last).contains(&now) {
             return Ok(());
         }
-        if now == at {
+        if now == first {
             drop(writeln!(io::stderr(), "fault at operation {now}"));
         }
         match what {

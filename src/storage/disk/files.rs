@@ -7,14 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
-    symlinkat, syncfs, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, syncfs, unlinkat};
 use rustix::io::Errno;
 
+use super::late::Absence;
 use super::reading::Reading;
-use super::{Disk, Doing, Metadata, NotOwn, Result, attempt, found, stat};
+use super::{Disk, Doing, Metadata, NotOwn, Result, found, stat};
 use crate::cache::FileStat;
 use crate::digest::{Digest, PIECE};
 
@@ -51,13 +49,13 @@ impl Disk {
 
     /// Opens a file to be read to its end.
     pub(in crate::storage) fn reading<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
-        let (file, metadata) = attempt("read", path, || self.open_file(path))?;
+        let (file, metadata) = self.attempt("read", path, || self.open_file(path))?;
         Ok(Reading::of(path, file, metadata))
     }
 
     /// Opens a file of a computation to be read to its end. Makes it readable if necessary.
     pub(in crate::storage) fn reading_made<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
-        let (file, metadata) = attempt("read", path, || match self.open_file(path) {
+        let (file, metadata) = self.attempt("read", path, || match self.open_file(path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.at(path, |dir, name| allow(dir, name, 0o400))?;
                 self.open_file(path)
@@ -84,12 +82,12 @@ impl Disk {
             file.read_exact(&mut contents)?;
             Ok((metadata.stat(), contents))
         };
-        attempt("read", path, || found(read()))
+        self.look("read", path, read)
     }
 
     /// Opens a file that is read line by line; `None` if there is no plain file of that name.
     pub(in crate::storage) fn lines(&self, path: &Path) -> Result<Option<BufReader<File>>> {
-        match attempt("read", path, || found(self.open_file(path))) {
+        match self.look("read", path, || self.open_file(path)) {
             Ok(opened) => Ok(opened.map(|(file, _)| BufReader::new(file))),
             Err(error) if error.is_not_own() => Ok(None),
             Err(error) => Err(error),
@@ -101,12 +99,23 @@ impl Disk {
     /// The umask applies to `mode`.
     pub(in crate::storage) fn create(&self, path: &Path, mode: u32) -> Result<File> {
         let flags = PLAIN | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        attempt("write", path, || {
-            let file = self.again(&[path], || {
-                self.at(path, |dir, name| {
-                    Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?))
-                })
-            })?;
+        let open = |flags| {
+            self.at(path, |dir, name| {
+                Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?))
+            })
+        };
+        self.attempt_again("write", path, |again| {
+            let file = match self.again(&[path], || open(flags)) {
+                // It was created, and reported as not created: then nothing is in it.
+                Err(error) if again && error.kind() == io::ErrorKind::AlreadyExists => {
+                    let file = open(flags - OFlags::EXCL - OFlags::CREATE)?;
+                    if Metadata::of(&file)?.len() > 0 {
+                        return Err(error);
+                    }
+                    file
+                }
+                created => created?,
+            };
             self.share(&file, mode)?;
             Ok(file)
         })
@@ -124,7 +133,26 @@ impl Disk {
 
     /// Writes a new file.
     pub(crate) fn write(&self, path: &Path, contents: &[u8]) -> Result<()> {
-        self.create(path, 0o666)?.write_all(contents).doing("write", path)
+        self.writing(path, || {
+            let mut file = self.create(path, 0o666)?;
+            file.write_all(contents).and_then(|()| self.arrive(&file)).doing("write", path)
+        })
+    }
+
+    /// Waits until the server of a network file system has what was written to a file: else the error would come when the file is
+    /// closed, where nobody sees it.
+    pub(super) fn arrive(&self, file: &File) -> io::Result<()> {
+        if self.is_on_network() { file.sync_data() } else { Ok(()) }
+    }
+
+    /// Writes a new file. What was begun is begun anew.
+    fn writing(&self, path: &Path, mut write: impl FnMut() -> Result<()>) -> Result<()> {
+        self.persist(Absence::Answer, |again| {
+            if again {
+                self.remove(path)?;
+            }
+            write()
+        })
     }
 
     /// Writes a new file by a function, piece by piece.
@@ -134,7 +162,10 @@ impl Disk {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
         let mut out = BufWriter::with_capacity(PIECE, self.create(path, 0o666)?);
-        write(&mut out).and_then(|()| out.flush()).doing("write", path)
+        write(&mut out)
+            .and_then(|()| out.flush())
+            .and_then(|()| self.arrive(out.get_ref()))
+            .doing("write", path)
     }
 
     /// Writes a new file, and then sets its permissions.
@@ -144,16 +175,23 @@ impl Disk {
         contents: &[u8],
         mode: u32,
     ) -> Result<()> {
-        let mut file = self.create(path, 0o600)?;
-        file.write_all(contents)
-            .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
-            .doing("write", path)
+        self.writing(path, || {
+            let mut file = self.create(path, 0o600)?;
+            file.write_all(contents)
+                .and_then(|()| self.arrive(&file))
+                .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
+                .doing("write", path)
+        })
     }
 
-    /// Appends to a file; creates it if necessary.
+    /// Appends to a file that only this process writes; creates it if necessary.
     pub(in crate::storage) fn append(&self, path: &Path, contents: &[u8]) -> Result<()> {
         let flags = PLAIN | OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
-        attempt("write", path, || {
+        self.attempt_again("write", path, |again| {
+            // It may have been written, and reported as not written.
+            if again && self.ends_with(path, contents)? {
+                return Ok(());
+            }
             let mut file = self.at(path, |dir, name| {
                 Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(0o666))?))
             })?;
@@ -161,121 +199,25 @@ impl Disk {
                 return Err(kind.into());
             }
             self.share(&file, 0o666)?;
-            file.write_all(contents)
+            file.write_all(contents)?;
+            self.arrive(&file)
         })
     }
 
-    /// Gives a file a second name; returns whether that was free. A link is not followed.
-    pub(crate) fn link(&self, from: &Path, to: &Path) -> Result<bool> {
-        let link = || {
-            let (from, to) = (self.spot(from)?, self.spot(to)?);
-            let flags = AtFlags::empty();
-            Ok(linkat(&from.directory, from.name, &to.directory, to.name, flags)?)
-        };
-        attempt("link to", to, || match self.again(&[from, to], link) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            linked => linked.map(|()| true),
-        })
-    }
-
-    /// Links to a file, or copies it where the system refuses to link to a file of another user
-    /// (`fs.protected_hardlinks`). Returns whether the new name was free.
-    pub(in crate::storage) fn link_or_copy(&self, from: &Path, to: &Path) -> Result<bool> {
-        match self.link(from, to) {
-            Err(error) if error.may_not_write() => self.copy(from, to).map(|_| true),
-            linked => linked,
-        }
-    }
-
-    /// Gives an entry that is going to be replaced another name. A directory is moved, since it has
-    /// only one name.
-    pub(in crate::storage) fn quarantine(&self, from: &Path, to: &Path) -> Result<()> {
-        match self.metadata(from)? {
-            Some(metadata) if metadata.is_dir() => self.rename(from, to).map(drop),
-            _ => self.link_or_copy(from, to).map(drop),
-        }
-    }
-
-    /// Moves a file; replaces any file at the new path. Returns whether there was a file to move.
-    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<bool> {
-        let rename = || {
-            let (from, to) = (self.spot(from)?, self.spot(to)?);
-            Ok(renameat(&from.directory, from.name, &to.directory, to.name)?)
-        };
-        let moved = attempt("move to", to, || found(self.moving(from, to, rename)));
-        self.close_moved(&[from]);
-        Ok(moved?.is_some())
-    }
-
-    /// Moves a file unless something has the new name. Returns whether the name was free.
-    ///
-    /// A file that does not exist is not moved; that returns true.
-    pub(crate) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
-        let exists = |path: &Path| Ok::<_, io::Error>(found(self.at(path, stat))?.is_some());
-        let rename = || {
-            let (old, new) = (self.spot(from)?, self.spot(to)?);
-            let flags = RenameFlags::NOREPLACE;
-            match renameat_with(&old.directory, old.name, &new.directory, new.name, flags) {
-                // Network file systems do not support the flag.
-                Err(Errno::INVAL) if exists(to)? => return Ok(false),
-                Err(Errno::INVAL) => {
-                    renameat(&old.directory, old.name, &new.directory, new.name)?;
-                }
-                Err(Errno::EXIST) => return Ok(!exists(from)?),
-                moved => moved?,
-            }
-            Ok(true)
-        };
-        let moved = attempt("move to", to, || found(self.moving(from, to, rename)));
-        self.close_moved(&[from]);
-        Ok(moved?.unwrap_or(true))
-    }
-
-    /// Moves something. A read-only directory is made writable for that, since its entry for the
-    /// directory above it changes.
-    fn moving<T>(&self, from: &Path, to: &Path, act: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        match self.again(&[from, to], &act) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let mode = Metadata::from(&self.at(from, stat)?);
-                if !mode.is_dir() || mode.mode() & 0o200 != 0 {
-                    return Err(error);
-                }
-                self.at(from, |dir, name| allow(dir, name, 0o200))?;
-                let moved = act();
-                let now = if moved.is_ok() { to } else { from };
-                self.at(now, |dir, name| set_mode(dir, name, |_| mode.mode()))?;
-                moved
-            }
-            moved => moved,
-        }
-    }
-
-    /// Exchanges two files or directories. Returns false if one does not exist, or the file system
-    /// cannot exchange.
-    pub(in crate::storage) fn exchange(&self, one: &Path, other: &Path) -> Result<bool> {
-        let exchanged = attempt("move to", other, || {
-            let (here, there) = (self.spot(one)?, self.spot(other)?);
-            let flags = RenameFlags::EXCHANGE;
-            match renameat_with(&here.directory, here.name, &there.directory, there.name, flags) {
-                Err(Errno::INVAL | Errno::NOENT) => Ok(false),
-                exchanged => Ok(exchanged.map(|()| true)?),
-            }
-        });
-        self.close_moved(&[one, other]);
-        exchanged
+    /// Whether a file exists and ends with these bytes.
+    fn ends_with(&self, path: &Path, end: &[u8]) -> io::Result<bool> {
+        let Some((mut file, metadata)) = found(self.open_file(path))? else { return Ok(false) };
+        let Some(begin) = metadata.len().checked_sub(end.len() as u64) else { return Ok(false) };
+        let mut contents = Vec::new();
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_to_end(&mut contents)?;
+        Ok(contents == end)
     }
 
     /// Removes a file, if it exists. Does not follow a link.
     pub(crate) fn remove(&self, path: &Path) -> Result<()> {
         let remove = |dir: &OwnedFd, name: &OsStr| Ok(unlinkat(dir, name, AtFlags::empty())?);
-        attempt("remove", path, || found(self.at(path, remove))).map(drop)
-    }
-
-    /// Creates a symbolic link.
-    pub(in crate::storage) fn symbolic_link(&self, target: &Path, path: &Path) -> Result<()> {
-        attempt("make the link", path, || {
-            self.at(path, |dir, name| Ok(symlinkat(target, dir, name)?))
-        })
+        self.look("remove", path, || self.at(path, remove)).map(drop)
     }
 
     /// Makes a file read-only. Returns the time of its last write, in nanoseconds since 1970.
@@ -289,7 +231,7 @@ impl Disk {
         let metadata = reading.metadata();
         let shared = self.shared.unwrap_or(0) & 0o044;
         let mode = metadata.mode() & 0o555 | 0o400 | shared;
-        attempt("make read-only", reading.path(), || {
+        self.attempt("make read-only", reading.path(), || {
             reading.file().set_permissions(Permissions::from_mode(mode))
         })?;
         Ok(metadata.modified_ns())
@@ -298,14 +240,14 @@ impl Disk {
     /// Lets the group read a file that a computation made, if the storage is shared.
     pub(in crate::storage) fn share_made(&self, path: &Path) -> Result<()> {
         let Some(shared) = self.shared else { return Ok(()) };
-        attempt("make readable", path, || {
+        self.attempt("make readable", path, || {
             self.at(path, |dir, name| allow(dir, name, shared & 0o044))
         })
     }
 
     /// Returns the digest of a file's contents.
     pub(crate) fn digest(&self, path: &Path) -> Result<Digest> {
-        self.reading(path)?.digest()
+        self.read_whole(|| self.reading(path)?.digest())
     }
 
     /// Copies a file into a new one. Returns the digest of the copy.
@@ -315,7 +257,7 @@ impl Disk {
 
     /// Returns the last lines of a text, at most `bytes` bytes.
     pub(in crate::storage) fn tail(&self, path: &Path, bytes: u64) -> Result<String> {
-        attempt("read", path, || tail(self.open_file(path)?.0, bytes))
+        self.attempt("read", path, || tail(self.open_file(path)?.0, bytes))
     }
 
     /// Returns what a file has from a byte on, at most so many bytes; nothing if it does not exist.
@@ -334,7 +276,7 @@ impl Disk {
             file.take(most).read_to_end(&mut contents)?;
             Ok(contents)
         };
-        Ok(attempt("read", path, || found(read()))?.unwrap_or_default())
+        Ok(self.look("read", path, read)?.unwrap_or_default())
     }
 
     /// Waits until a file, or the list of entries of a directory, is on the disk. Does nothing if
@@ -343,7 +285,7 @@ impl Disk {
         let sync = |dir: &OwnedFd, name: &OsStr| {
             File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
         };
-        attempt("flush", path, || found(self.at(path, sync))).map(drop)
+        self.look("flush", path, || self.at(path, sync)).map(drop)
     }
 
     /// Waits until everything on the file system of the storage is on the disk.
@@ -351,7 +293,7 @@ impl Disk {
         let sync = |dir: &OwnedFd, name: &OsStr| {
             Ok(syncfs(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?)?)
         };
-        attempt("flush the file system of", self.root(), || self.at(self.root(), sync))
+        self.attempt("flush the file system of", self.root(), || self.at(self.root(), sync))
     }
 }
 

@@ -16,7 +16,8 @@ use rustix::io::Errno;
 
 use super::beneath::is_link;
 use super::files::allow;
-use super::{Disk, FileId, NotOwn, Result, attempt, found, stat};
+use super::late::{Absence, persist};
+use super::{Disk, FileId, NotOwn, Result, attempt_once, look_once, stat};
 use crate::cache::FileStat;
 
 /// The flags to open a directory that is to be listed.
@@ -28,7 +29,14 @@ const MAX_DEPTH: usize = 32;
 
 /// Creates the directory of a storage, and all above it, unless they exist.
 pub(crate) fn make_dirs(path: &Path) -> Result<()> {
-    attempt("make the directory", path, || DirBuilder::new().recursive(true).create(path))
+    let make = || match DirBuilder::new().recursive(true).create(path) {
+        // Another host has just made it, and it is not visible yet: then this says that nothing is there.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if path.symlink_metadata()?.is_dir() { Ok(()) } else { Err(error) }
+        }
+        made => made,
+    };
+    persist(None, Absence::Doubt, |_| attempt_once("make the directory", path, make))
 }
 
 impl Disk {
@@ -37,7 +45,7 @@ impl Disk {
     ///
     /// Opening it makes network file systems ask the server.
     pub(in crate::storage) fn directory_stat(&self, path: &Path) -> Result<Option<FileStat>> {
-        let directory = attempt("look at", path, || found(self.at(path, open_stat)))?;
+        let directory = self.look("look at", path, || self.at(path, open_stat))?;
         Ok(directory.map(|(_, stat)| FileStat::from(&stat)))
     }
 
@@ -47,30 +55,22 @@ impl Disk {
         &self,
         path: &Path,
     ) -> Result<Option<(OwnedFd, FileId)>> {
-        let directory = attempt("list", path, || found(self.at(path, open_stat)))?;
+        let directory = self.look("list", path, || self.at(path, open_stat))?;
         Ok(directory.map(|(directory, stat)| (directory, (stat.st_dev, stat.st_ino))))
     }
 
     /// Returns the paths in a directory; none if there is no such directory.
     pub(crate) fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
-        let mut paths = Vec::new();
-        self.each_entry(dir, |name, _| {
-            paths.push(dir.join(name));
-            true
-        })?;
-        Ok(paths)
+        Ok(self.entries(dir)?.into_iter().map(|(name, _)| dir.join(name)).collect())
     }
 
     /// Returns the names in a directory, sorted, and whether each is a symbolic link; none if there
     /// is no such directory. Names that are not UTF-8 are not the storage's, and left out.
     pub(in crate::storage) fn names(&self, dir: &Path) -> Result<Vec<(String, bool)>> {
-        let mut found = Vec::new();
-        self.each_entry(dir, |name, kind| {
-            found.extend(name.to_str().map(|name| (name.to_owned(), kind)));
-            true
-        })?;
+        let found = self.entries(dir)?;
         let mut names = Vec::with_capacity(found.len());
         for (name, kind) in found {
+            let Ok(name) = name.into_string() else { continue };
             let is_link = match kind {
                 FileType::Unknown => {
                     self.metadata(&dir.join(&name))?.is_some_and(|metadata| metadata.is_link())
@@ -86,14 +86,12 @@ impl Disk {
     /// Returns the names in a directory, sorted, and the kind of each; none if there is no such directory. Names that are not UTF-8
     /// are not the storage's, and left out.
     pub(in crate::storage) fn kinds(&self, dir: &Path) -> Result<Vec<(String, FileType)>> {
-        let mut kinds = Vec::new();
-        self.each_entry(dir, |name, kind| {
-            kinds.extend(name.to_str().map(|name| (name.to_owned(), kind)));
-            true
-        })?;
+        let entries = self.entries(dir)?.into_iter();
+        let mut kinds: Vec<(String, FileType)> =
+            entries.filter_map(|(name, kind)| Some((name.into_string().ok()?, kind))).collect();
         for (name, kind) in kinds.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
             let path = dir.join(name);
-            let stat = attempt("look at", &path, || found(self.at(&path, stat)))?;
+            let stat = self.look("look at", &path, || self.at(&path, stat))?;
             *kind = stat.map_or(*kind, |stat| FileType::from_raw_mode(stat.st_mode));
         }
         kinds.sort_unstable_by(|one, other| one.0.cmp(&other.0));
@@ -102,18 +100,32 @@ impl Disk {
 
     /// Whether a directory is empty or does not exist.
     pub(in crate::storage) fn is_empty(&self, dir: &Path) -> Result<bool> {
-        let mut is_empty = true;
-        self.each_entry(dir, |_, _| {
-            is_empty = false;
-            false
-        })?;
-        Ok(is_empty)
+        self.persist(Absence::Answer, |_| {
+            let mut is_empty = true;
+            self.each_entry(dir, |_, _| {
+                is_empty = false;
+                false
+            })?;
+            Ok(is_empty)
+        })
+    }
+
+    /// Returns the names in a directory; none if there is no such directory.
+    fn entries(&self, dir: &Path) -> Result<Vec<(OsString, FileType)>> {
+        self.persist(Absence::Answer, |_| {
+            let mut entries = Vec::new();
+            self.each_entry(dir, |name, kind| {
+                entries.push((name.to_owned(), kind));
+                true
+            })?;
+            Ok(entries)
+        })
     }
 
     /// Calls a function with each name in a directory, if that exists, until it returns false.
     fn each_entry(&self, dir: &Path, next: impl FnMut(&OsStr, FileType) -> bool) -> Result<()> {
         let list = || each_entry(&self.at(dir, open_listed)?, next);
-        attempt("list", dir, || found(list())).map(drop)
+        look_once("list", dir, list).map(drop)
     }
 
     /// Calls a function with the files below a directory, in any order, until it returns true.
@@ -125,15 +137,15 @@ impl Disk {
         let mut directories = vec![dir.to_owned()];
         let mut found = false;
         while !found && let Some(next) = directories.pop() {
-            self.each_entry(&next, |name, kind| {
+            for (name, kind) in self.entries(&next)? {
                 let path = next.join(name);
                 if kind == FileType::Directory {
                     directories.push(path);
-                } else {
-                    found = visit(&path);
+                } else if visit(&path) {
+                    found = true;
+                    break;
                 }
-                !found
-            })?;
+            }
         }
         Ok(())
     }
@@ -156,17 +168,15 @@ impl Disk {
         let mut directories = vec![dir.to_owned()];
         while let Some(next) = directories.pop() {
             let mut unknown = Vec::new();
-            self.each_entry(&next, |name, kind| {
+            for (name, kind) in self.entries(&next)? {
+                let path = next.join(&name);
                 match kind {
-                    _ if name.as_bytes().ends_with(b".json") || is_value(name) => {
-                        files.push(next.join(name));
-                    }
-                    FileType::Directory => directories.push(next.join(name)),
-                    FileType::Unknown => unknown.push(next.join(name)),
-                    _ => files.push(next.join(name)),
+                    _ if name.as_bytes().ends_with(b".json") || is_value(&name) => files.push(path),
+                    FileType::Directory => directories.push(path),
+                    FileType::Unknown => unknown.push(path),
+                    _ => files.push(path),
                 }
-                true
-            })?;
+            }
             for path in unknown {
                 let is_dir = self.metadata(&path)?.is_some_and(|metadata| metadata.is_dir());
                 if is_dir { directories.push(path) } else { files.push(path) }
@@ -182,7 +192,16 @@ impl Disk {
 
     /// Creates a directory.
     pub(crate) fn make_dir(&self, path: &Path) -> Result<()> {
-        attempt("make the directory", path, || self.again(&[path], || self.make_one(path)))
+        self.attempt_again("make the directory", path, |again| {
+            match self.again(&[path], || self.make_one(path)) {
+                // It was made, and reported as not made.
+                Err(error) if again && error.kind() == io::ErrorKind::AlreadyExists => {
+                    let kind = FileType::from_raw_mode(self.at(path, stat)?.st_mode);
+                    if kind == FileType::Directory { Ok(()) } else { Err(error) }
+                }
+                made => made,
+            }
+        })
     }
 
     fn make_one(&self, path: &Path) -> io::Result<()> {
@@ -198,7 +217,7 @@ impl Disk {
 
     /// Creates a directory, and all above it but the top, unless they exist.
     pub(crate) fn make_dirs(&self, path: &Path) -> Result<()> {
-        attempt("make the directory", path, || {
+        self.attempt("make the directory", path, || {
             let mut missing = Vec::new();
             for dir in path.ancestors().take_while(|dir| *dir != self.root()) {
                 let inside = self.inside(dir)?;
@@ -224,7 +243,7 @@ impl Disk {
 
     /// Checks that the permissions of a directory allow creating files in it.
     pub(in crate::storage) fn check_writable(&self, path: &Path) -> Result<()> {
-        attempt("write in", path, || {
+        self.attempt("write in", path, || {
             let directory = self.directory(self.inside(path)?)?;
             Ok(accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
         })
@@ -232,7 +251,7 @@ impl Disk {
 
     /// Removes a file, or a directory with everything in it, if it exists. Does not follow links.
     pub(crate) fn remove_tree(&self, path: &Path) -> Result<()> {
-        let removed = attempt("remove", path, || found(self.at(path, remove_tree)));
+        let removed = self.look("remove", path, || self.at(path, remove_tree));
         if let Ok(inside) = self.inside(path) {
             self.close(inside);
         }

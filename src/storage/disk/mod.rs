@@ -16,8 +16,12 @@ mod error;
 mod fault;
 mod files;
 mod folders;
+mod in_place;
+mod late;
+mod linking;
 mod metadata;
 mod network;
+mod outage;
 pub(super) mod reading;
 mod root;
 mod value;
@@ -40,8 +44,13 @@ pub use self::durability::Durability;
 pub use self::error::{NoStorage, StorageError};
 pub(super) use self::fault::fault;
 pub(crate) use self::folders::make_dirs;
+use self::late::Absence;
+pub(super) use self::late::{open_made, persist_at};
+pub(super) use self::linking::Linked;
 pub use self::metadata::FileId;
 pub(crate) use self::metadata::Metadata;
+use self::outage::Outages;
+pub use self::outage::{Outage, Patience};
 pub(super) use self::root::Root;
 pub(super) use self::value::SeenValue;
 
@@ -71,8 +80,10 @@ pub(crate) struct Disk {
     id: Option<FileId>,
     /// The mode bits of all new files and directories, if the storage is shared by a group.
     shared: Option<u32>,
-    /// Whether it may show late what other hosts have written.
-    is_on_network: bool,
+    /// What is known of its file system.
+    kind: network::FileSystemKind,
+    /// The times when it was away.
+    outages: Outages,
     /// Open directories, by their paths below the top.
     directories: RwLock<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
 }
@@ -103,13 +114,31 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Performs an operation, unless a fault is injected. An error names the operation and its path.
-pub(super) fn attempt<T>(
+/// Performs an operation once, unless a fault is injected. An error names the operation and its path.
+fn attempt_once<T>(
     doing: &'static str,
     path: &Path,
     act: impl FnOnce() -> io::Result<T>,
 ) -> Result<T> {
     fault().and_then(|()| act()).doing(doing, path)
+}
+
+/// Looks at a path once. Returns `None` if nothing has that name.
+fn look_once<T>(
+    doing: &'static str,
+    path: &Path,
+    act: impl FnOnce() -> io::Result<T>,
+) -> Result<Option<T>> {
+    found(fault().and_then(|()| act())).doing(doing, path)
+}
+
+/// Performs an operation outside of an open storage, and again if the answer may be old.
+pub(super) fn attempt<T>(
+    doing: &'static str,
+    path: &Path,
+    mut act: impl FnMut() -> io::Result<T>,
+) -> Result<T> {
+    late::persist(None, Absence::Answer, |_| attempt_once(doing, path, &mut act))
 }
 
 pub(crate) fn is_absent(error: &io::Error) -> bool {
@@ -124,34 +153,41 @@ impl Disk {
     /// Fails if it is no directory, or may not be entered.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = attempt("open the storage", root, || match open(root, flags, Mode::empty()) {
-            Err(Errno::NOENT) => Ok(None),
-            opened => Ok(Some(opened?)),
-        })?;
+        let opened = attempt("open the storage", root, || Ok(open(root, flags, Mode::empty())?));
+        let top = match opened {
+            Err(error) if error.is(Errno::NOENT) => None,
+            opened => Some(opened?),
+        };
         // Paths below it are recognised by this prefix.
         let root = root.components().collect();
         let stat = top.as_ref().and_then(|top| fstat(top).ok());
-        let is_on_network = top.as_ref().is_some_and(network::is_on_network);
+        let kind = top.as_ref().map(network::FileSystemKind::of).unwrap_or_default();
         let mode = stat.map(|stat| stat.st_mode & 0o2777);
         Ok(Self {
             root,
             top: top.map(Arc::new),
             id: stat.map(|stat| (stat.st_dev, stat.st_ino)),
             shared: mode.filter(|mode| mode & 0o020 != 0),
-            is_on_network,
+            kind,
+            outages: Outages::default(),
             directories: RwLock::default(),
         })
     }
 
     /// A directory that does not exist.
     pub(crate) fn absent(root: PathBuf) -> Self {
-        let (shared, is_on_network, directories) = Default::default();
-        Self { root, top: None, id: None, shared, is_on_network, directories }
+        let (shared, kind, outages, directories) = Default::default();
+        Self { root, top: None, id: None, shared, kind, outages, directories }
     }
 
     /// Whether it may show late what other hosts have written.
     pub(in crate::storage) const fn is_on_network(&self) -> bool {
-        self.is_on_network
+        self.kind.is_on_network
+    }
+
+    /// Whether hard links may not refuse a name that is taken.
+    pub(in crate::storage) const fn may_lack_links(&self) -> bool {
+        self.kind.may_lack_links
     }
 
     /// The path of the top directory.
@@ -162,39 +198,6 @@ impl Disk {
     /// Whether the directory existed when this was opened.
     pub(super) const fn is_there(&self) -> bool {
         self.top.is_some()
-    }
-
-    /// Whether the path of the top directory still leads to the one that was opened.
-    pub(super) fn is_in_place(&self) -> bool {
-        match rustix::fs::stat(&self.root) {
-            Ok(stat) => self.id == Some((stat.st_dev, stat.st_ino)),
-            // Any other error counts as "the same": the operations themselves will fail.
-            Err(error) => self.id.is_some() && error != Errno::NOENT,
-        }
-    }
-
-    /// Returns the path of an open directory that leads to another directory now, if there is one
-    /// among those that stay.
-    pub(super) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
-        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-        let (moved, _) = known
-            .iter()
-            .find(|(inside, directory)| stays(inside) && !self.leads_to(inside, directory))?;
-        Some(self.root.join(OsStr::from_bytes(moved)))
-    }
-
-    /// Whether a path leads to another directory now than when it was opened.
-    pub(super) fn is_moved(&self, path: &Path) -> bool {
-        let Ok(inside) = self.inside(path) else { return false };
-        self.known(inside).is_some_and(|directory| !self.leads_to(inside, &directory))
-    }
-
-    /// Whether a path below the top leads to an open directory.
-    fn leads_to(&self, inside: &[u8], directory: &OwnedFd) -> bool {
-        let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        self.top.as_ref().is_some_and(|top| {
-            beneath::open(top, OsStr::from_bytes(inside)).is_ok_and(|now| id(&now) == id(directory))
-        })
     }
 
     /// Returns a path below the top, relative to it.
@@ -261,6 +264,36 @@ impl Disk {
         act(&directory, name)
     }
 
+    /// Performs an operation on a path that leads to something, or to a directory that does. An error names both.
+    fn attempt<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        mut act: impl FnMut() -> io::Result<T>,
+    ) -> Result<T> {
+        self.attempt_again(doing, path, |_| act())
+    }
+
+    /// Does the same with an operation that is told whether it was tried before: it may have been done all the same.
+    fn attempt_again<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        mut act: impl FnMut(bool) -> io::Result<T>,
+    ) -> Result<T> {
+        self.persist(Absence::Doubt, |again| attempt_once(doing, path, || act(again)))
+    }
+
+    /// Looks at a path. Returns `None` if nothing has that name.
+    fn look<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        mut act: impl FnMut() -> io::Result<T>,
+    ) -> Result<Option<T>> {
+        self.persist(Absence::Answer, |_| look_once(doing, path, &mut act))
+    }
+
     /// Performs an operation on paths. If it fails and a directory of one of them was removed since
     /// it was opened, performs it once more: there may be a new directory in its place.
     fn again<T>(&self, paths: &[&Path], act: impl Fn() -> io::Result<T>) -> io::Result<T> {
@@ -304,7 +337,7 @@ impl Disk {
 
     /// Returns the metadata of a file, or `None` if nothing has that name. Links are not followed.
     pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>> {
-        let stat = attempt("look at", path, || found(self.at(path, stat)))?;
+        let stat = self.look("look at", path, || self.at(path, stat))?;
         Ok(stat.map(|stat| Metadata::from(&stat)))
     }
 

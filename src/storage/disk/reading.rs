@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, ioctl_ficlone};
 use rustix::io::Errno;
 
+use super::late::Absence;
 use super::{Disk, Doing, Metadata, Result, StorageError, attempt, fault, lock};
 use crate::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
 
@@ -124,6 +125,19 @@ impl<'a> Reading<'a> {
         to: &Path,
         mode: u32,
     ) -> Result<Digest> {
+        if !self.is_file() {
+            return self.copy_once(disk, to, mode);
+        }
+        disk.persist(Absence::Doubt, |again| {
+            if again {
+                disk.remove(to)?;
+                self.rewind()?;
+            }
+            self.copy_once(disk, to, mode)
+        })
+    }
+
+    fn copy_once(&mut self, disk: &Disk, to: &Path, mode: u32) -> Result<Digest> {
         let mut copy = disk.create(to, mode | 0o600)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
             let metadata = Metadata::of(&copy).doing("look at", to)?;
@@ -131,7 +145,9 @@ impl<'a> Reading<'a> {
             return Reading { stop, count, ..Reading::of(to, copy, metadata) }.digest();
         }
         let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
-        self.pieces(&mut |piece| write(piece).doing("write", to))
+        let digest = self.pieces(&mut |piece| write(piece).doing("write", to))?;
+        disk.arrive(&copy).doing("write", to)?;
+        Ok(digest)
     }
 
     /// Goes back to the beginning.

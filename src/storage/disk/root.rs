@@ -156,7 +156,7 @@ impl Root {
     ///
     /// Fails if it is gone.
     pub(in crate::storage) fn id_of(&self, path: &Path) -> Result<FileId> {
-        self.disk.id(path)?.ok_or_else(|| StorageError::Moved(path.to_owned()))
+        self.disk.surely(|| self.disk.id(path))?.ok_or_else(|| StorageError::Moved(path.to_owned()))
     }
 
     /// Returns the names in a directory, sorted.

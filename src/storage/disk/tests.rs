@@ -152,3 +152,88 @@ fn a_storage_that_a_group_shares_is_shared_throughout() {
     assert_eq!([mode("a"), mode("a/b")], [0o2770; 2]);
     assert_eq!([mode("a/b/file"), mode("a/b/sealed")], [0o660, 0o440]);
 }
+
+/// Asks with these answers, the first one last. Returns the answer, and what each attempt was told.
+fn ask(
+    disk: &Disk,
+    absence: Absence,
+    mut answers: Vec<Result<u8, Errno>>,
+) -> (Result<u8>, Vec<bool>) {
+    let mut told = Vec::new();
+    let answer = disk.persist(absence, |again| {
+        told.push(again);
+        answers.pop().unwrap().map_err(io::Error::from).doing("read", disk.root())
+    });
+    (answer, told)
+}
+
+#[test]
+fn what_may_be_old_is_asked_for_again_where_it_may_be() {
+    let (_dir, mut disk, _) = lab();
+    let late = |errno| vec![Ok(7), Err(errno), Err(errno)];
+    let (answer, told) = ask(&disk, Absence::Answer, late(Errno::STALE));
+    assert_eq!((answer.unwrap(), told), (7, vec![false, true, true]));
+    for errno in [Errno::NOENT, Errno::NOTEMPTY] {
+        let (answer, told) = ask(&disk, Absence::Doubt, late(errno));
+        assert!(answer.unwrap_err().is(errno) && told.len() == 1, "a local file system knows");
+    }
+    disk.kind.is_on_network = true;
+    for errno in [Errno::NOENT, Errno::NOTEMPTY] {
+        let (answer, told) = ask(&disk, Absence::Doubt, late(errno));
+        assert_eq!((answer.unwrap(), told.len()), (7, 3), "{errno}");
+    }
+    let (answer, told) = ask(&disk, Absence::Answer, late(Errno::NOENT));
+    assert!(answer.unwrap_err().is(Errno::NOENT) && told.len() == 1, "it is an answer");
+    // Nobody waits for it.
+    let (answer, told) = ask(&disk, Absence::Doubt, late(Errno::NOTCONN));
+    assert!(answer.unwrap_err().is(Errno::NOTCONN) && told.len() == 1);
+}
+
+#[test]
+fn over_a_network_what_was_done_and_reported_as_failed_is_recognised() {
+    let (_dir, mut disk, root) = lab();
+    let [own, other, name, free] = ["own", "other", "name", "free"].map(|name| root.join(name));
+    fs::write(&own, "own").unwrap();
+    fs::write(&other, "other").unwrap();
+    assert_eq!(disk.link_as(&own, &name).unwrap(), Linked::New);
+    assert_eq!(disk.link_as(&own, &name).unwrap(), Linked::Taken, "nothing more is asked");
+    disk.kind.is_on_network = true;
+    assert_eq!(disk.link_as(&own, &name).unwrap(), Linked::Same);
+    assert_eq!(disk.link_as(&other, &name).unwrap(), Linked::Taken);
+    let before = disk.id(&own).unwrap();
+    disk.rename(&own, &free).unwrap();
+    assert!(disk.was_moved(true, before, &free).unwrap());
+    assert!(!disk.was_moved(false, before, &free).unwrap(), "nothing was tried before");
+    assert!(!disk.was_moved(true, before, &other).unwrap(), "another file is there");
+    assert!(!disk.rename(&own, &other).unwrap() && other.exists());
+}
+
+#[test]
+fn a_directory_is_not_moved_onto_one_that_another_host_has_made() {
+    let (_dir, mut disk, root) = lab();
+    disk.kind.is_on_network = true;
+    let [one, place] = ["one", "place"].map(|name| root.join(name));
+    for dir in [&one, &place] {
+        disk.make_dir(dir).unwrap();
+        disk.write(&dir.join("file"), b"").unwrap();
+    }
+    assert!(!disk.rename_new(&one, &place).unwrap());
+    assert!(one.join("file").exists() && place.join("file").exists());
+}
+
+#[test]
+fn a_storage_that_is_away_is_waited_for_until_the_user_asks_to_stop() {
+    let (_dir, disk, root) = lab();
+    let stop = Arc::<std::sync::atomic::AtomicBool>::default();
+    let outages = Arc::<Mutex<Vec<Outage>>>::default();
+    let noted = Arc::clone(&outages);
+    let tell = Arc::new(move |outage: &Outage| lock(&noted).push(outage.clone()));
+    disk.wait_with(Patience { stop: Arc::clone(&stop), tell }, root);
+    let (answer, told) = ask(&disk, Absence::Answer, vec![Ok(7), Err(Errno::NOTCONN)]);
+    assert_eq!((answer.unwrap(), told), (7, vec![false, true]));
+    assert!(matches!(**lock(&outages), [Outage::Began { .. }, Outage::Over { .. }]));
+    assert_eq!(disk.outages(), 2, "it went away, and came back");
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let (answer, _) = ask(&disk, Absence::Answer, vec![Err(Errno::HOSTDOWN)]);
+    assert!(matches!(answer, Err(StorageError::Interrupted)));
+}

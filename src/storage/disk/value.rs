@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use rustix::fs::readlinkat;
+use rustix::io::Errno;
 
 use super::files::{allow, set_mode};
 use super::folders::open_stat;
-use super::{Disk, Doing, Metadata, NotOwn, Result, StorageError, attempt, found};
+use super::late::Absence;
+use super::{Disk, Doing, Metadata, NotOwn, Result, StorageError};
 use crate::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 
 /// A file or directory that was looked at, and not read.
@@ -74,17 +76,24 @@ impl Disk {
 
     /// Walks through a directory; returns `None` if there is no directory of that name.
     pub(in crate::storage) fn scan(&self, path: &Path, stop: &AtomicBool) -> Result<Option<Scan>> {
-        let Some((top, _)) = self.open_directory(path)? else { return Ok(None) };
-        Scan::of(top, stop).map(Some).map_err(|error| StorageError::of_directory(path, error))
+        self.persist(Absence::Answer, |_| {
+            let Some((top, _)) = self.open_directory(path)? else { return Ok(None) };
+            Scan::of(top, stop).map(Some).map_err(|error| StorageError::of_directory(path, error))
+        })
     }
 
     /// Makes a directory that a computation made read-only, but not its top, so that it can be moved.
     pub(in crate::storage) fn seal_directory(&self, path: &Path) -> Result<()> {
-        attempt("make read-only", path, || self.at(path, |dir, name| allow(dir, name, 0o700)))?;
-        let Some((top, _)) = self.open_directory(path)? else {
-            return Err(io::Error::from(io::ErrorKind::NotFound)).doing("make read-only", path);
-        };
-        manifest::seal(&top, self.shared.unwrap_or(0), false).map_err(|error| unsealed(path, error))
+        self.persist(Absence::Doubt, |_| {
+            self.attempt("make read-only", path, || {
+                self.at(path, |dir, name| allow(dir, name, 0o700))
+            })?;
+            let Some((top, _)) = self.open_directory(path)? else {
+                return Err(io::Error::from(Errno::NOENT)).doing("make read-only", path);
+            };
+            manifest::seal(&top, self.shared.unwrap_or(0), false)
+                .map_err(|error| unsealed(path, error))
+        })
     }
 
     /// Copies a directory into a new one. Returns the manifest of the copy, of which all but the top is
@@ -96,12 +105,10 @@ impl Disk {
         stop: &AtomicBool,
         done: &AtomicU64,
     ) -> Result<Manifest> {
-        self.make_dir(to)?;
-        let copied = attempt("write", to, || {
-            let (top, _) = self.at(to, open_stat)?;
-            Ok(scan.copy(&top, stop, done))
-        });
-        let manifest = copied?.map_err(|error| StorageError::of_directory(to, error))?;
+        let manifest = self.filling(to, || {
+            let (top, _) = self.attempt("write", to, || self.at(to, open_stat))?;
+            scan.copy(&top, stop, done).map_err(|error| StorageError::of_directory(to, error))
+        })?;
         self.seal_directory(to)?;
         Ok(manifest)
     }
@@ -115,16 +122,16 @@ impl Disk {
         to: &Path,
         (stop, done): (&AtomicBool, &AtomicU64),
     ) -> Result<Manifest> {
-        self.make_dir(to)?;
-        let opened =
-            attempt("write", to, || Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0)));
-        let (top, directory) = opened?;
-        let copied = scan
-            .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
-            .map_err(|error| StorageError::of_directory(to, error))?;
-        manifest::seal(&top, self.shared.unwrap_or(0), true)
-            .map_err(|error| unsealed(to, error))?;
-        Ok(copied)
+        self.filling(to, || {
+            let open = || Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0));
+            let (top, directory) = self.attempt("write", to, open)?;
+            let copied = scan
+                .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
+                .map_err(|error| StorageError::of_directory(to, error))?;
+            manifest::seal(&top, self.shared.unwrap_or(0), true)
+                .map_err(|error| unsealed(to, error))?;
+            Ok(copied)
+        })
     }
 
     /// Unpacks an archive into a new directory, whose files are read-only. Returns false if the file system cannot hold it.
@@ -133,20 +140,35 @@ impl Disk {
         archive: &DirectoryArchive<'_>,
         to: &Path,
     ) -> Result<bool> {
-        self.make_dir(to)?;
-        let top = attempt("write", to, || Ok(self.at(to, open_stat)?.0))?;
-        match archive.unpack(&top) {
-            Ok(()) => Ok(true),
-            Err(error) if error.is_of_names() => Ok(false),
-            Err(error) => Err(StorageError::of_directory(to, error.writing())),
-        }
+        self.filling(to, || {
+            let top = self.attempt("write", to, || Ok(self.at(to, open_stat)?.0))?;
+            match archive.unpack(&top) {
+                Ok(()) => Ok(true),
+                Err(error) if error.is_of_names() => Ok(false),
+                Err(error) => Err(StorageError::of_directory(to, error.writing())),
+            }
+        })
+    }
+
+    /// Makes a directory of this run's own, and fills it. What was begun is begun anew.
+    fn filling<T>(&self, to: &Path, mut fill: impl FnMut() -> Result<T>) -> Result<T> {
+        self.persist(Absence::Answer, |again| {
+            if again {
+                self.remove_tree(to)?;
+            }
+            self.make_dir(to)?;
+            fill()
+        })
     }
 
     /// Makes a directory of this run's own read-only, but not its top. Files of it may be those of other
     /// results, which are read-only already.
     pub(in crate::storage) fn seal_trusted(&self, path: &Path) -> Result<()> {
-        let top = attempt("make read-only", path, || Ok(self.at(path, open_stat)?.0))?;
-        manifest::seal(&top, self.shared.unwrap_or(0), true).map_err(|error| unsealed(path, error))
+        self.persist(Absence::Answer, |_| {
+            let top = self.attempt("make read-only", path, || Ok(self.at(path, open_stat)?.0))?;
+            manifest::seal(&top, self.shared.unwrap_or(0), true)
+                .map_err(|error| unsealed(path, error))
+        })
     }
 
     /// Whether a directory itself is read-only.
@@ -158,28 +180,33 @@ impl Disk {
     /// Makes a directory itself read-only, once it is in its place.
     pub(in crate::storage) fn seal_top(&self, path: &Path) -> Result<()> {
         let sealed = |mode| manifest::sealed_directory(mode, self.shared.unwrap_or(0));
-        attempt("make read-only", path, || {
-            // Another run may have moved it.
+        let set = self.look("make read-only", path, || {
             match self.at(path, |dir, name| set_mode(dir, name, sealed)) {
                 // It is a link to a directory that was made elsewhere.
                 Err(error) if NotOwn::of(&error) == Some(NotOwn::Link) => Ok(()),
-                set => found(set).map(drop),
+                set => set,
             }
-        })
+        });
+        // Another run may have moved it.
+        set.map(drop)
     }
 
     /// Returns the target of a symbolic link; `None` if none has that name.
     pub(in crate::storage) fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
-        let read = || self.at(path, |dir, name| Ok(readlinkat(dir, name, Vec::new())?));
-        match attempt("read the link", path, || found(read())) {
-            Ok(target) => Ok(target.map(|it| OsStr::from_bytes(it.as_bytes()).into())),
+        match self.look("read the link", path, || self.target_now(path)) {
             // It is something else.
             Err(StorageError::Io { source, .. })
                 if source.kind() == io::ErrorKind::InvalidInput =>
             {
                 Ok(None)
             }
-            Err(error) => Err(error),
+            target => target,
         }
+    }
+
+    /// The target of a symbolic link.
+    pub(super) fn target_now(&self, path: &Path) -> io::Result<PathBuf> {
+        let target = self.at(path, |dir, name| Ok(readlinkat(dir, name, Vec::new())?))?;
+        Ok(OsStr::from_bytes(target.as_bytes()).into())
     }
 }

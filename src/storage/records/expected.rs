@@ -136,7 +136,7 @@ impl Defect {
         if found != recorded {
             return Ok(Some(Self::Size { found, recorded }));
         }
-        let found = root.disk.reading(&path)?.until(stop).digest()?;
+        let found = root.disk.read_whole(|| root.disk.reading(&path)?.until(stop).digest())?;
         Ok((found != *digest).then_some(Self::Contents))
     }
 

@@ -129,7 +129,7 @@ impl Storage {
                 if !root.disk.unpack(archive, path)? {
                     return Ok(false);
                 }
-                let scan = root.disk.scan(path, &self.ingest.stop)?;
+                let scan = root.disk.surely(|| root.disk.scan(path, &self.ingest.stop))?;
                 let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
                 root.sync_all()?;
                 Ok(self.ingest.directory_digest(path, &scan)? == *digest)

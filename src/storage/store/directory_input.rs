@@ -123,7 +123,7 @@ impl Inputs<'_> {
     ) -> Result<Stamp> {
         let Storage { root, ingest, .. } = self.storage;
         let place = root.place(name)?;
-        let scan = root.disk.scan(copy, &ingest.stop)?;
+        let scan = root.disk.surely(|| root.disk.scan(copy, &ingest.stop))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(copy.to_owned()))?;
         root.sync_all()?;
         if !root.disk.rename_new(copy, &place)? {

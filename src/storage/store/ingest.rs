@@ -93,9 +93,11 @@ impl Ingest {
 
     /// Returns the digest of a file of the storage. Reads it unless the digest is cached.
     pub(super) fn stored_digest(&self, disk: &Disk, path: &Path) -> Result<Digest> {
-        let taken = SystemTime::now();
-        let reading = disk.reading(path)?.until(&self.stop);
-        self.digest_of(&mut self.begin(reading, taken))
+        disk.read_whole(|| {
+            let taken = SystemTime::now();
+            let reading = disk.reading(path)?.until(&self.stop);
+            self.digest_of(&mut self.begin(reading, taken))
+        })
     }
 
     /// Whether a value exists and is still the published one.

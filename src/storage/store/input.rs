@@ -338,7 +338,7 @@ impl<'a> Inputs<'a> {
         let Stored { ref name, digest, stamp } = *value;
         let path = root.value(name, &digest)?;
         let changed = || StorageError::Changed(root.path(name));
-        let seen = match root.disk.see(&path, &ingest.stop) {
+        let seen = match root.disk.surely(|| root.disk.see(&path, &ingest.stop)) {
             Ok(seen) => seen.ok_or_else(changed)?,
             Err(StorageError::Directory { .. }) => return Err(changed()),
             Err(error) => return Err(error),

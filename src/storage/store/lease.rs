@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::call::Call;
 use super::run::{Holder, OwnRun};
-use crate::storage::disk::{Result, Root, StorageError, lock};
+use crate::storage::disk::{Linked, Result, Root, lock};
 use crate::storage::layout::{LEASES, ResultName, RunName};
 
 /// The number of attempts to acquire a lease that others acquire and release.
@@ -93,13 +93,16 @@ impl<'a> Leases<'a> {
     fn link(&self, own: &Path, path: &Path) -> Result<bool> {
         let disk = &self.root.disk;
         if !disk.is_on_network() {
-            return disk.link(own, path);
+            return Ok(disk.link_as(own, path)? == Linked::New);
         }
-        // Over NFS, a link may be made and reported as failed: then it leads to this run's file, and no other call of this run
-        // has it.
+        // Over a network, a link may be made and reported as failed: then it leads to this run's file, and no other call of
+        // this run has it.
         let mut held = lock(&self.run.held);
-        let is_own = || Ok::<_, StorageError>(disk.id(path)? == disk.id(own)?);
-        let is_free = disk.link(own, path)? || !held.contains(path) && is_own()?;
+        let is_free = match disk.link_as(own, path)? {
+            Linked::New => true,
+            Linked::Same => !held.contains(path),
+            Linked::Taken => false,
+        };
         if is_free {
             held.insert(path.to_owned());
         }

@@ -21,6 +21,7 @@ mod job;
 mod lease;
 mod ledger;
 mod member;
+mod opening;
 mod publish;
 mod queue;
 mod record_cache;
@@ -67,7 +68,6 @@ pub use self::roots::GcRoots;
 use self::run::OwnRun;
 pub use self::run::{Holder, lease_timeout, state_interval};
 pub use self::seal::PublishError;
-use self::site::Absent;
 pub use self::site::Site;
 pub use self::stage::{Sealed, Stage, WritableArea};
 pub use self::suspension::{FoundSuspension, Suspension, Suspensions};
@@ -75,7 +75,7 @@ pub use self::table::{FoundTable, Tables};
 pub use self::table_directory::TableDirectory;
 pub use self::tree::{FoundTree, NewTree, OpenTree, StoredTrees};
 use self::versions::Versions;
-use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
+use super::disk::{FileId, Result, Root, StorageError};
 use super::layout::{SUSPENDED, TABLES, TASK_INPUTS};
 use super::records::{ExpectedFile, Records, Stamp};
 use crate::cache::Cache;
@@ -125,57 +125,6 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Opens the storage for reading only. Nothing in it is changed, and it need not exist.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the path is something other than a storage, or may not be read.
-    pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
-        Site::of(path)?.check(path, Absent::Accept)?;
-        let disk = Disk::open(&std::path::absolute(path).doing("open the storage", path)?)?;
-        let run = OwnRun::new();
-        Ok(Self {
-            root: Root::new(path, disk, run.directory().to_owned()),
-            run,
-            unrecorded,
-            takeover: Takeover::default(),
-            ingest: Ingest::default(),
-            record_cache: RwLock::default(),
-            versions: Versions::default(),
-            claims: Claims::default(),
-            unsettled: Mutex::default(),
-            writable_dirs: Mutex::default(),
-            without_suspensions: AtomicBool::default(),
-            slots: Mutex::default(),
-        })
-    }
-
-    /// Opens an existing storage for reading only.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no storage, or it may not be read.
-    pub fn existing(path: &Path) -> Result<Self> {
-        Site::of(path)?.check(path, Absent::Refuse)?;
-        Self::inspect(path, Unrecorded::Refuse)
-    }
-
-    /// Opens the storage for reading and writing; creates it if it does not exist.
-    ///
-    /// The leftovers of killed runs are published or removed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the directory cannot be made, or is something other than a storage.
-    pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
-        disk::make_dirs(path)?;
-        let mut storage = Self::inspect(path, unrecorded)?;
-        let real = path.canonicalize().doing("open the storage", path)?;
-        storage.root.make_writable(Disk::open(&real)?, sync);
-        storage.recover();
-        Ok(storage)
-    }
-
     /// Uses a cache for digests and records.
     #[must_use]
     pub fn with_cache(mut self, cache: Option<Cache>) -> Self {
@@ -233,11 +182,6 @@ impl Storage {
     /// Fails if it is gone.
     pub fn id_of(&self, path: &Path) -> Result<FileId> {
         self.root.id_of(path)
-    }
-
-    /// An error if the storage is not where it was when it was opened.
-    pub fn vanished(&self) -> Option<StorageError> {
-        self.root.vanished()
     }
 
     /// Checks that no directory of results was moved or replaced meanwhile.

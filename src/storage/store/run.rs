@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -146,6 +146,8 @@ pub(crate) struct OwnRun {
     pub(super) executing: Arc<Executing>,
     /// The paths of the leases that it holds, on a file system of several hosts.
     pub(super) held: Mutex<HashSet<PathBuf>>,
+    /// Hard links are not what leases need, as was tried.
+    lacks_links: AtomicBool,
 }
 
 /// The thread that shows that a run is alive. It ends when the sender is dropped.
@@ -159,8 +161,8 @@ impl OwnRun {
     pub(crate) fn new() -> Self {
         let name = own_name();
         let directory = name.directory();
-        let (seen, held, executing) = Default::default();
-        Self { name, directory, heartbeat: OnceLock::new(), seen, held, executing }
+        let (seen, held, executing, lacks_links) = Default::default();
+        Self { name, directory, heartbeat: OnceLock::new(), seen, held, executing, lacks_links }
     }
 
     pub(in crate::storage) const fn name(&self) -> &RunName {
@@ -183,12 +185,21 @@ impl OwnRun {
             // Without the file there are no leases, which is harmless.
             drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
             write_heartbeat(&disk, &directory, 0);
+            if disk.may_lack_links() {
+                let refuse = disk
+                    .links_refuse([&file, &heartbeat_file(&directory)], &directory.join("link"));
+                self.lacks_links.store(!refuse, Relaxed);
+            }
             let executing = Arc::clone(&self.executing);
             let thread = thread::spawn(move || {
                 for count in 1_u64.. {
                     match stop.recv_timeout(state_interval()) {
                         Err(RecvTimeoutError::Timeout) => executing.note(&disk, &directory),
                         _ => break,
+                    }
+                    if disk.is_on_network() {
+                        // What is executed may write while it is away, and not notice.
+                        drop(disk.await_answer());
                     }
                     if count % u64::from(STATES / HEARTBEATS) == 0 {
                         write_heartbeat(&disk, &directory, count);
@@ -198,6 +209,11 @@ impl OwnRun {
             (file, Heartbeat { thread, sender })
         });
         file
+    }
+
+    /// Whether hard links are not what leases need, as far as that was tried.
+    pub(super) fn lacks_links(&self) -> bool {
+        self.lacks_links.load(Relaxed)
     }
 
     /// Ends the heartbeat: from now on, nothing is written to the directory of the run.

@@ -93,7 +93,13 @@ impl<'a> Stage<'a> {
         if self.writable_area == WritableArea::Outbox {
             for number in 0..self.outputs {
                 // A missing output is reported later.
-                self.storage.root.disk.rename(&self.made(number), &self.output(number))?;
+                let disk = &self.storage.root.disk;
+                let (made, output) = (self.made(number), self.output(number));
+                // What another host has made may not be visible yet.
+                if !disk.rename(&made, &output)? && disk.surely(|| disk.metadata(&made))?.is_some()
+                {
+                    disk.rename(&made, &output)?;
+                }
             }
         }
         Ok(())
@@ -129,7 +135,15 @@ impl<'a> Stage<'a> {
             self.storage.root.unsynced.note(made.path);
         }
         let (files, stamps): (Vec<_>, Vec<_>) = files.into_iter().unzip();
-        let files = reading::digests(files)?;
+        let disk = &self.storage.root.disk;
+        let plain: Vec<&Path> = files.iter().map(Reading::path).collect();
+        let mut files = Some(files);
+        let files = disk.read_whole(|| match files.take() {
+            Some(files) => reading::digests(files),
+            None => {
+                reading::digests(plain.iter().map(|it| disk.reading(it)).collect::<Result<_>>()?)
+            }
+        })?;
         let mut files = files.iter().zip(stamps);
         let outputs = outputs.into_iter().map(|output| {
             output.or_else(|| files.next().map(|(&digest, stamp)| Published { digest, stamp }))
@@ -185,7 +199,7 @@ impl<'p> Made<'p> {
     /// Fails unless there is a directory.
     fn check_directory(self, storage: &super::Storage) -> Result<(), PublishError> {
         let Self { number, name, path } = self;
-        match storage.root.disk.metadata(path)? {
+        match storage.root.disk.surely(|| storage.root.disk.metadata(path))? {
             Some(metadata) if metadata.is_dir() => Ok(()),
             Some(_) => Err(PublishError::NotADirectory { number, output: name.to_owned() }),
             None => Err(PublishError::NoOutput { number, output: name.to_owned() }),
@@ -205,10 +219,12 @@ impl super::Storage {
     pub(super) fn seal_at(&self, path: &Path) -> Result<Published> {
         let (root, never) = (&self.root, AtomicBool::new(false));
         root.disk.seal_directory(path)?;
-        let scan = root.disk.scan(path, &never)?;
+        let scan = root.disk.surely(|| root.disk.scan(path, &never))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
-        let read = scan.read(&never, &AtomicU64::new(0));
-        let manifest = read.map_err(|error| StorageError::of_directory(path, error))?;
+        let manifest = root.disk.read_whole(|| {
+            let read = scan.read(&never, &AtomicU64::new(0));
+            read.map_err(|error| StorageError::of_directory(path, error))
+        })?;
         let digest = manifest.digest();
         root.keep_manifest(&digest, &manifest)?;
         root.sync_all()?;
@@ -219,7 +235,8 @@ impl super::Storage {
     fn copy_made(&self, made: Made<'_>, to: &Path) -> Result<(), PublishError> {
         let (root, never) = (&self.root, AtomicBool::new(false));
         made.check_directory(self)?;
-        let scan = root.disk.scan(made.path, &never).map_err(|error| made.refused(error))?;
+        let scan = root.disk.surely(|| root.disk.scan(made.path, &never));
+        let scan = scan.map_err(|error| made.refused(error))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(made.path.to_owned()))?;
         let copied = root.disk.copy_directory(&scan, to, &never, &AtomicU64::new(0));
         copied.map(drop).map_err(|error| made.refused(error))

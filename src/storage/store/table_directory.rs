@@ -90,7 +90,7 @@ impl Tables<'_> {
             }
         }
         root.disk.seal_trusted(to)?;
-        let scan = root.disk.scan(to, &ingest.stop)?;
+        let scan = root.disk.surely(|| root.disk.scan(to, &ingest.stop))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(to.to_owned()))?;
         let digest = manifest.digest();
         root.keep_manifest(&digest, &manifest)?;
@@ -118,7 +118,7 @@ impl Tables<'_> {
     fn share_directory(&self, value: &Stored, to: &Path) -> Result<()> {
         let Storage { root, ingest, .. } = self.storage;
         let (from, _) = self.storage.inputs().verify_unchanged(value)?;
-        let scan = root.disk.scan(&from, &ingest.stop)?;
+        let scan = root.disk.surely(|| root.disk.scan(&from, &ingest.stop))?;
         let scan = scan.ok_or_else(|| self.changed(value))?.linked();
         let manifest = self.manifest(value)?;
         let (copied, progress) = ((&scan, &manifest), (&*ingest.stop, &AtomicU64::new(0)));

@@ -1,0 +1,95 @@
+//! What the user is told of the storage's file system: that it is away, and that its hard links are not what leases need.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Error;
+use super::interrupt::Interrupts;
+use crate::report::say;
+use crate::storage::{Outage, Patience, Storage, StorageError};
+use crate::words::duration;
+
+/// What is to be told. Unless somebody tells it beside the progress, it is printed at once.
+#[derive(Debug, Default)]
+pub(super) struct StorageNotices {
+    untold: Mutex<VecDeque<String>>,
+    is_followed: AtomicBool,
+    has_warned: AtomicBool,
+}
+
+impl StorageNotices {
+    /// Waits for a storage that is away until `stop` becomes true, and tells that here.
+    pub(super) fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>) -> Patience {
+        let notices = Arc::clone(self);
+        Patience { stop, tell: Arc::new(move |outage| notices.add(words(outage))) }
+    }
+
+    /// Somebody asks for the notices from now on, or does not any more.
+    pub(super) fn follow(&self, is_followed: bool) {
+        self.is_followed.store(is_followed, Ordering::Release);
+        if !is_followed {
+            while let Some(text) = self.next() {
+                say("ce", &text);
+            }
+        }
+    }
+
+    /// The next one.
+    pub(super) fn next(&self) -> Option<String> {
+        self.lock().pop_front()
+    }
+
+    fn add(&self, text: String) {
+        self.lock().push_back(text);
+        if !self.is_followed.load(Ordering::Acquire) {
+            self.follow(false);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns once what the user should know of hard links, if they are not what runs need.
+    pub(super) fn links(&self, storage: &Storage) -> Option<String> {
+        (storage.lacks_links() && !self.has_warned.swap(true, Ordering::AcqRel))
+            .then(|| links_warning(storage.shown_place()))
+    }
+}
+
+/// What is told of an outage.
+fn words(outage: &Outage) -> String {
+    match outage {
+        Outage::Began { storage, why, most } => format!(
+            "the storage {} does not answer: {why}\n  waiting for up to {}; nothing else is started until then",
+            storage.display(),
+            duration(most.as_secs_f64())
+        ),
+        Outage::Over { storage, after } => format!(
+            "the storage {} answers again after {}",
+            storage.display(),
+            duration(after.as_secs_f64())
+        ),
+    }
+}
+
+/// The warning that two runs may execute one call.
+fn links_warning(storage: &Path) -> String {
+    format!(
+        "warning: hard links on the file system of {0} are not what leases need: runs at the same time may compute a call twice\n  try: let one run at a time use it, or put it on another file system; ce doctor {0} says more",
+        storage.display()
+    )
+}
+
+/// Turns the error of an operation that a signal has ended into that of the signal.
+pub(super) fn unless_interrupted<T>(
+    done: Result<T, StorageError>,
+    interrupts: &Interrupts,
+) -> Result<T, Error> {
+    done.map_err(|error| match (error, interrupts.caught()) {
+        (StorageError::Interrupted, Some(signal)) => Error::Interrupted(signal),
+        (error, _) => error.into(),
+    })
+}

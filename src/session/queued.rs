@@ -1,0 +1,32 @@
+//! A session whose calls are executed by workers.
+
+use std::sync::Arc;
+
+use super::slurm::{SlurmOptions, SlurmWorkers};
+use super::{Error, Place, RunOptions, Session};
+use crate::evaluate::{TicketRules, WorkerQueue};
+use crate::executor::Executor;
+use crate::storage::Durability;
+
+impl Session {
+    /// Lets workers execute what is missing.
+    pub(super) fn queue_calls(
+        &mut self,
+        executor: &Arc<dyn Executor>,
+        options: &RunOptions,
+    ) -> Result<(), Error> {
+        let synced = options.durability == Durability::Synced;
+        let (isolated, limit) = (options.isolate, options.timeout);
+        let rules = TicketRules { isolated, synced, limit };
+        let on_slurm = options.place == Place::Slurm;
+        let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
+        let queue = Arc::new(WorkerQueue::open(storage, watched, rules, on_slurm)?);
+        if on_slurm {
+            let options =
+                SlurmOptions { settings: options.slurm.clone(), isolate: isolated, synced };
+            self.slurm = Some(SlurmWorkers::start(&self.storage, &queue, executor, options)?);
+        }
+        self.queue = Some(queue);
+        Ok(())
+    }
+}
