@@ -52,6 +52,7 @@ mod mistyped;
 mod mount;
 mod mutations;
 mod needs;
+mod network;
 mod only;
 mod options;
 mod page;

@@ -15,7 +15,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &str); 15] = [
+const PROGRAMS: [(&str, &str); 18] = [
+    ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
     ("bwa", "bwa"),
@@ -23,6 +24,7 @@ const PROGRAMS: [(&str, &str); 15] = [
     ("chromium", "chromium"),
     ("dpkg-deb", "dpkg"),
     ("fish", "fish"),
+    ("glusterfsd", "glusterfs-server glusterfs-client"),
     ("gnuplot", "gnuplot-nox"),
     ("pip", "python3-pip"),
     ("python3", "python3"),
@@ -30,6 +32,7 @@ const PROGRAMS: [(&str, &str); 15] = [
     ("samtools", "samtools"),
     ("slurmctld", "munge slurmctld slurmd slurm-client"),
     ("ssh-keygen", "openssh-client"),
+    ("sshfs", "sshfs"),
     ("strace", "strace"),
 ];
 
@@ -101,6 +104,12 @@ pub(crate) fn needs(programs: &[&str]) {
         // Unlike a panic, this prints nothing. It arrives from other threads, too.
         panic::resume_unwind(Box::new(Skipped { lacks, parts: Vec::new() }));
     }
+}
+
+/// Skips the test, since something is not there.
+pub(crate) fn without(what: &str) -> ! {
+    let lacks = BTreeSet::from([Lack::of(what)]);
+    panic::resume_unwind(Box::new(Skipped { lacks, parts: Vec::new() }));
 }
 
 /// Notes that the test of this thread is skipped, wholly or in part, since something is not there.
