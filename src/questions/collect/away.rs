@@ -185,7 +185,7 @@ pub fn depart(
     }
     // On the disk, no output is missing without a mark.
     storage.flush()?;
-    let gate = storage.close_gate();
+    let gate = storage.close_gate()?;
     let mut roots = roots(storage, history)?;
     for (_, one) in &mut departing {
         if !one.is_wanted(&roots)? {
@@ -194,7 +194,7 @@ pub fn depart(
     }
     // Whoever did not wait: this process was taken for dead, or the other knows no gate.
     roots.extend(storage.gc_roots()?);
-    drop(gate);
+    gate.release()?;
     let mut gone: HashSet<&Entry> = HashSet::new();
     for (entry, one) in departing {
         if one.is_wanted(&roots)? {

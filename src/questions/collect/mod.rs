@@ -256,7 +256,7 @@ pub fn collect(
     }
     // On the disk, a result with a record must have its files.
     storage.flush()?;
-    let gate = storage.close_gate();
+    let gate = storage.close_gate()?;
     let mut roots = roots(storage, history)?;
     for one in &retired {
         // The directories of a result that stays may be links to those of others.
@@ -271,7 +271,7 @@ pub fn collect(
     }
     // Whoever did not wait: this process was taken for dead, or the other knows no gate.
     roots.extend(storage.gc_roots()?);
-    drop(gate);
+    gate.release()?;
     let mut collected = Vec::new();
     while let Some(one) = retired.pop_front() {
         let entry = one.entry().clone();

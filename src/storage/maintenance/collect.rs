@@ -248,7 +248,7 @@ impl Maintenance<'_> {
         collected: &[(ResultName, CallRecord)],
     ) -> Result<()> {
         let root = &self.storage.root;
-        let gate = self.storage.close_gate();
+        let gate = self.storage.close_gate()?;
         let roots = self.storage.gc_roots()?;
         for (name, record) in collected {
             // A run that publishes results of this version has announced it, and listed it before.
@@ -267,7 +267,7 @@ impl Maintenance<'_> {
                 unused.push(private);
             }
         }
-        drop(gate);
+        gate.release()?;
         unused.iter().try_for_each(|directory| root.disk.remove_tree(directory))
     }
 

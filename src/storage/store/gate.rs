@@ -9,17 +9,22 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Lease, Storage};
+use crate::storage::disk::Result;
 use crate::storage::layout::GATE;
 
 /// The interval at which a closed gate is looked at. A collection only reads names and moves files while it is closed.
 const POLL: Duration = Duration::from_millis(5);
 
 impl Storage {
-    /// Closes the gate until the lease is dropped. Waits as long as another collection has closed it.
-    pub fn close_gate(&self) -> Lease<'_> {
+    /// Closes the gate until the lease is released. Waits as long as another collection has closed it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be closed: then nothing may be taken away.
+    pub fn close_gate(&self) -> Result<Lease<'_>> {
         loop {
-            match self.leases().acquire_file(GATE) {
-                Ok(lease) => return lease,
+            match self.leases().acquire_exactly(GATE)? {
+                Ok(lease) => return Ok(lease),
                 Err(_) => thread::sleep(POLL),
             }
         }
@@ -31,5 +36,26 @@ impl Storage {
         while is_closed() && !self.ingest.stop.load(Ordering::Relaxed) {
             thread::sleep(POLL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::storage::{Durability, Unrecorded};
+
+    #[test]
+    fn a_gate_that_cannot_be_closed_is_an_error_and_one_that_was_left_is_closed_again() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("tinputs")).unwrap();
+        let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let gate = storage.close_gate().unwrap();
+        let again = storage.close_gate().unwrap();
+        drop((gate, again));
+        assert!(!dir.path().join(GATE).exists());
+        fs::create_dir(dir.path().join(GATE)).unwrap();
+        assert!(storage.close_gate().is_err());
     }
 }

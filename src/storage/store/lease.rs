@@ -7,11 +7,12 @@
 //! A call that will serve all versions of its tree has a second lease, which these share: two runs at different commits
 //! do not execute it at the same time.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::call::Call;
 use super::run::{Holder, OwnRun};
-use crate::storage::disk::{Linked, Result, Root, lock};
+use crate::storage::disk::{Linked, Result, Root, StorageError, lock};
 use crate::storage::layout::{LEASES, ResultName, RunName};
 
 /// The number of attempts to acquire a lease that others acquire and release.
@@ -63,6 +64,31 @@ impl<'a> Leases<'a> {
         let mut for_tree = self.acquire(&shared).map_err(|holder| (shared, holder))?;
         own.paths.append(&mut for_tree.paths);
         Ok(own)
+    }
+
+    /// Acquires the lease that is this file, or returns its holder. One that this run could not give back is its own.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there are no leases.
+    pub(super) fn acquire_exactly(&self, file: &str) -> Result<Result<Lease<'a>, Holder>> {
+        let (own, path) = self.lease_files(file)?;
+        Ok(match self.acquire_file(file) {
+            Err(holder) if holder.own => Ok(Lease { leases: *self, paths: vec![path] }),
+            Ok(lease) if lease.paths.is_empty() => {
+                if let Some(holder) = self.holder_of_file(file) {
+                    return Ok(Err(holder));
+                }
+                // What kept it from being acquired is an error of these.
+                self.root.disk.remove(&path)?;
+                if !self.link(&own, &path)? {
+                    let source = io::ErrorKind::AlreadyExists.into();
+                    return Err(StorageError::Io { doing: "link", path, source });
+                }
+                Ok(Lease { leases: *self, paths: vec![path] })
+            }
+            acquired => acquired,
+        })
     }
 
     /// Acquires the lease that is this file, or returns its holder.
