@@ -162,13 +162,13 @@ fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), Ste
     fs::create_dir(&shm).map_err(at("make", shm))
 }
 
-/// Makes devices that nobody may use as root may use those of the host: one, or those of a directory. A file system of its own
-/// is left out.
+/// Makes devices that nobody may use as root may use those of the host: one, or those of a directory. Links in it stay links. A file
+/// system of its own is left out.
 fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
-    let device = fs::metadata(source)?.dev();
-    let mut left = vec![(source.to_owned(), target.to_owned())];
-    while let Some((source, target)) = left.pop() {
-        let about = fs::metadata(&source)?;
+    let granted = fs::metadata(source)?;
+    let device = granted.dev();
+    let mut left = vec![(source.to_owned(), target.to_owned(), granted)];
+    while let Some((source, target, about)) = left.pop() {
         let kind = FileType::from_raw_mode(about.mode());
         match kind {
             _ if about.dev() != device => return Err(io::ErrorKind::CrossesDevices.into()),
@@ -179,10 +179,11 @@ fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
             FileType::Directory => {
                 fs::create_dir_all(&target)?;
                 for entry in fs::read_dir(&source)? {
-                    let name = entry?.file_name();
-                    left.push((source.join(&name), target.join(name)));
+                    let entry = entry?;
+                    left.push((entry.path(), target.join(entry.file_name()), entry.metadata()?));
                 }
             }
+            FileType::Symlink => symlink(fs::read_link(&source)?, &target)?,
             _ => {}
         }
     }
