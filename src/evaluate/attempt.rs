@@ -281,7 +281,7 @@ pub(super) fn execute_program(
 }
 
 /// Whether an execution without isolation may have left processes that write to the directory that it ran from.
-fn leaves_processes(end: &Result<Ended, ExecuteError>) -> bool {
+pub(super) fn leaves_processes(end: &Result<Ended, ExecuteError>) -> bool {
     let usage = match end {
         Ok(Ended::Done(usage) | Ended::Suspended(usage)) => usage,
         Ok(Ended::Failed(failed)) => &failed.usage,
@@ -297,7 +297,7 @@ pub(super) fn limit(stage: &mut Stage<'_>, usage: &Usage) {
         Isolation::None => WritableArea::Stage,
         Isolation::Namespaces => WritableArea::Outbox,
     });
-    if usage.left_behind {
+    if usage.left_behind || usage.passed_on {
         stage.doubt();
     }
 }

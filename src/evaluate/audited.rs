@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::channel;
 
-use super::attempt::{check_directories, execution, isolation_word, limit};
+use super::attempt::{check_directories, execution, isolation_word, leaves_processes, limit};
 use super::exports::MAX_TRIES;
 use super::footing::turn_request;
 use super::hint::{self, Scene};
@@ -89,6 +89,9 @@ impl AuditSubject<'_> {
             true => Err(ExecuteError::Interrupted),
             false => end,
         };
+        if leaves_processes(&end) {
+            settings.exports.abandon(&tree);
+        }
         if matches!(&end, Err(ExecuteError::Replaced(path)) if *path == tree.path)
             && settings.exports.forget(&computation.tree, &tree)
         {

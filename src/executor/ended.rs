@@ -65,6 +65,8 @@ pub struct Usage {
     pub peak: u64,
     /// A process may be left that can still write to the files of this execution, or of another.
     pub left_behind: bool,
+    /// It may have passed open files of its own to a process that it has not started.
+    pub passed_on: bool,
     /// Its isolation.
     pub isolation: Isolation,
     /// How its tasks ended, if a launcher has started it. What they used is not known then.
@@ -81,6 +83,7 @@ impl Usage {
             system: Duration::ZERO,
             peak: 0,
             left_behind: false,
+            passed_on: false,
             isolation: Isolation::None,
             tasks: TaskStatuses::default(),
         }

@@ -47,6 +47,7 @@ pub(super) fn execute(
         system: used.system,
         peak: used.peak,
         left_behind: false,
+        passed_on: false,
         is_unborn,
         isolation: Isolation::Namespaces,
         lacking,

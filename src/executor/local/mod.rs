@@ -126,7 +126,7 @@ impl Local {
         };
         let ended = match over {
             Ok(mut over) => {
-                over.left_behind |= reaches_others(&invocation.access, over.isolation);
+                over.passed_on = reaches_others(&invocation.access, over.isolation);
                 over.ended(start, invocation.limit)
             }
             Err(error) => Ended::Lost(error.loss().ok_or(error)?),

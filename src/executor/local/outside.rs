@@ -106,6 +106,7 @@ fn wait(
         system: used.rusage.stime,
         peak: used.rusage.maxrss,
         left_behind,
+        passed_on: false,
         is_unborn,
         isolation: Isolation::None,
         lacking: Vec::new(),

@@ -25,6 +25,7 @@ pub(super) struct Over {
     /// In bytes.
     pub(super) peak: u64,
     pub(super) left_behind: bool,
+    pub(super) passed_on: bool,
     /// Whether it was killed before it was another program than this one.
     pub(super) is_unborn: bool,
     pub(super) isolation: Isolation,
@@ -56,7 +57,7 @@ impl Over {
             let status = Status::Killed(signal);
             return Ended::Lost(format!("{status}, which compeval had not sent"));
         }
-        if self.is_unborn {
+        if self.is_unborn && !self.late {
             return Ended::Lost(format!("{} before it was started", self.status()));
         }
         let own = match self.tasks.failure() {
@@ -77,13 +78,44 @@ impl Over {
             }
             (status, _) => Some(status),
         };
-        let Self { user, system, peak, left_behind, isolation, lacking, tasks, .. } = self;
+        let Self { user, system, peak, left_behind, passed_on, isolation, lacking, tasks, .. } =
+            self;
         let end = Timestamp::now();
-        let usage = Usage { start, end, user, system, peak, left_behind, isolation, tasks };
+        let usage =
+            Usage { start, end, user, system, peak, left_behind, passed_on, isolation, tasks };
         match status {
             None => Ended::Done(usage),
             Some(Status::Exited(SUSPENDED)) if !is_launched => Ended::Suspended(usage),
             Some(status) => Ended::Failed(Failed { status, usage, lacking }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_has_run_out_before_exec_is_a_failure_and_a_foreign_kill_is_none() {
+        let ended = |late: bool| {
+            let over = Over {
+                code: None,
+                signal: Some(9),
+                late,
+                user: Duration::ZERO,
+                system: Duration::ZERO,
+                peak: 0,
+                left_behind: false,
+                passed_on: false,
+                is_unborn: true,
+                isolation: Isolation::None,
+                lacking: Vec::new(),
+                tasks: TaskStatuses::default(),
+                said: None,
+            };
+            over.ended(Timestamp::now(), Some(Duration::from_secs(1)))
+        };
+        assert!(matches!(ended(true), Ended::Failed(Failed { status: Status::TimedOut(..), .. })));
+        assert!(matches!(ended(false), Ended::Lost(_)));
     }
 }
