@@ -26,7 +26,8 @@ pub(super) fn find_call_and_log(
     read: &mut Option<Vec<Past>>,
 ) -> Result<ResultName, Error> {
     for name in named(storage, text) {
-        if storage.is_known(&name)? || storage.leases().holder(&name).is_some() {
+        // In this order: a call that ends between the two looks is known at the second.
+        if storage.leases().holder(&name).is_some() || storage.is_known(&name)? {
             return Ok(name);
         }
     }
@@ -39,9 +40,10 @@ pub(super) fn find_call_and_log(
     if digits.len() < MIN_DIGITS {
         return Err(HistoryError::TooShort(digits).into());
     }
+    let executed = storage.executed_calls()?;
     let log = read.insert(log(storage, &Filter::default())?);
     let known = log.iter().map(|past| past.name.clone());
-    let all = known.chain(storage.executed_calls()?);
+    let all = known.chain(executed);
     let has_digits =
         |name: &String| name.rsplit('/').next().is_some_and(|it| it.starts_with(&digits));
     let mut found: Vec<String> = all.filter(has_digits).collect();
