@@ -59,7 +59,7 @@ fn is_here(storage: &Storage, entry: &Entry, record: &Record) -> Result<bool, St
     files.try_fold(true, |here, file| Ok(here && storage.has(&file.name)?))
 }
 
-/// Keeps those candidates whose outputs can be made again, byte for byte: they are [repeatable](super::repeatable), and all that
+/// Keeps those candidates whose outputs can be made again, byte for byte: they are repeatable, and all that
 /// they read is here or can be made again.
 ///
 /// # Errors
