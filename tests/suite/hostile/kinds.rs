@@ -14,7 +14,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::copy;
 use crate::fifo;
-use crate::lab::Lab;
+use crate::lab::{Lab, settle};
 
 const TASK: &str = "Inputs: 'x', 'y'
 (add (mul INPUT('x') INPUT('y'))[0] (count SWEEP(:factors/00-op 'one' 'two' :columns '00 value'
@@ -245,6 +245,8 @@ fn a_run_goes_on_or_says_what_to_try() {
                 None => {}
             }
             put(lab, place, *kind);
+            // A young output without a record may be of a run that is alive, and is waited for.
+            settle(&lab.path("storage"));
             let ran = lab.ce_run(&["--no-sync"]);
             match ran.status.code() {
                 Some(0 | 1 | 3) => None,

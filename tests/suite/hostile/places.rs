@@ -11,7 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::copy;
 use crate::fifo;
-use crate::lab::{Lab, snapshot};
+use crate::lab::{Lab, settle, snapshot};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
 
@@ -77,6 +77,8 @@ fn attack(lab: &Lab, place: &Path, kind: &str, put: fn(&Lab, &Path)) {
         Err(_) => fs::create_dir_all(path.parent().unwrap()).unwrap(),
     }
     put(lab, &path);
+    // A young output without a record may be of a run that is alive, and is waited for.
+    settle(&lab.path("storage"));
     let decoy = snapshot(&lab.path("decoy"));
     let what = format!("{kind} at {}", place.display());
     let file = format!("../storage/{}", place.display());
