@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::task::name::nearest;
 use crate::words::quoted_path;
 
+/// What to try if threads, signals or files are not to be had.
+pub(crate) fn raising_limits() -> String {
+    "raise the limits of processes and open files (ulimit -u, ulimit -n), or give a smaller -j"
+        .to_owned()
+}
+
 /// The most names of a directory that are compared with one that is not in it.
 const MOST_NAMES: usize = 10_000;
 

@@ -1,6 +1,9 @@
-//! The exit codes of all programs, which scripts of users depend on.
+//! How programs end: their exit codes, which scripts of users depend on, and the errors that end them early.
 
+use std::error;
+use std::fmt;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// The end of a program, as the shell sees it.
 ///
@@ -47,6 +50,74 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         exit.code().into()
+    }
+}
+
+/// An error, with what its user is told beside it.
+pub trait Explain: error::Error + Send + Sync {
+    /// How a program ends because of it. Unless it says otherwise, what the user has given is wrong.
+    fn exit(&self) -> Exit {
+        Exit::Malformed
+    }
+
+    /// What the user can try, unless that is obvious or not known.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: Explain> Explain for Arc<E> {
+    fn exit(&self) -> Exit {
+        (**self).exit()
+    }
+
+    fn hint(&self) -> Option<String> {
+        (**self).hint()
+    }
+}
+
+/// Why a program ends early: any error that explains itself.
+pub struct Error(Box<dyn Explain>);
+
+impl Error {
+    /// The exit code for it.
+    pub fn exit(&self) -> Exit {
+        self.0.exit()
+    }
+
+    /// What the user can try, unless that is obvious or not known.
+    pub fn hint(&self) -> Option<String> {
+        self.0.hint()
+    }
+
+    /// The error itself, if it is of this type.
+    pub fn of<E: error::Error + 'static>(&self) -> Option<&E> {
+        let error: &(dyn error::Error + 'static) = &*self.0;
+        error.downcast_ref()
+    }
+}
+
+impl<E: Explain + 'static> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.source()
     }
 }
 

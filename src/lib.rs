@@ -77,7 +77,7 @@ pub mod doctor;
 pub mod edit;
 pub mod evaluate;
 pub mod executor;
-mod exit;
+pub mod exit;
 pub mod expand;
 pub mod export;
 pub mod git;

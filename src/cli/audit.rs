@@ -12,12 +12,26 @@ use super::options::{PlaceName, slurm, task_dir, warn_of_links};
 use super::place::told_apart;
 use super::{Tool, say};
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::git::Config;
 use crate::report::{self, Bar};
 use crate::results::{AuditEnds, AuditPlan};
-use crate::session::{AuditChoice, AuditSample, AuditTerms, Error, RunOptions, Session};
+use crate::session::{
+    AuditChoice, AuditSample, AuditTerms, CallNameError, Error, OutputError, RunOptions, Session,
+};
 use crate::storage::{Durability, ResultName, Storage};
 use crate::words::{parse_count, parse_duration, parse_number};
+
+/// Two options say differently which calls are audited.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} says which calls are audited, and so does {1}")]
+struct AuditedTwice(&'static str, String);
+
+impl Explain for AuditedTwice {
+    fn hint(&self) -> Option<String> {
+        Some("leave out one of them".to_owned())
+    }
+}
 
 /// Execute recorded calls again, and compare what they make with what is recorded
 ///
@@ -135,7 +149,7 @@ impl Tool for AuditCalls {
             say("ce", &format_args!("the sample is that of --seed {seed}"));
         }
         if self.dry_run {
-            report::planned_audits(&plan, self.json, out).map_err(Error::Output)?;
+            report::planned_audits(&plan, self.json, out).map_err(OutputError)?;
             self.conclude(&plan, &report::audit_size(&plan));
             return Ok(Exit::Done);
         }
@@ -178,7 +192,9 @@ impl AuditCalls {
         self.conclude(plan, &report::audit_summary(&counts));
         match told {
             // The reader has closed the pipe; the audit went on all the same.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(OutputError(error).into())
+            }
             _ => Ok(match session.interrupted_by() {
                 Some(signal) => Exit::Interrupted(signal),
                 None if counts.broken > 0 => Exit::Storage,
@@ -204,7 +220,7 @@ impl AuditCalls {
         if let Some((option, _)) = conflicts.into_iter().find(|(_, is_given)| *is_given)
             && let Some(call) = calls.first()
         {
-            return Err(Error::AuditedTwice(option, call.display().to_string()));
+            return Err(AuditedTwice(option, call.display().to_string()).into());
         }
         let text = |path: &Path| path.display().to_string();
         let name = |path: &PathBuf, parse: fn(&str) -> Option<ResultName>| {
@@ -215,12 +231,12 @@ impl AuditCalls {
             (Some(sample), _, _) => AuditChoice::Sample(sample),
             (None, Some(job), _) => {
                 let name = name(job, ResultName::of_job);
-                AuditChoice::Job(name.ok_or_else(|| Error::NoJob(text(job)))?)
+                AuditChoice::Job(name.ok_or_else(|| CallNameError::NoJob(text(job)))?)
             }
             (None, None, []) => AuditChoice::All,
             (None, None, calls) => {
                 let call = |path: &PathBuf| {
-                    name(path, ResultName::of_call).ok_or_else(|| Error::NoCall(text(path)))
+                    name(path, ResultName::of_call).ok_or_else(|| CallNameError::NoCall(text(path)))
                 };
                 AuditChoice::Calls(calls.iter().map(call).collect::<Result<_, _>>()?)
             }

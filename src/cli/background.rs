@@ -12,12 +12,30 @@ use crate::evaluate::Evaluation;
 use crate::executor::Leaving;
 use crate::executor::slurm::{JobToken, SlurmSettings};
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::report::Progress;
 use crate::session::{
-    Error, Place, RunJobRequest, RunOptions, Session, is_to_be_handed_over, own_token,
+    BeginError, Error, OutputError, Place, RunJobRequest, RunOptions, Session, WriteError,
+    is_to_be_handed_over, own_token,
 };
 use crate::storage::Storage;
 use crate::storage::records::{Provenance, SubmittedRun};
+
+/// What is in the background cannot have this.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} and --detach=job exclude each other")]
+pub(super) struct NotInJob(pub(super) &'static str);
+
+impl Explain for NotInJob {
+    fn hint(&self) -> Option<String> {
+        let hint = match self.0 {
+            "--on here" | "--on workers" => "give --on slurm, too, or --detach alone",
+            "what is not committed" => "commit it, or give --at HEAD",
+            _ => "leave out one of them",
+        };
+        Some(hint.to_owned())
+    }
+}
 
 /// The name of the program in what it says.
 pub(super) const PROGRAM: &str = "ce-run";
@@ -75,7 +93,7 @@ fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
             storage.shown_place().display()
         ),
     );
-    leaving.leave(&log).map_err(|source| Error::Write { path: log_path, source })
+    Ok(leaving.leave(&log).map_err(|source| WriteError { path: log_path, source })?)
 }
 
 /// Submits a run with these arguments, and says where it is.
@@ -91,7 +109,7 @@ fn submit(
     let directory = &storage.path("");
     let (settings, arguments) = (&options.slurm, &arguments[..]);
     let request = RunJobRequest { settings, storage: directory, log, arguments };
-    let token = JobToken::random().map_err(|error| Error::Begin(error.into()))?;
+    let token = JobToken::random().map_err(BeginError::new)?;
     // The job removes the note, so it must be there before.
     note_waiting_run(storage, &name, (evaluation, &token))?;
     let number = request.submit(&token).inspect_err(|_| drop(storage.forget_waiting_run(&name)))?;
@@ -138,12 +156,12 @@ pub(super) fn check_job(
     excluded: &[(&'static str, bool)],
 ) -> Result<(), Error> {
     match options.place {
-        Place::Here => return Err(Error::NotInJob("--on here")),
-        Place::Workers => return Err(Error::NotInJob("--on workers")),
+        Place::Here => return Err(NotInJob("--on here").into()),
+        Place::Workers => return Err(NotInJob("--on workers").into()),
         Place::Slurm => {}
     }
     match excluded.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Error::NotInJob(option)),
+        Some((option, _)) => Err(NotInJob(option).into()),
         None => Ok(()),
     }
 }
@@ -159,9 +177,9 @@ pub(super) fn end_job(
         return end;
     }
     // What is printed belongs before what the next job prints.
-    out.flush().map_err(Error::Output)?;
+    out.flush().map_err(OutputError)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
-    let directory = env::current_dir().map_err(|error| Error::Begin(error.into()))?;
+    let directory = env::current_dir().map_err(BeginError::new)?;
     let (settings, storage, arguments) = (&settings()?, &*directory, &arguments[..]);
     let exit = RunJobRequest { settings, storage, log, arguments }.hand_over()?;
     if exit == Exit::Done {

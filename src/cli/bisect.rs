@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::questions::bisect::{BisectError, Bisection};
 use crate::report::{self, harmless, say};
-use crate::session::{BisectStep, Criterion, Error, Judge, Session};
+use crate::session::{BisectStep, Criterion, Error, Judge, OutputError, Session};
 use crate::storage::Storage;
 use crate::words::counted;
 
@@ -130,7 +130,7 @@ impl Bisect {
                 true => report::suspect_json(commit, certain, out),
                 false => writeln!(out, "{} {}", commit.id.full(), harmless(&commit.subject)),
             };
-            printed.map_err(Error::Output)?;
+            printed.map_err(OutputError)?;
         }
         if certain {
             return Ok(Exit::Done);

@@ -7,12 +7,12 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, Explain, ExportResults,
+    AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, ExplainRuns, ExportResults,
     Forget, Gc, Init, InspectCall, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve,
     Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
 };
 use crate::exit::Exit;
-use crate::session::Error;
+use crate::session::{Error, OutputError, WriteError};
 
 /// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
 #[derive(Debug, Parser)]
@@ -33,7 +33,7 @@ enum Command {
     Write(WriteText),
     Diff(Diff),
     Bisect(Bisect),
-    Explain(Explain),
+    Explain(ExplainRuns),
     Doctor(Doctor),
     Verify(Verify),
     Show(Show),
@@ -124,11 +124,11 @@ impl Tool for Ce {
             Command::Forget(forget) => forget.run(out),
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
-                out.write_all(&text).map_err(Error::Output)?;
+                out.write_all(&text).map_err(OutputError)?;
                 Ok(Exit::Done)
             }
             Command::Man { directory } => {
-                manual::write_pages(Self::command(), directory).map_err(|source| Error::Write {
+                manual::write_pages(Self::command(), directory).map_err(|source| WriteError {
                     path: directory.display().to_string(),
                     source,
                 })?;

@@ -13,7 +13,7 @@ use crate::git::Trees;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::{self, say};
-use crate::session::{Error, check_trees, expand_own_sheets};
+use crate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use crate::task::expression::written_alone;
 use crate::task::name::nearest;
 use crate::task::workflow::Task;
@@ -65,7 +65,7 @@ impl Tool for Check {
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
         warn_of_lookalikes(&task, &plan);
         if self.json {
-            report::checked_json(&task, &plan, out).map_err(Error::Output)?;
+            report::checked_json(&task, &plan, out).map_err(OutputError)?;
             return Ok(Exit::Done);
         }
         if self.quiet {
@@ -83,7 +83,7 @@ impl Tool for Check {
             counted(task.computations.len(), "computation"),
             counted(plan.outputs().len(), "output"),
         ]);
-        writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(Error::Output)?;
+        writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(OutputError)?;
         Ok(Exit::Done)
     }
 }

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::questions::history::History;
 use crate::questions::package::Citation;
 use crate::report::{CitationFormat, citation, harmless};
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::storage::{Defect, Maintenance, Storage};
 
 /// Print what a paper needs to name a result
@@ -55,7 +55,7 @@ impl Tool for CiteResult {
             FormatName::Bibtex => CitationFormat::Bibtex,
             FormatName::CslJson => CitationFormat::CslJson,
         };
-        citation(&cited, format, out).map_err(Error::Output)?;
+        citation(&cited, format, out).map_err(OutputError)?;
         let Some(fault) = fault else { return Ok(Exit::Done) };
         say(
             "ce",

@@ -11,7 +11,7 @@ use super::{Tool, say};
 use crate::exit::Exit;
 use crate::git::{CommitFilter, CommitHistory};
 use crate::report;
-use crate::session::{Error, Stop};
+use crate::session::{BeginError, Error, OutputError, Stop};
 use crate::words::parse_number;
 
 /// List the commits of a repository, the newest first, as values of an input
@@ -66,7 +66,7 @@ fn path_within() -> impl TypedValueParser<Value = PathBuf> {
 
 impl Tool for ListCommits {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
         let (after, until) = match self.range.clone() {
             RevisionRange(after, Some(until)) => (Some(after), until),
             RevisionRange(until, None) => (None, until),
@@ -77,7 +77,7 @@ impl Tool for ListCommits {
         let mut commits = history.commits(&filter, &stop.asked)?.peekable();
         let is_empty = commits.peek().is_none();
         let commits = commits.take(self.most.unwrap_or(usize::MAX));
-        let mut print = |commit| report::commit(&commit, out).map_err(Error::Output);
+        let mut print = |commit| report::commit(&commit, out).map_err(OutputError);
         if self.reverse {
             let listed = commits.collect::<Result<Vec<_>, _>>()?;
             // The oldest ones may be missing: then nothing is listed.

@@ -10,12 +10,30 @@ use super::given::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir, task_dir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::git::Snapshot;
 use crate::load::Uncommitted;
 use crate::report::{DiffReport, say};
-use crate::session::{Error, Session};
+use crate::session::{Error, OutputError, Session};
 use crate::storage::Storage;
 use crate::task::workflow::Task;
+
+/// An argument after a revision has two meanings.
+#[derive(Debug, thiserror::Error)]
+#[error("{argument} is both a revision and the name of a file or directory")]
+struct RevisionOrPath {
+    /// The revision before it.
+    one: String,
+    /// The argument.
+    argument: String,
+}
+
+impl Explain for RevisionOrPath {
+    fn hint(&self) -> Option<String> {
+        let Self { one, argument } = self;
+        Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
+    }
+}
 
 /// Compare the outputs of two versions of a task
 ///
@@ -111,7 +129,7 @@ impl Tool for Diff {
         let exit = worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
         let report = DiffReport { sides, titles };
         let printed = if self.json { report.print_json(exit, out) } else { report.print(out) };
-        printed.map_err(Error::Output)?;
+        printed.map_err(OutputError)?;
         Ok(exit)
     }
 }
@@ -136,7 +154,7 @@ impl Diff {
         let Some(text) = text.filter(is_revision) else { return Ok(None) };
         if argument.symlink_metadata().is_ok() {
             let (one, argument) = (one.to_owned(), text.to_owned());
-            return Err(Error::RevisionOrPath { one, argument });
+            return Err(RevisionOrPath { one, argument }.into());
         }
         Ok(Some(text.to_owned()))
     }

@@ -9,7 +9,7 @@ use super::{Tool, say};
 use crate::doctor;
 use crate::exit::Exit;
 use crate::report::{self, GradeCounts};
-use crate::session::{Error, Stop};
+use crate::session::{BeginError, Error, OutputError, Stop};
 
 /// Probe whether a storage can keep its promises on this file system and host
 ///
@@ -34,7 +34,7 @@ kept, 130/143 interrupted.";
 
 impl Tool for Doctor {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
         let mut findings = GradeCounts::default();
         let storage = self.storage.if_any()?;
@@ -45,7 +45,7 @@ impl Tool for Doctor {
             }
             findings.add(&diagnosis);
             // Each as soon as it is known: on a file system that hangs, the last one tells where.
-            tell(&diagnosis, out).and_then(|()| out.flush()).map_err(Error::Output)?;
+            tell(&diagnosis, out).and_then(|()| out.flush()).map_err(OutputError)?;
         }
         say("ce", &findings);
         let promises = match (&storage, findings.broken) {

@@ -8,7 +8,7 @@ use super::write::{self, Target};
 use super::{Tool, say, tell};
 use crate::edit::{EditError, Edited, Editing};
 use crate::exit::Exit;
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::words::quoted_path;
 
 /// Edit the workflow of a task as text, in the editor that Git uses
@@ -33,7 +33,7 @@ impl Tool for Edit {
                 Err(error) => Error::from(error),
             };
             tell("ce", &error);
-            if matches!(error, Error::Edit(EditError::Text { .. })) && asks_again()? {
+            if matches!(error.of(), Some(EditError::Text { .. })) && asks_again()? {
                 continue;
             }
             let path = quoted_path(editing.path());
@@ -54,7 +54,7 @@ fn asks_again() -> Result<bool, Error> {
     if !input.is_terminal() || !output.is_terminal() {
         return Ok(false);
     }
-    write!(output, "Edit again? [Y/n] ").map_err(Error::Output)?;
+    write!(output, "Edit again? [Y/n] ").map_err(OutputError)?;
     let mut answer = String::new();
     let read = input.lock().read_line(&mut answer);
     // The end of the input is no answer.

@@ -11,7 +11,7 @@ use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::questions::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
-use crate::session::{Error, check_own_sheets};
+use crate::session::{Error, OutputError, check_own_sheets};
 use crate::words::counted;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
@@ -26,7 +26,7 @@ use crate::words::counted;
 Exit codes: 0 nothing would run, 1 a call cannot run, 2 the arguments or the task are wrong, 3 something is missing, \
 4 a call is suspended, 5 the storage could not be read."
 )]
-pub struct Explain {
+pub struct ExplainRuns {
     /// Print causes, calls and the sum as JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -48,7 +48,7 @@ pub struct Explain {
     typed: PathArgs,
 }
 
-impl Tool for Explain {
+impl Tool for ExplainRuns {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce", self.dirty.uncommitted())?;
         let evaluation = &self.typed.look_up(&self.task, task, &self.strict)?;
@@ -72,7 +72,7 @@ impl Tool for Explain {
         } else {
             report::explanation(evaluation, &explanation, &changes, self.verbose, out)
         }
-        .map_err(Error::Output)?;
+        .map_err(OutputError)?;
         Ok(evaluation.exit())
     }
 }

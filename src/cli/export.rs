@@ -15,7 +15,7 @@ use crate::questions::package::{
     Package, PackageError, PackageKind, Packer, own_directory, vacant,
 };
 use crate::report::{package_json, package_readme};
-use crate::session::{Error, ResultPathError, Stop};
+use crate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
 use crate::storage::Storage;
 use crate::words::counted;
 
@@ -67,21 +67,24 @@ impl Tool for ExportResults {
         }
         vacant(storage, &self.dir)?;
         warn_of_links(storage)?;
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
         let package = match self.export(storage, &results, &stop.asked) {
-            Err(Error::Package(PackageError::Stopped)) if let Some(signal) = stop.caught() => {
+            Err(error)
+                if let Some(PackageError::Stopped) = error.of()
+                    && let Some(signal) = stop.caught() =>
+            {
                 say("ce", &PackageError::Stopped);
                 return Ok(Exit::Interrupted(signal));
             }
             package => package?,
         };
         if self.json {
-            package_json(&package, &self.dir, out).map_err(Error::Output)?;
+            package_json(&package, &self.dir, out).map_err(OutputError)?;
             return Ok(Exit::Done);
         }
         for file in &package.files {
             let path = self.dir.join(&file.path);
-            writeln!(out, "{}", path.display()).map_err(Error::Output)?;
+            writeln!(out, "{}", path.display()).map_err(OutputError)?;
         }
         let files = counted(package.files.len(), "file");
         say(

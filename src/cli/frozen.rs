@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::background::NotInJob;
 use super::given::PathArgs;
 use super::options::{RunArgs, TaskDir};
 use super::points::{PointArgs, typed};
 use crate::evaluate::Evaluation;
-use crate::session::{Error, RunOptions};
+use crate::session::{BeginError, Error, RunOptions};
 use crate::task::sweep::Factor;
 
 /// The arguments of a run.
@@ -38,7 +39,7 @@ impl FrozenRun<'_> {
     ) -> Result<Vec<OsString>, Error> {
         let (task, storage) = (&evaluation.task, &evaluation.storage);
         if !task.changed.is_empty() {
-            return Err(Error::NotInJob("what is not committed"));
+            return Err(NotInJob("what is not committed").into());
         }
         let flags = self.flags.iter().filter(|(_, is_given)| *is_given);
         let mut arguments: Vec<OsString> = flags.map(|(flag, _)| (*flag).into()).collect();
@@ -69,5 +70,5 @@ fn joined(begin: &str, path: &Path) -> OsString {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|error| Error::Begin(error.into()))
+    Ok(std::path::absolute(path).map_err(BeginError::new)?)
 }

@@ -19,7 +19,7 @@ use crate::questions::collect::{self, Candidate, CollectRequest, Fate};
 use crate::questions::history::History;
 use crate::report::{self, Sum};
 use crate::results::{copies, mirror};
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
 use crate::words::parse_count;
 
@@ -118,7 +118,7 @@ impl Tool for Gc {
         if self.repositories {
             let known = KnownRepositories::new(storage).all()?;
             let print = if self.json { report::repositories_json } else { report::repositories };
-            print(&known, out).map_err(Error::Output)?;
+            print(&known, out).map_err(OutputError)?;
         }
         if self.repositories || !self.forget.is_empty() {
             return Ok(Exit::Done);
@@ -202,13 +202,13 @@ impl Gc {
         let (groups, sum) = (collect::groups(history, candidates), Sum::of(candidates.iter()));
         if self.json {
             report::candidates_json(storage, &groups, (sum, self.delete), out)
-                .map_err(Error::Output)?;
+                .map_err(OutputError)?;
             return Ok(Exit::Done);
         }
         if self.quiet {
             return Ok(Exit::Done);
         }
-        report::candidates(storage, &groups, out).map_err(Error::Output)?;
+        report::candidates(storage, &groups, out).map_err(OutputError)?;
         match (self.delete, candidates.is_empty()) {
             (true, _) => say("ce", &format_args!("{done} {sum}")),
             (false, true) => say("ce", &format_args!("would {verb} {sum}")),

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::options::{Strict, TaskDir};
-use super::place::setting;
+use super::place::{PlaceError, setting};
 use crate::evaluate::Evaluation;
 use crate::git::Config;
-use crate::session::{self, Error, Given};
+use crate::session::{self, Error, Given, InputError, RangeError};
 use crate::storage::InputSource;
 use crate::task::name::nearest;
 use crate::task::workflow::{RangedInput, RangedInputs, Task};
@@ -66,7 +66,7 @@ impl PathArgs {
     pub(super) fn storage_and_names(&self) -> Result<(PathBuf, &[PathBuf]), Error> {
         match &self.storage {
             Some(storage) => Ok((storage.clone(), &self.inputs)),
-            None => Ok((setting()?.ok_or(Error::NoStorage)?, &self.inputs)),
+            None => Ok((setting()?.ok_or(PlaceError::NoStorage)?, &self.inputs)),
         }
     }
 
@@ -108,7 +108,7 @@ impl PathArgs {
             };
             if self.params.iter().any(|(it, _)| *it == name.as_str()) || self.typed().any(is_named)
             {
-                return Err(Error::GivenAndRanged(name.to_string()));
+                return Err(RangeError::GivenAndRanged(name.to_string()).into());
             }
         }
         Ok(())
@@ -144,14 +144,14 @@ impl PathArgs {
         let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
         let mut name = |at: usize, source| match named[at].replace(source) {
             None => Ok(()),
-            Some(_) => Err(Error::InputTwice(task.inputs[at].to_string())),
+            Some(_) => Err(InputError::InputTwice(task.inputs[at].to_string())),
         };
         let mut rest = Vec::new();
         for path in self.typed() {
             match split_name(task, path) {
                 Some((at, file)) => name(at, file.into())?,
                 None => match missing_name(path) {
-                    Some(name) => return Err(Error::unknown_input(task, name)),
+                    Some(name) => return Err(InputError::unknown(task, name).into()),
                     None => rest.push(path),
                 },
             }
@@ -159,7 +159,7 @@ impl PathArgs {
         for (input, text) in &self.params {
             let at = task.inputs.iter().position(|it| it.as_str() == input);
             name(
-                at.ok_or_else(|| Error::unknown_input(task, input))?,
+                at.ok_or_else(|| InputError::unknown(task, input))?,
                 InputSource::Bytes(format!("{text}\n").into_bytes()),
             )?;
         }
@@ -183,15 +183,16 @@ impl PathArgs {
         let Some(((storage, files), open)) = ways.filter_map(|it| Some((told(it)?, it))).next()
         else {
             if configured.is_none() && rest.is_empty() {
-                return Err(Error::NoStorage);
+                return Err(PlaceError::NoStorage.into());
             }
-            return Err(Error::Inputs {
+            return Err(InputError::Inputs {
                 task: task.name.to_string(),
                 names: read.iter().map(|at| task.inputs[*at].to_string()).collect(),
                 given: rest.len() - usize::from(configured.is_none()),
                 named: is_named,
                 configured: configured.is_some(),
-            });
+            }
+            .into());
         };
         let mut inputs = named;
         for (at, file) in open.iter().zip(files) {
@@ -226,11 +227,11 @@ fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Er
     let known: Vec<String> = known.collect();
     for (at, (name, _)) in named.iter().enumerate() {
         if named[..at].iter().any(|(other, _)| other == name) {
-            return Err(Error::RepositoryTwice(name.clone()));
+            return Err(InputError::RepositoryTwice(name.clone()).into());
         }
         if !is_open && !known.contains(name) {
             let (task, nearest) = (task.name.to_string(), nearest(name, &known));
-            return Err(Error::UnknownRepository { task, name: name.clone(), nearest });
+            return Err(InputError::UnknownRepository { task, name: name.clone(), nearest }.into());
         }
     }
     Ok(())
@@ -240,7 +241,7 @@ fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Er
 fn check_inputs(task: &Task, sources: &[Option<InputSource>], storage: &Path) -> Result<(), Error> {
     for (name, source) in task.inputs.iter().zip(sources) {
         let Some(InputSource::File(path)) = source else { continue };
-        readable(path, storage).map_err(|source| Error::Input {
+        readable(path, storage).map_err(|source| InputError::Input {
             name: name.to_string(),
             path: path.display().to_string(),
             source,

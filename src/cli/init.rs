@@ -8,7 +8,7 @@ use clap::Parser;
 use super::Tool;
 use crate::edit;
 use crate::exit::Exit;
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::task::name::ComputationName;
 use crate::words::quoted_path;
 
@@ -50,7 +50,7 @@ impl Tool for Init {
         let place = if made.in_repository { "in this repository" } else { "in a new repository" };
         let next: String = next.iter().map(|step| format!("  {step}\n")).collect();
         let text = format!("made {} {place}\nnext:\n{next}", files.join(", "));
-        out.write_all(text.as_bytes()).map_err(Error::Output)?;
+        out.write_all(text.as_bytes()).map_err(OutputError)?;
         Ok(Exit::Done)
     }
 }

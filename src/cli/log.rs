@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::questions::history::{self, Filter, Past};
 use crate::report;
 use crate::results::Attestations;
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::storage::Storage;
 use crate::words::{parse_number, parse_seconds};
 
@@ -114,7 +114,7 @@ impl Tool for Log {
             (true, false) => report::resource_usage(&history::resource_usage(&log), out),
             (true, true) => report::resource_usage_json(&history::resource_usage(&log), out),
         };
-        printed.map_err(Error::Output)?;
+        printed.map_err(OutputError)?;
         Ok(Exit::Done)
     }
 }

@@ -1,16 +1,43 @@
 //! `ce manifest`: the text that identifies a directory.
 
+use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
 
 use super::{Tool, say};
+use crate::advice;
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::manifest::{DirectoryError, Manifest, Scan};
 use crate::report;
-use crate::session::{Error, Stop};
+use crate::session::{BeginError, Error, OutputError, Stop};
+
+/// A directory cannot be a value, or not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot take the directory {path} as a value")]
+struct NotAValue {
+    /// The directory.
+    path: String,
+    /// Why.
+    source: DirectoryError,
+}
+
+impl Explain for NotAValue {
+    fn hint(&self) -> Option<String> {
+        match &self.source {
+            DirectoryError::Io { path: entry, source } => {
+                let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
+                let path = Path::new(&self.path);
+                advice::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
+            }
+            error => error.hint(),
+        }
+    }
+}
 
 /// Print the manifest of a directory: the text whose hashes identify the directory as a value
 ///
@@ -35,13 +62,13 @@ standard output could not be written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for PrintManifest {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
         let manifest = match (self.read(&stop), stop.caught()) {
             (Err(DirectoryError::Interrupted), Some(signal)) => {
                 say("ce", &"interrupted: nothing was printed");
                 return Ok(Exit::Interrupted(signal));
             }
-            (read, _) => read.map_err(|source| Error::Directory {
+            (read, _) => read.map_err(|source| NotAValue {
                 path: self.directory.display().to_string(),
                 source,
             })?,
@@ -52,7 +79,7 @@ impl Tool for PrintManifest {
         } else {
             manifest.write(out)
         };
-        printed.map_err(Error::Output)?;
+        printed.map_err(OutputError)?;
         Ok(Exit::Done)
     }
 }

@@ -61,7 +61,7 @@ pub use self::commits::ListCommits;
 pub use self::diff::Diff;
 pub use self::doctor::Doctor;
 pub use self::edit::Edit;
-pub use self::explain::Explain;
+pub use self::explain::ExplainRuns;
 pub use self::export::ExportResults;
 pub use self::gc::Gc;
 pub use self::init::Init;
@@ -87,7 +87,7 @@ use crate::executor;
 use crate::exit::Exit;
 use crate::load::LoadError;
 use crate::report::{Output, say};
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::task::expression::Mistake;
 
 /// A program: its parsed arguments, and what it does with them.
@@ -119,7 +119,7 @@ pub fn main<T: Tool>() -> ExitCode {
             tips::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
             // Help goes to standard output, complaints to standard error.
             return match tips::print(&error) {
-                Err(source) if !error.use_stderr() => ended::<T>(Err(Error::Output(source))),
+                Err(source) if !error.use_stderr() => ended::<T>(Err(OutputError(source).into())),
                 _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
             };
         }
@@ -127,7 +127,7 @@ pub fn main<T: Tool>() -> ExitCode {
     let result = tool.run(&mut Output);
     let result = result.and_then(|exit| match Output.end() {
         // The tool has done its work: a reader that has closed the pipe does not change how it ended.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(OutputError(error).into()),
         _ => Ok(exit),
     });
     ended::<T>(result)
@@ -138,7 +138,7 @@ fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         // The tool stopped at the closed pipe, as in `ce-sym | head`: its reader has enough.
-        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done.into(),
+        Err(error) if is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             tell(T::command().get_name(), &error);
             error.exit().into()
@@ -146,15 +146,20 @@ fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
     }
 }
 
+/// Whether nobody reads the standard output any more.
+fn is_broken_pipe(error: &Error) -> bool {
+    error.of::<OutputError>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
+}
+
 /// Says what went wrong, its causes, and what to try.
 fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
     // Whatever else is said of paths is misleading then.
     let is_nowhere = env::current_dir().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
-    let load = match error {
-        Error::Load(error) | Error::Edit(EditError::Load(error)) => Some(error),
+    let load = error.of::<LoadError>().or_else(|| match error.of::<EditError>()? {
+        EditError::Load(error) => Some(error),
         _ => None,
-    };
+    });
     if let Some(LoadError::Problems { problems, warnings, .. }) = load {
         for problem in problems {
             lines.push(format!("  {problem}"));
@@ -166,7 +171,7 @@ fn tell(program: &str, error: &Error) {
             lines.push(format!("    try: {}", warning.oddity.hint()));
         }
     }
-    if let Error::Edit(EditError::Text { mistakes, .. }) = error {
+    if let Some(EditError::Text { mistakes, .. }) = error.of() {
         lines.extend(mistakes.iter().flat_map(|mistake| shown("", mistake)));
     }
     let causes = std::iter::successors(error.source(), |&error| error.source());

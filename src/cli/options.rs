@@ -238,7 +238,7 @@ pub(super) fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
         value: &entry.value,
         place: &entry.file,
     });
-    SlurmSettings::new(settings).map_err(Error::Slurm)
+    Ok(SlurmSettings::new(settings)?)
 }
 
 /// Opens a storage that is there, for reading and writing.

@@ -4,8 +4,20 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::exit::Explain;
 use crate::report::PAGE_MARK;
-use crate::session::Error;
+use crate::session::{Error, WriteError};
+
+/// A page would replace something else.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is there, and is no page of ce report")]
+struct NotAPage(String);
+
+impl Explain for NotAPage {
+    fn hint(&self) -> Option<String> {
+        Some("name another file with -o; --force replaces a plain file".to_owned())
+    }
+}
 
 /// Where a page is to be written.
 #[derive(Debug)]
@@ -20,10 +32,10 @@ impl<'a> PageFile<'a> {
     ///
     /// Fails if something else is there.
     pub(super) fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
-        let other = || Error::NotAPage(path.display().to_string());
+        let other = || NotAPage(path.display().to_string()).into();
         match path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path }),
-            Err(error) => Err(failed(path)(error)),
+            Err(error) => Err(failed(path)(error).into()),
             Ok(metadata) if !metadata.is_file() => Err(other()),
             Ok(_) if force || is_page(path).map_err(failed(path))? => Ok(Self { path }),
             Ok(_) => Err(other()),
@@ -35,7 +47,7 @@ impl<'a> PageFile<'a> {
     /// # Errors
     ///
     /// Fails if it cannot be written.
-    pub(super) fn write(&self, page: &[u8]) -> Result<(), Error> {
+    pub(super) fn write(&self, page: &[u8]) -> Result<(), WriteError> {
         let aside = self.aside();
         let write = || {
             let mut file = File::options().write(true).create_new(true).open(&aside)?;
@@ -65,7 +77,7 @@ fn is_page(path: &Path) -> io::Result<bool> {
     Ok(begin.windows(PAGE_MARK.len()).any(|part| part == PAGE_MARK.as_bytes()))
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
     let path = path.display().to_string();
-    |source| Error::Write { path, source }
+    |source| WriteError { path, source }
 }

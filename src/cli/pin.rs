@@ -9,10 +9,22 @@ use super::options::{warn_of_links, writable};
 use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::questions::history::History;
 use crate::report;
-use crate::session::Error;
+use crate::session::{Error, OutputError, naming_results};
 use crate::storage::{Entry, Pins, Storage};
+
+/// No result is named for an option that changes pins.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} needs a file")]
+struct NothingToPin(&'static str);
+
+impl Explain for NothingToPin {
+    fn hint(&self) -> Option<String> {
+        Some(naming_results())
+    }
+}
 
 /// Pin results, so that they are never collected; without a file, list what is pinned
 ///
@@ -52,13 +64,13 @@ impl Tool for Pin {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, files) = told_apart((self.storage.as_deref(), &self.files), setting()?)?;
         if let Some(option) = self.changing().filter(|_| files.is_empty()) {
-            return Err(Error::NothingToPin(option));
+            return Err(NothingToPin(option).into());
         }
         if files.is_empty() {
             let storage = Storage::existing(&path)?;
             warn_of_links(&storage)?;
             let print = if self.json { report::pins_json } else { report::pins };
-            print(&storage, &Pins::new(&storage).all()?, out).map_err(Error::Output)?;
+            print(&storage, &Pins::new(&storage).all()?, out).map_err(OutputError)?;
             return Ok(Exit::Done);
         }
         let storage = &writable(&path)?;

@@ -5,10 +5,32 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::say;
+use crate::exit::Explain;
 use crate::git::{Config, unignored};
 use crate::session::{Error, ResultPathError};
 use crate::storage::Site;
 use crate::task::name::is_slip;
+
+/// Neither the user nor Git's configuration says where something is.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlaceError {
+    /// No storage was named.
+    #[error("no storage is given, and Git's configuration has no compeval.storage")]
+    NoStorage,
+    /// No results repository was named.
+    #[error("no repository is given, and Git's configuration has no compeval.results")]
+    NoResults,
+}
+
+impl Explain for PlaceError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",
+            Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
+        };
+        Some(hint.to_owned())
+    }
+}
 
 /// The storage of a command that names nothing in it.
 #[derive(Debug, Args)]
@@ -22,7 +44,7 @@ pub(super) struct StorageDir {
 impl StorageDir {
     /// Returns the storage that was named, or else the configured one.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
-        self.if_any()?.ok_or(Error::NoStorage)
+        Ok(self.if_any()?.ok_or(PlaceError::NoStorage)?)
     }
 
     /// Returns the storage that was named, or else the configured one; `None` if there is neither.
@@ -134,9 +156,11 @@ impl Ends {
         let configured = config.as_ref().map(Config::storage).transpose()?.flatten();
         match (storage, configured, results) {
             (Some(only), Some(storage), None) => Ok((storage, only.display().to_string())),
-            (Some(storage), _, results) => Ok((storage.clone(), results.ok_or(Error::NoResults)?)),
+            (Some(storage), _, results) => {
+                Ok((storage.clone(), results.ok_or(PlaceError::NoResults)?))
+            }
             (None, storage, results) => {
-                Ok((storage.ok_or(Error::NoStorage)?, results.ok_or(Error::NoResults)?))
+                Ok((storage.ok_or(PlaceError::NoStorage)?, results.ok_or(PlaceError::NoResults)?))
             }
         }
     }
@@ -149,7 +173,7 @@ pub(super) fn told_apart(
     configured: Option<PathBuf>,
 ) -> Result<(PathBuf, Vec<PathBuf>), Error> {
     let Some(first) = storage else {
-        return Ok((configured.ok_or(Error::NoStorage)?, results.to_vec()));
+        return Ok((configured.ok_or(PlaceError::NoStorage)?, results.to_vec()));
     };
     let all = || [first.to_owned()].into_iter().chain(results.iter().cloned()).collect();
     if let Some(around) = Site::around(first) {
@@ -157,7 +181,9 @@ pub(super) fn told_apart(
     }
     match configured {
         Some(configured) if !first.is_dir() && is_name(first) => Ok((configured, all())),
-        None if results.is_empty() && !first.is_dir() && is_name(first) => Err(Error::NoStorage),
+        None if results.is_empty() && !first.is_dir() && is_name(first) => {
+            Err(PlaceError::NoStorage.into())
+        }
         _ => Ok((first.to_owned(), results.to_vec())),
     }
 }
@@ -170,7 +196,7 @@ fn is_name(text: &Path) -> bool {
 
 /// The storage that the setting must name.
 fn configured() -> Result<PathBuf, Error> {
-    setting()?.ok_or(Error::NoStorage)
+    Ok(setting()?.ok_or(PlaceError::NoStorage)?)
 }
 
 /// The storage that Git's configuration names, if the current directory is in a repository.

@@ -17,7 +17,7 @@ use crate::report::{exchanging, not_pulled, pulled, pulled_json};
 use crate::results::{
     DEFAULT_LIMIT, PullRequest, ResultsBranch, ResultsError, TrustRule, TrustSettings, mirror, pull,
 };
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::storage::{Durability, Storage, Unrecorded};
 use crate::words::parse_count;
 
@@ -136,7 +136,7 @@ impl Tool for Pull {
             false => pulled(&outcome, mirror.url(), self.dry_run, out)
                 .and_then(|()| not_pulled(&outcome, out)),
         };
-        told.map_err(Error::Output)?;
+        told.map_err(OutputError)?;
         if outcome.is_new() && !is_signed && !self.dry_run && !is_silent {
             say(
                 "ce",

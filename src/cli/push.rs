@@ -17,7 +17,7 @@ use crate::results::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, PushedLogs, RevokeRequest,
     mirror, push, revoke,
 };
-use crate::session::Error;
+use crate::session::{CallNameError, Error, OutputError};
 use crate::storage::{Entry, ResultName, Storage};
 use crate::task::resources::parse_size;
 
@@ -142,7 +142,7 @@ impl Tool for Push {
 fn named_call(storage: &Storage, text: &str) -> Result<Entry, Error> {
     let names = [Some(text.to_owned()), storage.name_of(Path::new(text))];
     let name = names.iter().flatten().find_map(|name| ResultName::of_call(name));
-    name.map(Entry::Call).ok_or_else(|| Error::NoCall(text.to_owned()))
+    Ok(name.map(Entry::Call).ok_or_else(|| CallNameError::NoCall(text.to_owned()))?)
 }
 
 impl Push {
@@ -155,7 +155,7 @@ impl Push {
                 pushed(outcome, url, self.dry_run, out).and_then(|()| not_pushed(outcome, out))
             }
         };
-        told.map_err(Error::Output)?;
+        told.map_err(OutputError)?;
         if let Some(CrowdedDirectory { path, entries }) = &outcome.crowded {
             let so_many = format_args!("{path} has {entries} entries");
             say(

@@ -15,7 +15,7 @@ use crate::questions::package::Packer;
 use crate::questions::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
 use crate::questions::table::{SweepTable, all_sweeps};
 use crate::report;
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::storage::Storage;
 use crate::words::{counted, parse_number};
 
@@ -112,17 +112,17 @@ impl Tool for WriteReport {
         let mut svg = Vec::new();
         let is_drawn = drawing.shapes().len() <= SHAPES;
         if is_drawn {
-            drawing.svg_for_page(&mut svg).map_err(Error::Output)?;
+            drawing.svg_for_page(&mut svg).map_err(OutputError)?;
         }
         let mut omissions = data.omissions();
         if !is_drawn {
             let shapes = drawing.shapes().len();
             omissions.push(format!("the workflow has {shapes} shapes, and is not drawn"));
         }
-        let page = report::page(&data, &svg, &omissions).map_err(Error::Output)?;
+        let page = report::page(&data, &svg, &omissions).map_err(OutputError)?;
         let written = match &file {
             None => {
-                out.write_all(&page).map_err(Error::Output)?;
+                out.write_all(&page).map_err(OutputError)?;
                 "standard output".to_owned()
             }
             Some(file) => {

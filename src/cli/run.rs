@@ -30,10 +30,10 @@ use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
 };
 use crate::session::{
-    Error, Given, RunOptions, Session, bind, check_directories, check_selection, check_wanted,
-    find_job, find_jobs, with_defaults,
+    BeginError, CallNameError, Error, Given, OutputError, RunOptions, Session, bind,
+    check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
 };
-use crate::storage::{InputSource, ResultName, Storage, TaskVersion};
+use crate::storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
 use crate::task::sweep::Factor;
 use crate::task::workflow::{RangedInputs, Task};
 
@@ -130,7 +130,7 @@ impl Tool for Run {
             (Some(Background::Job), _) => return self.evaluate(out, Some(Departure::Job)),
             (Some(Background::Process), _) => {}
         }
-        match detach().map_err(|error| Error::Begin(error.into()))? {
+        match detach().map_err(BeginError::new)? {
             Detach::Child(leaving) => self.evaluate(out, Some(Departure::Process(leaving))),
             Detach::Parent(code) => Ok(Exit::Ended(code)),
         }
@@ -159,7 +159,7 @@ impl Run {
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
         let (task, ranged) = ranged(task, self.points.factors(PROGRAM)?, &self.typed)?;
-        let is_read = self.selection().inputs_read(&task).map_err(Error::Selection)?;
+        let is_read = self.selection().inputs_read(&task)?;
         let Given { storage, inputs, repositories } =
             self.typed.resolve_read(&task, &config, &is_read)?;
         let trees = Trees::new(dir);
@@ -214,7 +214,9 @@ impl Run {
         check_selection(&evaluation.plan)?;
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.
-            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(OutputError(error).into())
+            }
             _ => Ok(exit),
         }
     }
@@ -256,7 +258,9 @@ impl Run {
     ) -> Result<Session, Error> {
         let absent = match AbsentStorage::at(path) {
             // Opening it waits until it answers.
-            Err(Error::Storage(error)) if error.may_be_away() && !self.dry_run => None,
+            Err(error) if !self.dry_run && error.of().is_some_and(StorageError::may_be_away) => {
+                None
+            }
             looked => looked?,
         };
         if absent.is_some() && !self.dry_run {
@@ -322,8 +326,8 @@ impl Run {
         let call = |path: &PathBuf| {
             let name = storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
             let name = name.and_then(|name| ResultName::of_call(&name));
-            name.filter(ResultName::may_be_of_call)
-                .ok_or_else(|| Error::NoCall(path.display().to_string()))
+            let name = name.filter(ResultName::may_be_of_call);
+            Ok(name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?)
         };
         self.force.iter().map(call).collect()
     }
@@ -343,7 +347,7 @@ impl Run {
             job.record_use(&self.task.task, storage)?;
         }
         for name in job.outputs {
-            writeln!(out, "{}", storage.join(name).display()).map_err(Error::Output)?;
+            writeln!(out, "{}", storage.join(name).display()).map_err(OutputError)?;
         }
         Ok(true)
     }
@@ -363,7 +367,7 @@ impl Run {
             jobs.record_use(&self.task.task, storage)?;
         }
         for (point, outputs) in jobs.points.iter().zip(&jobs.outputs) {
-            report::paths_of_point(point, outputs, storage, out).map_err(Error::Output)?;
+            report::paths_of_point(point, outputs, storage, out).map_err(OutputError)?;
         }
         Ok(true)
     }
@@ -377,12 +381,12 @@ impl Run {
     ) -> Result<EventPrinter<'a>, Error> {
         let mut text = Vec::new();
         let reporter: Box<dyn Reporter> = if self.json {
-            Box::new(Json::begin(evaluation, &mut text).map_err(Error::Output)?)
+            Box::new(Json::begin(evaluation, &mut text).map_err(OutputError)?)
         } else if self.quiet {
             Box::new(Quiet(evaluation))
         } else {
             let mut tree = TreePrinter::new(evaluation, style);
-            tree.begin(&mut text).map_err(Error::Output)?;
+            tree.begin(&mut text).map_err(OutputError)?;
             Box::new(tree)
         };
         let progress = !self.quiet && session.executes();

@@ -12,7 +12,7 @@ use super::place::{around, is_storage};
 use crate::executor::Status;
 use crate::exit::Exit;
 use crate::report::{Sight, say};
-use crate::session::{Error, InspectionError, InspectionSession};
+use crate::session::{Error, InspectionError, InspectionSession, OutputError};
 
 /// Look into the sandbox of a call, executed or not: with a shell, or with a command
 ///
@@ -66,7 +66,7 @@ impl Tool for InspectCall {
         if self.command.is_empty() {
             say("ce", &Sight(&call));
         }
-        out.flush().map_err(Error::Output)?;
+        out.flush().map_err(OutputError)?;
         let ended = session.execute(&call, &self.command, &mut io::stdout());
         if let Some(kept) = &call.kept {
             say("ce", &format_args!("kept: {}", kept.path.display()));

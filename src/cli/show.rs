@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
 use crate::results::Attestations;
-use crate::session::{Error, Stop, find_call, print_log};
+use crate::session::{BeginError, Error, OutputError, Stop, find_call, print_log};
 use crate::storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
@@ -47,7 +47,7 @@ impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let storage = &Storage::existing(&self.place.find()?)?;
         if self.log || self.follow {
-            let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+            let stop = Stop::watch().map_err(BeginError::new)?;
             let name = find_call(storage, &self.place.file)?;
             print_log(storage, &name, self.follow, &stop, out)?;
             return Ok(stop.caught().map_or(Exit::Done, Exit::Interrupted));
@@ -89,7 +89,7 @@ impl Tool for Show {
             roles,
         };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
-        shown.map_err(Error::Output)?;
+        shown.map_err(OutputError)?;
         let is_damaged = ancestry.fault.as_ref().is_some_and(Defect::is_harm);
         Ok(if is_damaged { Exit::Storage } else { Exit::Done })
     }

@@ -13,7 +13,7 @@ use super::place::StorageDir;
 use crate::exit::Exit;
 use crate::questions::status::{SuspendedFact, suspended};
 use crate::report::{self, Output, Said, TICK};
-use crate::session::{Error, Stop, SuspensionSession, retain_waiting};
+use crate::session::{BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting};
 use crate::storage::Storage;
 use crate::storage::records::SuspensionState;
 
@@ -91,12 +91,12 @@ impl ShowStatus {
 
     /// Prints how things stand again and again.
     fn watch(&self, path: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
         loop {
             let mut screen = Vec::new();
             self.look(path, &mut screen)?;
-            Output.clear_screen().map_err(Error::Output)?;
-            out.write_all(&screen).and_then(|()| out.flush()).map_err(Error::Output)?;
+            Output.clear_screen().map_err(OutputError)?;
+            out.write_all(&screen).and_then(|()| out.flush()).map_err(OutputError)?;
             let shown = Instant::now();
             while shown.elapsed() < WATCH {
                 if let Some(signal) = stop.caught() {
@@ -123,6 +123,7 @@ impl ShowStatus {
                 .and_then(|()| report::submitted_runs(&submitted, now, out))
                 .and_then(|()| report::suspended_calls(storage, facts, out)),
         };
-        printed.map(|()| Exit::Done).map_err(Error::Output)
+        printed.map_err(OutputError)?;
+        Ok(Exit::Done)
     }
 }

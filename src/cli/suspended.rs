@@ -8,10 +8,32 @@ use clap::Parser;
 use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::report;
-use crate::session::{Error, SuspensionSession};
+use crate::session::{Error, OutputError, SuspensionSession};
 use crate::storage::{Storage, Suspension};
 use crate::words::counted;
+
+/// Why it is not known which calls are meant.
+#[derive(Debug, thiserror::Error)]
+enum SuspendedChoiceError {
+    /// No suspended call is named.
+    #[error("no call is given")]
+    NoCallGiven,
+    /// All suspended calls are meant, and one is named.
+    #[error("--all means all suspended calls, and {0} is given, too")]
+    AllAndOne(String),
+}
+
+impl Explain for SuspendedChoiceError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoCallGiven => "give names that ce status lists",
+            Self::AllAndOne(_) => "leave out one of them",
+        };
+        Some(hint.to_owned())
+    }
+}
 
 /// Cancel suspended calls: end what they have started elsewhere, and remove their directories
 ///
@@ -60,8 +82,10 @@ impl Tool for Cancel {
         let session = SuspensionSession::open(&path)?;
         let (calls, others) = match (self.all, &calls[..]) {
             (true, []) => own_and_others(session.storage())?,
-            (true, [call, ..]) => return Err(Error::AllAndOne(call.display().to_string())),
-            (false, []) => return Err(Error::NoCallGiven),
+            (true, [call, ..]) => {
+                return Err(SuspendedChoiceError::AllAndOne(call.display().to_string()).into());
+            }
+            (false, []) => return Err(SuspendedChoiceError::NoCallGiven.into()),
             (false, calls) => (session.find(calls)?, Vec::new()),
         };
         for call in &calls {
@@ -71,7 +95,7 @@ impl Tool for Cancel {
             let line = session.cancel(call)?;
             let line = line.map(|line| format!(": {}", report::harmless(&line)));
             let line = line.unwrap_or_default();
-            writeln!(out, "cancelled {}{line}", call.name.short()).map_err(Error::Output)?;
+            writeln!(out, "cancelled {}{line}", call.name.short()).map_err(OutputError)?;
             say_shared(call);
         }
         if self.all {
@@ -100,12 +124,12 @@ impl Tool for Forget {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, calls) = told_apart((self.storage.as_deref(), &self.calls), setting()?)?;
         if calls.is_empty() {
-            return Err(Error::NoCallGiven);
+            return Err(SuspendedChoiceError::NoCallGiven.into());
         }
         let session = SuspensionSession::open(&path)?;
         for call in session.find(&calls)? {
             session.forget(&call)?;
-            writeln!(out, "forgot {}", call.name.short()).map_err(Error::Output)?;
+            writeln!(out, "forgot {}", call.name.short()).map_err(OutputError)?;
             say_shared(&call);
         }
         Ok(Exit::Done)

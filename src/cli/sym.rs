@@ -8,7 +8,7 @@ use super::Tool;
 use super::options::TaskDir;
 use crate::exit::Exit;
 use crate::load::Uncommitted;
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::task::expression::{Labels, Sharing, Style, Text};
 
 /// Print the workflow of a task as a LISP-like expression
@@ -34,7 +34,7 @@ impl Tool for Sym {
             sharing: if self.share { Sharing::Label } else { Sharing::Repeat },
             labels: if self.labels { Labels::Show } else { Labels::Hide },
         };
-        Text::from(&task).write(style, out).map_err(Error::Output)?;
+        Text::from(&task).write(style, out).map_err(OutputError)?;
         Ok(Exit::Done)
     }
 }

@@ -11,12 +11,24 @@ use super::options::{Dirty, Strict, TaskDir, task_dir};
 use super::points::{PointArgs, ranged};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::questions::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 use crate::report::{self, TableFormat, say};
 use crate::results::{Attestations, Attested};
-use crate::session::{Error, check_own_sheets, look_up, look_up_versions};
+use crate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
 use crate::task::sweep::Factor;
 use crate::task::workflow::Task;
+
+/// More versions were named than can be compared.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} versions are given, and two can be compared")]
+struct TooManyVersions(usize);
+
+impl Explain for TooManyVersions {
+    fn hint(&self) -> Option<String> {
+        Some("give --at once or twice".to_owned())
+    }
+}
 
 /// Show the table of a sweep as far as it is there, and what became of the other points
 ///
@@ -80,7 +92,7 @@ impl Tool for ShowTable {
             [older, newer] => return self.compare([older, newer], factors, out),
             [at] => self.load(Some(at), factors)?,
             [] => self.load(None, factors)?,
-            more => return Err(Error::Versions(more.len())),
+            more => return Err(TooManyVersions(more.len()).into()),
         };
         let name = self.sweep.as_deref();
         choose_sweep(&task, name)?;
@@ -91,7 +103,7 @@ impl Tool for ShowTable {
         let table = self.read(&evaluation)?;
         let attested = self.attested(&evaluation, &table)?;
         let left_out = report::sweep_table(&table, attested.as_deref(), self.format(), out)
-            .map_err(Error::Output)?;
+            .map_err(OutputError)?;
         if !left_out.is_empty() {
             let names = left_out.join(", ");
             say("ce", &format_args!("the terminal has no room for {names}; --csv has all columns"));
@@ -171,7 +183,7 @@ impl ShowTable {
         let (older, newer) = (self.read(&sides[0])?, self.read(&sides[1])?);
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)
-            .map_err(Error::Output)?;
+            .map_err(OutputError)?;
         say_unknown(&[(&sides[0], &older), (&sides[1], &newer)]);
         if self.format() == TableFormat::Text {
             let changed = comparison.rows.iter().filter(|row| row.is_changed()).count();

@@ -12,7 +12,7 @@ use super::times::{PastTime, time};
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::report::{self, Bar};
-use crate::session::{Error, Stop};
+use crate::session::{BeginError, Error, OutputError, Stop};
 use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use crate::storage::{Durability, Finding, Storage, Unrecorded};
 use crate::words::{counted, quoted, quoted_path};
@@ -74,7 +74,7 @@ impl Tool for Verify {
         });
         let request =
             Request { from, sample, since: self.since.map(|it| it.time), repair: self.repair };
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
         let bar = Bar::new(io::stderr().is_terminal() && !self.quiet);
         let mut told = Ok(());
         let verdict = verify::verify(&storage, &request, &stop.asked, &mut |event| {
@@ -92,9 +92,9 @@ impl Tool for Verify {
         });
         bar.clear();
         let verdict = verdict?;
-        told.map_err(Error::Output)?;
+        told.map_err(OutputError)?;
         if self.json {
-            report::verdict_json(&verdict, out).map_err(Error::Output)?;
+            report::verdict_json(&verdict, out).map_err(OutputError)?;
         } else if !self.quiet {
             summarise(&verdict, begun);
             if verdict.wrong > 0 && !self.repair {

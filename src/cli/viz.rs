@@ -1,9 +1,10 @@
 //! `ce-viz`: draws the workflow.
 
 use std::fs;
+use std::io;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
 use clap::Parser;
@@ -12,11 +13,59 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
 use crate::exit::Exit;
+use crate::exit::Explain;
 use crate::export::Drawing;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
-use crate::session::Error;
+use crate::session::{Error, OutputError, WriteError};
 use crate::task::workflow::Task;
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+enum PictureError {
+    /// Nothing of this kind can be drawn.
+    #[error("the name {0} has no extension of a known format")]
+    Format(String),
+    /// The program that converts pictures could not be used.
+    #[error("cannot run rsvg-convert")]
+    Program(#[source] io::Error),
+    /// A picture could not be converted.
+    #[error("rsvg-convert made no {format}: {status}{said}")]
+    Convert {
+        /// The format of the picture.
+        format: &'static str,
+        /// How the program ended.
+        status: ExitStatus,
+        /// What it has printed first.
+        said: String,
+    },
+}
+
+impl Explain for PictureError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Format(_) => Exit::Malformed,
+            Self::Program(_) | Self::Convert { .. } => Exit::Storage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Format(_) => "end the name in .dot, .svg, .png or .pdf",
+            Self::Program(source) if source.kind() == io::ErrorKind::NotFound => {
+                "install rsvg-convert (the package librsvg2-bin), or draw an .svg"
+            }
+            Self::Program(_) => return None,
+            Self::Convert { format: "png", .. } => {
+                "draw an .svg or a .pdf; a .png has at most 32767 pixels in each direction"
+            }
+            Self::Convert { .. } => {
+                "draw an .svg or a .dot; rsvg-convert reads at most a million elements"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
 
 /// Draw the workflow of a task
 ///
@@ -76,14 +125,14 @@ impl Tool for Viz {
             Form::Dot => drawing.dot(&mut text),
             Form::Svg | Form::Converted(_) => drawing.svg(&mut text),
         }
-        .map_err(Error::Output)?;
+        .map_err(OutputError)?;
         if let Form::Converted(format) = form {
             text = convert(format, &text)?;
         }
         match file {
-            None => out.write_all(&text).map_err(Error::Output)?,
+            None => out.write_all(&text).map_err(OutputError)?,
             Some(path) => fs::write(path, text)
-                .map_err(|source| Error::Write { path: path.display().to_string(), source })?,
+                .map_err(|source| WriteError { path: path.display().to_string(), source })?,
         }
         Ok(Exit::Done)
     }
@@ -103,13 +152,13 @@ fn form(path: &Path) -> Result<Form, Error> {
         Some("svg") => Ok(Form::Svg),
         Some("png") => Ok(Form::Converted("png")),
         Some("pdf") => Ok(Form::Converted("pdf")),
-        _ => Err(Error::Picture(path.display().to_string())),
+        _ => Err(PictureError::Format(path.display().to_string()).into()),
     }
 }
 
 /// Converts a picture.
 fn convert(format: &'static str, svg: &[u8]) -> Result<Vec<u8>, Error> {
-    let failed = |source| Error::Program { program: "rsvg-convert", source };
+    let failed = PictureError::Program;
     let mut child = Command::new("rsvg-convert")
         .args(["--format", format, "--zoom", ZOOM])
         .stdin(Stdio::piped())
@@ -128,5 +177,5 @@ fn convert(format: &'static str, svg: &[u8]) -> Result<Vec<u8>, Error> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
-    Err(Error::Convert { format, status: output.status, said })
+    Err(PictureError::Convert { format, status: output.status, said }.into())
 }

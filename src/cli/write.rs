@@ -10,7 +10,7 @@ use super::options::new_task_dir;
 use super::{Tool, say_mistakes};
 use crate::edit::{self, EditError, Edited, Force};
 use crate::exit::Exit;
-use crate::session::Error;
+use crate::session::{Error, OutputError};
 use crate::task::text::MAX_POINTS_FILE;
 use crate::words::counted;
 
@@ -91,7 +91,7 @@ pub(super) fn tell(change: &Edited, out: &mut dyn Write) -> Result<Exit, Error> 
         true => writeln!(out, "nothing has changed"),
         false => writeln!(out, "wrote {}", parts.join(" and ")),
     };
-    told.map_err(Error::Output)?;
+    told.map_err(OutputError)?;
     say_mistakes("warning: ", &change.warnings);
     Ok(Exit::Done)
 }

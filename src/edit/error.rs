@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::advice;
+use crate::exit::{Exit, Explain};
 use crate::git::HeadError;
 use crate::load::{LoadError, listed};
 use crate::task::expression::Mistake;
@@ -109,9 +110,14 @@ impl EditError {
     pub const fn is_of_system(&self) -> bool {
         matches!(self, Self::Write { .. } | Self::Replace { .. } | Self::Editor { .. })
     }
+}
 
-    /// The advice for the user, if it is not obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for EditError {
+    fn exit(&self) -> Exit {
+        if self.is_of_system() { Exit::Storage } else { Exit::Malformed }
+    }
+
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoTask(_) | Self::Load(LoadError::NoTask(_)) => {
                 "make one with ce init, or name its directory with --task"

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
+use crate::advice;
 use crate::executor::{self, ExecuteError, Status};
+use crate::exit::{Exit, Explain};
 use crate::expand::{ExclusionFault, TableFault};
 use crate::git::{AbsentObject, Changed, NotCloned, SourceError};
 use crate::plan::CallId;
@@ -207,9 +209,11 @@ impl CallError {
             }
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
-            Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
-            Self::Flush(error) => error.hint(),
-            Self::Publish(PublishError::Directory { why, .. }) => why.hint(),
+            Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
+                return error.hint();
+            }
+            Self::Flush(error) => return error.hint(),
+            Self::Publish(PublishError::Directory { why, .. }) => return why.hint(),
             Self::NotADirectory { .. } => {
                 Some("give it a directory; an output is one if its name in outputs ends in a slash")
             }
@@ -373,4 +377,23 @@ pub enum EvaluateError {
     /// An output of the task, a Git tree, is not to be had.
     #[error(transparent)]
     Output(#[from] Arc<ValueError>),
+}
+
+impl Explain for EvaluateError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Threads(_) => Exit::Storage,
+            Self::Storage(error) => error.exit(),
+            Self::Output(error) if error.is_storage() => Exit::Storage,
+            Self::Output(_) => Exit::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Threads(_) => Some(advice::raising_limits()),
+            Self::Storage(error) => error.hint(),
+            Self::Output(error) => error.hint(),
+        }
+    }
 }

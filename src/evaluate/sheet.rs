@@ -2,6 +2,7 @@
 
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Outcome};
+use crate::exit::Explain;
 use crate::expand::{self, ProductFault, SheetFormat, SheetProblem};
 use crate::plan::{CallId, Derivation, PointsFault, Source};
 use crate::storage::ResultName;
@@ -25,9 +26,8 @@ pub enum PointsError {
     Directory,
 }
 
-impl PointsError {
-    /// Advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for PointsError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Sheet { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
             Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {

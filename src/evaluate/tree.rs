@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::digest::{Digest, ObjectId};
+use crate::exit::{Exit, Explain};
 use crate::git::{AbsentObject, NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
 use crate::load::LoadFault;
 use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
@@ -95,12 +96,17 @@ impl ValueError {
     pub const fn is_interrupted(&self) -> bool {
         matches!(self, Self::Storage(StorageError::Interrupted))
     }
+}
 
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for ValueError {
+    fn exit(&self) -> Exit {
+        if self.is_storage() { Exit::Storage } else { Exit::Malformed }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Source(error) => error.hint(),
-            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Storage(error) => error.hint(),
             Self::Member(error) => error.hint(),
             Self::Revision { .. } | Self::Directory(_) => {
                 Some("write a commit id, a tag or a branch".to_owned())

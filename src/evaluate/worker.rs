@@ -17,6 +17,7 @@ use super::share::Share;
 use super::worker_time::{WorkerRules, WorkerTime};
 use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
 use crate::executor::{Executor, GRACE, Offer};
+use crate::exit::Explain;
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, Ticket, TicketEnd};
 use crate::storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
@@ -356,7 +357,7 @@ impl<'a> Worker<'a> {
                 return Some(TicketEnd::Failed(FailedCall {
                     name: name.unwrap_or_default(),
                     reason: error.to_string(),
-                    hint: error.hint().map(str::to_owned),
+                    hint: error.hint(),
                     recurs: false,
                     storage: true,
                 }));

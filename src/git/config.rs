@@ -10,6 +10,8 @@ use super::advice::{no_task_repository, unreadable};
 use super::unreadable::UnreadableRepository;
 use super::{GitResult, open, top, url};
 
+use crate::exit::Explain;
+
 /// The section of the configuration.
 const SECTION: &str = "compeval";
 
@@ -51,9 +53,8 @@ pub enum ConfigError {
     },
 }
 
-impl ConfigError {
-    /// Advice for the user, unless there is none.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for ConfigError {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Value { key, kind, .. } => {
                 format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")

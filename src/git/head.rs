@@ -17,6 +17,7 @@ use super::repositories::{object, tree_of};
 use super::status::{self, Changes};
 use super::{GitResult, object_id};
 use crate::digest::ObjectId;
+use crate::exit::Explain;
 
 /// A directory as its repository's HEAD records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +62,8 @@ pub enum HeadError {
     },
 }
 
-impl HeadError {
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for HeadError {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoRepository => "git init, git add and git commit the task",
             Self::Unborn(_) | Self::NotCommitted { .. } => "git add and git commit it",

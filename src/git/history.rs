@@ -13,6 +13,8 @@ use super::shallow::CutOff;
 use super::unreadable::UnreadableRepository;
 use super::{GitResult, revision, top};
 
+use crate::exit::Explain;
+
 /// Which commits of a repository.
 #[derive(Clone, Debug)]
 pub struct CommitFilter {
@@ -55,9 +57,8 @@ pub enum CommitHistoryError {
     },
 }
 
-impl CommitHistoryError {
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for CommitHistoryError {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Revision { is_head_broken: true, .. } => {
                 "name a branch, tag or commit in place of HEAD".to_owned()

@@ -20,6 +20,7 @@ use super::snapshot_error::SnapshotError;
 use super::unreadable::UnreadableRepository;
 use super::{GitResult, object_id};
 use crate::digest;
+use crate::exit::Explain;
 use crate::task::name::StorageName;
 use crate::task::text;
 use crate::task::workflow::LIBRARY;
@@ -58,9 +59,8 @@ pub enum ReachError {
     },
 }
 
-impl ReachError {
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for ReachError {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Repository(error) => return error.hint(),
             Self::Shallow { .. } => "git fetch --unshallow",

@@ -7,6 +7,8 @@ use super::advice::{no_task_repository, unreadable};
 use super::opening::NoRepository;
 use super::shallow::CutOff;
 
+use crate::exit::Explain;
+
 /// The reason why an entry of a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,10 +71,11 @@ impl SnapshotError {
             false => Self::Git(source),
         }
     }
+}
 
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+impl Explain for SnapshotError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Revision { source, .. } if let Some(cut) = source.downcast_ref::<CutOff>() => {
                 Some(cut.hint())
             }
@@ -87,9 +90,12 @@ impl SnapshotError {
             Self::NotASubmodule => Some("git submodule status lists the submodules"),
             Self::Outside(_) => Some("link only to what is committed with the task"),
             Self::Links => Some("correct the links: they lead to each other"),
-            Self::Submodule { source, .. } if matches!(**source, Self::Own) => source.hint(),
+            Self::Submodule { source, .. } if matches!(**source, Self::Own) => {
+                return source.hint();
+            }
             Self::Submodule { .. } => Some("name a path in a submodule of the task"),
             Self::Own => Some("leave out --in: the history of the task is searched then"),
-        }
+        };
+        hint.map(str::to_owned)
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::advice::{no_repository, trusting, unreadable};
 use super::opening::{NoRepository, Untrusted};
 use crate::advice;
+use crate::exit::Explain;
 
 /// The reason why the repository that a directory is in cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +51,10 @@ impl UnreadableRepository {
             None => Self::Git { path: dir.to_owned(), source },
         }
     }
+}
 
-    /// Advice for the user, unless there is none.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for UnreadableRepository {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Directory { path, source } => return advice::for_directory(path, source),
             Self::NoRepository(_) => no_repository().to_owned(),

@@ -2,6 +2,7 @@
 
 use super::problems::LoadFault;
 use super::words::committing;
+use crate::exit::Explain;
 use crate::task::access::RuleError;
 
 impl LoadFault {
@@ -65,7 +66,7 @@ impl LoadFault {
                 "run git status: it starts the filter, and notes unchanged files in the index"
             }
             Self::Converted { .. } => "remove the filter of the file from .gitattributes",
-            Self::Snapshot(error) => error.hint()?,
+            Self::Snapshot(error) => return error.hint(),
             Self::Rule(error) => error.hint()?,
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
             Self::NotHere(_) => "install it where the line says, or commit another line",

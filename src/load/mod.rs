@@ -63,8 +63,10 @@ pub use self::warnings::{Warning, WarningKind};
 pub use self::words::listed;
 use self::worktree::WorkTree;
 pub use self::written::{Written, written};
+use crate::advice;
 use crate::cache::{Cache, Lookup};
 use crate::digest::ObjectId;
+use crate::exit::Explain;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
 use crate::task::name::{InputName, TaskName, nearest};
 use crate::task::text::TextError;
@@ -121,6 +123,23 @@ pub enum LoadError {
         /// The warnings.
         warnings: Vec<Warning>,
     },
+}
+
+impl Explain for LoadError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Directory { path, source } => advice::for_directory(path, source),
+            Self::NoTask(_) => {
+                Some("run this at the root of a task, or name it with --task".to_owned())
+            }
+            Self::NoTaskAt { .. } => Some(
+                "give a revision at which it has workflow/, or name another task with --task"
+                    .to_owned(),
+            ),
+            Self::Snapshot(error) => error.hint(),
+            Self::Problems { .. } => None,
+        }
+    }
 }
 
 fn count(problems: usize) -> String {

@@ -7,6 +7,8 @@ use rustix::io::Errno;
 
 use super::path::{LinkFault, shown};
 
+use crate::exit::Explain;
+
 /// How many entries an error names.
 const NAMED: usize = 10;
 
@@ -107,10 +109,11 @@ impl DirectoryError {
             Self::Refused(_) | Self::Interrupted => false,
         }
     }
+}
 
-    /// A hint what the user can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+impl Explain for DirectoryError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Io { .. } => Some("ls -l shows who may read it"),
             Self::Write { .. } => Some("df and ls -ld show whether there is room, and who may write"),
             Self::Interrupted => None,
@@ -122,7 +125,8 @@ impl DirectoryError {
                     "make links relative and keep them within the directory, or copy what they lead to"
                 }
             }),
-        }
+        };
+        hint.map(str::to_owned)
     }
 }
 

@@ -22,7 +22,7 @@ use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
 pub use self::points::FirstRows;
 pub use self::precursors::Precursors;
-pub use self::selection::{PointSelection, SelectionFault, factor_texts};
+pub use self::selection::{PointSelection, SelectionError, SelectionFault, factor_texts};
 pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
 pub use self::targets::{call_names, computations_named};
 use crate::expand::ExclusionFault;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::exit::Explain;
 use crate::expand::REPLICATE;
 use crate::task::name::nearest;
 use crate::task::points::SweepPoints;
@@ -52,6 +53,17 @@ pub enum SelectionFault {
         /// The texts that points have.
         known: Vec<String>,
     },
+}
+
+/// No points have what is asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct SelectionError(pub Vec<SelectionFault>);
+
+impl Explain for SelectionError {
+    fn hint(&self) -> Option<String> {
+        self.0.first().map(SelectionFault::hint)
+    }
 }
 
 impl SelectionFault {

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use super::selection::{PointSelection, SelectionFault};
 use super::{CallId, Plan, PlannedSweep, Source, SweepRows};
+use crate::plan::SelectionError;
 use crate::task::name::near;
 use crate::task::workflow::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
@@ -134,10 +135,10 @@ impl PointSelection {
     /// # Errors
     ///
     /// Fails if a name is that of no call.
-    pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, Vec<SelectionFault>> {
+    pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
         let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
         if !requested.unknown.is_empty() {
-            return Err(requested.unknown);
+            return Err(SelectionError(requested.unknown));
         }
         let mut is_read = vec![self.targets.is_empty(); task.inputs.len()];
         for (_, node) in task.workflow.nodes().filter(|it| requested.needs(it.0)) {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::digest::ObjectId;
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::git::Commit;
 use crate::task::slice::SliceError;
 
@@ -59,7 +59,7 @@ pub enum BisectError {
         /// The bad revision.
         rev: String,
         /// What is wrong with the output.
-        why: OutputError,
+        why: WrongOutput,
     },
     /// One of the ends cannot be judged.
     #[error("{rev} cannot be judged: {reason}")]
@@ -84,7 +84,7 @@ pub enum BisectError {
 
 /// Why an output is none of a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OutputError {
+pub enum WrongOutput {
     /// It is not called so.
     #[error(transparent)]
     Name(#[from] SliceError),
@@ -98,7 +98,7 @@ pub enum OutputError {
     },
 }
 
-impl OutputError {
+impl WrongOutput {
     /// A hint for the user.
     pub fn hint(&self) -> Option<String> {
         let other = "give one of these, or leave it out: then all count";
@@ -114,9 +114,18 @@ fn numbered(names: &[String]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-impl BisectError {
-    /// A hint for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for BisectError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Nothing { .. } | Self::Contradiction { .. } | Self::Output { .. } => {
+                Exit::Malformed
+            }
+            Self::Storage(_) => Exit::Storage,
+            Self::Unjudged { .. } | Self::Aborted { .. } => Exit::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Nothing { .. } => {
                 Some("give a bad commit that comes later in the history".to_owned())
@@ -137,17 +146,6 @@ impl BisectError {
                 "let the test end with 0 for good, 125 for unknown, or another number up to 127 for bad"
                     .to_owned(),
             ),
-        }
-    }
-
-    /// The exit code for it.
-    pub const fn exit(&self) -> Exit {
-        match self {
-            Self::Nothing { .. } | Self::Contradiction { .. } | Self::Output { .. } => {
-                Exit::Malformed
-            }
-            Self::Storage(_) => Exit::Storage,
-            Self::Unjudged { .. } | Self::Aborted { .. } => Exit::Failed,
         }
     }
 }

@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use self::layout::FORMAT;
 use crate::cache::Cache;
 use crate::digest::ObjectId;
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::git::{Mirror, MirrorError, Prompts};
 use crate::storage::StorageError;
 
@@ -143,9 +143,8 @@ pub enum ResultsError {
     Busy(String),
 }
 
-impl ResultsError {
-    /// The exit code for it.
-    pub const fn exit(&self) -> Exit {
+impl Explain for ResultsError {
+    fn exit(&self) -> Exit {
         match self {
             Self::None(_)
             | Self::Signers { .. }
@@ -160,8 +159,7 @@ impl ResultsError {
         }
     }
 
-    /// What to try.
-    pub fn advice(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let advice = match self {
             Self::None(_) => "correct the path; git init --bare PATH makes an empty one",
             Self::Rewritten { .. } => {
@@ -178,8 +176,8 @@ impl ResultsError {
             Self::OtherOutputs(_) => {
                 "give a storage that has the wrong ones, such as a clone of the repository"
             }
-            Self::Mirror(error) => return error.advice(),
-            Self::Storage(error) => return error.hint().map(str::to_owned),
+            Self::Mirror(error) => return error.hint(),
+            Self::Storage(error) => return error.hint(),
             Self::NoResults { .. } => {
                 "give another repository, or give that branch another name: results are in a branch results"
             }

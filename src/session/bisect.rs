@@ -6,16 +6,35 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::{Error, RunOptions, Session};
+use super::{Error, InputError, RunOptions, Session};
 use crate::digest::{Digest, ObjectId};
 use crate::evaluate::Evaluation;
 use crate::executor::{ExecuteError, Status};
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::git::{Commit, Range};
 use crate::load::{self, LoadError};
-use crate::questions::bisect::{BisectError, Bisection, Judgement, OutputError};
+use crate::questions::bisect::{BisectError, Bisection, Judgement, WrongOutput};
 use crate::task::slice::{SliceError, WrittenSlice};
 use crate::task::workflow::Task;
+
+/// The user's test does not run.
+#[derive(Debug, thiserror::Error)]
+#[error("the test {program} cannot be run")]
+struct TestError {
+    /// Its first word.
+    program: String,
+    /// Why.
+    source: ExecuteError,
+}
+
+impl Explain for TestError {
+    fn hint(&self) -> Option<String> {
+        Some(
+            "give a program on PATH, or its path as in ./test; chmod +x makes it executable"
+                .to_owned(),
+        )
+    }
+}
 
 /// The criterion by which commits are judged.
 #[derive(Clone, Debug)]
@@ -85,7 +104,7 @@ impl Criterion<'_> {
             let names = task.passed_names(task.workflow.root());
             number_of(output, &names).map_err(|why| {
                 let rev = self.ends[1].to_owned();
-                Error::Bisect(BisectError::Output { rev, why })
+                BisectError::Output { rev, why }
             })?;
         }
         Ok(task)
@@ -155,10 +174,9 @@ impl<'a> Judge<'a> {
         let titles = [commit.short(), self.criterion.ends[1]];
         let task = self.criterion.load(commit);
         let task = match task.and_then(|task| self.session.bind_like(task, &self.bad, titles)) {
-            Err(
-                error @ (Error::Load(LoadError::Problems { .. } | LoadError::NoTaskAt { .. })
-                | Error::NoInput { .. }),
-            ) => return Ok((Judgement::Skipped, Some(error.to_string()))),
+            Err(error) if is_no_task(&error) || lacks_input(&error) => {
+                return Ok((Judgement::Skipped, Some(error.to_string())));
+            }
             task => task?,
         };
         let known = self.known.iter().find(|(known, _)| task.means_the_same(known));
@@ -166,7 +184,7 @@ impl<'a> Judge<'a> {
             return Ok(verdict.clone());
         }
         let evaluation = match self.session.prepare_like(task, &self.bad, titles) {
-            Err(error @ Error::NoInput { .. }) => {
+            Err(error) if lacks_input(&error) => {
                 return Ok((Judgement::Skipped, Some(error.to_string())));
             }
             evaluation => evaluation?,
@@ -204,7 +222,7 @@ impl<'a> Judge<'a> {
             let mut command = Command::new(program);
             let status = self.session.run_command(command.args(arguments).args(paths));
             let program = program.display().to_string();
-            return judgement(commit, status.map_err(|source| Error::Test { program, source })?);
+            return judgement(commit, status.map_err(|source| TestError { program, source })?);
         }
         let outputs: Vec<Digest> = outputs.iter().map(|output| output.digest).collect();
         let right = self.right.get_or_insert_with(|| outputs.clone());
@@ -214,11 +232,11 @@ impl<'a> Judge<'a> {
 }
 
 /// The number of an output that is given by its number or its name, among those that are passed up.
-fn number_of(output: &str, names: &[String]) -> Result<usize, OutputError> {
+fn number_of(output: &str, names: &[String]) -> Result<usize, WrongOutput> {
     let (slice, wrong) = WrittenSlice::parse([output]).resolve(names);
     if let Some((_, error)) = wrong.into_iter().next() {
         return Err(match error {
-            SliceError::Number(number) => OutputError::None { number, names: names.to_vec() },
+            SliceError::Number(number) => WrongOutput::None { number, names: names.to_vec() },
             error => error.into(),
         });
     }
@@ -226,7 +244,7 @@ fn number_of(output: &str, names: &[String]) -> Result<usize, OutputError> {
     if number < names.len() {
         return Ok(number);
     }
-    Err(OutputError::None { number: format!("{number:02}"), names: names.to_vec() })
+    Err(WrongOutput::None { number: format!("{number:02}"), names: names.to_vec() })
 }
 
 /// The judgement by the exit status of a test, as in `git bisect run`.
@@ -252,4 +270,14 @@ impl Session {
             None => Err(ExecuteError::Interrupted),
         }
     }
+}
+
+/// Whether there is no task at a commit that could be evaluated.
+fn is_no_task(error: &Error) -> bool {
+    matches!(error.of(), Some(LoadError::Problems { .. } | LoadError::NoTaskAt { .. }))
+}
+
+/// Whether the task of a commit takes other inputs.
+fn lacks_input(error: &Error) -> bool {
+    matches!(error.of(), Some(InputError::NoInput { .. }))
 }

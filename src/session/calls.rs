@@ -4,10 +4,34 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use crate::exit::Explain;
 use crate::plan::computations_named;
 use crate::questions::history::{Filter, HistoryError, MIN_DIGITS, Past, log};
 use crate::storage::{ResultName, Storage};
 use crate::task::workflow::{Computation, Task};
+
+/// Why a text names no call or job.
+#[derive(Debug, thiserror::Error)]
+pub enum CallNameError {
+    /// A text names no call.
+    #[error("{0} is not a call of the storage")]
+    NoCall(String),
+    /// A text names no job.
+    #[error("{0} is not a job of the storage")]
+    NoJob(String),
+}
+
+impl Explain for CallNameError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoJob(_) => "give one of its files in t_NAME/CCID/NN/, or t_NAME/CCID/INPUTS",
+            Self::NoCall(_) => {
+                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
 
 /// Returns the call that is named by its short name, the path or name of one of its files, or the first digits of its inputs in that
 /// name, if it is known or executed now.

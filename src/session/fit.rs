@@ -5,7 +5,24 @@ use std::num::NonZeroUsize;
 use super::{Error, Session};
 use crate::evaluate::{Evaluation, Evaluator, Misfit, Outcome};
 use crate::executor::Offer;
+use crate::exit::Explain;
 use crate::plan::{CallId, Plan, PlannedSweep, Source, SweepRows};
+
+/// Calls ask for more than there is.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is executed: {}", calls.join("; "))]
+struct MisfitsError {
+    /// The calls, each with the reason.
+    calls: Vec<String>,
+    /// Advice for the user.
+    hint: String,
+}
+
+impl Explain for MisfitsError {
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.clone())
+    }
+}
 
 impl Session {
     /// Checks that no call that is to be executed asks for more than there is. A call whose inputs are not known yet counts as
@@ -37,7 +54,7 @@ impl Session {
             None => Ok(()),
             Some((_, first)) => {
                 let hint = first.hint();
-                Err(Error::Misfits { calls: described(evaluation, misfits), hint })
+                Err(MisfitsError { calls: described(evaluation, misfits), hint }.into())
             }
         }
     }

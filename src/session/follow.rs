@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
-use super::{Error, Stop};
+use super::{Error, OutputError, Stop};
 use crate::questions::history::HistoryError;
 use crate::storage::{ResultName, Storage};
 
@@ -61,9 +61,10 @@ fn copy(storage: &Storage, log: &str, from: u64, out: &mut dyn Write) -> Result<
     loop {
         let piece = storage.read_log(log, from + copied)?;
         if piece.is_empty() {
-            return out.flush().map(|()| copied).map_err(Error::Output);
+            out.flush().map_err(OutputError)?;
+            return Ok(copied);
         }
-        out.write_all(&piece).map_err(Error::Output)?;
+        out.write_all(&piece).map_err(OutputError)?;
         copied += piece.len() as u64;
     }
 }

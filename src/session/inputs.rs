@@ -4,12 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::iter;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::Error;
+use super::{Error, InputError};
 use crate::digest::Digest;
-use crate::evaluate::{Evaluation, Files, Texts};
+use crate::evaluate::{Evaluation, Files, Texts, ValueError};
 use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::load;
 use crate::manifest::Scan;
@@ -33,7 +32,7 @@ pub fn bind(
     given: &[Option<InputSource>],
 ) -> Result<(Task, Vec<Option<InputSource>>), Error> {
     let mut given = given.to_vec();
-    let contents = named_contents(trees, &task, &given, Error::NotGiven)?;
+    let contents = named_contents(trees, &task, &given, InputError::NotGiven)?;
     for (source, contents) in given.iter_mut().zip(&contents) {
         if let (Some(source), Some(contents)) = (source, contents) {
             *source = InputSource::Bytes(contents.clone());
@@ -47,7 +46,7 @@ pub(super) fn bind_like(
     trees: &Trees,
     task: Task,
     other: &Evaluation,
-    missing: impl Fn(String) -> Error,
+    missing: impl Fn(String) -> InputError,
 ) -> Result<Task, Error> {
     if task.is_bound() {
         return Ok(task);
@@ -66,7 +65,7 @@ pub(super) fn bind_like(
         {
             let source = io::Error::other("it can be read only once");
             let path = path.display().to_string();
-            return Err(Error::Input { name: name.to_string(), path, source });
+            return Err(InputError::Input { name: name.to_string(), path, source }.into());
         }
     }
     let contents = named_contents(trees, &task, &given, missing)?;
@@ -78,7 +77,7 @@ fn named_contents(
     trees: &Trees,
     task: &Task,
     given: &[Option<InputSource>],
-    missing: impl Fn(String) -> Error,
+    missing: impl Fn(String) -> InputError,
 ) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let mut contents = vec![None; task.inputs.len()];
     for at in task.free_names().map(InputId::index) {
@@ -87,7 +86,7 @@ fn named_contents(
             let source = match (given.get(at), task.defaults[at]) {
                 (Some(Some(given)), _) => given.clone(),
                 (_, Some(file)) => own_file(trees, &task.files[file.index()])?,
-                (_, None) => return Err(missing(name.to_string())),
+                (_, None) => return Err(missing(name.to_string()).into()),
             };
             contents[at] = Some(read(name, source)?);
         }
@@ -105,7 +104,8 @@ fn read(name: &InputName, source: InputSource) -> Result<Vec<u8>, Error> {
     let file = File::open(&path);
     let read = file.and_then(|it| it.take(MAX_TEXT as u64 + 2).read_to_end(&mut contents));
     let (name, path) = (name.to_string(), path.display().to_string());
-    read.map(|_| contents).map_err(|source| Error::Input { name, path, source })
+    read.map_err(|source| InputError::Input { name, path, source })?;
+    Ok(contents)
 }
 
 /// Checks that the directories among the inputs of a task can be values, as far as that shows without reading files.
@@ -120,7 +120,7 @@ pub fn check_directories(task: &Task, given: &[Option<InputSource>]) -> Result<(
             && let Err(error) = Scan::at(path, &AtomicBool::new(false))
         {
             let source = StorageError::of_directory(path, error);
-            return Err(Error::InputValue { name: name.to_string(), source });
+            return Err(InputError::InputValue { name: name.to_string(), source }.into());
         }
     }
     Ok(())
@@ -134,7 +134,7 @@ pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: Storag
     };
     let mut inputs = task.inputs.iter().zip(given);
     match inputs.find(|(_, source)| is_in(source)) {
-        Some((name, _)) => Error::InputValue { name: name.to_string(), source: error },
+        Some((name, _)) => InputError::InputValue { name: name.to_string(), source: error }.into(),
         None => error.into(),
     }
 }
@@ -154,7 +154,7 @@ pub fn with_defaults(
         sources.push(match (given.get(at), task.defaults[at]) {
             (Some(Some(given)), _) => given.clone(),
             (_, Some(file)) => own_file(trees, &task.files[file.index()])?,
-            (_, None) => return Err(Error::NotGiven(name.to_string())),
+            (_, None) => return Err(InputError::NotGiven(name.to_string()).into()),
         });
     }
     Ok(sources)
@@ -174,12 +174,12 @@ pub(super) fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Er
         FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
         FileContents::Blob(id) => match trees.blob(id) {
             Ok(contents) => Ok(InputSource::Bytes(contents)),
-            Err(source) => Err(Error::OwnFile { path: file.path.to_string(), source }),
+            Err(source) => Err(InputError::OwnFile { path: file.path.to_string(), source }.into()),
         },
         FileContents::Unbound => {
             debug_assert!(false, "a task is bound before its files are read");
             let source = "the texts of its names are unknown".into();
-            Err(Error::OwnFile { path: file.path.to_string(), source })
+            Err(InputError::OwnFile { path: file.path.to_string(), source }.into())
         }
     }
 }
@@ -207,7 +207,7 @@ pub(super) fn fill_in(
     (task, is_read): (&Task, &[bool]),
     files: Files,
     given: Vec<Option<(InputSource, Input)>>,
-    missing: impl Fn(String) -> Error,
+    missing: impl Fn(String) -> InputError,
 ) -> Result<Files, Error> {
     let mut inputs = Vec::with_capacity(task.inputs.len());
     let mut sources = Vec::with_capacity(task.inputs.len());
@@ -217,7 +217,7 @@ pub(super) fn fill_in(
         let default = || files.own[task.defaults[at]?.index()].clone();
         let input = input.or_else(default);
         if input.is_none() && is_read[at] {
-            return Err(missing(name.to_string()));
+            return Err(missing(name.to_string()).into());
         }
         inputs.push(input);
         sources.push(source);
@@ -249,7 +249,7 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
         let repository = sources.find(name.written().source(), &task.commit);
         match repository.and_then(|it| it.tree(commit, name.written().path())) {
             Ok(_) | Err(SourceError::NotCloned { .. }) => {}
-            Err(error) => return Err(Error::Tree(Arc::new(error.into()))),
+            Err(error) => return Err(ValueError::from(error).into()),
         }
     }
     Ok(())

@@ -9,13 +9,13 @@ use std::thread;
 
 use super::calls::{find_call_and_log, find_call_of, named};
 use super::interrupt::Interrupts;
-use super::{Error, RunOptions, local};
+use super::{BeginError, Error, RunOptions, local};
 use crate::digest::{Digest, ObjectId};
 use crate::evaluate::{CallError, Exports, InspectedCall, KeptDirectory, inspect};
 use crate::executor::{
     ExecuteError, Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal,
 };
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::git::Trees;
 use crate::load;
 use crate::questions::history::{History, HistoryError, Subject};
@@ -75,9 +75,8 @@ pub enum InspectionError {
     },
 }
 
-impl InspectionError {
-    /// The exit code for it.
-    pub const fn exit(&self) -> Exit {
+impl Explain for InspectionError {
+    fn exit(&self) -> Exit {
         match self {
             Self::NoCallGiven
             | Self::NoCallIn(_)
@@ -89,8 +88,7 @@ impl InspectionError {
         }
     }
 
-    /// Advice for the user, unless there is none.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoCallGiven => "ce log lists calls",
             Self::NoCallIn(storage) => {
@@ -137,8 +135,7 @@ impl InspectionSession {
         Storage::existing(storage)?;
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
         let executor = local(&options, None, None);
-        let interrupts =
-            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         if !executor.isolates() {
             return Err(InspectionError::NotIsolated.into());
         }
@@ -217,7 +214,7 @@ impl InspectionSession {
         command: &[OsString],
         out: &mut (dyn Write + Send),
     ) -> Result<Status, Error> {
-        let begin = |error: std::io::Error| Error::Begin(error.into());
+        let begin = |error: std::io::Error| BeginError::new(error);
         let relay = is_terminal().then(TerminalRelay::start).transpose().map_err(begin)?;
         let command = match command {
             [] => vec![shell(call)],
@@ -236,7 +233,7 @@ impl InspectionSession {
         drop(relay);
         let ended = ended.unwrap_or_else(|panic| resume_unwind(panic));
         ended.map_err(|error| match error {
-            CallError::Storage(error) => Error::Storage(error),
+            CallError::Storage(error) => error.into(),
             error => {
                 let (call, source) = (call.name.short(), Box::new(error));
                 InspectionError::Execute { program, call, source }.into()

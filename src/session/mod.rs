@@ -9,10 +9,9 @@ mod audit;
 mod bisect;
 mod calls;
 mod error;
-mod exit;
 mod fit;
 mod follow;
-mod hint;
+mod input_error;
 mod inputs;
 mod inspection;
 mod interrupt;
@@ -28,7 +27,6 @@ mod run_job;
 mod sheets;
 mod slurm;
 mod suspended;
-mod words;
 mod worker;
 
 use std::cell::Cell;
@@ -43,9 +41,10 @@ use std::{iter, mem};
 
 pub use self::audit::{AuditChoice, AuditSample, AuditTerms};
 pub use self::bisect::{BisectStep, Criterion, Judge};
-pub use self::calls::find_call;
-pub use self::error::Error;
+pub use self::calls::{CallNameError, find_call};
+pub use self::error::{BeginError, Interrupted, OutputError, WriteError};
 pub use self::follow::print_log;
+pub use self::input_error::InputError;
 pub use self::inputs::{bind, check_directories, check_trees, with_defaults};
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
 pub use self::inspection::{InspectionError, InspectionSession};
@@ -56,8 +55,10 @@ pub use self::look_up::{look_up, look_up_versions};
 use self::options::local;
 pub use self::options::{Given, Place, RunOptions};
 use self::outages::{StorageNotices, unless_interrupted};
-pub use self::place::ResultPathError;
-pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
+pub use self::place::{ResultPathError, naming_results};
+pub use self::points::{
+    FinishedJobs, RangeError, check_selection, find_jobs, for_each, read_points,
+};
 pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::sheets::{check_own_sheets, check_wanted, expand_own_sheets};
 use self::slurm::SlurmWorkers;
@@ -69,7 +70,7 @@ use crate::evaluate::{
     WorkerQueue,
 };
 use crate::executor::Executor;
-pub use crate::exit::Exit;
+pub use crate::exit::{Error, Exit};
 use crate::git::{SourceRepositories, Trees};
 use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
@@ -118,8 +119,7 @@ impl Session {
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let executor = local(options, None, None);
-        let interrupts = Interrupts::of_run(&executor, options.is_job)
-            .map_err(|error| Error::Begin(error.into()))?;
+        let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
         let notices = Arc::<StorageNotices>::default();
         let how = (options.unrecorded, options.durability);
         let opened = Storage::open_patiently(storage, how, notices.patience(interrupts.asked()));
@@ -229,8 +229,8 @@ impl Session {
         let mut files = self.unless_interrupted(files, failed)?;
         let mut found = mem::take(&mut files.inputs).into_iter().flatten();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
-        let is_read = self.selection.inputs_read(&task).map_err(Error::Selection)?;
-        let files = fill_in((&task, &is_read), files, given, Error::NotGiven)?;
+        let is_read = self.selection.inputs_read(&task)?;
+        let files = fill_in((&task, &is_read), files, given, InputError::NotGiven)?;
         let texts = if task.trees.is_empty() {
             Texts::new()
         } else {
@@ -280,8 +280,8 @@ impl Session {
         }
         let known = trees.into_iter().map(|(_, tree)| tree);
         match (evaluation.derive(known, store), self.interrupted_by()) {
-            (Err(error), Some(signal)) if error.is_interrupted() => Err(Error::Interrupted(signal)),
-            (made, _) => made.map(|()| evaluation).map_err(Error::Tree),
+            (Err(error), Some(signal)) if error.is_interrupted() => Err(Interrupted(signal).into()),
+            (made, _) => Ok(made.map(|()| evaluation)?),
         }
     }
 
@@ -306,7 +306,7 @@ impl Session {
         failed: impl FnOnce(StorageError) -> Error,
     ) -> Result<T, Error> {
         read.map_err(|error| match (error, self.interrupted_by()) {
-            (StorageError::Interrupted, Some(signal)) => Error::Interrupted(signal),
+            (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
             (error, _) => failed(error),
         })
     }
@@ -384,6 +384,6 @@ impl Session {
 }
 
 /// The error of an input that only the first of two versions takes.
-fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> Error {
-    move |name| Error::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
+fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> InputError {
+    move |name| InputError::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
 }

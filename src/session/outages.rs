@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Error;
 use super::interrupt::Interrupts;
+use super::{Error, Interrupted};
 use crate::report::say;
 use crate::storage::{Outage, Patience, Storage, StorageError};
 use crate::words::duration;
@@ -89,7 +89,7 @@ pub(super) fn unless_interrupted<T>(
     interrupts: &Interrupts,
 ) -> Result<T, Error> {
     done.map_err(|error| match (error, interrupts.caught()) {
-        (StorageError::Interrupted, Some(signal)) => Error::Interrupted(signal),
+        (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
         (error, _) => error.into(),
     })
 }

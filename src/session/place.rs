@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::exit::Explain;
+
 /// The reason why a path names no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultPathError {
@@ -22,21 +24,21 @@ pub enum ResultPathError {
 }
 
 /// What to try if no result is named.
-pub(super) const fn naming_results() -> &'static str {
-    "give a file of each result, after the storage"
+pub fn naming_results() -> String {
+    "give a file of each result, after the storage".to_owned()
 }
 
-impl ResultPathError {
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
-            Self::Storage(_) => naming_results(),
+impl Explain for ResultPathError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Storage(_) => return Some(naming_results()),
             Self::Elsewhere { .. } => {
                 "give a file in c_NAME/CCID/NN/, t_NAME/CCID/NN/ or tinputs/ of the storage; ce log lists calls"
             }
             Self::Nowhere(_) => {
                 "give the path of a file in a storage, or give the storage before the name of the file"
             }
-        }
+        };
+        Some(hint.to_owned())
     }
 }

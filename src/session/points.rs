@@ -7,17 +7,72 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::job::{FinishedPart, Kept, record_later_use};
-use super::{Error, Session};
+use super::{Error, InputError, Session};
+use crate::advice;
 use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::expand::{self, MAX_SHEET, SheetFormat};
-use crate::plan::{Plan, PlannedSweep};
+use crate::exit::Explain;
+use crate::expand::{self, MAX_SHEET, ProductFault, SheetFormat, SheetProblem};
+use crate::plan::{Plan, PlannedSweep, SelectionError};
 use crate::storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
 use crate::task::name::InputName;
 use crate::task::points::{SweepPoint, SweepPoints};
 use crate::task::sweep::{Factor, Product};
 use crate::task::workflow::{Node, RangedInput, RangedInputs, Task};
+
+/// Why a task cannot be evaluated for each of some points over its own inputs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RangeError {
+    /// An input is both given and ranged over.
+    #[error("the input {0} is given, and --each or --points has values for it, too")]
+    GivenAndRanged(String),
+    /// An input is ranged over more than once.
+    #[error("the points have the input {0} twice")]
+    RangedTwice(String),
+    /// The points of a task's own inputs cannot be combined.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Product(Vec<ProductFault>),
+    /// A sheet of points could not be read.
+    #[error("cannot read the points in {path}")]
+    ReadPoints {
+        /// The sheet.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A sheet of points is wrong.
+    #[error("the points in {path} cannot be used: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Points {
+        /// The sheet.
+        path: String,
+        /// What is wrong with it.
+        problems: Vec<SheetProblem>,
+    },
+    /// A sheet has no points.
+    #[error("there are no points in {0}")]
+    NoPoints(String),
+}
+
+impl Explain for RangeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::GivenAndRanged(name) => {
+                Some(format!("leave out one of them, or give {name} a value in --each only"))
+            }
+            Self::RangedTwice(_) => Some(
+                "give it once: --each has all values of an input, --points one a row".to_owned(),
+            ),
+            Self::Product(faults) => faults.first().map(ProductFault::hint),
+            Self::ReadPoints { path, source } => advice::for_reading(Path::new(path), source),
+            Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
+            Self::NoPoints(_) => {
+                Some("write the names of inputs, and a row for each point".to_owned())
+            }
+        }
+    }
+}
 
 /// Reads the points of a sheet. `-` is the standard input.
 ///
@@ -33,11 +88,11 @@ pub fn read_points(path: &Path) -> Result<Factor, Error> {
         true => io::stdin().take(most).read_to_end(&mut contents),
         false => File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents)),
     };
-    read.map_err(|source| Error::ReadPoints { path: shown(), source })?;
+    read.map_err(|source| RangeError::ReadPoints { path: shown(), source })?;
     let points = expand::read(SheetFormat::of(&contents), &contents)
-        .map_err(|problems| Error::Points { path: shown(), problems })?;
+        .map_err(|problems| RangeError::Points { path: shown(), problems })?;
     match points.is_empty() {
-        true => Err(Error::NoPoints(shown())),
+        true => Err(RangeError::NoPoints(shown()).into()),
         false => Ok(Factor { file: shown().into(), points }),
     }
 }
@@ -51,15 +106,15 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
     let names: Vec<&String> = factors.iter().flat_map(|it| it.points.names()).collect();
     for (at, name) in names.iter().enumerate() {
         if !task.inputs.iter().any(|input| input.as_str() == *name) {
-            return Err(Error::unknown_input(&task, name));
+            return Err(InputError::unknown(&task, name).into());
         }
         if names[..at].contains(name) {
-            return Err(Error::RangedTwice((*name).clone()));
+            return Err(RangeError::RangedTwice((*name).clone()).into());
         }
     }
     let product = Product { factors, ..Product::default() };
     if let Err(faults) = expand::points(&product) {
-        return Err(Error::Product(faults));
+        return Err(RangeError::Product(faults).into());
     }
     Ok(task.for_each(product))
 }
@@ -72,7 +127,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
 pub fn check_selection(plan: &Plan) -> Result<(), Error> {
     match plan.selection_faults() {
         faults if faults.is_empty() => Ok(()),
-        faults => Err(Error::Selection(faults)),
+        faults => Err(SelectionError(faults).into()),
     }
 }
 

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::slurm::worker_program;
-use super::{Error, Stop};
+use super::{BeginError, Error, Stop};
 use crate::executor::slurm::{
     CancelScope, HANDOVER, JobState, JobToken, RunJob, Slurm, SlurmError, SlurmSettings,
 };
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::storage::records::{Provenance, SubmittedRun};
 
 /// The pauses between attempts to submit a job: the first one, and the longest.
@@ -21,6 +21,21 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
 const PATIENCE: Duration = Duration::from_secs(100);
 /// The interval at which it is looked at whether the user asks to stop.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// A run could not be submitted to Slurm.
+#[derive(Debug, thiserror::Error)]
+#[error("the run cannot be submitted")]
+struct SubmitError(#[source] SlurmError);
+
+impl Explain for SubmitError {
+    fn exit(&self) -> Exit {
+        Exit::Missing
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.0.hint()
+    }
+}
 
 /// A run that is a job, or is to be one.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +64,7 @@ impl RunJobRequest<'_> {
                 drop(slurm.cancel(token, CancelScope::All));
             })
         });
-        submitted?.map_err(Error::Submit)
+        Ok(submitted?.map_err(SubmitError)?)
     }
 
     /// Submits this job again, under the name that it has. A user who asks to stop meanwhile ends the run.
@@ -58,8 +73,8 @@ impl RunJobRequest<'_> {
     ///
     /// Fails if this process is no job, or Slurm does not accept it until its time is over.
     pub fn hand_over(&self) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-        let token = own_token().ok_or(Error::Submit(SlurmError::NoJob))?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let token = own_token().ok_or(SubmitError(SlurmError::NoJob))?;
         let slurm = &Slurm::default();
         let [mut pause, longest] = PAUSES;
         let begin = Instant::now();
@@ -78,7 +93,7 @@ impl RunJobRequest<'_> {
             match submitted {
                 Ok(()) => return Ok(Exit::Done),
                 Err(error) if begin.elapsed() + pause > PATIENCE => {
-                    return Err(Error::Submit(error));
+                    return Err(SubmitError(error).into());
                 }
                 Err(_) => {}
             }

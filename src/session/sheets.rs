@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::inputs::own_file;
-use super::{Error, check_selection};
+use super::{Error, InputError, check_selection};
 use crate::evaluate::PointsError;
 use crate::expand::{self, SheetFormat};
 use crate::git::Trees;
@@ -33,7 +33,7 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), 
                 Entry::Occupied(known) => known.get().clone(),
                 Entry::Vacant(place) => place.insert(read(trees, &task.files[id.index()])?).clone(),
             };
-            plan.expand(task, sweep, points).map_err(|fault| Error::Sheet(fault.into()))?;
+            plan.expand(task, sweep, points).map_err(PointsError::from)?;
         }
     }
     Ok(())
@@ -87,8 +87,8 @@ fn read(trees: &Trees, file: &TaskFile) -> Result<SweepPoints, Error> {
     let contents = match own_file(trees, file)? {
         InputSource::Bytes(contents) => contents,
         InputSource::File(path) => fs::read(path)
-            .map_err(|source| Error::OwnFile { path: sheet.clone(), source: source.into() })?,
+            .map_err(|source| InputError::OwnFile { path: sheet.clone(), source: source.into() })?,
     };
     let points = expand::read(SheetFormat::of(&contents), &contents);
-    points.map_err(|problems| Error::Sheet(PointsError::Sheet { sheet, problems }))
+    Ok(points.map_err(|problems| PointsError::Sheet { sheet, problems })?)
 }

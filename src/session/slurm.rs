@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Error;
+use super::{BeginError, Error};
 use crate::evaluate::{TicketCounts, WorkerQueue};
 use crate::executor::Executor;
 use crate::executor::slurm::{
@@ -90,7 +90,7 @@ impl SlurmWorkers {
         };
         let thread = thread::Builder::new().name("slurm".to_owned());
         let thread = thread.spawn(move || driver.drive(&closed));
-        let thread = thread.map_err(|error| Error::Begin(error.into()))?;
+        let thread = thread.map_err(BeginError::new)?;
         let executor = Arc::clone(executor);
         Ok(Self { executor, shared, open: Some(open), thread: Some(thread) })
     }
@@ -278,14 +278,14 @@ impl SlurmDriver {
 
 /// The program that has the command `worker`: this one, or `ce` beside it.
 pub(super) fn worker_program() -> Result<PathBuf, Error> {
-    let own = std::env::current_exe().map_err(|error| Error::Begin(error.into()))?;
+    let own = std::env::current_exe().map_err(BeginError::new)?;
     let is_ce = own.file_name().is_some_and(|name| name == "ce");
     let program = if is_ce { own } else { own.with_file_name("ce") };
     match program.metadata() {
         Ok(_) => Ok(program),
         Err(cause) => {
             let text = format!("there is no {} to be a worker: {cause}", program.display());
-            Err(Error::Begin(io::Error::new(cause.kind(), text).into()))
+            Err(BeginError::new(io::Error::new(cause.kind(), text)).into())
         }
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::thread;
 
 use super::interrupt::Interrupts;
-use super::{Error, RunOptions, local};
+use super::{BeginError, CallNameError, Error, RunOptions, local};
 use crate::evaluate::{CallError, SuspensionAnswer, ask_suspended};
 use crate::executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::storage::{Holder, Lease, ResultName, Storage, StorageError, Suspension};
 
 /// Why nothing was done to a suspended call.
@@ -50,24 +50,23 @@ fn said(line: Option<&str>) -> String {
     line.map(|line| format!(": {line}")).unwrap_or_default()
 }
 
-impl SuspensionError {
-    /// The exit code for it.
-    pub const fn exit(&self) -> Exit {
+impl Explain for SuspensionError {
+    fn exit(&self) -> Exit {
         match self {
             Self::NotSuspended(_) => Exit::Malformed,
             Self::Held { .. } | Self::Cancel { .. } | Self::Execute { .. } => Exit::Failed,
         }
     }
 
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NotSuspended(_) => "ce status lists the calls that are",
             Self::Held { .. } => "interrupt that run, or wait for its end",
             Self::Cancel { .. } | Self::Execute { .. } => {
                 "end what it has started by hand, then ce forget removes its directory"
             }
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -89,8 +88,7 @@ impl SuspensionSession {
         Storage::existing(storage)?;
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
         let executor = local(&options, None, None);
-        let interrupts =
-            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         Ok(Self { storage: Arc::new(storage), executor, interrupts })
     }
 
@@ -141,7 +139,7 @@ impl SuspensionSession {
             let name = self.storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
             let name = name
                 .and_then(|it| ResultName::of_suspended(&it).or_else(|| ResultName::of_call(&it)));
-            let name = name.ok_or_else(|| Error::NoCall(path.display().to_string()))?;
+            let name = name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?;
             let found = self.storage.suspensions().read(&name)?;
             found.ok_or_else(|| SuspensionError::NotSuspended(name.short()).into())
         };

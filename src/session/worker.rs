@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::interrupt::Interrupts;
 use super::outages::{StorageNotices, unless_interrupted};
-use super::{Error, RunOptions, local};
+use super::{BeginError, Error, RunOptions, local};
 use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
 use crate::executor::Executor;
 use crate::executor::slurm::{Allocation, ArrayTask};
@@ -54,8 +54,7 @@ impl WorkerSession {
         let allocation = Allocation::from_environment(variable);
         let shape = allocation.as_ref().map(Allocation::shape);
         let executor = local(&run, memory, allocation);
-        let interrupts =
-            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         let notices = Arc::<StorageNotices>::default();
         let patience = notices.patience(interrupts.asked());
         let opened = Storage::await_existing(storage, idle, &patience, || {

@@ -46,8 +46,10 @@ impl Hints {
             found
         };
         let (arms, rest) = arms(function);
+        // What passes on the advice of its cause has no text of its own.
+        let says_something = words(&rest) != "None";
         let rest = texts(&rest);
-        if arms.is_empty() && !rest.is_empty() {
+        if arms.is_empty() && says_something {
             self.of_others.insert(owner.to_owned(), rest.clone());
         }
         for (pattern, body) in arms {

@@ -184,7 +184,7 @@ fn settings_of_slurm_are_read_with_their_places() {
         place: file,
     });
     let errors = SlurmSettings::new(settings.clone()).unwrap_err();
-    let text = errors.iter().map(ToString::to_string).collect::<String>();
+    let text = errors.to_string();
     let place = file.canonicalize().unwrap();
     let place = place.display();
     let wrong = "is \"none\", which is no such number";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::refused;
 use crate::doctor::Diagnosis;
+use crate::exit::Explain;
 use crate::storage::disk::{self, Disk, Doing, is_absent};
 use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout::RUNS;
@@ -164,9 +165,10 @@ fn diagnose(made: Result<bool, &StorageError>, is_there: bool) -> Diagnosis {
         Err(error) => {
             // Advice on what is in a storage helps nobody who has none.
             let hint = error.hint().filter(|_| is_there || !error.is_behind_a_file());
-            let hint = hint.unwrap_or("name a directory that can be made and written");
+            let hint =
+                hint.unwrap_or_else(|| "name a directory that can be made and written".to_owned());
             let means = "nothing can be computed into this storage; -n shows what is there";
-            refused(probe, error, means, hint)
+            refused(probe, error, means, &hint)
         }
     }
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::exit::Explain;
+
 /// The reason why Slurm gave no answer, or not the one that was hoped for.
 #[derive(Debug, thiserror::Error)]
 pub enum SlurmError {
@@ -128,9 +130,10 @@ impl SlurmError {
         let cause = error::Error::source(self).map(|cause| format!(": {cause}"));
         format!("{self}{}", cause.unwrap_or_default())
     }
+}
 
-    /// What to try, if that is known.
-    pub fn advice(&self) -> Option<String> {
+impl Explain for SlurmError {
+    fn hint(&self) -> Option<String> {
         let message = match self {
             Self::Start { program, source } if source.kind() == io::ErrorKind::NotFound => {
                 return Some(format!("a host of the cluster: there is no {program} on PATH here"));
@@ -212,16 +215,15 @@ mod tests {
         let source = io::ErrorKind::NotFound.into();
         let missing = SlurmError::Start { program: "sbatch", source };
         assert_eq!(missing.failure(), SubmitFailure::Final);
-        assert!(missing.advice().unwrap().contains("no sbatch on PATH"));
+        assert!(missing.hint().unwrap().contains("no sbatch on PATH"));
         let late = SlurmError::TimedOut { program: "sbatch", limit: Duration::from_secs(60) };
         assert_eq!(late.failure(), SubmitFailure::Busy);
     }
 
     #[test]
     fn advice_names_the_setting() {
-        let advice =
-            failed("Batch job submission failed: Invalid partition name specified").advice();
+        let advice = failed("Batch job submission failed: Invalid partition name specified").hint();
         assert!(advice.unwrap().starts_with("git config compeval.slurm.partition NAME"));
-        assert_eq!(failed("Unspecified error").advice(), None);
+        assert_eq!(failed("Unspecified error").hint(), None);
     }
 }

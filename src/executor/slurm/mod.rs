@@ -26,7 +26,7 @@ pub use self::error::SlurmError;
 pub(super) use self::guard::hidden;
 pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
 pub use self::run_job::{HANDOVER, RunJob};
-pub use self::settings::{SlurmSetting, SlurmSettingError, SlurmSettings};
+pub use self::settings::{SlurmSetting, SlurmSettingError, SlurmSettings, SlurmSettingsError};
 pub use self::squeue::{JobState, SlurmJob};
 pub use self::submission::{Submission, WorkerRequest};
 pub use self::token::{ArrayTask, JobToken};

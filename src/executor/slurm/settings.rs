@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::exit::Explain;
 use crate::task::resources::Resources;
 use crate::words;
 
@@ -40,6 +41,17 @@ pub struct SlurmSettingError {
     pub problem: String,
     /// What to try.
     pub advice: String,
+}
+
+/// All settings that are wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct SlurmSettingsError(pub Vec<SlurmSettingError>);
+
+impl Explain for SlurmSettingsError {
+    fn hint(&self) -> Option<String> {
+        self.0.first().map(|error| error.advice.clone())
+    }
 }
 
 /// How workers are submitted. What is `None` is left to the cluster.
@@ -154,7 +166,7 @@ impl SlurmSettings {
     /// Fails with all settings that are wrong.
     pub fn new<'a>(
         settings: impl IntoIterator<Item = SlurmSetting<'a>>,
-    ) -> Result<Self, Vec<SlurmSettingError>> {
+    ) -> Result<Self, SlurmSettingsError> {
         let (mut read, mut errors) = (Self::default(), Vec::new());
         for SlurmSetting { key, value, place } in settings {
             let key = key.to_ascii_lowercase();
@@ -163,7 +175,7 @@ impl SlurmSettings {
                 errors.push(SlurmSettingError { key, value, place, problem, advice });
             }
         }
-        if errors.is_empty() { Ok(read) } else { Err(errors) }
+        if errors.is_empty() { Ok(read) } else { Err(SlurmSettingsError(errors)) }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingProblem> {
@@ -281,7 +293,7 @@ fn duration(
 mod tests {
     use super::*;
 
-    fn read(settings: &[(&str, &str)]) -> Result<SlurmSettings, Vec<SlurmSettingError>> {
+    fn read(settings: &[(&str, &str)]) -> Result<SlurmSettings, SlurmSettingsError> {
         let settings = settings.iter();
         SlurmSettings::new(settings.map(|(key, value)| SlurmSetting { key, value, place: "here" }))
     }
@@ -335,9 +347,9 @@ mod tests {
             ("partiton", "fast"),
         ];
         let errors = read(&wrong).unwrap_err();
-        let told: Vec<_> = errors.iter().map(|error| (&*error.key, &*error.value)).collect();
+        let told: Vec<_> = errors.0.iter().map(|error| (&*error.key, &*error.value)).collect();
         assert_eq!(told, wrong);
-        let texts: Vec<_> = errors.iter().map(|it| format!("{it}; try: {}", it.advice)).collect();
+        let texts: Vec<_> = errors.0.iter().map(|it| format!("{it}; try: {}", it.advice)).collect();
         for (at, text) in [
             (
                 3,

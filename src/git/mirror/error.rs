@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gix::open::Options;
 
+use crate::exit::Explain;
 use crate::git::advice::trusting;
 
 /// The reason why another repository is not to be had.
@@ -51,9 +52,8 @@ pub enum MirrorError {
     },
 }
 
-impl MirrorError {
-    /// What to try.
-    pub fn advice(&self) -> Option<String> {
+impl Explain for MirrorError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Own { dir, .. } => Some(format!(
                 "if it is damaged, remove it: it is made anew; rm -rf {}",

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::exit::{Exit, Explain};
 use crate::git::{Home, ReachError, ReachableSet};
 use crate::storage::{KnownRepositories, KnownRepository, RepositoryRecord, Storage, StorageError};
 
@@ -28,11 +29,17 @@ pub enum RepositoryError {
     Unknown(String),
 }
 
-impl RepositoryError {
-    /// A hint for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for RepositoryError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Storage(_) => Exit::Storage,
+            Self::Reach(_) | Self::None | Self::Lost(_) | Self::Unknown(_) => Exit::Malformed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Storage(error) => error.hint()?,
+            Self::Storage(error) => return error.hint(),
             Self::Reach(error) => return error.hint(),
             Self::None => {
                 "name all that use it with --keep REPOSITORY, or give --no-keep with --older TIME"

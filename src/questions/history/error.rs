@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::exit::Explain;
 use crate::words::counted;
 
 /// The least number of digits that identify a content.
@@ -101,10 +102,9 @@ fn list(names: &[String]) -> String {
     names[..names.len().min(NAMED)].join(", ") + &more
 }
 
-impl HistoryError {
-    /// Advice for the user, unless there is none.
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
+impl Explain for HistoryError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
             Self::CallsOf { .. } => Some("give the name of one of them, without what it has read"),
             Self::SharedComputation { .. } => Some(
@@ -120,6 +120,7 @@ impl HistoryError {
             }
             Self::Suspended { .. } => Some("ce status --ask says how it stands"),
             Self::Collected { .. } => Some("run its task again, which makes it again"),
-        }
+        };
+        hint.map(str::to_owned)
     }
 }

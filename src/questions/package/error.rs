@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::advice;
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 
 /// The greatest number of bad files that an error names.
 const NAMED: usize = 20;
@@ -61,17 +61,15 @@ fn list(bad: &[BadFile]) -> String {
     list.join("; ")
 }
 
-impl PackageError {
-    /// The exit code for it.
-    pub const fn exit(&self) -> Exit {
+impl Explain for PackageError {
+    fn exit(&self) -> Exit {
         match self {
             Self::Occupied(_) | Self::NoName(_) | Self::Inside(_) => Exit::Malformed,
             Self::Bad(_) | Self::Write { .. } | Self::Stopped => Exit::Storage,
         }
     }
 
-    /// Advice for the user, unless there is none.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Occupied(_) | Self::NoName(_) => "give a directory that does not exist",
             Self::Inside(_) => "give a directory beside it",

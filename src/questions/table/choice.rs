@@ -1,6 +1,7 @@
 //! Choosing one of the sweeps of a task by its name.
 
 use crate::evaluate::Evaluation;
+use crate::exit::Explain;
 use crate::plan::{CallId, Operation, PlannedSweep};
 use crate::task::name::nearest;
 use crate::task::workflow::{Node, NodeId, SweepId, Task};
@@ -41,10 +42,9 @@ pub enum SweepChoiceError {
     },
 }
 
-impl SweepChoiceError {
-    /// A hint for the user.
-    pub fn hint(&self) -> String {
-        match self {
+impl Explain for SweepChoiceError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::None(_) => "give --each or --points to see the jobs of these points".to_owned(),
             Self::NoneNamed { .. } => {
                 "leave out --sweep: --each and --points alone show the jobs of their points"
@@ -55,7 +55,8 @@ impl SweepChoiceError {
             Self::Unknown { nearest: None, .. } => {
                 "give --sweep a label, a directory, or the computation of a body".to_owned()
             }
-        }
+        };
+        Some(hint)
     }
 }
 

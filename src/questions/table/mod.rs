@@ -17,6 +17,7 @@ pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
 pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
 pub use self::status::RowStatus;
 use crate::evaluate::{CallError, Evaluation};
+use crate::exit::{Exit, Explain};
 use crate::expand::{
     self, CellValue, GatheredTable, PointOutputs, SheetFormat, TableCell, TableFault, TableRow,
     fault_of_outputs,
@@ -82,6 +83,22 @@ pub enum SweepTableError {
     /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] CallError),
+}
+
+impl Explain for SweepTableError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Columns(_) => Exit::Malformed,
+            Self::Read(_) => Exit::Storage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Columns(fault) => Some(fault.hint().to_owned()),
+            Self::Read(_) => None,
+        }
+    }
 }
 
 /// A point, what became of it, and its outputs.

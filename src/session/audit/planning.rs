@@ -9,14 +9,26 @@ use super::choice::AuditChoice;
 use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::evaluate::{AuditedCall, EvaluateError, Evaluation, Outcome};
+use crate::exit::Explain;
 use crate::git::{Trees, top};
 use crate::load::{self, LoadError};
 use crate::plan::{CallId, Operation, Plan, Source};
 use crate::results::{Attestations, AuditPlan, NotAudited, PlannedAudit, call_identity};
-use crate::session::{Error, Session, look_up};
+use crate::session::{CallNameError, Error, Interrupted, Session, look_up};
 use crate::storage::records::{CallRecord, JobRecord, Origin, Stamp};
 use crate::storage::{Entry, InputSource, Read, Record, ResultName, StorageError, Stored, Survey};
 use crate::task::workflow::NONDETERMINISTIC;
+
+/// A call that was named cannot be executed again.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} cannot be audited: {1}")]
+struct NotAuditedError(String, NotAudited);
+
+impl Explain for NotAuditedError {
+    fn hint(&self) -> Option<String> {
+        Some(self.1.hint().to_owned())
+    }
+}
 
 /// The records of a storage, as far as an audit needs them.
 struct RecordedCalls {
@@ -55,7 +67,7 @@ impl Session {
         let records = &RecordedCalls::read(self)?;
         let real = dir
             .canonicalize()
-            .map_err(|source| Error::Load(LoadError::Directory { path: dir.to_owned(), source }))?;
+            .map_err(|source| LoadError::Directory { path: dir.to_owned(), source })?;
         let top = &top(&real).unwrap_or(real);
         let mut planner = AuditPlanner {
             session: self,
@@ -76,7 +88,7 @@ impl Session {
         if matches!(choice, AuditChoice::Calls(_))
             && let Some((name, why)) = plan.left_out.first_key_value()
         {
-            return Err(Error::NotAudited(name.clone(), why.clone()));
+            return Err(NotAuditedError(name.clone(), why.clone()).into());
         }
         plan.calls.sort_by_cached_key(|it| (it.attested.rank(), it.call.recorded.name.short()));
         // What another commit took over is the same call, unless other outputs are recorded there.
@@ -124,13 +136,13 @@ impl RecordedCalls {
             AuditChoice::All | AuditChoice::Sample(_) => self.calls.keys().collect(),
             AuditChoice::Job(name) => {
                 let job = self.jobs.iter().find(|(known, _)| known == name);
-                let (_, job) = job.ok_or_else(|| Error::NoJob(name.short()))?;
+                let (_, job) = job.ok_or_else(|| CallNameError::NoJob(name.short()))?;
                 job.calls.iter().filter(is_known).collect()
             }
             AuditChoice::Calls(calls) => {
                 let known = |name: &ResultName| {
                     let known = self.calls.get_key_value(&name.short());
-                    known.map(|(name, _)| name).ok_or_else(|| Error::NoCall(name.short()))
+                    known.map(|(name, _)| name).ok_or_else(|| CallNameError::NoCall(name.short()))
                 };
                 calls.iter().map(known).collect::<Result<_, _>>()?
             }
@@ -224,11 +236,11 @@ impl AuditPlanner<'_> {
         }
         let evaluation = self.session.looking_in(&dir).prepare(task, &given, false);
         if let Some(signal) = self.session.interrupted_by() {
-            return Err(Error::Interrupted(signal));
+            return Err(Interrupted(signal).into());
         }
         let evaluation = match evaluation {
             Ok(evaluation) => evaluation,
-            Err(Error::Storage(error)) => return Err(error.into()),
+            Err(error) if error.of::<StorageError>().is_some() => return Err(error),
             Err(error) => return Ok(Err(NotAudited::Task(error.to_string()))),
         };
         match look_up::evaluator(&evaluation).evaluate(self.session.jobs) {

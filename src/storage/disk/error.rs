@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::manifest::{DirectoryError, ManifestError};
 use crate::words::{duration, quoted_path};
 
@@ -177,8 +177,15 @@ impl StorageError {
         matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
     }
 
-    /// The exit code for it. An entry that no value can have is bad input, not a storage failure.
-    pub fn exit(&self) -> Exit {
+    /// Whether the disk or the quota is full.
+    pub(crate) fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
+}
+
+impl Explain for StorageError {
+    fn exit(&self) -> Exit {
         match self {
             Self::Directory { source, .. } if matches!(**source, DirectoryError::Refused(_)) => {
                 Exit::Malformed
@@ -187,20 +194,13 @@ impl StorageError {
         }
     }
 
-    /// Whether the disk or the quota is full.
-    pub(crate) fn is_full(&self) -> bool {
-        use io::ErrorKind::{QuotaExceeded, StorageFull};
-        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
-    }
-
-    /// A hint for the user.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Io { doing, source, .. } => advice(doing, source),
             Self::Directory { source, .. } => match &**source {
                 DirectoryError::Io { source, .. } => advice("read", source),
                 DirectoryError::Write { source, .. } => advice("write", source),
-                source => source.hint(),
+                source => return source.hint(),
             },
             Self::Away { .. } => Some(
                 "check its server and whether it is still mounted, then run the same command again: finished calls are kept",
@@ -219,7 +219,9 @@ impl StorageError {
             Self::Collected(_) => Some("run its task again, which makes it again"),
             Self::Gathered(_) => Some("rename the output that does not fit, where it is made"),
             Self::Collision(_) => Some("evaluate it in another storage"),
-            Self::NoStorage { .. } | Self::Record { .. } | Self::Interrupted => None,
-        }
+            Self::NoStorage { path, source } => return Some(source.hint(path)),
+            Self::Record { .. } | Self::Interrupted => None,
+        };
+        hint.map(str::to_owned)
     }
 }

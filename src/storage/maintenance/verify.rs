@@ -14,6 +14,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::{Maintenance, Survey};
 use crate::digest::Digest;
+use crate::exit::{Exit, Explain};
 use crate::storage::disk::StorageError;
 use crate::storage::layout::Entry;
 use crate::storage::records::{Defect, ExpectedFile, Finding, Stopped};
@@ -104,6 +105,24 @@ pub enum VerifyError {
     /// There is no record of the name to begin at.
     #[error("there is no record {0}")]
     NoRecord(String),
+}
+
+impl Explain for VerifyError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Storage(_) => Exit::Storage,
+            Self::NoRecord(_) => Exit::Malformed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Storage(error) => error.hint(),
+            Self::NoRecord(_) => Some(
+                "give the name that the interrupted check printed, or leave out --from".to_owned(),
+            ),
+        }
+    }
 }
 
 /// A record and the files that it promises.

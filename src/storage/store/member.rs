@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Storage, Stored};
 use crate::digest::Digest;
+use crate::exit::Explain;
 use crate::manifest::{DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan};
 use crate::storage::disk::{Result, SeenValue, StorageError};
 use crate::storage::records::{Published, Stamp};
@@ -61,7 +62,7 @@ impl MemberError {
             Self::Missing { directory, .. } => {
                 Some(format!("ls {} shows what is there", directory.display()))
             }
-            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Storage(error) => error.hint(),
             Self::NotADirectory { .. } => {
                 Some("take the file itself, without a node of kind member".to_owned())
             }

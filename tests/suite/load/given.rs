@@ -2,7 +2,7 @@
 
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
-use compeval::session::{self, Error};
+use compeval::session::{self, InputError};
 
 use crate::lab::Lab;
 
@@ -15,7 +15,7 @@ fn an_input_that_is_not_given_is_told_with_what_to_try() {
     let named = session::bind(&trees, task(), &[None, None]).map(drop);
     let other = session::with_defaults(&trees, &task(), &[]).map(drop);
     for error in [named, other].map(Result::unwrap_err) {
-        assert!(matches!(error, Error::NotGiven(_)), "{error:?}");
+        assert!(matches!(error.of(), Some(InputError::NotGiven(_))), "{error:?}");
         assert_eq!(error.to_string(), "the input kind is not given, and has no default");
         assert_eq!(error.hint().as_deref(), Some("give kind=FILE or -p kind=TEXT"));
         assert_eq!(error.exit(), session::Exit::Malformed);

@@ -19,6 +19,7 @@ use compeval::executor::slurm::{
     ArrayTask, CancelScope, JobState, JobToken, Slurm, SlurmError, SlurmJob, SlurmSettings,
     Submission, WorkerRequest,
 };
+use compeval::exit::Explain;
 use compeval::task::resources::Resources;
 use tempfile::TempDir;
 
@@ -163,7 +164,7 @@ fn what_a_cluster_does_not_have_is_told() {
         let error = submit(&slurm, dir.path(), &request, &settings, "true").unwrap_err();
         // Slurm remembers some jobs that it has refused.
         assert!(slurm.jobs(&[request.token]).unwrap().iter().all(is_in(JobState::Ended)));
-        format!("{error}; try: {}", error.advice().unwrap())
+        format!("{error}; try: {}", error.hint().unwrap())
     };
     let partition = SlurmSettings { partition: Some("none".to_owned()), ..<_>::default() };
     let error = told(partition, Resources::default());

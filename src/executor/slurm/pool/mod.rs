@@ -26,6 +26,7 @@ use super::settings::SlurmSettings;
 use super::squeue::{JobAnswer, SlurmJob};
 use super::submission::WorkerRequest;
 use super::token::{ArrayTask, JobToken};
+use crate::exit::Explain;
 use crate::task::resources::Resources;
 
 /// After so many failed starts a node gets no more workers.
@@ -135,7 +136,7 @@ impl WorkerPool {
         let stop = match error.failure() {
             SubmitFailure::Final => {
                 array.refuse();
-                class.refused(&text, error.advice())
+                class.refused(&text, error.hint())
             }
             failure => {
                 array.is_doubtful = !array.workers.iter().any(|it| it.state == WorkerState::Alive);
