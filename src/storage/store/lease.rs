@@ -7,7 +7,6 @@
 //! A call that will serve all versions of its tree has a second lease, which these share: two runs at different commits
 //! do not execute it at the same time.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::call::Call;
@@ -45,7 +44,9 @@ impl<'a> Leases<'a> {
     ///
     /// Returns the run that holds it.
     pub fn acquire(&self, name: &ResultName) -> Result<Lease<'a>, Holder> {
-        self.acquire_file(&name.room(LEASES))
+        // Where there are no leases, the call is executed without one.
+        let acquired = self.acquire_file(&name.room(LEASES));
+        acquired.unwrap_or_else(|_| Ok(Lease { leases: *self, paths: Vec::new() }))
     }
 
     /// Acquires the lease of a call that is executed for all versions of its tree: its result will serve them. Whoever executes
@@ -66,53 +67,36 @@ impl<'a> Leases<'a> {
         Ok(own)
     }
 
-    /// Acquires the lease that is this file, or returns its holder. One that this run could not give back is its own.
+    /// Acquires the lease that is this file, or returns its holder.
     ///
     /// # Errors
     ///
     /// Fails where there are no leases.
-    pub(super) fn acquire_exactly(&self, file: &str) -> Result<Result<Lease<'a>, Holder>> {
-        let (own, path) = self.lease_files(file)?;
-        Ok(match self.acquire_file(file) {
-            Err(holder) if holder.own => Ok(Lease { leases: *self, paths: vec![path] }),
-            Ok(lease) if lease.paths.is_empty() => {
-                if let Some(holder) = self.holder_of_file(file) {
-                    return Ok(Err(holder));
-                }
-                // What kept it from being acquired is an error of these.
-                self.root.disk.remove(&path)?;
-                if !self.link(&own, &path)? {
-                    let source = io::ErrorKind::AlreadyExists.into();
-                    return Err(StorageError::Io { doing: "link", path, source });
-                }
-                Ok(Lease { leases: *self, paths: vec![path] })
-            }
-            acquired => acquired,
-        })
-    }
-
-    /// Acquires the lease that is this file, or returns its holder.
-    pub(super) fn acquire_file(&self, file: &str) -> Result<Lease<'a>, Holder> {
-        let free = Lease { leases: *self, paths: Vec::new() };
-        let Ok((own, path)) = self.lease_files(file) else { return Ok(free) };
+    pub(super) fn acquire_file(&self, file: &str) -> Result<Result<Lease<'a>, Holder>> {
+        let own = self.run.appear(self.root)?;
+        let path = self.root.place(file)?;
+        let mut left = None;
         // A lease that is released between the two steps is free at the next attempt.
         for _ in 0..MAX_ATTEMPTS {
-            match self.link(&own, &path) {
-                Ok(true) => return Ok(Lease { leases: *self, paths: vec![path] }),
-                Ok(false) => {}
-                Err(_) => return Ok(free),
+            if self.link(own, &path)? {
+                return Ok(Ok(self.lease_at(path)));
             }
-            let Ok(lease) = self.root.disk.id(&path) else { return Ok(free) };
+            let lease = self.root.disk.id(&path)?;
             if let Some(holder) = self.holder_of_file(file) {
-                return Err(holder);
+                return Ok(Err(holder));
             }
             // A lease that did not exist was released, and may be another run's now; so may one
             // that was taken over meanwhile.
             if lease.is_some() && self.root.disk.id(&path).ok() == Some(lease) {
-                drop(self.root.disk.remove(&path));
+                left = self.root.disk.remove(&path).err();
             }
         }
-        Ok(free)
+        Err(left.unwrap_or(StorageError::Unsteady(path)))
+    }
+
+    /// The lease at this path, which is a link to the file of this run.
+    pub(super) fn lease_at(&self, path: PathBuf) -> Lease<'a> {
+        Lease { leases: *self, paths: vec![path] }
     }
 
     /// Links a lease to the file of this run. Returns whether it was free.
@@ -133,11 +117,6 @@ impl<'a> Leases<'a> {
             held.insert(path.to_owned());
         }
         Ok(is_free)
-    }
-
-    /// The file that names this run, and the path of a lease, which is a link to it.
-    fn lease_files(&self, file: &str) -> Result<(PathBuf, PathBuf)> {
-        Ok((self.run.appear(self.root)?.to_owned(), self.root.place(file)?))
     }
 
     /// Returns the run that executes a call now: it has the lease, and is alive.
