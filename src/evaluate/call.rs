@@ -12,8 +12,8 @@ use crate::digest::Digest;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
-    Call, Damage, Equivalent, Found, Maintenance, Precedence, PriorAttempt, ResultName, Sealed,
-    StorageError, Stored,
+    Call, Damage, Equivalent, ExecutionMode, Found, Holder, Lease, Maintenance, Precedence,
+    PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
 use crate::task::resources::Resources;
 
@@ -108,6 +108,25 @@ impl<'a> Evaluator<'a> {
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
         }
+    }
+
+    /// Acquires the right to execute a call, or returns the run whose result is waited for, and its lease.
+    fn acquire(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        (id, name): (CallId, &ResultName),
+        call: Call<'_>,
+    ) -> Result<Lease<'a>, (ResultName, Holder)> {
+        let storage = &*self.evaluation.storage;
+        // One that is forced is executed even if there is a result.
+        if self.is_forced(name) {
+            return storage.leases().acquire(name).map_err(|holder| (name.clone(), holder));
+        }
+        let (isolates, trusts_trees) = (self.is_isolated(settings, id), storage.trusts_trees());
+        let mode = ExecutionMode { isolates, trusts_trees };
+        let lease = storage.leases().acquire_for_tree(name, call, mode)?;
+        storage.refresh_versions(call.version);
+        Ok(lease)
     }
 
     /// Executes a call, if it has what it asks for.

@@ -5,7 +5,6 @@
 //! No thread waits for a call, so there is no depth of recursion and no deadlock. The only place where
 //! plan, storage and executor meet.
 
-mod acquire;
 mod attempt;
 mod audit;
 mod audited;

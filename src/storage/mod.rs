@@ -36,11 +36,11 @@ pub use self::records::{
 };
 pub use self::store::{
     Activity, AnswersRead, Attempts, AwayCall, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
-    DeviatingOutput, Deviation, Equivalent, Failure, Found, FoundSuspension, FoundTable, FoundTree,
-    GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job, JobOutputs, Jobs,
-    Lease, Leases, Ledger, LogTail, MemberError, MissingPart, NewTree, OpenTree, OpenedValue,
-    Outputs, Precedence, PriorAttempt, PublishError, Queue, Revocation, RevocationIndex,
-    Revocations, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees, Suspension,
-    Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Whereabouts, WorkerName,
+    DeviatingOutput, Deviation, Equivalent, ExecutionMode, Failure, Found, FoundSuspension,
+    FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job,
+    JobOutputs, Jobs, Lease, Leases, Ledger, LogTail, MemberError, MissingPart, NewTree, OpenTree,
+    OpenedValue, Outputs, Precedence, PriorAttempt, PublishError, Queue, Revocation,
+    RevocationIndex, Revocations, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees,
+    Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Whereabouts, WorkerName,
     WritableArea, lease_timeout, state_interval,
 };

@@ -121,13 +121,16 @@ pub(in crate::storage) fn note(
 }
 
 impl ResultName {
-    /// The name of the lease of a call that is executed for all versions with its tree. No result has it.
+    /// The names of the two leases that all versions with the tree of a call share: that of whoever executes it in isolation,
+    /// and that of whoever trusts its tree. No result has them.
     pub(in crate::storage) fn of_all_versions(
         version: ComputationVersion<'_>,
         inputs: &[Digest],
-    ) -> Self {
+    ) -> [Self; 2] {
         let directory = format!("c_{}/commits", version.computation);
-        Self { directory: directory.into(), file: suspension_key(version, inputs).into() }
+        let key = suspension_key(version, inputs);
+        let trusted = format!("{key}-trusted");
+        [key, trusted].map(|file| Self { directory: directory.as_str().into(), file: file.into() })
     }
 
     /// Whether a call may have this name: its version and its inputs have at least as many digits as the specification's.

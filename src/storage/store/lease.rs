@@ -4,8 +4,9 @@
 //! is created atomically, and only if it does not exist. Leases save work and nothing more: the
 //! correctness of outputs never depends on them. A file system without hard links has no leases.
 //!
-//! A call that will serve all versions of its tree has a second lease, which these share: two runs at different commits
-//! do not execute it at the same time.
+//! Runs at different commits of one tree do not execute a call at the same time if the result of one will serve the other. What
+//! an isolated execution makes serves all of them; what another one makes serves those that trust trees. So two more leases,
+//! which all versions of a tree share, say how their holder executes: whoever isolates has the one, whoever trusts trees the other.
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,15 @@ const MAX_ATTEMPTS: usize = 10;
 pub struct Lease<'a> {
     leases: Leases<'a>,
     paths: Vec<PathBuf>,
+}
+
+/// How a run executes a call, and what serves it in place of that.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutionMode {
+    /// It isolates the call: its result serves all versions of the tree.
+    pub isolates: bool,
+    /// It trusts trees: what others of that opinion execute without isolation serves it, too.
+    pub trusts_trees: bool,
 }
 
 /// The leases of calls.
@@ -49,21 +59,31 @@ impl<'a> Leases<'a> {
         acquired.unwrap_or_else(|_| Ok(Lease { leases: *self, paths: Vec::new() }))
     }
 
-    /// Acquires the lease of a call that is executed for all versions of its tree: its result will serve them. Whoever executes
-    /// it for another version has a lease that is named by the tree, too.
+    /// Acquires the lease of a call, and those that other versions of its tree look at. Returns who executes it for one of them
+    /// now, if the result will serve this one.
+    ///
+    /// Who trusts trees begins with their lease: of two of these, one has both, or has looked at both.
     ///
     /// # Errors
     ///
-    /// Returns the run that holds one of the two, and the name of that. Then neither is held, so nobody waits with a lease.
+    /// Returns the run that is to be waited for, and the name of its lease. Then none is held, so nobody waits with a lease.
     pub fn acquire_for_tree(
         &self,
         name: &ResultName,
         call: Call<'_>,
+        mode: ExecutionMode,
     ) -> Result<Lease<'a>, (ResultName, Holder)> {
-        let mut own = self.acquire(name).map_err(|holder| (name.clone(), holder))?;
-        let shared = ResultName::of_all_versions(call.version, call.inputs);
-        let mut for_tree = self.acquire(&shared).map_err(|holder| (shared, holder))?;
-        own.paths.append(&mut for_tree.paths);
+        let acquire = |name: ResultName| self.acquire(&name).map_err(|holder| (name, holder));
+        let [isolated, trusted] = ResultName::of_all_versions(call.version, call.inputs);
+        let mut own = acquire(name.clone())?;
+        if mode.trusts_trees {
+            own.paths.append(&mut acquire(trusted)?.paths);
+        }
+        if mode.isolates {
+            own.paths.append(&mut acquire(isolated)?.paths);
+        } else if let Some(holder) = self.holder(&isolated) {
+            return Err((isolated, holder));
+        }
         Ok(own)
     }
 

@@ -58,7 +58,7 @@ pub use self::import::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
 use self::ingest::Ingest;
 pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
-pub use self::lease::{Lease, Leases};
+pub use self::lease::{ExecutionMode, Lease, Leases};
 pub use self::ledger::Ledger;
 pub use self::member::{MemberError, OpenedValue};
 pub use self::queue::{AnswersRead, Claim, ClaimedTicket, Queue, ServedQueue, WorkerName};

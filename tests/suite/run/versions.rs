@@ -57,9 +57,9 @@ struct Waiting {
 
 impl Waiting {
     /// Starts a run, and returns when it says that it waits for another one.
-    fn start(lab: &Lab, holder: &Running) -> Self {
+    fn start(lab: &Lab, options: &[&str], holder: &Running) -> Self {
         let says = Fifo::new(&lab.path("says"));
-        let mut command = lab.evaluation(&["--no-sync"]);
+        let mut command = lab.evaluation(options);
         command.stderr(File::options().write(true).open(lab.path("says")).unwrap());
         let running = Running::start(&mut command);
         let line = says.line();
@@ -80,7 +80,7 @@ fn takes_over(isolated: bool) {
     let first = Running::start(&mut lab.evaluation(&["--no-sync"]));
     assert_eq!(fifo.line(), "here");
     let lab = lab.file("README", "").commit_again();
-    let second = Waiting::start(&lab, &first);
+    let second = Waiting::start(&lab, &["--no-sync"], &first);
     assert_eq!(executed(&lab), 1);
     never.let_go();
     Ran::new(&lab, first.output()).exit(0).says("1 computed");
@@ -103,19 +103,79 @@ fn a_run_at_another_commit_waits_for_a_call_whose_tree_is_trusted() {
     takes_over(false);
 }
 
-#[test]
-fn a_run_at_another_commit_does_not_wait_for_a_result_that_would_not_serve_it() {
-    let lab = lab(false);
-    lab.git("task", &["config", "compeval.takeover", "isolated"]);
+/// How a run executes, and whose results it takes over.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    isolates: bool,
+    trusts: bool,
+}
+
+impl Way {
+    /// Whether it isolates, and whether it trusts trees.
+    const fn new(isolates: bool, trusts: bool) -> Self {
+        Self { isolates, trusts }
+    }
+
+    /// Sets the task so; returns the options of a run.
+    fn options(self, lab: &Lab) -> &'static [&'static str] {
+        let takeover = if self.trusts { "tree" } else { "isolated" };
+        lab.git("task", &["config", "compeval.takeover", takeover]);
+        if self.isolates { &["--no-sync"] } else { &["--no-sync", "--no-isolate"] }
+    }
+}
+
+/// Starts a run beside another one at an earlier commit: it waits for that and takes over, or executes the call itself.
+#[track_caller]
+fn beside(holder: Way, comer: Way, waits: bool) {
+    let lab = lab(true);
     let Meeting { fifo, never } = Meeting::new(&lab);
-    let first = Running::start(&mut lab.evaluation(&["--no-sync"]));
-    assert_eq!(fifo.line(), "here");
+    let first = Running::start(&mut lab.evaluation(holder.options(&lab)));
+    assert_eq!(fifo.line(), "here", "{holder:?}");
     fs::remove_file(lab.path("meet/here")).unwrap();
     let lab = lab.file("README", "").commit_again();
-    lab.ce_run(&["--no-sync"]).exit(0).says("1 computed");
-    never.let_go();
+    let options = comer.options(&lab);
+    if waits {
+        let second = Waiting::start(&lab, options, &first);
+        never.let_go();
+        second.says("1 taken over");
+        Ran::new(&lab, second.running.output()).exit(0);
+    } else {
+        lab.ce_run(options).exit(0).says("1 computed");
+        never.let_go();
+    }
     Ran::new(&lab, first.output()).exit(0).says("1 computed");
-    assert_eq!(executed(&lab), 2);
+    assert_eq!(executed(&lab), if waits { 1 } else { 2 }, "{holder:?} {comer:?}");
+    assert!(lab.is_tidy(), "{:?}", lab.storage());
+}
+
+const BOTH: [bool; 2] = [false, true];
+
+#[test]
+fn every_run_at_another_commit_waits_for_an_isolated_call() {
+    if is_possible() {
+        for (isolates, trusts) in BOTH.iter().flat_map(|one| BOTH.map(|other| (*one, other))) {
+            for holder_trusts in BOTH {
+                beside(Way::new(true, holder_trusts), Way::new(isolates, trusts), true);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_at_another_commit_does_not_wait_for_a_result_that_would_not_serve_it() {
+    for (isolates, holder_trusts) in BOTH.iter().flat_map(|one| BOTH.map(|other| (*one, other))) {
+        if !isolates || is_possible() {
+            beside(Way::new(false, holder_trusts), Way::new(isolates, false), false);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_trusts_trees_waits_for_one_that_does_so_whether_it_isolates_or_not() {
+    beside(Way::new(false, true), Way::new(false, true), true);
+    if is_possible() {
+        beside(Way::new(false, true), Way::new(true, true), true);
+    }
 }
 
 #[test]
@@ -125,7 +185,7 @@ fn a_run_at_another_commit_executes_what_a_dead_one_has_begun() {
     let first = Running::start(&mut lab.evaluation(&["--no-sync"]));
     assert_eq!(fifo.line(), "here");
     let lab = lab.file("README", "").commit_again();
-    let second = Waiting::start(&lab, &first);
+    let second = Waiting::start(&lab, &["--no-sync"], &first);
     fs::remove_file(lab.path("meet/here")).unwrap();
     first.signal(Signal::KILL);
     second.says("1 computed");
@@ -154,6 +214,28 @@ fn many_runs_at_many_commits_execute_a_call_once() {
         Ran::new(&lab, run.output()).exit(0);
     }
     assert_eq!(executed(&lab), 1);
+    assert!(lab.is_tidy(), "{:?}", lab.storage());
+}
+
+#[test]
+fn runs_of_all_kinds_at_many_commits_all_end() {
+    if !is_possible() {
+        return;
+    }
+    let mut lab = lab(true);
+    let mut running = Vec::new();
+    for at in 0..8 {
+        lab = lab.file("README", format!("{at}\n")).commit_again();
+        let options = Way::new(at % 2 == 0, at / 2 % 2 == 0).options(&lab);
+        let copy = format!("task{at}");
+        crate::hostile::copy(&lab.path("task"), &lab.path(&copy));
+        let mut command = lab.evaluation(options);
+        running.push(Running::start(command.current_dir(lab.path(&copy))));
+    }
+    for run in running {
+        Ran::new(&lab, run.output()).exit(0);
+    }
+    assert!(executed(&lab) >= 1);
     assert!(lab.is_tidy(), "{:?}", lab.storage());
 }
 
