@@ -33,16 +33,17 @@ pub struct Exports<'a> {
     storage: &'a Storage,
     /// The repository; `None` for a worker, which has only what runs have exported.
     trees: Option<&'a Trees>,
-    /// The directories that were made or hashed: one of each tree, and those of each computation that is not
-    /// isolated.
-    right: Mutex<HashMap<ExportKey, Vec<Export>>>,
+    /// The shared directory of each tree, if it was made or hashed. Each has its own lock, for as long as it is made or checked.
+    shared: Mutex<HashMap<ObjectId, Arc<Mutex<Option<Export>>>>>,
+    /// The directories of computations that are not isolated. One that is being checked is not among them.
+    private: Mutex<HashMap<PrivateKey, Vec<Export>>>,
     /// The Git tree that the shared directory of each tree has as it stands. It differs if the tree has submodules, which
     /// are directories like others there.
     standing: Mutex<HashMap<ObjectId, ObjectId>>,
 }
 
-/// A tree, and the computation if it is not isolated.
-type ExportKey = (ObjectId, Option<ComputationName>);
+/// A tree, and a computation with it.
+type PrivateKey = (ObjectId, ComputationName);
 
 /// A directory that was made or hashed.
 #[derive(Debug)]
@@ -61,7 +62,13 @@ impl<'a> Exports<'a> {
 
     /// Takes trees that runs have exported into the storage.
     pub fn of_runs(storage: &'a Storage) -> Self {
-        Self { storage, trees: None, right: Default::default(), standing: Default::default() }
+        Self {
+            storage,
+            trees: None,
+            shared: Mutex::default(),
+            private: Mutex::default(),
+            standing: Mutex::default(),
+        }
     }
 
     /// Returns the directory that a computation runs from. It holds nothing but what its commit
@@ -73,26 +80,43 @@ impl<'a> Exports<'a> {
         computation: &Computation,
         isolated: bool,
     ) -> Result<Arc<VerifiedPath>, CallError> {
-        let Computation { name, tree, .. } = computation;
-        let key = (tree.clone(), (!isolated).then(|| name.clone()));
-        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        let exports = right.entry(key).or_default();
-        while let Some(at) =
-            exports.iter().position(|it| isolated || Arc::strong_count(&it.directory) == 1)
+        if isolated { self.shared_directory(computation) } else { self.own_directory(computation) }
+    }
+
+    /// The directory of an isolated computation: that of its tree.
+    fn shared_directory(&self, computation: &Computation) -> Result<Arc<VerifiedPath>, CallError> {
+        let shared = lock(&self.shared).entry(computation.tree.clone()).or_default().clone();
+        let mut shared = lock(&shared);
+        if let Some(mut export) = shared.take()
+            && self.is_unchanged(&mut export, computation, true)?
         {
-            if self.is_unchanged(&mut exports[at], computation, isolated)? {
-                return Ok(exports[at].directory.clone());
-            }
-            let changed = exports.swap_remove(at);
-            if !isolated {
-                self.storage.trees().remove_private(&changed.directory.path)?;
-            }
+            return Ok(shared.insert(export).directory.clone());
         }
-        let directory = Arc::new(match isolated {
-            true => self.shared(computation)?,
-            false => self.private(computation)?,
-        });
-        exports.push(Export { directory: directory.clone(), stamp: None });
+        let directory = Arc::new(self.shared(computation)?);
+        *shared = Some(Export { directory: directory.clone(), stamp: None });
+        Ok(directory)
+    }
+
+    /// The directory of a computation that is not isolated: one from which nothing else is executed now.
+    fn own_directory(&self, computation: &Computation) -> Result<Arc<VerifiedPath>, CallError> {
+        let key = (computation.tree.clone(), computation.name.clone());
+        let unused = || {
+            let mut private = lock(&self.private);
+            let exports = private.get_mut(&key)?;
+            let at = exports.iter().position(|it| Arc::strong_count(&it.directory) == 1)?;
+            Some(exports.swap_remove(at))
+        };
+        let export = loop {
+            let Some(mut export) = unused() else {
+                break Export { directory: Arc::new(self.private(computation)?), stamp: None };
+            };
+            if self.is_unchanged(&mut export, computation, false)? {
+                break export;
+            }
+            self.storage.trees().remove_private(&export.directory.path)?;
+        };
+        let directory = export.directory.clone();
+        lock(&self.private).entry(key).or_default().push(export);
         Ok(directory)
     }
 
@@ -142,23 +166,29 @@ impl<'a> Exports<'a> {
     /// Forgets a directory that is not there any more, so that the next look finds another one. Returns
     /// true if another run may have put one in its place.
     pub(super) fn forget(&self, tree: &ObjectId, directory: &VerifiedPath) -> bool {
-        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        right.values_mut().for_each(|it| it.retain(|export| *export.directory != *directory));
+        let is_it = |export: &Export| *export.directory == *directory;
+        lock(&self.private).values_mut().for_each(|it| it.retain(|export| !is_it(export)));
+        let shared = lock(&self.shared).get(tree).cloned();
+        if let Some(shared) = shared {
+            lock(&shared).take_if(|export| is_it(export));
+        }
         directory.path == self.storage.trees().path(tree)
             && matches!(self.storage.trees().find(tree), Ok(Some(FoundTree::Directory(_))))
     }
 
     /// Lets nothing more be executed from a directory that only this run uses. It stays until the end of the run.
+    ///
+    /// So it is after each execution at whose end any process is left, also one that was there before: a call may have handed
+    /// the directory to it, as to a server that compiles for all.
     pub(super) fn abandon(&self, directory: &VerifiedPath) {
-        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        let private = right.iter_mut().filter(|((_, computation), _)| computation.is_some());
-        private.for_each(|(_, it)| it.retain(|export| *export.directory != *directory));
+        let mut private = lock(&self.private);
+        private.values_mut().for_each(|it| it.retain(|export| *export.directory != *directory));
     }
 
     /// Exports a computation for workers. Returns the Git tree that its shared directory has as it stands.
     pub(super) fn for_workers(&self, computation: &Computation) -> Result<ObjectId, CallError> {
         let directory = self.directory(computation, true)?;
-        if let Some(standing) = self.standing().get(&computation.tree) {
+        if let Some(standing) = lock(&self.standing).get(&computation.tree) {
             return Ok(standing.clone());
         }
         let found = tree_in(&directory.path, &computation.tree).map_err(CallError::Tree)?;
@@ -169,11 +199,7 @@ impl<'a> Exports<'a> {
 
     /// Notes which Git tree the shared directory of a tree has as it stands, if a run has made it.
     pub(super) fn expect(&self, tree: &ObjectId, standing: ObjectId) {
-        self.standing().insert(tree.clone(), standing);
-    }
-
-    fn standing(&self) -> MutexGuard<'_, HashMap<ObjectId, ObjectId>> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.standing).insert(tree.clone(), standing);
     }
 
     /// A directory that only this run uses.
@@ -227,7 +253,7 @@ impl<'a> Exports<'a> {
             });
         }
         let found = tree_in(&open.path(), tree).map_err(CallError::Tree)?;
-        Ok(found.as_ref() == Some(self.standing().get(tree).unwrap_or(tree)))
+        Ok(found.as_ref() == Some(lock(&self.standing).get(tree).unwrap_or(tree)))
     }
 
     /// Does something with the repository that has a computation.
@@ -248,10 +274,88 @@ impl<'a> Exports<'a> {
     }
 }
 
+/// Locks what is whole after each change, even if a thread panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Fills a new directory with the files of a tree.
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
     each_file(trees, tree, &|file| write(new, file)).map_err(|error| match error {
         ValueError::Storage(error) => error.into(),
         error => CallError::Tree(error.into()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::process::Command;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::storage::{Durability, Unrecorded};
+
+    /// The id of the tree without files, which every repository has.
+    const EMPTY: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+    /// Makes a repository without objects.
+    fn repository(dir: &Path) {
+        for room in ["objects", "refs"] {
+            fs::create_dir_all(dir.join(".git").join(room)).unwrap();
+        }
+        fs::write(dir.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+
+    fn computation(name: &str, tree: &str, checked_out: Option<PathBuf>) -> Computation {
+        Computation {
+            name: name.parse().unwrap(),
+            commit: "0".repeat(40).parse().unwrap(),
+            tree: tree.parse().unwrap(),
+            dirty: false,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            access: Default::default(),
+            checked_out,
+        }
+    }
+
+    #[test]
+    fn a_directory_is_made_while_that_of_another_computation_is() {
+        for isolated in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let place = |name: &str| dir.path().join(name);
+            let storage = Storage::open(&place("storage"), Unrecorded::Adopt, Durability::Unsynced);
+            let storage = storage.unwrap();
+            repository(&place("own"));
+            repository(&place("slow"));
+            // Whoever opens this repository waits for somebody who writes its configuration.
+            let config = place("slow/.git/config");
+            assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
+            let trees = Trees::new(&place("own"));
+            let exports = Exports::new(&storage, &trees);
+            let slow = computation("slow", &"a".repeat(40), Some(place("slow")));
+            let fast = computation("fast", EMPTY, None);
+            let (sender, ends) = channel();
+            thread::scope(|scope| {
+                let waiting = scope.spawn(|| {
+                    let made = exports.directory(&slow, isolated).map(drop);
+                    // Lets the test go on if nobody has read it.
+                    drop(File::options().read(true).write(true).open(&config));
+                    made
+                });
+                let writer = File::options().write(true).open(&config).unwrap();
+                scope.spawn(|| sender.send(exports.directory(&fast, isolated).map(drop)));
+                let made = ends.recv_timeout(Duration::from_secs(60));
+                fs::remove_file(&config).unwrap();
+                drop(writer);
+                assert!(matches!(made, Ok(Ok(()))), "{isolated} {made:?}");
+                // It has no objects.
+                assert!(waiting.join().unwrap().is_err());
+            });
+        }
+    }
 }
