@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::given::PathArgs;
 use super::say;
-use crate::expand;
+use crate::expand::{self, Likeness, Lookalike};
 use crate::session::{Error, for_each, read_points};
 use crate::task::sweep::Factor;
 use crate::task::template;
@@ -86,15 +86,15 @@ impl PointArgs {
         let sheet = self.points.as_deref().map(read_points).transpose()?;
         let factors: Vec<Factor> = sheet.into_iter().chain(self.each.iter().cloned()).collect();
         for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
-            let expand::Lookalike { column, first, second, is_number } = like;
-            match is_number {
-                true => say(
+            let Lookalike { column, first, second, likeness } = like;
+            match likeness {
+                Likeness::Number => say(
                     program,
                     &format_args!(
                         "warning: {column}: {first} and {second} are one number, and two points\n  try: spell them alike if one point is meant"
                     ),
                 ),
-                false => say(
+                Likeness::Words => say(
                     program,
                     &format_args!(
                         "warning: {column}: {first} and {second} differ in white space only, and are two points\n  try: spell them alike if one point is meant"

@@ -19,8 +19,17 @@ pub struct Lookalike {
     pub first: Arc<str>,
     /// The other one.
     pub second: Arc<str>,
-    /// Whether they are the same number. Otherwise they are the same words.
-    pub is_number: bool,
+    /// What they have in common.
+    pub likeness: Likeness,
+}
+
+/// What two texts have in common that look like one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Likeness {
+    /// They are the same number.
+    Number,
+    /// They are the same words, and differ in white space.
+    Words,
 }
 
 impl SweepPoints {
@@ -42,12 +51,15 @@ fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
                 new.insert((text, false));
             }
             Entry::Occupied(mut before) => {
-                let is_number = matches!(before.key(), Look::Number(_));
+                let likeness = match before.key() {
+                    Look::Number(_) => Likeness::Number,
+                    Look::Words(_) => Likeness::Words,
+                };
                 let (first, is_told) = before.get_mut();
                 if !std::mem::replace(is_told, true) {
                     let (first, second) = (Arc::clone(first), Arc::clone(text));
                     let column = column.to_owned();
-                    pairs.push(Lookalike { column, first, second, is_number });
+                    pairs.push(Lookalike { column, first, second, likeness });
                 }
             }
         }
@@ -124,7 +136,7 @@ mod tests {
         let pair = |texts: &[&str]| {
             let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
             let pairs = alike("n", &texts);
-            let pair = pairs.first().filter(|it| it.is_number);
+            let pair = pairs.first().filter(|it| it.likeness == Likeness::Number);
             pair.map(|Lookalike { first, second, .. }| format!("{first} {second}"))
         };
         for (texts, expected) in [

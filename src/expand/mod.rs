@@ -21,7 +21,7 @@ pub use gather::{
     GatheredTable, PointOutput, PointOutputs, TableFault, fault_of_outputs, needs_contents,
     point_title,
 };
-pub use lookalikes::Lookalike;
+pub use lookalikes::{Likeness, Lookalike};
 
 pub use paths::{path_part, point_path};
 pub use problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};

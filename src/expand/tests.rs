@@ -296,7 +296,9 @@ fn levels_are_a_list() {
 #[test]
 fn texts_that_are_one_number_are_found_in_their_column() {
     let points = points(Csv, "a,b\n1,1.0\n2,x\n1.0,2\n");
-    let [Lookalike { column, first, second, is_number: true }] = &points.lookalikes()[..] else {
+    let [Lookalike { column, first, second, likeness: Likeness::Number }] =
+        &points.lookalikes()[..]
+    else {
         panic!()
     };
     assert_eq!([column, first.as_ref(), second.as_ref()], ["a", "1", "1.0"]);
