@@ -3,8 +3,7 @@
 use rustix::process::Signal;
 
 use super::groups::Groups;
-use super::over::Over;
-use super::unborn::is_unborn;
+use super::over::{Over, is_unborn};
 use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::Invocation;
 use crate::executor::sandbox::error::SandboxError;

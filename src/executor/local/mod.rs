@@ -16,7 +16,6 @@ mod orphans;
 mod outside;
 mod over;
 mod spanning;
-mod unborn;
 
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;

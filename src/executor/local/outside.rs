@@ -15,8 +15,7 @@ use wait4::Wait4;
 
 use super::groups::{Groups, signal};
 use super::orphans::Orphans;
-use super::over::Over;
-use super::unborn::is_unborn;
+use super::over::{Over, is_unborn};
 use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::{DIRECTORY, Invocation};
 use crate::executor::log::open_log;
