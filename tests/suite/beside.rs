@@ -5,7 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+#[cfg(debug_assertions)]
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+#[cfg(debug_assertions)]
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -13,7 +17,12 @@ use compeval::questions::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::questions::history::History;
 use compeval::storage::{Durability, InputSource, Maintenance, Storage, Unrecorded};
 
+#[cfg(debug_assertions)]
+use rustix::process::Signal;
+
 use crate::lab::{Lab, files};
+#[cfg(debug_assertions)]
+use crate::program::{Ran, Running};
 
 fn open(path: &Path) -> Storage {
     Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
@@ -221,4 +230,156 @@ fn runs_that_start_beside_collections_end_well_and_execute_each_call_once() {
     assert_eq!(lab.called().len(), starts.div_ceil(2), "each call is executed once");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong");
     assert!(lab.is_tidy(), "{:?}", lab.storage());
+}
+
+/// A laboratory with one call, which has made a directory and a file, and copies of it as it is now.
+#[cfg(debug_assertions)]
+fn made() -> Lab {
+    let make = r#"mkdir "$2/d"; cp "$1" "$2/d/x"; cp "$1" "$2/y"; cp "$1" "$3""#;
+    let mut lab = Lab::task("Inputs: 'x'\n(make INPUT('x'))[0, 1]")
+        .computation("make", "x", "plots/ text", make)
+        .data("x", "1\n");
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    lab.ce_run(&[]).exit(0);
+    super::hostile::copy(&lab.path("storage"), &lab.path("stock"));
+    lab
+}
+
+/// Runs a command, and does something with a fresh storage while it is stopped at an operation of that. `None` if it has fewer.
+#[cfg(debug_assertions)]
+fn stopped_at<'a>(
+    lab: &'a Lab,
+    command: &mut Command,
+    at: usize,
+    act: &dyn Fn(),
+) -> Option<Ran<'a>> {
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    super::hostile::copy(&lab.path("stock"), &lab.path("storage"));
+    let running = Running::start(command.env("CE_FAULT", format!("{at}:STOP")));
+    let is_stopped = running.comes_to_a_stop();
+    if is_stopped {
+        act();
+        running.signal(Signal::CONT);
+    }
+    let ran = Ran::new(lab, running.output());
+    is_stopped.then_some(ran)
+}
+
+/// Stops an export at each operation, and does something then: all is exported, or nothing, and a result is named.
+#[cfg(debug_assertions)]
+fn exports_all_or_nothing(lab: &Lab, options: &[&str], act: &dyn Fn()) {
+    let results = lab.results().into_keys();
+    let job = results.filter(|name| name.starts_with("t_")).min().unwrap();
+    let short = job.splitn(5, '/').collect::<Vec<_>>();
+    let short = [short[0], short[1], short[3]].join("/");
+    let whole = ["README.md", "plots/d/x", "plots/y", "text"];
+    let mut ends = [0, 0];
+    for at in 1.. {
+        let mut command = lab.command("ce");
+        command.arg("export").args(options).args(["../storage", &short, "../out"]);
+        let Some(ran) = stopped_at(lab, &mut command, at, act) else { break };
+        let is_done = ran.status.success();
+        ends[usize::from(is_done)] += 1;
+        if is_done {
+            let names: Vec<String> = files(&lab.path("out")).into_keys().collect();
+            assert_eq!(names, whole, "stopped at {at}");
+            fs::remove_dir_all(lab.path("out")).unwrap();
+            continue;
+        }
+        assert!(matches!(ran.status.code(), Some(2 | 5)), "stopped at {at}\n{}", ran.stderr);
+        let is_named = [&short, &job].iter().any(|name| ran.stderr.contains(name.as_str()));
+        let is_named = is_named || ran.stderr.contains("c_make/") || ran.stderr.contains("t_task/");
+        assert!(is_named, "stopped at {at}\n{}", ran.stderr);
+        assert!(!lab.path("out").exists(), "stopped at {at}");
+    }
+    fs::remove_dir_all(lab.path("out")).unwrap();
+    assert!(ends[0] > 10, "{ends:?}");
+    assert!(fs::read_dir(lab.path("")).unwrap().all(|it| {
+        let name = it.unwrap().file_name().into_string().unwrap();
+        !name.ends_with(".part")
+    }));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_export_beside_a_collection_is_whole_or_says_what_is_missing() {
+    let lab = made();
+    for options in [&[][..], &["--link"]] {
+        exports_all_or_nothing(&lab, options, &|| collect_everything(&lab));
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_export_never_has_half_a_directory() {
+    let lab = made();
+    exports_all_or_nothing(&lab, &[], &|| begin_to_remove(&lab));
+}
+
+/// Removes a part of the directory, as a collection that has just begun with that.
+#[cfg(debug_assertions)]
+fn begin_to_remove(lab: &Lab) {
+    let name = values(lab, "c_").into_keys().find(|name| name.ends_with("/y")).unwrap();
+    let file = lab.path("storage").join(name);
+    let directory = file.parent().unwrap();
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(file).unwrap();
+}
+
+/// Collects everything in the storage.
+#[cfg(debug_assertions)]
+fn collect_everything(lab: &Lab) {
+    lab.run("ce", &[&["gc", "--delete"][..], &ALL, &["../storage"]].concat()).exit(0);
+}
+
+/// How many operations are left out between two at which a push is stopped: `CE_STARTS` set means none.
+#[cfg(debug_assertions)]
+fn step() -> usize {
+    if std::env::var_os("CE_STARTS").is_some() { 1 } else { 9 }
+}
+
+/// Stops a push at some operations, and does something then: what the repository has is whole, and a result that it lacks is named.
+#[cfg(debug_assertions)]
+fn pushes_all_or_nothing(lab: &Lab, act: &dyn Fn()) {
+    use super::shared::{pull, repository};
+
+    let mut ends = [0, 0];
+    for at in (1..).step_by(step()) {
+        let name = format!("results{at}.git");
+        repository(lab, &name);
+        let mut command = lab.command("ce");
+        command.args(["push", "../storage", &format!("../{name}")]);
+        let Some(ran) = stopped_at(lab, &mut command, at, act) else { break };
+        let is_done = ran.status.success();
+        ends[usize::from(is_done)] += 1;
+        if !is_done {
+            let is_named = ["c_make/", "t_task/"].iter().any(|name| ran.stdout.contains(name));
+            assert!(is_named, "stopped at {at}\n{}\n{}", ran.stdout, ran.stderr);
+            assert_eq!(ran.status.code(), Some(1), "stopped at {at}\n{}", ran.stderr);
+        }
+        if lab.git(&name, &["for-each-ref"]).is_empty() {
+            continue;
+        }
+        let storage = format!("pulled{at}");
+        let pulled = pull(lab, &[], &storage, &name);
+        let pulled = if is_done { pulled.exit(0) } else { pulled };
+        let whole = lab.run("ce", &["verify", &format!("../{storage}")]).exit(0);
+        drop((pulled, whole.says("0 wrong")));
+    }
+    assert!(ends.iter().sum::<usize>() > 4, "{ends:?}");
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_push_beside_a_collection_is_whole_or_says_what_is_missing() {
+    let lab = made();
+    pushes_all_or_nothing(&lab, &|| collect_everything(&lab));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_push_never_has_half_a_directory() {
+    let lab = made();
+    pushes_all_or_nothing(&lab, &|| begin_to_remove(&lab));
 }

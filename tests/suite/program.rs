@@ -77,6 +77,20 @@ impl Running {
         }
     }
 
+    /// Waits until the program is stopped, or has ended. Returns whether it is stopped.
+    pub(crate) fn comes_to_a_stop(&self) -> bool {
+        let is_stopped = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid.as_raw_nonzero()));
+            let stat = stat.ok()?;
+            let state = stat.rsplit_once(") ")?.1.chars().next()?;
+            (state != 'Z').then_some(state == 'T')
+        };
+        while is_stopped() == Some(false) {
+            thread::yield_now();
+        }
+        is_stopped().is_some()
+    }
+
     /// Waits for its end; one that hangs is killed. JSON that it has printed is compared with its schema.
     #[track_caller]
     pub(crate) fn output(self) -> Output {

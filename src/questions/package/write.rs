@@ -5,10 +5,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{BadFile, PackageError, PackagedFile, PackagedResult, Packer, README};
+use crate::digest::Digest;
+use crate::manifest::Scan;
 use crate::questions::history::History;
+use crate::storage::records::Defect;
 use crate::storage::{Maintenance, Storage};
 
 /// The right of the owner to write.
@@ -86,7 +89,22 @@ impl Package {
                     PackageKind::Copies => copy(&from, &to),
                 }
             };
-            make().map_err(write_error(&dir.join(&file.path)))?;
+            let made = make();
+            let part = match (&made, kind) {
+                (Ok(()), PackageKind::Copies) => Some(&to),
+                (Ok(()), PackageKind::Links) => None,
+                (Err(_), _) => Some(&from),
+            };
+            let is_whole = part.is_none_or(|part| is_whole(part, &file.contents, stop));
+            if stop.load(Ordering::Relaxed) {
+                return Err(PackageError::Stopped);
+            }
+            // A collection may have removed it since it was checked, or be doing that.
+            if !is_whole || !from.exists() {
+                let gone = BadFile::new(file.holder.clone(), Defect::Missing.to_string());
+                return Err(PackageError::Bad(vec![gone]));
+            }
+            made.map_err(write_error(&dir.join(&file.path)))?;
         }
         let page = dir.join(README);
         fs::write(aside.path.join(README), readme).map_err(write_error(&page))?;
@@ -153,6 +171,13 @@ impl Drop for Aside {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.path));
     }
+}
+
+/// Whether all of a directory is there: one that is removed meanwhile lacks parts, and so does its copy. A file is copied as it was when
+/// it was opened.
+fn is_whole(path: &Path, contents: &Digest, stop: &AtomicBool) -> bool {
+    let read = || Scan::at(path, stop)?.read(stop, &AtomicU64::new(0));
+    !contents.is_directory() || read().is_ok_and(|manifest| manifest.digest() == *contents)
 }
 
 fn parent(dir: &Path) -> &Path {

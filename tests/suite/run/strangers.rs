@@ -139,13 +139,6 @@ fn a_signal_to_any_process_of_a_call_that_is_executed_is_no_failure() {
     });
 }
 
-/// Whether a process is stopped; `None` if it has ended.
-fn is_stopped(pid: Pid) -> Option<bool> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    let state = stat.rsplit_once(") ")?.1.chars().next()?;
-    (state != 'Z').then_some(state == 'T')
-}
-
 /// A process gets a signal while a run is stopped at an operation of the storage.
 #[track_caller]
 fn at_operation(at: usize, target: Target, signal: Signal) {
@@ -153,10 +146,7 @@ fn at_operation(at: usize, target: Target, signal: Signal) {
     let lab = faults::lab().isolated();
     let mut run = lab.evaluation(&["-j1"]);
     let run = Running::start(run.env("CE_FAULT", format!("{at}:STOP")));
-    while is_stopped(run.pid) == Some(false) {
-        thread::yield_now();
-    }
-    if is_stopped(run.pid).is_some() {
+    if run.comes_to_a_stop() {
         if let Some(pid) = target.of(run.pid) {
             kill_process(pid, signal).unwrap();
         }
