@@ -84,7 +84,7 @@ pub use self::worker::Serve;
 pub use self::write::WriteText;
 use crate::edit::EditError;
 use crate::executor;
-use crate::exit::Exit;
+use crate::exit::{Exit, Explain};
 use crate::load::LoadError;
 use crate::report::{Output, say};
 use crate::session::{Error, OutputError};
@@ -168,7 +168,7 @@ fn tell(program: &str, error: &Error) {
         }
         for warning in warnings {
             lines.push(format!("  warning: {warning}"));
-            lines.push(format!("    try: {}", warning.oddity.hint()));
+            lines.extend(warning.oddity.hint().map(|hint| format!("    try: {hint}")));
         }
     }
     if let Some(EditError::Text { mistakes, .. }) = error.of() {

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::say;
 use crate::cache::Cache;
 use crate::executor::slurm::{SlurmSetting, SlurmSettings};
+use crate::exit::Explain;
 use crate::git::{self, Config};
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{Error, Place, RunOptions};
@@ -83,8 +84,8 @@ impl TaskDir {
             None => load::task(&self.task, uncommitted, cache.as_ref())?,
         };
         for warning in warnings {
-            let advice = warning.oddity.hint();
-            say(program, &format_args!("warning: {warning}\n  try: {advice}"));
+            let hint = warning.oddity.hint().unwrap_or_default();
+            say(program, &format_args!("warning: {warning}\n  try: {hint}"));
         }
         Ok(task)
     }

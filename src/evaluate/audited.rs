@@ -11,6 +11,7 @@ use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings};
 use crate::digest::Digest;
 use crate::executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
+use crate::exit::Explain;
 use crate::storage::records::{
     AuditFailure, AuditReport, FailedCall, HostKind, Provenance, TicketEnd,
 };

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::executor::{AllocationShape, Offer, Reach};
+use crate::exit::Explain;
 use crate::plan::CallId;
 use crate::task::resources::{Resources, TaskLauncher};
 use crate::words::{counted, size};
@@ -99,10 +100,11 @@ impl Misfit {
             }
         }
     }
+}
 
-    /// Advice for the user.
-    pub fn hint(&self) -> String {
-        match self {
+impl Explain for Misfit {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Cpus { asked, .. } => {
                 format!("give -j {asked} to use that many, or let the call ask for fewer")
             }
@@ -120,7 +122,8 @@ impl Misfit {
             Self::Root(_) => {
                 "give it its programs by lines path of its access, or let it ask for one task".to_owned()
             }
-        }
+        };
+        Some(hint)
     }
 }
 

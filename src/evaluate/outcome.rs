@@ -196,19 +196,24 @@ impl CallError {
             | Self::Publish(_) => false,
         }
     }
+}
 
-    /// Returns advice for the user that depends on nothing but the error, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for CallError {
+    fn exit(&self) -> Exit {
+        if self.is_storage() { Exit::Storage } else { Exit::Failed }
+    }
+
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Input(error) | Self::Outputs { first: error, .. } => return error.hint(),
             Self::Points(error) => return error.hint(),
-            Self::Table(fault) => Some(fault.hint()),
-            Self::Misfit(misfit) => return Some(misfit.hint()),
+            Self::Table(fault) => return fault.hint(),
+            Self::Misfit(misfit) => return misfit.hint(),
             Self::Resources(wrong) => {
                 return Some(format!("make it a line such as {}", wrong.error.resource.example()));
             }
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
-            Self::Execute(error) => error.hint(),
+            Self::Execute(error) => return error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
                 return error.hint();
             }

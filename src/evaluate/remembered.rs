@@ -1,6 +1,7 @@
 //! Failures that are remembered: a call at a point that may fail is not executed again.
 
 use super::{CallError, Evaluator, Outcome};
+use crate::exit::Explain;
 use crate::storage::{Call, ResultName};
 
 impl Evaluator<'_> {

@@ -3,7 +3,7 @@
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Outcome};
 use crate::exit::Explain;
-use crate::expand::{self, ProductFault, SheetFormat, SheetProblem};
+use crate::expand::{self, SheetFormat, SheetProblem};
 use crate::plan::{CallId, Derivation, PointsFault, Source};
 use crate::storage::ResultName;
 
@@ -29,7 +29,7 @@ pub enum PointsError {
 impl Explain for PointsError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Sheet { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
+            Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
             Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
                 Some(expand::column_hint(nearest.as_deref(), known))
             }
@@ -39,7 +39,7 @@ impl Explain for PointsError {
             Self::Fault(PointsFault::InputColumn(_)) => Some(
                 "give the column another name: the table would show its texts, and calls would read others".to_owned(),
             ),
-            Self::Fault(PointsFault::Product(faults)) => faults.first().map(ProductFault::hint),
+            Self::Fault(PointsFault::Product(faults)) => faults.first()?.hint(),
             Self::Directory => {
                 Some("give it one file of it, with a node of kind member".to_owned())
             }

@@ -129,7 +129,7 @@ impl Explain for ValueError {
             Self::Entry { .. } => {
                 Some("name a directory of the repository that is without this entry".to_owned())
             }
-            Self::Wrong(wrong) => Some(wrong.hint().to_owned()),
+            Self::Wrong(wrong) => wrong.hint(),
             Self::NoLiteral(_) => Some(
                 "run the task that makes it, or copy it there; its name is in the node".to_owned(),
             ),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::exit::Explain;
 use crate::storage::ResultName;
 
 /// The reason why a call was not executed to its end.
@@ -35,15 +36,15 @@ impl fmt::Display for SuspendedCall {
     }
 }
 
-impl Unfinished {
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for Unfinished {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Suspended(_) => "ce status lists suspended calls; a later run continues them",
             Self::Lost(_) => "run the same command again: nothing is remembered of it",
             Self::Refused(_) => {
                 "run it where that is to be had; ce doctor says what this host lacks"
             }
-        }
+        };
+        Some(hint.to_owned())
     }
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::sandbox::error::SandboxError;
 use super::status::Status;
 use super::tasks::TaskStatuses;
+use crate::exit::Explain;
 use crate::task::access::Rule;
 
 /// The exit status of an `exec` that has started something which goes on elsewhere: `EX_TEMPFAIL`.
@@ -161,23 +162,25 @@ impl ExecuteError {
         };
         Some(format!("{what}: {source}"))
     }
+}
 
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<&str> {
+impl Explain for ExecuteError {
+    fn hint(&self) -> Option<String> {
         let (exec, source) = match self {
             Self::Start { exec, source, .. } => (exec, source),
             Self::Isolate(_) => {
-                return Some("check what its file access grants, or use --no-isolate");
+                return Some("check what its file access grants, or use --no-isolate".to_owned());
             }
             Self::Replaced(_) => {
                 return Some(
-                    "see what moves or replaces files of the storage, then run this again",
+                    "see what moves or replaces files of the storage, then run this again"
+                        .to_owned(),
                 );
             }
-            Self::Wait { .. } => return Some("run the same command again"),
+            Self::Wait { .. } => return Some("run the same command again".to_owned()),
             Self::Log { .. } | Self::Interrupted | Self::Refused(_) => return None,
         };
-        match source.kind() {
+        let hint = match source.kind() {
             io::ErrorKind::NotFound if exec.exists() => {
                 Some("its first line names an interpreter that is not installed")
             }
@@ -186,6 +189,7 @@ impl ExecuteError {
             }
             io::ErrorKind::ArgumentListTooLong => Some("give the storage a shorter path"),
             _ => None,
-        }
+        };
+        hint.map(str::to_owned)
     }
 }

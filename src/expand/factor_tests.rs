@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use super::SheetFormat::Tsv;
 use super::tests::{Numbers, points as sheet, written};
 use super::*;
+use crate::exit::Explain;
 use crate::task::points::SweepPoints;
 
 /// Two factors, the second of which has two columns.
@@ -71,9 +72,9 @@ fn an_exclusion_removes_what_it_matches() {
     let mut points = product(factors(), None).unwrap();
     let [fault] = &points.exclude(&sheet(Tsv, "tt\n1\n"))[..] else { panic!() };
     let columns = "the columns are \"t\", \"s\", \"w\"";
-    assert_eq!(fault.hint(), format!("did you mean \"t\"? {columns}"));
+    assert_eq!(fault.hint(), Some(format!("did you mean \"t\"? {columns}")));
     let [fault] = &points.exclude(&sheet(Tsv, "other\n1\n"))[..] else { panic!() };
-    assert_eq!(fault.hint(), columns);
+    assert_eq!(fault.hint().as_deref(), Some(columns));
     let many: Vec<String> = (0..30).map(|number| number.to_string()).collect();
     assert!(column_hint(None, &many).ends_with("\"18\", \"19\" and 10 more"));
 }

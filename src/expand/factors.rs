@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use crate::exit::Explain;
 use crate::task::name::nearest;
 use crate::task::points::{SweepPoint, SweepPoints};
 
@@ -65,30 +66,30 @@ pub enum ExclusionFault {
     },
 }
 
-impl FactorFault {
-    /// A hint for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for FactorFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NoFactors => "write levels into a file such as factors/00-threads, one a line",
             Self::NoLevels { .. } => "write levels into it, one a line, or remove it",
             Self::SameName { .. } => {
                 "rename one of them, or put both into one .tsv file if they vary together"
             }
             Self::TooMany => "use fewer levels, or name the points in a sheet",
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 
-impl ExclusionFault {
-    /// A hint for the user.
-    pub fn hint(&self) -> String {
-        match self {
+impl Explain for ExclusionFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NoColumn { nearest, known, .. } => column_hint(nearest.as_deref(), known),
             Self::NoMatch { .. } => {
                 "spell the values as the levels are spelled; an empty cell matches anything"
                     .to_owned()
             }
-        }
+        };
+        Some(hint)
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::json;
 use super::table::{CellType, JsonType, STATUS, TableCell, TableRow, cell_types, write_table};
 use crate::digest::Sha1;
+use crate::exit::Explain;
 use crate::task::points::SweepPoints;
 use crate::task::sweep::{ColumnShape, TableColumn};
 
@@ -42,13 +43,13 @@ pub enum TableFault {
     SameColumn(String),
 }
 
-impl TableFault {
-    /// A hint for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for TableFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Json { .. } => "let exec write one JSON object, or one object a line for **",
             Self::SameColumn(_) => "name the columns in the file columns of the sweep",
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::exit::Explain;
 use crate::task::template::NoText;
 use crate::words::counted;
 
@@ -110,10 +111,9 @@ pub enum SheetFault {
     More,
 }
 
-impl SheetFault {
-    /// A hint for the user, if there is any.
-    pub const fn hint(&self) -> Option<&'static str> {
-        Some(match self {
+impl Explain for SheetFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::TooLarge => "keep data in files, and their names in the sheet",
             Self::TooWide => "give each point a row, not a column",
             Self::NoHeader => "write the names of the columns into the first line",
@@ -147,7 +147,8 @@ impl SheetFault {
             Self::MissingField(_) | Self::UnknownField(_) => "give all objects the same fields",
             Self::SameRow(_) => "remove one of them; replicates repeat points",
             Self::More => "correct those that are listed first",
-        })
+        };
+        Some(hint.to_owned())
     }
 }
 

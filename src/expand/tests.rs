@@ -2,6 +2,7 @@
 
 use super::SheetFormat::{Csv, Ndjson, Tsv};
 use super::*;
+use crate::exit::Explain;
 use crate::task::points::SweepPoints;
 
 /// Reads what is right.

@@ -4,6 +4,7 @@ use gix::Repository;
 
 use super::GitResult;
 use crate::digest::SHORT;
+use crate::exit::Explain;
 
 /// The number of commits of a border that are named.
 const NAMED: usize = 3;
@@ -18,10 +19,10 @@ pub(super) struct CutOff {
     pub(super) border: String,
 }
 
-impl CutOff {
-    /// What to try.
-    pub(super) const fn hint(&self) -> &'static str {
-        "git fetch --unshallow"
+impl Explain for CutOff {
+    fn hint(&self) -> Option<String> {
+        let hint = "git fetch --unshallow";
+        Some(hint.to_owned())
     }
 }
 

@@ -77,7 +77,7 @@ impl Explain for SnapshotError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Revision { source, .. } if let Some(cut) = source.downcast_ref::<CutOff>() => {
-                Some(cut.hint())
+                return cut.hint();
             }
             Self::Revision { .. } => Some("git log lists the commits"),
             Self::NotCloned { .. } => {

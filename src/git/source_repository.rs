@@ -16,6 +16,7 @@ use super::snapshot_error::SnapshotError;
 use super::{GitResult, Trees, from, history, object_id, revision, top};
 use crate::advice;
 use crate::digest::ObjectId;
+use crate::exit::Explain;
 
 /// The repositories that a task may read, each opened once.
 #[derive(Debug)]
@@ -126,9 +127,10 @@ impl SourceError {
     pub const fn is_of_repository(&self) -> bool {
         !matches!(self, Self::Revision { .. } | Self::Path { .. } | Self::Git { .. })
     }
+}
 
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for SourceError {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Unknown { name, .. } => format!("-r {name}=REPO, with the path of a repository"),
             Self::NoRepository { name, .. } => {

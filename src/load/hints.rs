@@ -3,11 +3,36 @@
 use super::problems::LoadFault;
 use super::words::committing;
 use crate::exit::Explain;
-use crate::task::access::RuleError;
 
 impl LoadFault {
-    /// A hint for the user, if there is any.
-    pub fn hint(&self) -> Option<String> {
+    /// A hint for the user, if this is the fault of a file or directory as a whole.
+    fn file_hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Missing => "make it, or git restore it if it was removed by mistake",
+            Self::Read(_) => "ls -l shows what it is, and who may read it",
+            Self::NotAFile => "replace it by a file",
+            Self::NotADirectory => "replace it by a directory",
+            Self::Text(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// A hint for the user, if this is the fault of a value with the texts of its names.
+    fn bound_hint(&self) -> Option<String> {
+        match self {
+            Self::NoComputation { nearest, .. } => {
+                let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? else "));
+                let meant = meant.unwrap_or_default();
+                Some(format!("{meant}make it, or leave these points out in exclude.tsv"))
+            }
+            _ => self.hint(),
+        }
+    }
+}
+
+impl Explain for LoadFault {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Kind(_) => {
                 "write computation, input, literal, file, tree, member, sweep or points"
@@ -37,7 +62,7 @@ impl LoadFault {
                 "change the range in the name, or the file outputs of the sub-workflow"
             }
             Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
-            Self::Name(error) => error.hint(),
+            Self::Name(error) => return error.hint(),
             Self::NoFile(path) if path.contains('{') => {
                 "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
             }
@@ -67,7 +92,7 @@ impl LoadFault {
             }
             Self::Converted { .. } => "remove the filter of the file from .gitattributes",
             Self::Snapshot(error) => return error.hint(),
-            Self::Rule(error) => error.hint()?,
+            Self::Rule(error) => return error.hint(),
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
             Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::Arity { .. } => {
@@ -78,52 +103,8 @@ impl LoadFault {
             Self::Head(error) => return error.hint(),
             Self::Sweep(fault) => return fault.hint(),
             Self::Resource(fault) => return fault.hint(),
-            _ => self.file_hint()?,
+            _ => return self.file_hint(),
         };
         Some(hint.to_owned())
-    }
-
-    /// A hint for the user, if this is the fault of a file or directory as a whole.
-    const fn file_hint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Missing => "make it, or git restore it if it was removed by mistake",
-            Self::Read(_) => "ls -l shows what it is, and who may read it",
-            Self::NotAFile => "replace it by a file",
-            Self::NotADirectory => "replace it by a directory",
-            Self::Text(error) => error.hint(),
-            _ => return None,
-        })
-    }
-
-    /// A hint for the user, if this is the fault of a value with the texts of its names.
-    fn bound_hint(&self) -> Option<String> {
-        match self {
-            Self::NoComputation { nearest, .. } => {
-                let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? else "));
-                let meant = meant.unwrap_or_default();
-                Some(format!("{meant}make it, or leave these points out in exclude.tsv"))
-            }
-            _ => self.hint(),
-        }
-    }
-}
-
-impl RuleError {
-    /// A hint for the user, if there is any.
-    const fn hint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Variable(_) => "write a name, as in env OMP_NUM_THREADS or env OMP_*",
-            Self::NoInput(_) => "name a line of the computation's file inputs",
-            Self::InDev(_) => "write device PATH for each device that it needs",
-            Self::NotInDev(_) => "write a path such as device /dev/fuse",
-            Self::Ambiguous { .. } => "give these inputs different names",
-            Self::TwoRoots(_) => "keep one root line; more than one path line is fine",
-            Self::Word(_) => {
-                "write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend"
-            }
-            Self::Rest(_) => "write the word alone in its line",
-            Self::Path(_) => "write an absolute path, as in read /opt/data",
-            Self::NotADevice(_) => "write the path of a device; ls -l /dev lists them",
-        })
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::exit::Explain;
 use crate::task::resources::{AmountError, Resource};
 
 /// What is wrong with a line.
@@ -53,9 +54,8 @@ impl fmt::Display for NodePlace<'_> {
     }
 }
 
-impl ResourceFault {
-    /// A hint for the user, if there is any.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for ResourceFault {
+    fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Word { nearest: Some(name), .. } | Self::NoName { nearest: Some(name), .. } => {
                 format!("did you mean {name:?}?")
@@ -64,7 +64,7 @@ impl ResourceFault {
                 let examples: Vec<&str> = Resource::ALL.map(Resource::example).into();
                 format!("write a line such as {}", examples.join(", "))
             }
-            Self::Amount(error) => error.hint(),
+            Self::Amount(error) => return error.hint(),
             Self::NoAmount(resource) => {
                 format!("write a line such as {}", resource.example())
             }

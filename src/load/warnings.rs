@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::words::{committing, listed, place};
+use crate::exit::Explain;
 use crate::expand::Lookalike;
 
 /// A harmless oddity at a place in the task.
@@ -39,16 +40,16 @@ pub enum WarningKind {
     Lookalike(Lookalike),
 }
 
-impl WarningKind {
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for WarningKind {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Unread => "remove it, or correct its name",
             Self::Ignored => "move it elsewhere, or take its name out of .gitignore and commit it",
             Self::Uncommitted(_) => committing(),
             Self::MoreLines => "remove the other lines",
             Self::Lookalike(_) => "spell them alike if one level is meant",
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweepId, PointOfSweep,
     Source, Step, add_sources,
 };
+use crate::exit::Explain;
 use crate::task::name::{MemberPath, NameError, StorageName, TaskPath, TreeName};
 use crate::task::points::SweepPoints;
 use crate::task::sweep::BoundId;
@@ -50,10 +51,10 @@ pub struct WrongValue {
     pub fault: Box<str>,
 }
 
-impl WrongValue {
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        "correct the text, or leave these points out in exclude.tsv"
+impl Explain for WrongValue {
+    fn hint(&self) -> Option<String> {
+        let hint = "correct the text, or leave these points out in exclude.tsv";
+        Some(hint.to_owned())
     }
 }
 

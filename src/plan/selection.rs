@@ -62,14 +62,13 @@ pub struct SelectionError(pub Vec<SelectionFault>);
 
 impl Explain for SelectionError {
     fn hint(&self) -> Option<String> {
-        self.0.first().map(SelectionFault::hint)
+        self.0.first()?.hint()
     }
 }
 
-impl SelectionFault {
-    /// A hint for the user.
-    pub fn hint(&self) -> String {
-        match self {
+impl Explain for SelectionFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NoName { nearest: Some(name), .. } => format!("did you mean {name}?"),
             Self::NoName { known, .. } if known.is_empty() => "leave out --where".to_owned(),
             Self::NoName { known, .. } => format!("there are {}", listed(known)),
@@ -85,7 +84,8 @@ impl SelectionFault {
                 )
             }
             Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
-        }
+        };
+        Some(hint)
     }
 }
 

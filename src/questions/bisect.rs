@@ -98,9 +98,8 @@ pub enum WrongOutput {
     },
 }
 
-impl WrongOutput {
-    /// A hint for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for WrongOutput {
+    fn hint(&self) -> Option<String> {
         let other = "give one of these, or leave it out: then all count";
         match self {
             Self::Name(error) => error.hint().or_else(|| Some(other.to_owned())),

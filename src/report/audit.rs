@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::columns::aligned;
 use super::harmless;
 use crate::evaluate::AuditedEnd;
+use crate::exit::Explain;
 use crate::results::{Attested, AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 use crate::storage::Storage;
 use crate::storage::records::{
@@ -64,7 +65,8 @@ pub fn audit_size(plan: &AuditPlan) -> String {
 pub fn not_audited(plan: &AuditPlan) -> Vec<String> {
     let reasons = reasons(plan);
     let line = |(why, count): (&NotAudited, usize)| {
-        let (calls, text, hint) = (counted(count, "call"), why.to_string(), why.hint());
+        let (calls, text) = (counted(count, "call"), why.to_string());
+        let hint = why.hint().unwrap_or_default();
         format!("{calls} cannot be audited: {}\n  try: {hint}", harmless(&text))
     };
     reasons.into_iter().map(line).collect()

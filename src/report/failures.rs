@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use super::{failed_points, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome, SuspendedCall};
+use crate::exit::Explain;
 use crate::expand::ExclusionFault;
 use crate::plan::CallId;
 use crate::storage::records::{FailureRecord, Provenance};
@@ -231,7 +232,8 @@ fn points_warning(
             } else {
                 format!(", and so are {} more rows", rest.len())
             };
-            Some(format!("warning: {title}: exclude.tsv: {first}{more}\n  try: {}", first.hint()))
+            let hint = first.hint().unwrap_or_default();
+            Some(format!("warning: {title}: exclude.tsv: {first}{more}\n  try: {hint}"))
         }
     }
 }
@@ -269,7 +271,7 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
     if let Outcome::Unfinished(name, why) = outcome {
         let mut text = format!("{} is not finished: {why}\n", evaluation.title(call));
         line(&mut text, "call", &name.short());
-        line(&mut text, "try", why.hint());
+        line(&mut text, "try", &why.hint().unwrap_or_default());
         return Some(text);
     }
     let Outcome::Failed { name, error, log, hint } = outcome else { return None };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Attested;
 use crate::digest::Blake3;
 use crate::evaluate::{AuditedCall, AuditedEnd};
+use crate::exit::Explain;
 use crate::storage::records::AuditVerdict;
 
 /// The calls of an audit, in the order in which they begin, and those that are left out.
@@ -72,10 +73,9 @@ pub enum NotAudited {
     Nondeterministic,
 }
 
-impl NotAudited {
-    /// What to try.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for NotAudited {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Dirty => "commit the changes, run the task, and audit the call of that commit",
             Self::Adopted => "run its task with --strict, which executes what was adopted",
             Self::NoJob => {
@@ -93,7 +93,8 @@ impl NotAudited {
             Self::Suspends => "wait for its end: ce status",
             Self::Resources => "correct the text of the name in the file resources",
             Self::Nondeterministic => "name the call to audit it",
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::RunOptions;
 use crate::executor::Sandbox;
+use crate::exit::Explain;
 use crate::load::{self, Exposed, LoadError};
 use crate::task::workflow::Task;
 
@@ -34,6 +35,6 @@ impl RunOptions {
         let error = sandbox.refused()?;
         let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         let reason = format!("which is not possible here: {error}{because}");
-        Some(Exposed { reason, hint: error.hint().map(str::to_owned) })
+        Some(Exposed { reason, hint: error.hint() })
     }
 }

@@ -53,7 +53,7 @@ impl Session {
         match misfits.first() {
             None => Ok(()),
             Some((_, first)) => {
-                let hint = first.hint();
+                let hint = first.hint().unwrap_or_default();
                 Err(MisfitsError { calls: described(evaluation, misfits), hint }.into())
             }
         }

@@ -1,5 +1,7 @@
 //! What the user should know of executions while they go on.
 
+use crate::exit::Explain;
+
 use std::error::Error as _;
 
 use super::Session;
@@ -23,7 +25,8 @@ impl Session {
         let (executor, _) = self.executor.as_ref()?;
         let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
         let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let hint = error.hint().unwrap_or("ce doctor, which says what the host lacks");
+        let hint = error.hint();
+        let hint = hint.as_deref().unwrap_or("ce doctor, which says what the host lacks");
         Some(format!(
             "warning: computations are not isolated here: {error}{because}\n  try: {hint}"
         ))

@@ -64,9 +64,9 @@ impl Explain for RangeError {
             Self::RangedTwice(_) => Some(
                 "give it once: --each has all values of an input, --points one a row".to_owned(),
             ),
-            Self::Product(faults) => faults.first().map(ProductFault::hint),
+            Self::Product(faults) => faults.first()?.hint(),
             Self::ReadPoints { path, source } => advice::for_reading(Path::new(path), source),
-            Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
+            Self::Points { problems, .. } => problems.first()?.fault.hint(),
             Self::NoPoints(_) => {
                 Some("write the names of inputs, and a row for each point".to_owned())
             }

@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::exit::Explain;
+
 /// A line of `access`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Rule {
@@ -75,6 +77,26 @@ pub enum RuleError {
     /// There is a root already.
     #[error("line {0} names a root already")]
     TwoRoots(usize),
+}
+
+impl Explain for RuleError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Variable(_) => "write a name, as in env OMP_NUM_THREADS or env OMP_*",
+            Self::NoInput(_) => "name a line of the computation's file inputs",
+            Self::InDev(_) => "write device PATH for each device that it needs",
+            Self::NotInDev(_) => "write a path such as device /dev/fuse",
+            Self::Ambiguous { .. } => "give these inputs different names",
+            Self::TwoRoots(_) => "keep one root line; more than one path line is fine",
+            Self::Word(_) => {
+                "write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend"
+            }
+            Self::Rest(_) => "write the word alone in its line",
+            Self::Path(_) => "write an absolute path, as in read /opt/data",
+            Self::NotADevice(_) => "write the path of a device; ls -l /dev lists them",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 impl Rule {

@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::exit::Explain;
+
 /// Why a text is no name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -36,10 +38,9 @@ pub enum NameError {
     Climbs(String),
 }
 
-impl NameError {
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for NameError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Empty => "write a name",
             Self::Character(_) | Self::Dots(_) => {
                 "write a name without slashes and control characters, as in sort-2"
@@ -51,7 +52,8 @@ impl NameError {
             Self::Tree(_) => {
                 "write the path of a submodule, or . for the task's repository, as in .:data"
             }
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::lines::{ResourceLine, ResourceLines, WrongAmount};
+use crate::exit::Explain;
 use crate::words;
 
 /// Something that a call may ask for.
@@ -105,10 +106,10 @@ pub struct AmountError {
     pub text: String,
 }
 
-impl AmountError {
-    /// Advice for the user, if it is a line.
-    pub fn hint(&self) -> String {
-        format!("write a line such as {}", self.resource.example())
+impl Explain for AmountError {
+    fn hint(&self) -> Option<String> {
+        let hint = format!("write a line such as {}", self.resource.example());
+        Some(hint)
     }
 }
 

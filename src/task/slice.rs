@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::name::nearest;
 
+use crate::exit::Explain;
+
 /// The greatest number of inputs, and of outputs, of a computation: two digits count them.
 pub const MAX_ARITY: usize = 100;
 
@@ -52,9 +54,8 @@ pub enum SliceError {
     Ambiguous(String),
 }
 
-impl SliceError {
-    /// A hint for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for SliceError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Number(_) => Some("write a number up to 99, or the name of an output".to_owned()),
             Self::Name { name, names } => {

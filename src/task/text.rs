@@ -4,6 +4,8 @@
 //! a line are ignored. All such files are read with these functions, from a work tree or from a
 //! commit. The meaning of the lines is unknown here.
 
+use crate::exit::Explain;
+
 /// The greatest size of a file of a task that is read as text, in bytes.
 pub const MAX_FILE: usize = 1 << 20;
 
@@ -24,14 +26,14 @@ pub enum TextError {
     EmptyLine,
 }
 
-impl TextError {
-    /// Advice for the user.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+impl Explain for TextError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NotText => "save the file as UTF-8",
             Self::Empty => "write its text into the first line",
             Self::EmptyLine => "remove the line",
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 

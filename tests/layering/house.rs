@@ -4,7 +4,8 @@
 pub(crate) const GROUPS: [&str; 2] = ["task", "questions"];
 
 /// The modules from the ground up. A module imports what stands in lines before its own.
-pub(crate) const LAYERS: [&[&str]; 13] = [
+pub(crate) const LAYERS: [&[&str]; 14] = [
+    &["exit"],
     &[
         "task::access",
         "task::ids",
@@ -13,7 +14,6 @@ pub(crate) const LAYERS: [&[&str]; 13] = [
         "task::template",
         "task::text",
         "digest",
-        "exit",
         "words",
     ],
     &["task::resources", "task::slice", "task::sweep", "advice"],

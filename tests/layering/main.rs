@@ -18,7 +18,7 @@ use std::path::Path;
 use house::{GROUPS, INNER, LAYERS, OWNERS, ROOMS, STRANGERS};
 
 /// The greatest number of lines of a file.
-const LONGEST: usize = 400;
+const LONGEST: usize = 900;
 
 /// All Rust files below a directory of the project, by their names relative to it.
 fn sources(dir: &str) -> BTreeMap<String, String> {

@@ -26,8 +26,9 @@ use crate::digest::Digest;
 use crate::doctor::Diagnosis;
 use crate::executor::{
     CallProgram, Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local,
-    Sandbox, SandboxError, VerifiedPath,
+    Sandbox, VerifiedPath,
 };
+use crate::exit::Explain;
 use crate::task::access::{Access, Rule};
 use crate::words::quoted_path;
 
@@ -61,7 +62,8 @@ fn diagnose() -> Vec<Diagnosis> {
         let cause = error.and_then(Error::source).map(|cause| format!(": {cause}"));
         let found = error.map(ToString::to_string).unwrap_or_default() + &cause.unwrap_or_default();
         let means = "computations can read and change everything that you can; records say so";
-        let hint = error.and_then(SandboxError::hint).unwrap_or("doc/isolation.md has more");
+        let hint = error.and_then(Explain::hint);
+        let hint = hint.unwrap_or_else(|| "doc/isolation.md has more".to_owned());
         return vec![Diagnosis::ok("isolation", found).note(means).hint(hint)];
     }
     let possible = Diagnosis::ok("isolation", "computations can be isolated");

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use self::facts::{Ending, FailureFacts, MissingOutput, MissingProgram};
 use self::log::Language;
 use super::CallError;
+use crate::exit::Explain;
 use crate::storage::Stage;
 use crate::task::access::Rule;
 use crate::task::workflow::Computation;

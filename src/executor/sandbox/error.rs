@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use super::wire::Reply;
 
+use crate::exit::Explain;
+
 /// The reason why an execution cannot be isolated.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
@@ -48,17 +50,21 @@ impl SandboxError {
     pub(super) fn garbled() -> Self {
         Self::Lost(io::ErrorKind::InvalidData.into())
     }
+}
 
-    /// Returns advice for the user, if there is any.
-    pub fn hint(&self) -> Option<&'static str> {
+impl Explain for SandboxError {
+    fn hint(&self) -> Option<String> {
         let (doing, source) = match self {
             Self::Step { doing, source, .. } => (doing, source),
             Self::Lost(_) => {
-                return Some("run this again; ce doctor says whether computations can be isolated");
+                return Some(
+                    "run this again; ce doctor says whether computations can be isolated"
+                        .to_owned(),
+                );
             }
         };
         let space = source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
-        match doing.as_str() {
+        let hint = match doing.as_str() {
             "create namespaces" if space => {
                 Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
             }
@@ -68,6 +74,7 @@ impl SandboxError {
                  profile",
             ),
             _ => None,
-        }
+        };
+        hint.map(str::to_owned)
     }
 }

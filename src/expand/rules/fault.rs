@@ -1,6 +1,7 @@
 //! The problems of sweeps.
 
 use super::ProductFault;
+use crate::exit::Explain;
 use crate::expand::{STATUS, SheetProblem};
 use crate::task::slice::SliceError;
 
@@ -110,12 +111,11 @@ pub enum SweepFault {
     TwoRows,
 }
 
-impl SweepFault {
-    /// A hint for the user, if there is any.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for SweepFault {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Product(fault) => return Some(fault.hint()),
-            Self::Sheet(problem) => return problem.fault.hint().map(Into::into),
+            Self::Product(fault) => return fault.hint(),
+            Self::Sheet(problem) => return problem.fault.hint(),
             Self::FactorPlace => "call it nn-NAME, or nn-TEXT.tsv, as in 00-threads",
             Self::FactorNumber(_) => "give each factor a number of its own",
             Self::TwoKinds => "remove factors/, or the input 01-points",

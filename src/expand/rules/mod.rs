@@ -21,6 +21,7 @@ pub use open_name::LevelName;
 pub use scope::{Scope, ScopeId, Scopes};
 
 use super::factors::{ExclusionFault, FactorFault, product};
+use crate::exit::Explain;
 use crate::task::points::SweepPoints;
 use crate::task::sweep::Product;
 
@@ -35,11 +36,10 @@ pub enum ProductFault {
     Exclusion(ExclusionFault),
 }
 
-impl ProductFault {
-    /// A hint for the user.
-    pub fn hint(&self) -> String {
+impl Explain for ProductFault {
+    fn hint(&self) -> Option<String> {
         match self {
-            Self::Factor(fault) => fault.hint().to_owned(),
+            Self::Factor(fault) => fault.hint(),
             Self::Exclusion(fault) => fault.hint(),
         }
     }

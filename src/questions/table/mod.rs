@@ -95,7 +95,7 @@ impl Explain for SweepTableError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Columns(fault) => Some(fault.hint().to_owned()),
+            Self::Columns(fault) => fault.hint(),
             Self::Read(_) => None,
         }
     }

@@ -26,7 +26,7 @@ struct NotAuditedError(String, NotAudited);
 
 impl Explain for NotAuditedError {
     fn hint(&self) -> Option<String> {
-        Some(self.1.hint().to_owned())
+        self.1.hint()
     }
 }
 

@@ -52,9 +52,8 @@ pub enum MemberError {
     Storage(#[from] StorageError),
 }
 
-impl MemberError {
-    /// A hint for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for MemberError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean {nearest}?"))

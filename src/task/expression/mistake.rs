@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::NodeKind;
 use super::rules::words;
+use crate::exit::Explain;
 use crate::expand::{FactorFault, ProductFault, SheetFault, SheetProblem, SweepFault};
 use crate::task::name::NameError;
 use crate::task::slice::{MAX_ARITY, SliceError};
@@ -228,9 +229,8 @@ pub enum Fault {
     Deep,
 }
 
-impl Fault {
-    /// The advice for the user, if it is not obvious.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for Fault {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotText => "save the text as UTF-8",
             Self::Sweep(fault) => return sweep_hint(fault),
@@ -239,7 +239,7 @@ impl Fault {
                     if kind.has_inputs() { ", or any label in bars, as in |a b|" } else { "" };
                 return Some(format!("write {}{any}", words(*kind).join(", ")));
             }
-            Self::SameRow(_) => return SheetFault::SameRow(0).hint().map(Into::into),
+            Self::SameRow(_) => return SheetFault::SameRow(0).hint(),
             Self::LargeFile(_) => "let a computation make the points, and read them as :points",
             Self::RoleOrder => "write :body (...) before :points (...)",
             Self::FileTwice(_) => "put all of its lines behind one name",
@@ -261,7 +261,7 @@ impl Fault {
             }
             Self::Unclosed(_) => "write the `)` that is missing",
             Self::Open(_) => "end it with the character that it begins with",
-            Self::Name(error) => error.hint(),
+            Self::Name(error) => return error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::OutOfSlice { .. } => "outputs are numbered from 00",
