@@ -205,6 +205,7 @@ impl RunArgs {
             place: self.on.place(),
             slurm: slurm(config)?,
             is_job: false,
+            quiet: false,
         })
     }
 

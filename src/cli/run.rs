@@ -175,8 +175,8 @@ impl Run {
             return Ok(Exit::Done);
         }
         let (wait, is_job) = (self.wait, self.as_job.is_some());
-        let accept = self.accept;
-        let options = RunOptions { wait, is_job, accept, ..self.how.options(&config)? };
+        let (accept, quiet) = (self.accept, self.quiet);
+        let options = RunOptions { wait, is_job, accept, quiet, ..self.how.options(&config)? };
         if self.detach == Some(Background::Job) {
             // Each of the jobs would do the first again, and the second may be gone by then.
             let excluded =

@@ -86,6 +86,7 @@ impl Tool for Serve {
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
             isolate: !self.no_isolate,
             unrecorded: Unrecorded::Adopt,
+            quiet: self.quiet,
             ..default
         };
         let options = WorkerOptions {

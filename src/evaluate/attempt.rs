@@ -64,8 +64,8 @@ impl<'a> Evaluator<'a> {
         if program == CallProgram::Status {
             return self.answered(settings, pending, (stage, end));
         }
-        // Another run has found the export changed, like this one, and put its own in that place.
-        if matches!(&end, Err(ExecuteError::Replaced(path)) if *path == tree.path)
+        // Another run has found the export changed, like this one, and put its own in that place; or it is not there any more.
+        if end.as_ref().is_err_and(|error| error.has_lost(&tree.path))
             && pending.exports > 0
             && settings.exports.forget(&pending.computation.tree, &tree)
         {

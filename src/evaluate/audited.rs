@@ -35,7 +35,7 @@ pub(super) struct AuditSubject<'a> {
 enum AttemptEnd {
     /// There is nothing more to do.
     Over(Option<TicketEnd>),
-    /// Another run has put its own export in the place of that of this one.
+    /// Another run has put its own export in the place of that of this one, or the export is not there any more.
     Replaced,
 }
 
@@ -93,7 +93,7 @@ impl AuditSubject<'_> {
         if leaves_processes(&end) {
             settings.exports.abandon(&tree);
         }
-        if matches!(&end, Err(ExecuteError::Replaced(path)) if *path == tree.path)
+        if end.as_ref().is_err_and(|error| error.has_lost(&tree.path))
             && settings.exports.forget(&computation.tree, &tree)
         {
             return Ok(AttemptEnd::Replaced);

@@ -163,8 +163,8 @@ impl<'a> Exports<'a> {
         self.directory(computation, true).map(|directory| directory.path.clone())
     }
 
-    /// Forgets a directory that is not there any more, so that the next look finds another one. Returns
-    /// true if another run may have put one in its place.
+    /// Forgets a directory that is not there any more. Returns true if the next look may find another one, or the tree may be
+    /// exported again.
     pub(super) fn forget(&self, tree: &ObjectId, directory: &VerifiedPath) -> bool {
         let is_it = |export: &Export| *export.directory == *directory;
         lock(&self.private).values_mut().for_each(|it| it.retain(|export| !is_it(export)));
@@ -173,7 +173,11 @@ impl<'a> Exports<'a> {
             lock(&shared).take_if(|export| is_it(export));
         }
         directory.path == self.storage.trees().path(tree)
-            && matches!(self.storage.trees().find(tree), Ok(Some(FoundTree::Directory(_))))
+            && match self.storage.trees().find(tree) {
+                Ok(Some(FoundTree::Directory(_))) => true,
+                Ok(None) => self.trees.is_some(),
+                Ok(Some(FoundTree::Other)) | Err(_) => false,
+            }
     }
 
     /// Lets nothing more be executed from a directory that only this run uses. It stays until the end of the run.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -161,6 +161,18 @@ impl ExecuteError {
             _ => return None,
         };
         Some(format!("{what}: {source}"))
+    }
+
+    /// Whether a directory is not the one any more that was verified, or what is in it is not there any more.
+    pub fn has_lost(&self, directory: &Path) -> bool {
+        match self {
+            Self::Replaced(path) => path == directory,
+            Self::Start { exec, source, .. } => {
+                let is_stale = source.kind() == io::ErrorKind::StaleNetworkFileHandle;
+                is_stale && exec.starts_with(directory)
+            }
+            _ => false,
+        }
     }
 }
 

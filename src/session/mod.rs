@@ -122,7 +122,11 @@ impl Session {
         let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
         let notices = Arc::<StorageNotices>::default();
         let how = (options.unrecorded, options.durability);
-        let opened = Storage::open_patiently(storage, how, notices.patience(interrupts.asked()));
+        let opened = Storage::open_patiently(
+            storage,
+            how,
+            notices.patience(interrupts.asked(), options.quiet),
+        );
         let storage = unless_interrupted(opened, &interrupts)?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
         let storage = storage.taking_over(options.takeover);

@@ -43,6 +43,8 @@ pub struct RunOptions {
     pub wait: bool,
     /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
     pub is_job: bool,
+    /// Whether the user is not told that the run waits for a collection.
+    pub quiet: bool,
 }
 
 /// Where calls are executed.
@@ -74,6 +76,7 @@ impl Default for RunOptions {
             slurm: SlurmSettings::default(),
             wait: false,
             is_job: false,
+            quiet: false,
         }
     }
 }

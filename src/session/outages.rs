@@ -1,4 +1,5 @@
-//! What the user is told of the storage's file system: that it is away, and that its hard links are not what leases need.
+//! What the user is told of the storage: that it is away, that a collection is waited for, and that its hard links are not what
+//! leases need.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,10 +21,16 @@ pub(super) struct StorageNotices {
 }
 
 impl StorageNotices {
-    /// Waits for a storage that is away until `stop` becomes true, and tells that here.
-    pub(super) fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>) -> Patience {
+    /// Waits for a storage that is away until `stop` becomes true, and tells that here. If it is quiet, waits for collections
+    /// are not told.
+    pub(super) fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>, is_quiet: bool) -> Patience {
         let notices = Arc::clone(self);
-        Patience { stop, tell: Arc::new(move |outage| notices.add(words(outage))) }
+        let tell = move |outage: &Outage| {
+            if !(is_quiet && matches!(outage, Outage::Collection { .. })) {
+                notices.add(words(outage));
+            }
+        };
+        Patience { stop, tell: Arc::new(tell) }
     }
 
     /// Somebody asks for the notices from now on, or does not any more.
@@ -62,6 +69,10 @@ impl StorageNotices {
 /// What is told of an outage.
 fn words(outage: &Outage) -> String {
     match outage {
+        Outage::Collection { storage, holder } => format!(
+            "waiting for {holder}, which takes results away from the storage {}",
+            storage.display()
+        ),
         Outage::Began { storage, why, most } => format!(
             "the storage {} does not answer: {why}\n  waiting for up to {}; nothing else is started until then",
             storage.display(),
@@ -92,4 +103,23 @@ pub(super) fn unless_interrupted<T>(
         (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
         (error, _) => error.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_quiet_does_not_tell_that_it_waits_for_a_collection() {
+        let collection = Outage::Collection { storage: "results".into(), holder: "x".into() };
+        let over = Outage::Over { storage: "results".into(), after: Default::default() };
+        for (is_quiet, outage, is_told) in
+            [(false, &collection, true), (true, &collection, false), (true, &over, true)]
+        {
+            let notices = Arc::<StorageNotices>::default();
+            notices.is_followed.store(true, Ordering::Release);
+            (notices.patience(Arc::default(), is_quiet).tell)(outage);
+            assert_eq!(notices.next().is_some(), is_told, "{outage:?}");
+        }
+    }
 }

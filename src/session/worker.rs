@@ -56,7 +56,7 @@ impl WorkerSession {
         let executor = local(&run, memory, allocation);
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         let notices = Arc::<StorageNotices>::default();
-        let patience = notices.patience(interrupts.asked());
+        let patience = notices.patience(interrupts.asked(), run.quiet);
         let opened = Storage::await_existing(storage, idle, &patience, || {
             let text = "is not there yet: waiting for it, as long as for a call (--idle)";
             say("ce", &format_args!("the storage {} {text}", storage.display()));

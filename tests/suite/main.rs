@@ -31,6 +31,8 @@ mod faults;
 mod fifo;
 mod figures;
 mod follow;
+#[cfg(debug_assertions)]
+mod gate;
 mod generator;
 mod git_log;
 mod git_oracle;

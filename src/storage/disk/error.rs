@@ -177,6 +177,11 @@ impl StorageError {
         matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
     }
 
+    /// Whether a file has as many hard links as it may have.
+    pub(in crate::storage) fn is_too_many_links(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::TooManyLinks)
+    }
+
     /// Whether the disk or the quota is full.
     pub(crate) fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};

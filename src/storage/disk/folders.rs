@@ -123,7 +123,11 @@ impl Disk {
     }
 
     /// Calls a function with each name in a directory, if that exists, until it returns false.
-    fn each_entry(&self, dir: &Path, next: impl FnMut(&OsStr, FileType) -> bool) -> Result<()> {
+    pub(super) fn each_entry(
+        &self,
+        dir: &Path,
+        next: impl FnMut(&OsStr, FileType) -> bool,
+    ) -> Result<()> {
         let list = || each_entry(&self.at(dir, open_listed)?, next);
         look_once("list", dir, list).map(drop)
     }

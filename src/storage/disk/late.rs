@@ -18,7 +18,7 @@ use super::outage::{AWAY, Patience, Pauses, patience, source};
 use super::{Disk, Doing, Result, StorageError, is_absent};
 
 /// The part of a run's patience for which an answer that may be old is asked for again.
-const STALE: u32 = 40;
+const STALE: u32 = 24;
 
 /// The parts of it that are the first and the longest pause before an answer is asked for again.
 const STALE_PAUSES: [u32; 2] = [6000, 160];
@@ -176,6 +176,41 @@ impl Disk {
         mut read: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         self.persist(Absence::Answer, |_| read())
+    }
+
+    /// Looks for something with a name until the answer agrees with a listing of its directory. On a network file system, what
+    /// is known of a name may be old; what a directory lists that is opened anew is not.
+    pub(in crate::storage) fn look_anew<T>(
+        &self,
+        path: &Path,
+        mut look: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if !self.is_on_network() {
+            return look();
+        }
+        let agreed = self.persist(Absence::Answer, |_| {
+            let found = look()?;
+            match found.is_some() == self.is_listed(path)? {
+                true => Ok(found),
+                false => Err(Errno::STALE.into()).doing("look at", path),
+            }
+        });
+        match agreed {
+            // What is not listed is not there, and what cannot be seen cannot be used.
+            Err(error) if error.is(Errno::STALE) => Ok(None),
+            agreed => agreed,
+        }
+    }
+
+    /// Whether a directory, which is opened anew, has an entry with this path.
+    pub(in crate::storage) fn is_listed(&self, path: &Path) -> Result<bool> {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(true) };
+        let mut is_listed = false;
+        self.each_entry(dir, |entry, _| {
+            is_listed |= entry == name;
+            !is_listed
+        })?;
+        Ok(is_listed)
     }
 
     /// Looks for something that should be there: if it is not, it may not be visible yet.

@@ -50,6 +50,7 @@ pub(super) use self::linking::Linked;
 pub use self::metadata::FileId;
 pub(crate) use self::metadata::Metadata;
 use self::outage::Outages;
+pub(super) use self::outage::patience;
 pub use self::outage::{Outage, Patience};
 pub(super) use self::root::Root;
 pub(super) use self::value::SeenValue;

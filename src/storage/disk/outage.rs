@@ -39,7 +39,7 @@ pub(super) const AWAY: [Errno; 12] = [
 ];
 
 /// How long a run waits for a storage that is away. A build with debug assertions obeys `CE_PATIENCE`, in seconds.
-pub(super) fn patience() -> Duration {
+pub(in crate::storage) fn patience() -> Duration {
     static TIME: OnceLock<Option<Duration>> = OnceLock::new();
     if !cfg!(debug_assertions) {
         return PATIENCE;
@@ -80,9 +80,16 @@ pub(super) fn source(error: &StorageError) -> Option<&io::Error> {
     }
 }
 
-/// What a run or a worker is told of a storage that is away.
+/// What a run or a worker is told of a storage that it waits for: it is away, or a collection takes results away.
 #[derive(Clone, Debug)]
 pub enum Outage {
+    /// This collection has closed the gate for a while.
+    Collection {
+        /// The storage.
+        storage: PathBuf,
+        /// The process.
+        holder: String,
+    },
     /// It does not answer, for this reason, and is waited for.
     Began {
         /// The storage.
@@ -162,6 +169,13 @@ impl Disk {
     pub(in crate::storage) fn wait_with(&self, patience: Patience, shown: PathBuf) {
         // Who has begun to wait goes on.
         let _is_first = self.outages.patience.set((patience, shown)).is_ok();
+    }
+
+    /// Tells whoever waits for the storage that it waits for a collection.
+    pub(in crate::storage) fn tell_of_collection(&self, holder: String) {
+        if let Some((patience, storage)) = self.outages.patience.get() {
+            (patience.tell)(&Outage::Collection { storage: storage.clone(), holder });
+        }
     }
 
     /// How often the storage went away or came back.

@@ -189,6 +189,29 @@ fn what_may_be_old_is_asked_for_again_where_it_may_be() {
     assert!(answer.unwrap_err().is(Errno::NOTCONN) && told.len() == 1);
 }
 
+/// What a look finds that answers these, the last one first, and how many of them were asked for.
+fn look(disk: &Disk, path: &Path, mut answers: Vec<Option<u8>>) -> (Option<u8>, usize) {
+    let all = answers.len();
+    let found = disk.look_anew(path, || Ok(answers.pop().unwrap())).unwrap();
+    (found, all - answers.len())
+}
+
+#[test]
+fn over_a_network_what_is_known_of_a_name_counts_if_its_directory_says_the_same() {
+    let (_dir, mut disk, root) = lab();
+    let (here, gone) = (root.join("here"), root.join("gone"));
+    fs::write(&here, "").unwrap();
+    let old = vec![None, Some(1), Some(1)];
+    assert_eq!(look(&disk, &gone, old.clone()), (Some(1), 1), "a local file system knows");
+    disk.put_on_network();
+    assert_eq!(look(&disk, &gone, old), (None, 3));
+    assert_eq!(look(&disk, &here, vec![Some(1), None, None]), (Some(1), 3));
+    assert_eq!(look(&disk, &here, vec![Some(1)]), (Some(1), 1));
+    assert_eq!(look(&disk, &gone, vec![None]), (None, 1));
+    assert_eq!(look(&disk, &root.join("no/such"), vec![None]), (None, 1));
+    assert_eq!(look(&disk, &gone, vec![Some(1); 1000]).0, None, "it stays old");
+}
+
 #[test]
 fn over_a_network_what_was_done_and_reported_as_failed_is_recognised() {
     let (_dir, mut disk, root) = lab();

@@ -23,7 +23,9 @@ pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub use self::result::{ResultName, archive_name, split_member};
 pub(super) use self::revocation::{REVOKED, revocation};
 pub use self::revocation::{of_revocation, revocations};
-pub(super) use self::run::{RunName, log_of_run, roots_file, state_of_run, submission_of_run};
+pub(super) use self::run::{
+    RunName, log_of_run, roots_file, roots_size, size_of_roots, state_of_run, submission_of_run,
+};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
 pub(super) use self::suspended::{suspension_index, suspension_key};

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use super::{RUN_LOGS, RUNS};
 
+/// How the name of the file begins that says how much a run has announced.
+const ROOTS_SIZE: &str = "uses-";
+
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::storage) struct RunName {
@@ -76,4 +79,14 @@ pub(in crate::storage) fn state_of_run(run: &RunName) -> String {
 /// The file in the private directory of a run that lists its garbage collection roots.
 pub(in crate::storage) fn roots_file(directory: &str) -> String {
     format!("{directory}/uses")
+}
+
+/// The empty file beside that whose name says that it has at least so many bytes.
+pub(in crate::storage) fn roots_size(directory: &str, size: usize) -> String {
+    format!("{directory}/{ROOTS_SIZE}{size}")
+}
+
+/// The number of bytes that the name of such a file says; 0 if it is another file.
+pub(in crate::storage) fn size_of_roots(file: &str) -> usize {
+    file.strip_prefix(ROOTS_SIZE).and_then(|size| size.parse().ok()).unwrap_or_default()
 }

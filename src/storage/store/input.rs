@@ -257,7 +257,8 @@ impl<'a> Inputs<'a> {
     pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
         let Storage { root, ingest, .. } = self.storage;
         let path = root.path(&task_input(digest, digits));
-        let seen = match root.disk.see(&path, &ingest.stop) {
+        // A collection may just have taken it away.
+        let seen = match root.disk.look_anew(&path, || root.disk.see(&path, &ingest.stop)) {
             Ok(Some(seen)) => seen,
             Ok(None) | Err(StorageError::Directory { .. }) => return Ok(InputState::Vacant),
             Err(error) => return Err(error),

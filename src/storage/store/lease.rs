@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::call::Call;
 use super::run::{Holder, OwnRun};
 use crate::storage::disk::{Linked, Result, Root, StorageError, lock};
-use crate::storage::layout::{LEASES, ResultName, RunName};
+use crate::storage::layout::{GATE, LEASES, ResultName, RunName};
 
 /// The number of attempts to acquire a lease that others acquire and release.
 const MAX_ATTEMPTS: usize = 10;
@@ -37,7 +37,7 @@ pub struct ExecutionMode {
 /// The leases of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Leases<'a> {
-    root: &'a Root,
+    pub(super) root: &'a Root,
     run: &'a OwnRun,
 }
 
@@ -121,6 +121,17 @@ impl<'a> Leases<'a> {
 
     /// Links a lease to the file of this run. Returns whether it was free.
     fn link(&self, own: &Path, path: &Path) -> Result<bool> {
+        match self.link_once(own, path) {
+            // A file may have 65,000 links on one file system, and a hundred on another, which says that it is full.
+            Err(error) if error.is_full() || error.is_too_many_links() => {
+                self.run.renew_file(&self.root.disk, own)?;
+                self.link_once(own, path)
+            }
+            linked => linked,
+        }
+    }
+
+    fn link_once(&self, own: &Path, path: &Path) -> Result<bool> {
         let disk = &self.root.disk;
         if !disk.is_on_network() {
             return Ok(disk.link_as(own, path)? == Linked::New);
@@ -146,6 +157,11 @@ impl<'a> Leases<'a> {
 
     /// Returns the living run that has the lease that is this file.
     pub(super) fn holder_of_file(&self, file: &str) -> Option<Holder> {
+        if file == GATE { self.gate_holder() } else { self.holder_as_known(file) }
+    }
+
+    /// The same, as this host knows it: over a network, that may be what was so a moment ago.
+    pub(super) fn holder_as_known(&self, file: &str) -> Option<Holder> {
         let text = self.root.disk.read(&self.root.path(file)).ok()??;
         let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
         // This run releases its leases. One that exists belongs to another call that turned out to
@@ -163,8 +179,8 @@ impl Lease<'_> {
     fn is_own(&self, path: &Path) -> Result<bool> {
         let Leases { root, run } = self.leases;
         let own = root.disk.id(&root.path(run.directory()).join("run"))?;
-        let lease = root.disk.id(path)?;
-        Ok(own.zip(lease).is_some_and(|((_, own), (_, lease))| own == lease))
+        let Some((_, lease)) = root.disk.id(path)? else { return Ok(false) };
+        Ok(own.iter().chain(&*lock(&run.earlier)).any(|(_, own)| *own == lease))
     }
 
     /// Gives it back.
@@ -199,5 +215,32 @@ impl Drop for Lease<'_> {
             // This run itself would wait for one that is left.
             drop(self.give_back(&path).or_else(|_| self.give_back(&path)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::storage::{Durability, Storage, Unrecorded};
+
+    #[test]
+    fn leases_that_are_links_to_several_files_are_all_of_this_run() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("tinputs")).unwrap();
+        let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let names = ["c_a/1/2", "c_a/1/3"].map(|name| ResultName::of_short(name).unwrap());
+        let first = storage.leases().acquire(&names[0]).unwrap();
+        let own = storage.run.appear(&storage.root).unwrap();
+        storage.run.renew_file(&storage.root.disk, own).unwrap();
+        let second = storage.leases().acquire(&names[1]).unwrap();
+        let path = |name: &ResultName| storage.path(&name.room(LEASES));
+        let [one, other] = names.each_ref().map(|it| storage.root.disk.id(&path(it)).unwrap());
+        assert!(one.is_some() && other.is_some() && one != other);
+        assert!(names.iter().all(|name| storage.leases().holder(name).unwrap().own));
+        first.release().unwrap();
+        second.release().unwrap();
+        assert!(names.iter().all(|name| !path(name).exists()));
     }
 }

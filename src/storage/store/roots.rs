@@ -7,10 +7,14 @@
 
 use std::collections::HashSet;
 
+use rustix::io::Errno;
+
 use super::Storage;
 use crate::digest::Digest;
-use crate::storage::disk::Result;
-use crate::storage::layout::{DIGITS, Entry, RUNS, RunName, roots_file, split_member, task_input};
+use crate::storage::disk::{Doing, Result, lock};
+use crate::storage::layout::{
+    DIGITS, Entry, RUNS, RunName, roots_file, roots_size, size_of_roots, split_member, task_input,
+};
 use crate::storage::records::JobRecord;
 
 /// Names that are in use: files, results, and directories with everything in them.
@@ -25,10 +29,40 @@ impl Storage {
     pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) {
         let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
         if self.root.writable && !text.is_empty() && self.run.appear(&self.root).is_ok() {
-            let roots = self.path(&roots_file(self.run.directory()));
-            drop(self.root.disk.append(&roots, text.as_bytes()));
+            drop(self.write_roots(&text));
             self.await_gate();
         }
+    }
+
+    /// Adds to what this run has announced. On a network file system, the size of all of it is in the name of a file: others
+    /// may see an older version of a file, but list all names.
+    fn write_roots(&self, text: &str) -> Result<()> {
+        let (disk, directory) = (&self.root.disk, self.run.directory());
+        let mut announced = lock(&self.run.announced);
+        disk.append(&self.path(&roots_file(directory)), text.as_bytes())?;
+        let before = *announced;
+        *announced += text.len();
+        if disk.is_on_network() {
+            let [old, new] =
+                [before, *announced].map(|size| self.path(&roots_size(directory, size)));
+            if before == 0 || !disk.rename(&old, &new)? {
+                disk.write(&new, b"")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what a run has announced.
+    fn read_roots(&self, run: &RunName) -> Result<Vec<u8>> {
+        let (disk, directory) = (&self.root.disk, run.directory());
+        let file = self.path(&roots_file(&directory));
+        let read = disk.surely(|| {
+            let text = disk.read(&file)?.unwrap_or_default();
+            let is_whole = !disk.is_on_network()
+                || self.root.names(&directory)?.iter().all(|it| size_of_roots(it) <= text.len());
+            Ok(is_whole.then_some(text))
+        });
+        read?.ok_or_else(|| Errno::STALE.into()).doing("read", &file)
     }
 
     /// Returns the roots of all other living runs.
@@ -43,10 +77,8 @@ impl Storage {
             let alive = run != *self.run.name()
                 && !self.run.is_over(&run)
                 && self.run.is_alive(&run, &self.root.disk, &self.root.path(&run.directory()));
-            let roots_file = self.path(&roots_file(&format!("{RUNS}/{room}")));
-            if let Some(text) = self.root.disk.read(&roots_file)?
-                && alive
-            {
+            if alive {
+                let text = self.read_roots(&run)?;
                 let text = String::from_utf8_lossy(&text);
                 roots.0.extend(text.lines().map(str::to_owned));
             }
@@ -94,7 +126,12 @@ impl GcRoots {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::sync::Arc;
+    use std::thread;
+
     use super::*;
+    use crate::storage::{Durability, Unrecorded};
 
     #[test]
     fn a_directory_is_in_use_with_all_in_it_and_nothing_beside_it() {
@@ -105,5 +142,40 @@ mod tests {
         for free in ["c_add", "c_add/1234/00/a_b", "t_a/1/00/xy", "t_a/1/01/x"] {
             assert!(!roots.has_file(free), "{free}");
         }
+    }
+
+    #[test]
+    fn over_a_network_what_a_run_has_announced_is_read_as_a_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("tinputs")).unwrap();
+        let open = || {
+            let open = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced);
+            let mut storage = open.unwrap();
+            Arc::get_mut(&mut storage.root.disk).unwrap().put_on_network();
+            storage
+        };
+        let (run, other) = (open(), open());
+        let has = |name: &str| other.gc_roots().map(|roots| roots.has_file(name));
+        run.announce_roots(["c_add/123".to_owned()]);
+        assert!(has("c_add/123/00/a").unwrap());
+        let directory = dir.path().join(run.run.directory());
+        let [file, old, new] = ["uses", "old", "new"].map(|name| directory.join(name));
+        fs::copy(&file, &old).unwrap();
+        run.announce_roots(["t_a/1".to_owned()]);
+        assert!(has("t_a/1/00/x").unwrap());
+        let names = || fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name());
+        let sizes: Vec<_> = names().filter_map(|it| it.into_string().ok()).collect();
+        let sizes: Vec<&String> = sizes.iter().filter(|it| it.starts_with("uses-")).collect();
+        assert_eq!(sizes, [&format!("uses-{}", "c_add/123\nt_a/1\n".len())]);
+        // An older version of the file is shown for a while, or for good.
+        fs::rename(&file, &new).unwrap();
+        fs::copy(&old, &file).unwrap();
+        thread::scope(|scope| {
+            let read = scope.spawn(|| has("t_a/1/00/x"));
+            fs::rename(&new, &file).unwrap();
+            assert!(read.join().unwrap().unwrap());
+        });
+        fs::rename(&old, &file).unwrap();
+        assert!(has("c_add/123/00/a").is_err(), "nothing may be taken away");
     }
 }

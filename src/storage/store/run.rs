@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::executing::Executing;
-use crate::storage::disk::{Disk, Result, Root, lock};
+use crate::storage::disk::{Disk, FileId, Result, Root, lock};
 use crate::storage::layout::RunName;
 use crate::storage::records::host;
 
@@ -146,6 +146,12 @@ pub(crate) struct OwnRun {
     pub(super) executing: Arc<Executing>,
     /// The paths of the leases that it holds, on a file system of several hosts.
     pub(super) held: Mutex<HashSet<PathBuf>>,
+    /// The files that have named the run before, and had as many links as a file may have.
+    pub(super) earlier: Mutex<Vec<FileId>>,
+    /// The collection of which the user was told last.
+    told: Mutex<Option<Holder>>,
+    /// The size of what it has announced, in bytes.
+    pub(super) announced: Mutex<usize>,
     /// Hard links are not what leases need, as was tried.
     lacks_links: AtomicBool,
 }
@@ -162,7 +168,19 @@ impl OwnRun {
         let name = own_name();
         let directory = name.directory();
         let (seen, held, executing, lacks_links) = Default::default();
-        Self { name, directory, heartbeat: OnceLock::new(), seen, held, executing, lacks_links }
+        let (heartbeat, earlier, told, announced) = Default::default();
+        Self {
+            name,
+            directory,
+            heartbeat,
+            seen,
+            executing,
+            held,
+            earlier,
+            told,
+            announced,
+            lacks_links,
+        }
     }
 
     pub(in crate::storage) const fn name(&self) -> &RunName {
@@ -183,7 +201,7 @@ impl OwnRun {
             let (disk, directory) = (Arc::clone(disk), directory.to_owned());
             let file = directory.join("run");
             // Without the file there are no leases, which is harmless.
-            drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
+            drop(self.write_name(&disk, &file));
             write_heartbeat(&disk, &directory, 0);
             if disk.may_lack_links() {
                 let refuse = disk
@@ -209,6 +227,29 @@ impl OwnRun {
             (file, Heartbeat { thread, sender })
         });
         file
+    }
+
+    fn write_name(&self, disk: &Disk, file: &Path) -> Result<()> {
+        disk.write(file, format!("{}\n", self.name).as_bytes())
+    }
+
+    /// Lets another file name the run: a file may only have so many links.
+    pub(super) fn renew_file(&self, disk: &Disk, file: &Path) -> Result<()> {
+        let mut earlier = lock(&self.earlier);
+        let new = file.with_extension("new");
+        disk.remove(&new)?;
+        self.write_name(disk, &new)?;
+        earlier.extend(disk.id(file)?);
+        disk.rename(&new, file).map(drop)
+    }
+
+    /// Tells the user once that this run waits for a collection.
+    pub(super) fn tell_of_collection(&self, disk: &Disk, holder: &Holder) {
+        let mut told = lock(&self.told);
+        if told.as_ref() != Some(holder) {
+            *told = Some(holder.clone());
+            disk.tell_of_collection(holder.to_string());
+        }
     }
 
     /// Whether hard links are not what leases need, as far as that was tried.

@@ -70,8 +70,10 @@ impl<'a> StoredTrees<'a> {
     ///
     /// Fails if the storage cannot be read, or the entry is behind a link.
     pub fn find(&self, tree: &ObjectId) -> Result<Option<FoundTree>> {
-        let path = self.path(tree);
-        let Some(metadata) = self.root.disk.metadata(&path)? else { return Ok(None) };
+        let (path, disk) = (self.path(tree), &self.root.disk);
+        // A collection may just have taken it away.
+        let found = disk.look_anew(&path, || disk.metadata(&path))?;
+        let Some(metadata) = found else { return Ok(None) };
         if !metadata.is_dir() {
             return Ok(Some(FoundTree::Other));
         }

@@ -2,6 +2,7 @@
 //!
 //! A longer form makes more rounds: `CE_ROUNDS=20 cargo test --test suite network`.
 
+mod beside;
 mod faults;
 mod gluster;
 mod host;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::fifo::{Fifo, Never};
 use crate::isolation;
@@ -287,12 +287,9 @@ fn calls_that_run_at_once_run_from_directories_of_their_own() {
     assert_eq!(lab.output(), "old\nold\n");
 }
 
-#[test]
-fn a_shared_export_that_is_changed_during_a_run_is_made_again() {
-    if !isolation::is_possible() {
-        return; // Nothing is exported to be shared.
-    }
-    let lab = lab().file("computations/code/access", "env LAB_*\n");
+/// Runs an isolated task; does something to the shared export of `code` while its first call is executed. Returns where that is.
+fn beside_the_export(act: impl FnOnce(&Path)) -> (Lab, PathBuf) {
+    let lab = lab();
     let (meet, wait) = (lab.path("here"), lab.path("there"));
     let grants = format!("env LAB_*\nwrite {}\nwrite {}\n", meet.display(), wait.display());
     let lab = lab.file("computations/code/access", grants).isolated().commit();
@@ -301,15 +298,39 @@ fn a_shared_export_that_is_changed_during_a_run_is_made_again() {
     let running = Running::start(command.env("LAB_MEET", &meet).env("LAB_WAIT", &wait));
     assert_eq!(fifo.line(), "here");
     let helper = lab.storage().into_iter().find(|it| it.ends_with("/helper")).unwrap();
-    let helper = lab.path("storage").join(helper);
-    // The waiting call reads it as well.
-    let right = fs::read(&helper).unwrap();
-    fs::write(lab.path("data/forged"), "CODE=new\n").unwrap();
-    fs::rename(lab.path("data/forged"), &helper).unwrap();
+    let export = lab.path("storage").join(helper).parent().unwrap().to_owned();
+    act(&export);
     fs::write(&wait, "go on\n").unwrap();
     drop(never);
-    assert_eq!(running.output().status.code(), Some(0));
+    let output = running.output();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    (lab, export)
+}
+
+#[test]
+fn a_shared_export_that_is_changed_during_a_run_is_made_again() {
+    if !isolation::is_possible() {
+        return; // Nothing is exported to be shared.
+    }
+    let (lab, export) = beside_the_export(|export| {
+        // The waiting call reads it as well.
+        fs::write(export.with_file_name("forged"), "CODE=new\n").unwrap();
+        fs::rename(export.with_file_name("forged"), export.join("helper")).unwrap();
+    });
     assert_eq!(lab.output(), "17\nnew\nold\nother\nold\n");
-    assert_eq!(fs::read(&helper).unwrap(), right);
+    assert_eq!(fs::read_to_string(export.join("helper")).unwrap(), "CODE=old\n");
     assert!(lab.storage().iter().any(|name| name.starts_with("trees/aside/")));
+}
+
+/// As a collection on another host does that has not seen what this run has announced.
+#[test]
+fn a_shared_export_that_is_taken_away_during_a_run_is_made_again() {
+    if !isolation::is_possible() {
+        return;
+    }
+    let away = |export: &Path| export.parent().unwrap().with_file_name("away");
+    let (lab, export) = beside_the_export(|export| fs::rename(export, away(export)).unwrap());
+    assert_eq!(lab.output(), "17\nold\nold\nother\nold\n");
+    assert!(export.join("helper").exists() && away(&export).join("helper").exists());
 }
