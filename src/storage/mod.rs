@@ -26,8 +26,8 @@ pub use self::layout::{
     of_ledger_file, of_revocation, revocations, split_member,
 };
 pub use self::maintenance::{
-    Departing, KnownRepositories, KnownRepository, Maintenance, NameKind, PastCall, Pins, Retired,
-    Survey, Trace,
+    Departing, KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall,
+    Pins, RecordWatch, Retired, Survey, Trace,
 };
 pub use self::records::{
     Defect, ExpectedFile, Finding, LongText, PinRecord, Read, RecipeError, RecipeFile,

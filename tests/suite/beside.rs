@@ -16,7 +16,6 @@ use std::thread;
 use compeval::questions::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::questions::history::History;
 use compeval::storage::{Durability, InputSource, Maintenance, Storage, Unrecorded};
-
 #[cfg(debug_assertions)]
 use rustix::process::Signal;
 
@@ -47,7 +46,7 @@ fn an_input_that_a_run_has_found_is_not_moved_for_a_moment() {
     let retired = Maintenance::new(&other).retire(entry, record).unwrap().unwrap();
     // Its record is gone, and it can be read all the same.
     run.inputs().verify_unchanged(&input).unwrap();
-    assert!(retired.is_wanted(&other.gc_roots().unwrap()).unwrap());
+    assert!(retired.is_in(&other.gc_roots().unwrap()));
     retired.restore().unwrap();
     assert_eq!(collect_all(&other), [Fate::Kept]);
     run.inputs().verify_unchanged(&input).unwrap();
@@ -66,11 +65,11 @@ fn who_begins_while_something_is_taken_away_waits_and_makes_it_again() {
     let (entry, record) = &history.results()[0];
     let mut retired = Maintenance::new(&other).retire(entry, record).unwrap().unwrap();
     let gate = other.close_gate();
-    assert!(!retired.is_wanted(&other.gc_roots().unwrap()).unwrap());
+    assert!(!retired.is_in(&other.gc_roots().unwrap()));
     thread::scope(|scope| {
         let found = scope.spawn(|| run.inputs().store(&source).unwrap().file);
         // It has announced the input, and would find it.
-        while !retired.is_wanted(&other.gc_roots().unwrap()).unwrap() {
+        while !retired.is_in(&other.gc_roots().unwrap()) {
             thread::yield_now();
         }
         retired.move_away().unwrap();

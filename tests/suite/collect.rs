@@ -6,6 +6,7 @@ use std::process::Command;
 use compeval::questions::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::questions::history::History;
 use compeval::storage::{Durability, Maintenance, Storage, Unrecorded};
+use jiff::Timestamp;
 
 use crate::fifo::{Fifo, Never};
 use crate::isolation;
@@ -354,4 +355,23 @@ fn a_job_that_was_done_meanwhile_keeps_what_it_found() {
     collect(&storage, &history, &candidates, &mut tell).unwrap();
     // The first job itself was not used.
     assert_eq!(kept, 4);
+}
+
+#[test]
+fn a_job_that_was_recorded_again_meanwhile_keeps_what_it_found() {
+    let lab = evaluated();
+    let storage = open(&lab);
+    let history = History::read(&storage).unwrap();
+    let request = CollectRequest { since: Some(Timestamp::MAX), reach: None };
+    let candidates = candidates(&storage, &history, &request).unwrap();
+    let record = lab
+        .storage()
+        .into_iter()
+        .find(|name| name.starts_with("t_task/") && name.contains("/record/"));
+    fs::remove_file(lab.path("storage").join(record.unwrap())).unwrap();
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 reused");
+    let mut fates = Vec::new();
+    collect(&storage, &history, &candidates, &mut |_, fate| fates.push(fate)).unwrap();
+    assert_eq!(fates, [Fate::Kept; 5]);
+    lab.ce_run(&["-n"]).exit(0);
 }

@@ -31,8 +31,9 @@ mod faults;
 mod fifo;
 mod figures;
 mod follow;
-#[cfg(debug_assertions)]
 mod gate;
+#[cfg(debug_assertions)]
+mod gate_operations;
 mod generator;
 mod git_log;
 mod git_oracle;

@@ -1,11 +1,13 @@
 //! Making room without losing what is known: choosing the calls whose outputs can be had again, and making these away.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 
 use jiff::Timestamp;
 
+use super::in_use::InUse;
 use super::repeatable::RepeatableCalls;
-use super::{Candidate, Fate, bytes, inputs_of_suspended, roots, seconds};
+use super::{Candidate, Fate, MOVED_AT_ONCE, bytes, inputs_of_suspended, seconds};
 use crate::digest::Digest;
 use crate::questions::history::History;
 use crate::storage::records::CallRecord;
@@ -112,7 +114,7 @@ impl<'a> Remakeable<'a> {
             self.make(&mut makeable);
             let produced: HashSet<Digest> =
                 self.waiting.iter().flat_map(|(_, call)| outputs(call)).collect();
-            let waiting = std::mem::take(&mut self.waiting);
+            let waiting = mem::take(&mut self.waiting);
             // Nothing makes what they read.
             let (stuck, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, call)| {
                 let lacks = |it: &&Digest| !self.known.contains(it) && !produced.contains(it);
@@ -185,25 +187,31 @@ pub fn depart(
     }
     // On the disk, no output is missing without a mark.
     storage.flush()?;
-    let gate = storage.close_gate()?;
-    let mut roots = roots(storage, history)?;
-    for (_, one) in &mut departing {
-        if !one.is_wanted(&roots)? {
-            one.leave()?;
-        }
-    }
-    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
-    roots.extend(storage.gc_roots()?);
-    gate.release()?;
+    let mut in_use = InUse::read(storage, history, HashSet::new())?;
     let mut gone: HashSet<&Entry> = HashSet::new();
-    for (entry, one) in departing {
-        if one.is_wanted(&roots)? {
-            one.stay()?;
-            report(entry, Fate::Kept);
-        } else {
-            one.discard()?;
-            gone.insert(entry);
-            report(entry, Fate::Collected);
+    while !departing.is_empty() {
+        let rest = departing.split_off(departing.len().min(MOVED_AT_ONCE));
+        let mut batch = mem::replace(&mut departing, rest);
+        in_use.update()?;
+        let gate = storage.close_gate()?;
+        in_use.update()?;
+        for (_, one) in &mut batch {
+            if !one.is_wanted(in_use.roots())? {
+                one.leave()?;
+            }
+        }
+        // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+        in_use.add_announced()?;
+        gate.release()?;
+        for (entry, one) in batch {
+            if one.is_wanted(in_use.roots())? {
+                one.stay()?;
+                report(entry, Fate::Kept);
+            } else {
+                one.discard()?;
+                gone.insert(entry);
+                report(entry, Fate::Collected);
+            }
         }
     }
     for (entry, record) in history.results() {

@@ -4,23 +4,30 @@
 //! from the leaves. Results in use by a run are kept, too.
 
 mod away;
+mod in_use;
 mod repeatable;
 mod repositories;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 
 use jiff::Timestamp;
 
 pub use self::away::{depart, departing, recomputable};
+use self::in_use::InUse;
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 use crate::digest::Digest;
 use crate::git::ReachableSet;
 use crate::questions::history::History;
+use crate::storage::records::CallRecord;
 use crate::storage::{
-    Entry, ExpectedFile, GcRoots, Maintenance, Pins, Read, Record, Retired, Storage, StorageError,
+    Entry, ExpectedFile, Maintenance, Pins, Record, ResultName, Retired, Storage, StorageError,
     Survey, Suspension,
 };
 use crate::task::template::may_be;
+
+/// The number of results whose files are moved away before the gate is opened for those who wait.
+const MOVED_AT_ONCE: usize = 500;
 
 /// The results to keep. A result is a candidate if neither condition holds.
 #[derive(Debug, Default)]
@@ -176,39 +183,7 @@ fn suspensions(storage: &Storage) -> Result<Vec<Suspension>, StorageError> {
 
 /// The results that suspended calls read.
 fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
-    let suspended = suspensions(storage)?;
-    let inputs = suspended.iter().flat_map(|it| &it.record.inputs);
-    Ok(inputs.filter_map(|input| Entry::of_file(&input.name)).collect())
-}
-
-/// What is in use by now: by other runs, by suspended calls, and by results that were published since the history was read.
-fn roots(storage: &Storage, history: &History) -> Result<GcRoots, StorageError> {
-    let mut roots = storage.gc_roots()?;
-    roots.add(inputs_of_suspended(storage)?);
-    let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
-    for entry in Survey::new(storage).entries()?.iter().filter(|entry| !known.contains(entry)) {
-        match storage.records().read_entry(entry)? {
-            // A job that was finished meanwhile may use a result that it found before that was retired.
-            Read::Record(Record::Job(job)) => roots.add_job(&job),
-            // The directories of a result that was published meanwhile may be links to those of others.
-            Read::Record(Record::Call(call)) => {
-                roots.add_inputs(call.inputs.iter());
-                let source = call.linked();
-                roots.add(source.iter().flat_map(|source| history.linked(source)));
-                roots.add(source);
-            }
-            // What a table that was published meanwhile was made from is kept with it.
-            Read::Record(Record::Table(_)) => {
-                let Entry::Table(name) = entry else { continue };
-                storage.tables().read_recipe(name, |row| {
-                    let files = row.outputs.iter().flatten();
-                    roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
-                })?;
-            }
-            Read::Record(Record::TaskInput(_)) | Read::Spoiled | Read::Absent => {}
-        }
-    }
-    Ok(roots)
+    Ok(in_use::inputs(&suspensions(storage)?).collect())
 }
 
 /// Returns the candidates that are in use: removing them would keep them.
@@ -247,54 +222,89 @@ pub fn collect(
     Survey::new(storage).check_no_links()?;
     // The records of calls tell whether these are over.
     storage.suspensions().tidy()?;
-    let mut retired: VecDeque<Retired<'_>> = Maintenance::new(storage).half_collected()?.into();
+    let mut retired = Maintenance::new(storage).half_collected()?;
     for Candidate { entry, record, .. } in candidates {
         match Maintenance::new(storage).retire(entry, record)? {
-            Some(one) => retired.push_back(one),
+            Some(one) => retired.push(one),
             None => report(entry, Fate::Kept),
         }
     }
     // On the disk, a result with a record must have its files.
     storage.flush()?;
-    let gate = storage.close_gate()?;
-    let mut roots = roots(storage, history)?;
-    for one in &retired {
-        // The directories of a result that stays may be links to those of others.
-        if one.is_wanted(&roots)? {
-            roots.add(history.linked(one.entry()));
-        }
-    }
-    for one in &mut retired {
-        if !one.is_wanted(&roots)? {
-            one.move_away()?;
-        }
-    }
-    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
-    roots.extend(storage.gc_roots()?);
-    gate.release()?;
-    let mut collected = Vec::new();
-    while let Some(one) = retired.pop_front() {
-        let entry = one.entry().clone();
-        if one.is_wanted(&roots)? {
-            one.restore()?;
-            report(&entry, Fate::Kept);
-        } else {
-            if let (Entry::Call(name), Record::Call(record)) = (&entry, one.record()) {
-                collected.push((name.clone(), record.clone()));
-            }
-            one.discard()?;
-            report(&entry, Fate::Collected);
-        }
+    let gone = candidates.iter().map(|it| it.entry).collect();
+    let mut in_use = InUse::read(storage, history, gone)?;
+    // All others at once, since they may be links to each other; few of them have files that are moved.
+    let (mut inputs, others): (Vec<_>, Vec<_>) =
+        retired.into_iter().partition(|one| matches!(one.entry(), Entry::TaskInput(_)));
+    let collected = take_away(storage, &mut in_use, others, report)?;
+    while !inputs.is_empty() {
+        let rest = inputs.split_off(inputs.len().min(MOVED_AT_ONCE));
+        take_away(storage, &mut in_use, mem::replace(&mut inputs, rest), report)?;
     }
     let suspended = suspensions(storage)?;
     let mut used = trees(history, candidates);
     used.extend(suspended.iter().map(|it| it.record.tree.full()));
-    Maintenance::new(storage).remove_unused(&used, &collected)?;
+    let roots = &mut in_use.into_roots();
+    Maintenance::new(storage).remove_unused(&used, &collected, roots)?;
     let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
     let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
     let directories = digests.iter().filter(|digest| digest.is_directory());
     Maintenance::new(storage).remove_unused_manifests(directories)?;
     storage.flush()
+}
+
+/// Takes retired results away, unless they are in use. Returns the calls that went.
+///
+/// The gate is closed for the moves, and for what has come into use since it was last looked.
+fn take_away(
+    storage: &Storage,
+    in_use: &mut InUse<'_>,
+    mut retired: Vec<Retired<'_>>,
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<Vec<(ResultName, CallRecord)>, StorageError> {
+    in_use.update()?;
+    for one in &retired {
+        // Nobody pins what has no record.
+        if one.is_pinned()? {
+            in_use.add(one.entry());
+        }
+    }
+    let mut stays = settle(&retired, in_use);
+    let gate = storage.close_gate()?;
+    if in_use.update()? {
+        stays = settle(&retired, in_use);
+    }
+    for (one, _) in retired.iter_mut().zip(&stays).filter(|(_, stays)| !**stays) {
+        one.move_away()?;
+    }
+    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+    if in_use.add_announced()? {
+        stays = settle(&retired, in_use);
+    }
+    gate.release()?;
+    let mut collected = Vec::new();
+    for (one, stays) in retired.into_iter().zip(stays) {
+        let entry = one.entry().clone();
+        if stays {
+            one.restore()?;
+            report(&entry, Fate::Kept);
+            continue;
+        }
+        if let (Entry::Call(name), Record::Call(record)) = (&entry, one.record()) {
+            collected.push((name.clone(), record.clone()));
+        }
+        one.discard()?;
+        report(&entry, Fate::Collected);
+    }
+    Ok(collected)
+}
+
+/// Whether each of some retired results stays: it is in use, or the directories of one that is are links to it.
+fn settle(retired: &[Retired<'_>], in_use: &mut InUse<'_>) -> Vec<bool> {
+    for one in retired.iter().filter(|one| one.is_in(in_use.roots())).collect::<Vec<_>>() {
+        in_use.add_linked(one.entry());
+    }
+    retired.iter().map(|one| one.is_in(in_use.roots())).collect()
 }
 
 /// The trees of computations with results that are not candidates.

@@ -8,7 +8,7 @@
 //! collection had retired is restored by the first run that has its lease, or removed by the next
 //! collection.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,8 @@ pub struct Retired<'a> {
     storage: &'a Storage,
     entry: Entry,
     record: Record,
-    /// The files of a task input or table that were moved.
+    /// The files of a task input or table that are moved away, but for damaged ones.
+    movable: Vec<String>,
     moved: MovedFiles<'a>,
     _lease: Option<Lease<'a>>,
 }
@@ -61,9 +62,32 @@ impl<'a> Maintenance<'a> {
         let place = root.path(&entry.record());
         root.disk.remove(&place)?;
         root.unsynced.note_entry(&place);
-        let (storage, moved) = (self.storage, MovedFiles::new(self.storage));
-        let (entry, record) = (entry.clone(), record.clone());
-        Ok(Some(Retired { storage, entry, record, moved, _lease: lease }))
+        self.retired(entry.clone(), record.clone(), lease).map(Some)
+    }
+
+    fn retired(
+        &self,
+        entry: Entry,
+        record: Record,
+        lease: Option<Lease<'a>>,
+    ) -> Result<Retired<'a>> {
+        let storage = self.storage;
+        let mut movable = Vec::new();
+        match (&entry, &record) {
+            (Entry::TaskInput(_), _) => movable.push(entry.file(0)),
+            (Entry::Table(name), Record::Table(table)) => {
+                let outputs = table.outputs.iter().enumerate();
+                let outputs = outputs.map(|(number, output)| (name.output(number), output));
+                for (file, published) in outputs.chain([(name.recipe(), &table.recipe)]) {
+                    if storage.is_published(&file, published)? {
+                        movable.push(file);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let moved = MovedFiles::new(storage);
+        Ok(Retired { storage, entry, record, movable, moved, _lease: lease })
     }
 
     fn write_tombstone(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
@@ -91,9 +115,7 @@ impl<'a> Maintenance<'a> {
             }
             let mut files = entry.expected_files(&record).into_iter();
             if files.try_fold(false, |any, file| Ok(any || self.exists(&file.name)?))? {
-                let storage = self.storage;
-                let moved = MovedFiles::new(storage);
-                half.push(Retired { storage, entry, record, moved, _lease: lease });
+                half.push(self.retired(entry, record, lease)?);
             }
         }
         Ok(half)
@@ -130,14 +152,18 @@ impl Retired<'_> {
         &self.record
     }
 
-    /// Whether it must stay: it is in use, or pinned.
+    /// Whether it is among what is in use: then it must stay.
+    pub fn is_in(&self, roots: &GcRoots) -> bool {
+        roots.has(&self.entry, self.entry.expected_files(&self.record).len())
+    }
+
+    /// Whether it is pinned: then it must stay.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
-        let files = self.entry.expected_files(&self.record).len();
-        Ok(roots.has(&self.entry, files) || Pins::new(self.storage).has(&self.entry)?)
+    pub fn is_pinned(&self) -> Result<bool> {
+        Pins::new(self.storage).has(&self.entry)
     }
 
     /// Restores the result.
@@ -158,28 +184,14 @@ impl Retired<'_> {
     }
 
     /// Moves the files of a task input or table away, which have no lease: a run that needs them later makes
-    /// them again. Damaged ones stay. The gate is closed, and it is [not wanted](Self::is_wanted).
+    /// them again. Damaged ones stay. The gate is closed, and it is [not in use](Self::is_in).
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read or written.
     pub fn move_away(&mut self) -> Result<()> {
-        let names = match (&self.entry, &self.record) {
-            (Entry::TaskInput(_), _) => vec![self.entry.file(0)],
-            (Entry::Table(name), Record::Table(table)) => {
-                let outputs = table.outputs.iter().enumerate();
-                let outputs = outputs.map(|(number, output)| (name.output(number), output));
-                let mut names = Vec::new();
-                for (file, published) in outputs.chain([(name.recipe(), &table.recipe)]) {
-                    if self.storage.is_published(&file, published)? {
-                        names.push(file);
-                    }
-                }
-                names
-            }
-            _ => Vec::new(),
-        };
-        names.into_iter().try_for_each(|name| self.moved.take(name))
+        let mut movable = std::mem::take(&mut self.movable).into_iter();
+        movable.try_for_each(|name| self.moved.take(name))
     }
 
     /// Removes its files and its log.
@@ -236,8 +248,8 @@ impl Maintenance<'_> {
         Ok(None)
     }
 
-    /// Removes what only collected results needed: the directories of trees, but for those in `keep`, and versions without
-    /// results from the lists under their trees. A run that needs a tree makes it again.
+    /// Removes what only collected results needed, and nobody uses by now, either: the directories of trees, but for those in
+    /// `keep`, and versions without results from the lists under their trees. A run that needs a tree makes it again.
     ///
     /// # Errors
     ///
@@ -246,20 +258,27 @@ impl Maintenance<'_> {
         &self,
         keep: &HashSet<&str>,
         collected: &[(ResultName, CallRecord)],
+        roots: &mut GcRoots,
     ) -> Result<()> {
         let root = &self.storage.root;
+        let versions: HashMap<_, _> = collected
+            .iter()
+            .map(|(name, record)| ((name.directory(), record.tree.full()), (name, record)))
+            .collect();
+        let mut trees = root.own_names(TREES)?;
+        trees.retain(|tree| tree != QUARANTINE && !keep.contains(tree.as_str()));
         let gate = self.storage.close_gate()?;
-        let roots = self.storage.gc_roots()?;
-        for (name, record) in collected {
+        self.storage.add_gc_roots(roots)?;
+        for (name, record) in versions.into_values() {
             // A run that publishes results of this version has announced it, and listed it before.
             if !roots.has_file(name.directory()) {
                 self.storage.forget_version(name, record)?;
             }
         }
         let mut unused = Vec::new();
-        for tree in root.own_names(TREES)? {
+        for tree in trees {
             let name = format!("{TREES}/{tree}");
-            if tree == QUARANTINE || keep.contains(tree.as_str()) || roots.has_file(&name) {
+            if roots.has_file(&name) {
                 continue;
             }
             let private = root.private_path()?;

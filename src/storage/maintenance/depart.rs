@@ -7,7 +7,7 @@ use super::moved::MovedFiles;
 use super::{Maintenance, Pins};
 use crate::storage::disk::Result;
 use crate::storage::layout::{Entry, ResultName};
-use crate::storage::records::{CallRecord, JobRecord, Published, Record};
+use crate::storage::records::{CallRecord, JobRecord, Record};
 use crate::storage::store::{GcRoots, Lease, Storage};
 
 /// A call that is marked as away, and whose outputs still exist.
@@ -15,7 +15,9 @@ use crate::storage::store::{GcRoots, Lease, Storage};
 pub struct Departing<'a> {
     storage: &'a Storage,
     name: ResultName,
-    outputs: Vec<Published>,
+    outputs: usize,
+    /// Those that are there, and not damaged.
+    intact: Vec<String>,
     moved: MovedFiles<'a>,
     _lease: Lease<'a>,
 }
@@ -39,14 +41,15 @@ impl<'a> Maintenance<'a> {
             return Ok(None);
         }
         storage.mark_away(name)?;
-        let (name, outputs) = (name.clone(), record.outputs.clone());
-        Ok(Some(Departing {
-            storage,
-            name,
-            outputs,
-            moved: MovedFiles::new(storage),
-            _lease: lease,
-        }))
+        let mut intact = Vec::new();
+        for (number, output) in record.outputs.iter().enumerate() {
+            let file = name.output(number);
+            if storage.is_published(&file, output)? {
+                intact.push(file);
+            }
+        }
+        let (name, outputs, moved) = (name.clone(), record.outputs.len(), MovedFiles::new(storage));
+        Ok(Some(Departing { storage, name, outputs, intact, moved, _lease: lease }))
     }
 
     /// Removes the outputs of a job that are outputs of calls that are away.
@@ -85,13 +88,8 @@ impl Departing<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn leave(&mut self) -> Result<()> {
-        for (number, output) in self.outputs.iter().enumerate() {
-            let name = self.name.output(number);
-            if self.storage.is_published(&name, output)? {
-                self.moved.take(name)?;
-            }
-        }
-        Ok(())
+        let mut intact = std::mem::take(&mut self.intact).into_iter();
+        intact.try_for_each(|name| self.moved.take(name))
     }
 
     /// Whether it must stay: it is in use, or pinned.
@@ -101,7 +99,7 @@ impl Departing<'_> {
     /// Fails if the storage cannot be read.
     pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
         let entry = Entry::Call(self.name.clone());
-        Ok(roots.has(&entry, self.outputs.len()) || Pins::new(self.storage).has(&entry)?)
+        Ok(roots.has(&entry, self.outputs) || Pins::new(self.storage).has(&entry)?)
     }
 
     /// Moves its outputs back, and removes the mark.

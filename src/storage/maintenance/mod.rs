@@ -1,5 +1,6 @@
 //! Maintenance of a storage: listing, checking, repairing and collecting its contents.
 
+mod changes;
 mod check;
 mod collect;
 mod depart;
@@ -12,6 +13,7 @@ mod repositories;
 mod survey;
 pub mod verify;
 
+pub use self::changes::{NewRecords, RecordWatch};
 pub use self::collect::Retired;
 pub use self::depart::Departing;
 pub use self::names::NameKind;

@@ -1,11 +1,11 @@
 //! Garbage collection roots: names that runs use, announced before they are looked up, so that they
 //! are not collected meanwhile.
 //!
-//! A run writes the names into its private directory, waits at the [gate](super::gate), and then looks them up. A
+//! A run appends the names to a file in its private directory, waits at the [gate](super::gate), and then looks them up. A
 //! collection removes records, closes the gate, reads the roots, and only then takes files away. So one of the two
 //! notices the other.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rustix::io::Errno;
 
@@ -19,7 +19,11 @@ use crate::storage::records::JobRecord;
 
 /// Names that are in use: files, results, and directories with everything in them.
 #[derive(Debug, Default)]
-pub struct GcRoots(HashSet<String>);
+pub struct GcRoots {
+    names: HashSet<String>,
+    /// How many bytes of the announcements of each run were read.
+    read: HashMap<RunName, usize>,
+}
 
 impl Storage {
     /// Announces that this run is going to look for these names, or below them. What it finds then stays.
@@ -72,6 +76,16 @@ impl Storage {
     /// Fails if the storage cannot be read.
     pub fn gc_roots(&self) -> Result<GcRoots> {
         let mut roots = GcRoots::default();
+        self.add_gc_roots(&mut roots)?;
+        Ok(roots)
+    }
+
+    /// Adds what other living runs have announced since these roots were read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn add_gc_roots(&self, roots: &mut GcRoots) -> Result<()> {
         for room in self.root.names(RUNS)? {
             let Ok(run) = room.parse::<RunName>() else { continue };
             let alive = run != *self.run.name()
@@ -79,48 +93,55 @@ impl Storage {
                 && self.run.is_alive(&run, &self.root.disk, &self.root.path(&run.directory()));
             if alive {
                 let text = self.read_roots(&run)?;
-                let text = String::from_utf8_lossy(&text);
-                roots.0.extend(text.lines().map(str::to_owned));
+                roots.add_announced(run, &text);
             }
         }
-        Ok(roots)
+        Ok(())
     }
 }
 
 impl GcRoots {
-    /// Adds other roots.
-    pub fn extend(&mut self, others: Self) {
-        self.0.extend(others.0);
+    /// Adds what a run has announced, of which some was added before. A line without an end is read again.
+    fn add_announced(&mut self, run: RunName, announced: &[u8]) {
+        let read = self.read.entry(run).or_default();
+        let new = announced.get(*read..).unwrap_or_default();
+        *read += new.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.names.extend(String::from_utf8_lossy(new).lines().map(str::to_owned));
+    }
+
+    /// The number of names.
+    pub fn count(&self) -> usize {
+        self.names.len()
     }
 
     /// Adds results as a whole.
     pub fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
-        self.0.extend(entries.into_iter().map(|entry| entry.short()));
+        self.names.extend(entries.into_iter().map(|entry| entry.short()));
     }
 
     /// Adds the calls and the inputs of a job, and the values that it names.
     pub fn add_job(&mut self, job: &JobRecord) {
-        self.0.extend(job.calls.iter().cloned());
+        self.names.extend(job.calls.iter().cloned());
         let values = job.outputs.iter().chain(job.literals.iter().flatten());
-        self.0.extend(values.map(|value| split_member(&value.file).0.to_owned()));
+        self.names.extend(values.map(|value| split_member(&value.file).0.to_owned()));
         self.add_inputs(job.inputs.iter().map(|it| &it.digest));
     }
 
     /// Adds the task inputs with these contents.
     pub fn add_inputs<'d>(&mut self, inputs: impl Iterator<Item = &'d Digest>) {
-        self.0.extend(inputs.flat_map(|input| DIGITS.map(|digits| task_input(input, digits))));
+        self.names.extend(inputs.flat_map(|input| DIGITS.map(|digits| task_input(input, digits))));
     }
 
     /// Whether a result with this number of files, or one of its files, is in use.
     pub fn has(&self, entry: &Entry, files: usize) -> bool {
-        self.0.contains(&entry.short())
+        self.names.contains(&entry.short())
             || (0..files).map(|number| entry.file(number)).any(|file| self.has_file(&file))
     }
 
     /// Whether a file, or a directory above it, is in use.
     pub(in crate::storage) fn has_file(&self, file: &str) -> bool {
         let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
-        ends.map(|end| &file[..end]).any(|name| self.0.contains(name))
+        ends.map(|end| &file[..end]).any(|name| self.names.contains(name))
     }
 }
 
@@ -135,7 +156,8 @@ mod tests {
 
     #[test]
     fn a_directory_is_in_use_with_all_in_it_and_nothing_beside_it() {
-        let roots = GcRoots(["c_add/123", "t_a/1/00/x"].map(str::to_owned).into());
+        let names = ["c_add/123", "t_a/1/00/x"].map(str::to_owned).into();
+        let roots = GcRoots { names, ..GcRoots::default() };
         for used in ["c_add/123", "c_add/123/00/a_b", "t_a/1/00/x"] {
             assert!(roots.has_file(used), "{used}");
         }

@@ -1,0 +1,82 @@
+//! The gate of collections: what is recorded before it is closed, and what is done while it is closed.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::hostile::copy;
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
+
+const ALL: [&str; 2] = ["--no-keep", "--older=0s"];
+
+/// Starts a collection of everything that stops at an operation. Returns it, unless it has ended before.
+fn collection_at(lab: &Lab, at: usize) -> Option<Running> {
+    let mut command = lab.command("ce");
+    let command = command.args(["gc", "--delete"]).args(ALL).arg("../storage");
+    let running = Running::start(command.env("CE_FAULT", format!("{at}:STOP")));
+    running.comes_to_a_stop().then_some(running)
+}
+
+/// A run begins and ends while a collection stands still, after it has read what there is: what the run has found, and all
+/// that it has recorded, stays.
+#[test]
+fn what_a_run_has_recorded_before_the_gate_is_closed_stays_with_all_that_it_found() {
+    let lab = Lab::task(TASK).data("z", "917\n").commit();
+    lab.ce_run(&[]).exit(0);
+    let is_retired = |lab: &Lab| !lab.storage().iter().any(|name| name.contains("tinputs/record/"));
+    copy(&lab.path("storage"), &lab.path("stock"));
+    let mut tried = 0;
+    for at in 1.. {
+        fs::remove_dir_all(lab.path("storage")).unwrap();
+        copy(&lab.path("stock"), &lab.path("storage"));
+        let Some(collection) = collection_at(&lab, at) else { break };
+        let begins = is_retired(&lab) && !lab.path("storage/tmp/collecting").exists();
+        let mut run = lab.command("ce-run");
+        let run = run.args(["--no-sync", "../storage", "../data/x", "../data/z"]);
+        if begins {
+            lab.finish(run).exit(0);
+        }
+        collection.signal(Signal::CONT);
+        let ran = Ran::new(&lab, collection.output()).exit(0);
+        if begins {
+            lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+            let is_complete = lab.finish(run.arg("-n")).status.success();
+            assert!(is_complete, "at {at}: {}\n{:?}", ran.stderr, lab.storage());
+            tried += 1;
+        }
+    }
+    assert!(tried > 5, "{tried} operations");
+}
+
+/// The number of operations of a collection of everything while the gate is closed, by killing it at each.
+fn operations_inside(lab: &Lab) -> usize {
+    lab.ce_run(&[]).exit(0);
+    copy(&lab.path("storage"), &lab.path("stock"));
+    let mut inside = 0;
+    for at in 1.. {
+        fs::remove_dir_all(lab.path("storage")).unwrap();
+        copy(&lab.path("stock"), &lab.path("storage"));
+        let mut command = lab.command("ce");
+        command.args(["gc", "--delete"]).args(ALL).arg("../storage");
+        let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));
+        inside += usize::from(lab.path("storage/tmp/collecting").exists());
+        if !ran.stderr.contains("fault at operation") {
+            break;
+        }
+    }
+    inside
+}
+
+#[test]
+fn what_is_done_while_the_gate_is_closed_does_not_grow_with_the_calls() {
+    let inside = |calls: usize| {
+        let nested = (0..calls).fold("INPUT('x')".to_owned(), |it, _| format!("(twice {it})[0]"));
+        let lab = Lab::task(&format!("Inputs: 'x'\n{nested}"));
+        let lab = lab.computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#).commit();
+        operations_inside(&lab)
+    };
+    assert_eq!(inside(1), inside(5));
+}
