@@ -313,6 +313,7 @@ impl Run {
             say(PROGRAM, &evaluation.totals());
             let parts = [
                 ("failures at points", evaluation.failed_points()),
+                ("not finished at points", evaluation.unfinished_points()),
                 ("suspended at points", evaluation.suspended_points()),
             ];
             for (heading, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {

@@ -30,7 +30,8 @@ struct AlikeCalls {
 impl Evaluation {
     /// The failures at points of sweeps, a line for each or for each kind; none if there are none.
     pub fn failed_points(&self) -> Vec<String> {
-        let failed = |outcome: &Outcome| what(outcome).filter(|_| outcome.suspended().is_none());
+        let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
+        let failed = |outcome: &Outcome| what(outcome).filter(|_| is_failed(outcome));
         let mut lines = self.lines(&self.alike(failed), "other failure");
         if self.outcomes().any(Outcome::is_remembered) {
             lines.push("try: --retry-failed executes those again that failed before".to_owned());
@@ -42,6 +43,15 @@ impl Evaluation {
     pub fn suspended_points(&self) -> Vec<String> {
         let suspended = |outcome: &Outcome| outcome.suspended().and_then(|_| what(outcome));
         self.lines(&self.alike(suspended), "other call")
+    }
+
+    /// The calls at points of sweeps that were lost or refused, a line for each or for each kind; none if there are none.
+    pub fn unfinished_points(&self) -> Vec<String> {
+        let unfinished = |outcome: &Outcome| match outcome {
+            Outcome::Unfinished(_, Unfinished::Lost(_) | Unfinished::Refused(_)) => what(outcome),
+            _ => None,
+        };
+        self.lines(&self.alike(unfinished), "other call")
     }
 
     /// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the

@@ -130,6 +130,10 @@ fn a_worker_refuses_what_it_cannot_do_and_another_one_does_it() {
         "{}",
         ran.stderr
     );
+    let points = [QUEUED, &["../storage", "y=../data/y", "--each", "x=1,2"]].concat();
+    let ran =
+        lab.run("ce-run", &points).exit(3).says("ce-run: not finished at points:\n  x=1: mul");
+    assert!(!ran.stderr.contains("failures at points"), "{}", ran.stderr);
     assert!(lab.called().is_empty());
     let able = lab.serve(&[]);
     lab.ce_run(QUEUED).exit(0);
