@@ -124,6 +124,42 @@ pub(crate) fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
+/// Whether a character is invisible, or changes how others are shown. What joins letters, or chooses a form of one, is needed by some
+/// scripts and by pictures of several characters, and misleads only where it does nothing.
+pub(crate) fn misleads(c: char, before: Option<char>) -> bool {
+    match c {
+        // Between letters: variation selectors, and the joiners.
+        '\u{180b}'..='\u{180d}'
+        | '\u{180f}'
+        | '\u{200c}'
+        | '\u{200d}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{e0100}'..='\u{e01ef}' => before.is_none_or(|it| it.is_ascii() || it == c),
+        // Directions, and the separators of lines and paragraphs.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
+        // What has no width.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => true,
+        // Letters and signs that look like spaces.
+        '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

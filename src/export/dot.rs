@@ -135,7 +135,7 @@ struct Quoted<'a>(&'a str);
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
-        for c in self.0.chars().filter(|c| text::is_allowed(*c)) {
+        for c in text::shown(self.0) {
             match c {
                 '"' => f.write_str("\\\"")?,
                 '\\' => f.write_str("\\\\")?,
@@ -161,6 +161,7 @@ mod tests {
         assert_eq!(quoted("<b>&lt;"), r#""<b>&amp;lt;""#);
         assert_eq!(quoted("one\r\ntwo\u{0}"), r#""one\ntwo""#);
         assert_eq!(quoted("計算"), "\"計算\"");
+        assert_eq!(quoted("a\u{202e}b"), "\"a\u{fffd}b\"");
     }
 
     #[test]

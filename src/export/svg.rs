@@ -17,7 +17,7 @@ use super::layout::{
 use super::paint::{
     ARROW, BOLD, FRAME, GROUND, INK, PAPER, Paint, THIN, explained, meaning, paint, part,
 };
-use super::text::{is_allowed, wrap};
+use super::text::{shown, wrap};
 
 /// Fonts whose characters are equally wide, so that the width of a text is known.
 const FONTS: &str = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace";
@@ -275,7 +275,7 @@ struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars().filter(|c| is_allowed(*c)) {
+        for c in shown(self.0) {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,

@@ -3,8 +3,20 @@
 //! Widths are counted in columns of a font whose characters are equally wide; no text is wider
 //! than its estimate. Knows no format.
 
+use crate::words::misleads;
+
+/// The characters of a text as a picture shows them: without those that it may not have, and with a sign in the place of those
+/// that let a reader see something else than what is there, as on a terminal.
+pub(super) fn shown(text: &str) -> impl Iterator<Item = char> + '_ {
+    let before = [None].into_iter().chain(text.chars().map(Some));
+    let shown = text.chars().zip(before);
+    let shown =
+        shown.map(|(c, before)| if misleads(c, before) { char::REPLACEMENT_CHARACTER } else { c });
+    shown.filter(|c| is_allowed(*c))
+}
+
 /// Whether a character may stand in a picture: XML, and with it SVG, forbids the others.
-pub(super) const fn is_allowed(c: char) -> bool {
+const fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{7e}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
@@ -34,7 +46,7 @@ const fn width(c: char) -> usize {
 ///
 /// White space becomes single spaces. A text that is too long ends in `…`.
 pub(super) fn wrap(text: &str, limit: usize, most: usize) -> Vec<String> {
-    let allowed: String = text.chars().filter(|c| is_allowed(*c)).collect();
+    let allowed: String = shown(text).collect();
     let words: Vec<&str> = allowed.split_whitespace().collect();
     let whole = words.join(" ");
     let mut rest = whole.as_str();

@@ -28,6 +28,7 @@ fn arrow(label: &str) -> Arrow {
 fn text_stays_text() {
     let text = "<b>&amp;\"\u{1}\u{ffff}計";
     assert_eq!(Escaped(text).to_string(), "&lt;b&gt;&amp;amp;&quot;計");
+    assert_eq!(Escaped("a\u{202e}b\u{2066}").to_string(), "a\u{fffd}b\u{fffd}");
     let drawing = Drawing {
         shapes: vec![
             shape(ShapeKind::Literal, "FILE <x>", None),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::digest::Blake3;
 use crate::questions::page::PageData;
+use crate::report::terminal_text::harmless;
 
 /// What every page has near its beginning, by which it is known.
 pub const PAGE_MARK: &str = r#"<meta name="generator" content="compeval report">"#;
@@ -45,8 +46,7 @@ struct PageJson<'a> {
 ///
 /// Fails if the data cannot be written as JSON.
 pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result<Vec<u8>> {
-    let mut json = Vec::new();
-    serde_json::to_writer(InScript(&mut json), &PageJson { omissions, data })?;
+    let json = json_in_script(&PageJson { omissions, data })?;
     let nonce = Blake3::of(&[drawing, &json].concat()).full();
     let mut page = Vec::with_capacity(json.len() + drawing.len() + (64 << 10));
     let mut rest = TEMPLATE;
@@ -69,9 +69,20 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
     Ok(page)
 }
 
+/// Data as JSON that stays in its script element, and in which no text misleads: only people read it.
+fn json_in_script(data: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut json = Vec::new();
+    serde_json::to_writer(InScript(&mut json), data)?;
+    Ok(harmless(&String::from_utf8_lossy(&json)).into_owned().into_bytes())
+}
+
 /// A text that is only text in HTML.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    harmless(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// JSON that stays in its script element. A `<` is in strings only, where it can be written in another way.
@@ -98,10 +109,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_text_changes_the_direction_of_others() {
+        let json = json_in_script(&["a\u{202e}b", "\u{2066}c", "שלום", "é"]).unwrap();
+        let shown: Vec<String> = serde_json::from_slice(&json).unwrap();
+        assert_eq!(shown, ["a\u{fffd}b", "\u{fffd}c", "שלום", "é"]);
+        assert_eq!(escaped("a\u{202e}b"), "a\u{fffd}b");
+    }
+
+    #[test]
     fn no_text_ends_the_script_that_it_is_in() {
-        let mut json = Vec::new();
-        let hostile = ["</script><img src=x onerror=alert(1)>", "<!--<script>", "\u{2028}\"'&"];
-        serde_json::to_writer(InScript(&mut json), &hostile).unwrap();
+        let hostile = ["</script><img src=x onerror=alert(1)>", "<!--<script>", "\"'&"];
+        let json = json_in_script(&hostile).unwrap();
         assert!(!json.contains(&b'<'));
         assert_eq!(serde_json::from_slice::<Vec<String>>(&json).unwrap(), hostile);
         assert_eq!(escaped("<a b=\"&\">"), "&lt;a b=&quot;&amp;&quot;&gt;");
