@@ -1,5 +1,6 @@
 //! The storage of a command, as it is typed, configured, or told by a file in it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -104,18 +105,36 @@ pub(super) struct AbsentStorage<'a> {
     path: &'a Path,
     /// A storage whose path was probably meant.
     similar: Option<PathBuf>,
+    /// The directories at and above it that are not there, either, the innermost one first.
+    missing: Vec<PathBuf>,
 }
 
 impl<'a> AbsentStorage<'a> {
     /// Looks whether a path is one.
     pub(super) fn at(path: &'a Path) -> Result<Option<Self>, Error> {
         let is_absent = Site::of(path)? == Site::Absent;
-        Ok(is_absent.then(|| Self { path, similar: Site::similar(path, is_slip) }))
+        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && it.symlink_metadata().is_err();
+        let missing = || path.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+        Ok(is_absent.then(|| Self {
+            path,
+            similar: Site::similar(path, is_slip),
+            missing: missing(),
+        }))
+    }
+
+    /// Removes what has been made there, unless something is in it. Returns whether nothing is left.
+    pub(super) fn unmake(&self) -> bool {
+        // A directory with something in it is not removed: others may use the storage by now.
+        let rooms = fs::read_dir(self.path).into_iter().flatten().flatten().map(|it| it.path());
+        for directory in rooms.chain(self.missing.iter().cloned()) {
+            drop(fs::remove_dir(directory));
+        }
+        self.path.symlink_metadata().is_err()
     }
 
     /// Says what became of it: it may be mistyped, or at a place where Git would add it.
     pub(super) fn tell(self, program: &str, told: &str) {
-        let Self { path, similar } = self;
+        let Self { path, similar, .. } = self;
         let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
         let similar = similar.unwrap_or_default();
         say(program, &format_args!("{told} {}{similar}", path.display()));

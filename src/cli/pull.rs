@@ -15,7 +15,8 @@ use crate::exit::Exit;
 use crate::git::{Mirror, Prompts};
 use crate::report::{exchanging, not_pulled, pulled, pulled_json};
 use crate::results::{
-    DEFAULT_LIMIT, PullRequest, ResultsBranch, ResultsError, TrustRule, TrustSettings, mirror, pull,
+    DEFAULT_LIMIT, PullRequest, Pulled, ResultsBranch, ResultsError, TrustRule, TrustSettings,
+    mirror, pull,
 };
 use crate::session::{Error, OutputError};
 use crate::storage::{Durability, Storage, Unrecorded};
@@ -121,15 +122,21 @@ impl Tool for Pull {
             false => Storage::open(&path, Unrecorded::Refuse, durability)?,
         };
         let storage = storage.with_cache(cache);
-        if let Some(absent) = absent.filter(|_| !self.dry_run) {
-            absent.tell("ce", "made a new storage at");
-        }
         let is_signed = trust.signers.is_some();
         let progress = Arc::default();
         let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
         let all = || pull(&storage, (&mirror, &branch), &request);
         let is_silent = self.json || self.quiet;
-        let outcome = if is_silent { all() } else { exchanging(&request.progress, all) }?;
+        let outcome = if is_silent { all() } else { exchanging(&request.progress, all) };
+        let is_refused = !outcome.as_ref().is_ok_and(Pulled::is_complete);
+        drop(storage);
+        if let Some(absent) = absent.filter(|_| !self.dry_run) {
+            // A storage that was made in vain does not stay.
+            if !is_refused || !absent.unmake() {
+                absent.tell("ce", "made a new storage at");
+            }
+        }
+        let outcome = outcome?;
         let told = match self.json {
             true => pulled_json(&outcome, out),
             false if self.quiet => not_pulled(&outcome, out),
