@@ -124,7 +124,7 @@ impl Explain for EditError {
             }
             Self::Uncommitted(_) => "git add and git commit them, or replace them with --force",
             Self::Unread(_) => {
-                "move it out of workflow/ and commit that, or remove it with --force"
+                "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
             }
             Self::Changed => "look at git diff, and edit again",
             Self::Exists(_) => "use another directory; ce write changes a workflow",
