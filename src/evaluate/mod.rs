@@ -39,7 +39,6 @@ mod ticket;
 mod tree;
 mod tree_values;
 mod unfinished;
-mod version;
 mod waiting;
 mod work;
 mod worker;

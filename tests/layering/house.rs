@@ -39,9 +39,6 @@ pub(crate) const LAYERS: [&[&str]; 14] = [
     &["bin"],
 ];
 
-/// Modules that do not import one below them: the storage knows versions and digests, no workflow.
-pub(crate) const STRANGERS: [(&str, &str); 1] = [("storage", "task::workflow")];
-
 /// The rooms of the storage from the ground up. A room imports those before its own.
 pub(crate) const ROOMS: [&str; 5] = ["disk", "layout", "records", "store", "maintenance"];
 

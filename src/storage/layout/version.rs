@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use super::{DIGITS, ResultName, suspension_key};
 use crate::digest::{DIRTY, Digest, ObjectId, SHORT};
 use crate::task::name::{ComputationName, TaskName};
+use crate::task::workflow::{Computation, Task};
 
 /// A version of a computation: everything that a result depends on but its inputs.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,13 @@ pub struct ComputationVersion<'a> {
     pub tree: &'a ObjectId,
     /// The tree is not the commit's.
     pub dirty: bool,
+}
+
+impl<'a> From<&'a Computation> for ComputationVersion<'a> {
+    fn from(computation: &'a Computation) -> Self {
+        let Computation { name, commit, tree, dirty, .. } = computation;
+        Self { computation: name, commit, tree, dirty: *dirty }
+    }
 }
 
 impl PartialEq for ComputationVersion<'_> {
@@ -69,6 +77,12 @@ pub struct TaskVersion<'a> {
     pub commit: &'a ObjectId,
     /// Its path in the repository. `None` in a record without it.
     pub place: Option<&'a str>,
+}
+
+impl<'a> From<&'a Task> for TaskVersion<'a> {
+    fn from(task: &'a Task) -> Self {
+        Self::new(&task.name, &task.commit, &task.place)
+    }
 }
 
 impl<'a> TaskVersion<'a> {
