@@ -67,27 +67,20 @@
 //! }
 //! ```
 
-mod advice;
-pub mod cache;
 #[doc(hidden)]
 pub mod cli;
-pub mod digest;
 #[doc(hidden)]
 pub mod doctor;
-pub mod edit;
 pub mod evaluate;
-pub mod executor;
-pub mod exit;
-pub mod expand;
 pub mod export;
-pub mod git;
-pub mod load;
-pub mod manifest;
-pub mod plan;
 pub mod questions;
 pub mod report;
 pub mod results;
 pub mod session;
-pub mod storage;
-pub mod task;
-mod words;
+
+pub use ce_executor as executor;
+pub use ce_files::{cache, manifest};
+pub use ce_git as git;
+pub use ce_model::{digest, exit, expand, plan, task};
+pub use ce_storage as storage;
+pub use ce_task::{edit, load};

@@ -11,16 +11,16 @@ use clap::Parser;
 use super::options::{PlaceName, slurm, task_dir, warn_of_links};
 use super::place::told_apart;
 use super::{Tool, say};
-use crate::exit::Exit;
-use crate::exit::Explain;
-use crate::git::Config;
 use crate::report::{self, Bar};
 use crate::results::{AuditEnds, AuditPlan};
 use crate::session::{
     AuditChoice, AuditSample, AuditTerms, CallNameError, Error, OutputError, RunOptions, Session,
 };
-use crate::storage::{Durability, ResultName, Storage};
-use crate::words::{parse_count, parse_duration, parse_number};
+use ce_git::Config;
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_model::words::{parse_count, parse_duration, parse_number};
+use ce_storage::{Durability, ResultName, Storage};
 
 /// Two options say differently which calls are audited.
 #[derive(Debug, thiserror::Error)]

@@ -9,17 +9,17 @@ use clap::ValueEnum;
 
 use super::say;
 use crate::evaluate::Evaluation;
-use crate::executor::Leaving;
-use crate::executor::slurm::{JobToken, SlurmSettings};
-use crate::exit::Exit;
-use crate::exit::Explain;
 use crate::report::Progress;
 use crate::session::{
     BeginError, Error, OutputError, Place, RunJobRequest, RunOptions, Session, WriteError,
     is_to_be_handed_over, own_token,
 };
-use crate::storage::Storage;
-use crate::storage::records::{Provenance, SubmittedRun};
+use ce_executor::Leaving;
+use ce_executor::slurm::{JobToken, SlurmSettings};
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_storage::Storage;
+use ce_storage::records::{Provenance, SubmittedRun};
 
 /// What is in the background cannot have this.
 #[derive(Debug, thiserror::Error)]

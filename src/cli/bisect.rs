@@ -9,13 +9,13 @@ use clap::Parser;
 use super::Tool;
 use super::given::PathArgs;
 use super::options::{RunArgs, TaskDir, task_dir};
-use crate::exit::Exit;
-use crate::git::{Commit, Range};
 use crate::questions::bisect::{BisectError, Bisection};
 use crate::report::{self, harmless, say};
 use crate::session::{BisectStep, Criterion, Error, Judge, OutputError, Session};
-use crate::storage::Storage;
-use crate::words::counted;
+use ce_git::{Commit, Range};
+use ce_model::exit::Exit;
+use ce_model::words::counted;
+use ce_storage::Storage;
 
 /// Find the first commit after which an output differs, or a test of it fails
 ///

@@ -11,8 +11,8 @@ use super::{
     Forget, Gc, Init, InspectCall, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve,
     Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
 };
-use crate::exit::Exit;
 use crate::session::{Error, OutputError, WriteError};
+use ce_model::exit::Exit;
 
 /// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
 #[derive(Debug, Parser)]

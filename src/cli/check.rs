@@ -7,17 +7,17 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::TaskDir;
-use crate::exit::Exit;
-use crate::expand::Lookalike;
-use crate::git::Trees;
-use crate::load::Uncommitted;
-use crate::plan::Plan;
 use crate::report::{self, say};
 use crate::session::{Error, OutputError, check_trees, expand_own_sheets};
-use crate::task::expression::written_alone;
-use crate::task::name::nearest;
-use crate::task::workflow::Task;
-use crate::words::counted;
+use ce_git::Trees;
+use ce_model::exit::Exit;
+use ce_model::expand::Lookalike;
+use ce_model::plan::Plan;
+use ce_model::task::expression::written_alone;
+use ce_model::task::name::nearest;
+use ce_model::task::workflow::Task;
+use ce_model::words::counted;
+use ce_task::load::Uncommitted;
 
 /// Load a task and report every problem, without evaluating anything
 #[derive(Debug, Parser)]

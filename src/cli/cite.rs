@@ -8,12 +8,12 @@ use clap::{Parser, ValueEnum};
 use super::options::warn_of_links;
 use super::place::StorageFile;
 use super::{Tool, say};
-use crate::exit::Exit;
 use crate::questions::history::History;
 use crate::questions::package::Citation;
 use crate::report::{CitationFormat, citation, harmless};
 use crate::session::{Error, OutputError};
-use crate::storage::{Defect, Maintenance, Storage};
+use ce_model::exit::Exit;
+use ce_storage::{Defect, Maintenance, Storage};
 
 /// Print what a paper needs to name a result
 ///

@@ -8,11 +8,11 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::diff::{RevisionRange, versions};
 use super::{Tool, say};
-use crate::exit::Exit;
-use crate::git::{CommitFilter, CommitHistory};
 use crate::report;
 use crate::session::{BeginError, Error, OutputError, Stop};
-use crate::words::parse_number;
+use ce_git::{CommitFilter, CommitHistory};
+use ce_model::exit::Exit;
+use ce_model::words::parse_number;
 
 /// List the commits of a repository, the newest first, as values of an input
 ///

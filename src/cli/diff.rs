@@ -9,14 +9,14 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir, task_dir};
 use crate::evaluate::Evaluation;
-use crate::exit::Exit;
-use crate::exit::Explain;
-use crate::git::Snapshot;
-use crate::load::Uncommitted;
 use crate::report::{DiffReport, say};
 use crate::session::{Error, OutputError, Session};
-use crate::storage::Storage;
-use crate::task::workflow::Task;
+use ce_git::Snapshot;
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_model::task::workflow::Task;
+use ce_storage::Storage;
+use ce_task::load::Uncommitted;
 
 /// An argument after a revision has two meanings.
 #[derive(Debug, thiserror::Error)]

@@ -7,9 +7,9 @@ use clap::Parser;
 use super::place::StorageDir;
 use super::{Tool, say};
 use crate::doctor;
-use crate::exit::Exit;
 use crate::report::{self, GradeCounts};
 use crate::session::{BeginError, Error, OutputError, Stop};
+use ce_model::exit::Exit;
 
 /// Probe whether a storage can keep its promises on this file system and host
 ///

@@ -6,10 +6,10 @@ use clap::Parser;
 
 use super::write::{self, Target};
 use super::{Tool, say, tell};
-use crate::edit::{EditError, Edited, Editing};
-use crate::exit::Exit;
 use crate::session::{Error, OutputError};
-use crate::words::quoted_path;
+use ce_model::exit::Exit;
+use ce_model::words::quoted_path;
+use ce_task::edit::{EditError, Edited, Editing};
 
 /// Edit the workflow of a task as text, in the editor that Git uses
 #[derive(Debug, Parser)]

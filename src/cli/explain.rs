@@ -8,11 +8,11 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir};
 use crate::evaluate::{Evaluation, Event};
-use crate::exit::Exit;
 use crate::questions::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
 use crate::session::{Error, OutputError, check_own_sheets};
-use crate::words::counted;
+use ce_model::exit::Exit;
+use ce_model::words::counted;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///

@@ -9,15 +9,15 @@ use clap::Parser;
 use super::options::warn_of_links;
 use super::place::{setting, told_apart};
 use super::{Tool, say};
-use crate::exit::Exit;
 use crate::questions::history::History;
 use crate::questions::package::{
     Package, PackageError, PackageKind, Packer, own_directory, vacant,
 };
 use crate::report::{package_json, package_readme};
 use crate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
-use crate::storage::Storage;
-use crate::words::counted;
+use ce_model::exit::Exit;
+use ce_model::words::counted;
+use ce_storage::Storage;
 
 /// Make a directory with the files of results under readable names
 ///

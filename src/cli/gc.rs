@@ -12,16 +12,16 @@ use super::options::{warn_of_links, writable};
 use super::place::StorageDir;
 use super::times::{PastTime, time};
 use super::{Tool, say};
-use crate::cache::Cache;
-use crate::exit::Exit;
-use crate::git::{Prompts, ReachableSet};
 use crate::questions::collect::{self, Candidate, CollectRequest, Fate};
 use crate::questions::history::History;
 use crate::report::{self, Sum};
 use crate::results::{copies, mirror};
 use crate::session::{Error, OutputError};
-use crate::storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
-use crate::words::parse_count;
+use ce_files::cache::Cache;
+use ce_git::{Prompts, ReachableSet};
+use ce_model::exit::Exit;
+use ce_model::words::parse_count;
+use ce_storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
 
 /// List unused results, by task; with --delete, collect them
 ///

@@ -12,11 +12,11 @@ use clap::Args;
 use super::options::{Strict, TaskDir};
 use super::place::{PlaceError, setting};
 use crate::evaluate::Evaluation;
-use crate::git::Config;
 use crate::session::{self, Error, Given, InputError, RangeError};
-use crate::storage::InputSource;
-use crate::task::name::nearest;
-use crate::task::workflow::{RangedInput, RangedInputs, Task};
+use ce_git::Config;
+use ce_model::task::name::nearest;
+use ce_model::task::workflow::{RangedInput, RangedInputs, Task};
+use ce_storage::InputSource;
 
 /// Where the results are, and what the task is given, as it was typed.
 #[derive(Clone, Debug, Args)]

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
-use crate::edit;
-use crate::exit::Exit;
 use crate::session::{Error, OutputError};
-use crate::task::name::ComputationName;
-use crate::words::quoted_path;
+use ce_model::exit::Exit;
+use ce_model::task::name::ComputationName;
+use ce_model::words::quoted_path;
+use ce_task::edit;
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
 #[derive(Debug, Parser)]

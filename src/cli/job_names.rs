@@ -3,11 +3,11 @@
 use super::background::PROGRAM;
 use super::say;
 use crate::evaluate::Evaluation;
-use crate::load::listed;
 use crate::report::harmless;
 use crate::session::Kept;
-use crate::storage::ResultName;
-use crate::words::counted;
+use ce_model::words::counted;
+use ce_storage::ResultName;
+use ce_task::load::listed;
 
 /// The beginning of the messages about jobs that are not kept.
 const NOT_STORED: &str = "the job's outputs were not stored";

@@ -7,14 +7,14 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use super::place::StorageDir;
-use crate::digest::DIRTY;
-use crate::exit::Exit;
 use crate::questions::history::{self, Filter, Past};
 use crate::report;
 use crate::results::Attestations;
 use crate::session::{Error, OutputError};
-use crate::storage::Storage;
-use crate::words::{parse_number, parse_seconds};
+use ce_model::digest::DIRTY;
+use ce_model::exit::Exit;
+use ce_model::words::{parse_number, parse_seconds};
+use ce_storage::Storage;
 
 /// List the calls of a storage by time, the newest last
 ///

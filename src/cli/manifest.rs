@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Parser;
 
 use super::{Tool, say};
-use crate::advice;
-use crate::exit::Exit;
-use crate::exit::Explain;
-use crate::manifest::{DirectoryError, Manifest, Scan};
 use crate::report;
 use crate::session::{BeginError, Error, OutputError, Stop};
+use ce_files::manifest::{DirectoryError, Manifest, Scan};
+use ce_model::advice;
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
 
 /// A directory cannot be a value, or not be read.
 #[derive(Debug, thiserror::Error)]

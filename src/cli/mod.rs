@@ -82,13 +82,12 @@ pub use self::verify::Verify;
 pub use self::viz::Viz;
 pub use self::worker::Serve;
 pub use self::write::WriteText;
-use crate::edit::EditError;
-use crate::executor;
-use crate::exit::{Exit, Explain};
-use crate::load::LoadError;
 use crate::report::{Output, say};
 use crate::session::{Error, OutputError};
-use crate::task::expression::Mistake;
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::expression::Mistake;
+use ce_task::edit::EditError;
+use ce_task::load::LoadError;
 
 /// A program: its parsed arguments, and what it does with them.
 pub trait Tool: clap::Parser {
@@ -102,8 +101,8 @@ pub trait Tool: clap::Parser {
 
 /// Parses the arguments, runs the program, tells its error: the whole of a binary.
 pub fn main<T: Tool>() -> ExitCode {
-    executor::put_in_order();
-    let hidden = executor::hidden(env::args_os().skip(1))
+    ce_executor::put_in_order();
+    let hidden = ce_executor::hidden(env::args_os().skip(1))
         .or_else(|| crate::doctor::hidden(env::args_os().skip(1)))
         .or_else(|| complete::hidden(&T::command, env::args_os().skip(1)));
     if let Some(code) = hidden {

@@ -8,15 +8,15 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::say;
-use crate::cache::Cache;
-use crate::executor::slurm::{SlurmSetting, SlurmSettings};
-use crate::exit::Explain;
-use crate::git::{self, Config};
-use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{Error, Place, RunOptions};
-use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
-use crate::task::workflow::{LIBRARY, Task};
-use crate::words::{parse_count, parse_duration, parse_number};
+use ce_executor::slurm::{SlurmSetting, SlurmSettings};
+use ce_files::cache::Cache;
+use ce_git::Config;
+use ce_model::exit::Explain;
+use ce_model::task::workflow::{LIBRARY, Task};
+use ce_model::words::{parse_count, parse_duration, parse_number};
+use ce_storage::{Durability, Finding, Storage, Survey, Unrecorded};
+use ce_task::load::{self, Loaded, Uncommitted};
 
 /// Whether the name of a file to be written means standard output.
 pub(super) fn is_stdout(path: &Path) -> bool {
@@ -48,13 +48,13 @@ pub(super) fn task_dir() -> impl TypedValueParser<Value = PathBuf> {
 
 /// See [`task_dir`].
 pub(super) fn task_around(dir: PathBuf) -> PathBuf {
-    git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir)
+    ce_git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir)
 }
 
 /// The same of a task that may have no workflow yet, only computations.
 pub(super) fn new_task_dir() -> impl TypedValueParser<Value = PathBuf> {
     let is_task = |it: &Path| it.join("workflow").is_dir() || it.join(LIBRARY).is_dir();
-    PathBufValueParser::new().map(move |dir| git::around(&dir, is_task).unwrap_or(dir))
+    PathBufValueParser::new().map(move |dir| ce_git::around(&dir, is_task).unwrap_or(dir))
 }
 
 /// Which task.

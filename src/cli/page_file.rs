@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::exit::Explain;
 use crate::report::PAGE_MARK;
 use crate::session::{Error, WriteError};
+use ce_model::exit::Explain;
 
 /// A page would replace something else.
 #[derive(Debug, thiserror::Error)]

@@ -8,12 +8,12 @@ use clap::Parser;
 use super::options::{warn_of_links, writable};
 use super::place::{setting, told_apart};
 use super::{Tool, say};
-use crate::exit::Exit;
-use crate::exit::Explain;
 use crate::questions::history::History;
 use crate::report;
 use crate::session::{Error, OutputError, naming_results};
-use crate::storage::{Entry, Pins, Storage};
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_storage::{Entry, Pins, Storage};
 
 /// No result is named for an option that changes pins.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::say;
-use crate::exit::Explain;
-use crate::git::{Config, unignored};
 use crate::session::{Error, ResultPathError};
-use crate::storage::Site;
-use crate::task::name::is_slip;
+use ce_git::{Config, unignored};
+use ce_model::exit::Explain;
+use ce_model::task::name::is_slip;
+use ce_storage::Site;
 
 /// Neither the user nor Git's configuration says where something is.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,11 @@ use clap::Args;
 
 use super::given::PathArgs;
 use super::say;
-use crate::expand::{self, Likeness, Lookalike};
 use crate::session::{Error, for_each, read_points};
-use crate::task::sweep::Factor;
-use crate::task::template;
-use crate::task::workflow::{RangedInputs, Task};
+use ce_model::expand::{self, Likeness, Lookalike};
+use ce_model::task::sweep::Factor;
+use ce_model::task::template;
+use ce_model::task::workflow::{RangedInputs, Task};
 
 /// The points for which a task is evaluated.
 #[derive(Clone, Debug, Args)]

@@ -10,17 +10,17 @@ use clap::Parser;
 use super::place::{AbsentStorage, Ends};
 use super::push::limit;
 use super::{Tool, say};
-use crate::cache::Cache;
-use crate::exit::Exit;
-use crate::git::{Mirror, Prompts};
 use crate::report::{exchanging, not_pulled, pulled, pulled_json};
 use crate::results::{
     DEFAULT_LIMIT, PullRequest, Pulled, ResultsBranch, ResultsError, TrustRule, TrustSettings,
     mirror, pull,
 };
 use crate::session::{Error, OutputError};
-use crate::storage::{Durability, Storage, Unrecorded};
-use crate::words::parse_count;
+use ce_files::cache::Cache;
+use ce_git::{Mirror, Prompts};
+use ce_model::exit::Exit;
+use ce_model::words::parse_count;
+use ce_storage::{Durability, Storage, Unrecorded};
 
 /// Take the results of a Git repository into a storage
 ///

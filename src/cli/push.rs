@@ -9,17 +9,17 @@ use clap::{Parser, ValueEnum};
 use super::options::writable;
 use super::place::Ends;
 use super::{Tool, say};
-use crate::cache::Cache;
-use crate::exit::Exit;
-use crate::git::{Mirror, Prompts};
 use crate::report::{exchanging, not_pushed, pushed, pushed_json};
 use crate::results::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, PushedLogs, RevokeRequest,
     mirror, push, revoke,
 };
 use crate::session::{CallNameError, Error, OutputError};
-use crate::storage::{Entry, ResultName, Storage};
-use crate::task::resources::parse_size;
+use ce_files::cache::Cache;
+use ce_git::{Mirror, Prompts};
+use ce_model::exit::Exit;
+use ce_model::task::resources::parse_size;
+use ce_storage::{Entry, ResultName, Storage};
 
 /// Add the results of a storage to a Git repository
 ///

@@ -8,7 +8,6 @@ use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_links};
 use super::page_file::PageFile;
 use super::{Tool, say};
-use crate::exit::Exit;
 use crate::export::Drawing;
 use crate::questions::history::{History, Subject};
 use crate::questions::package::Packer;
@@ -16,8 +15,9 @@ use crate::questions::page::{PageData, PageLimits, PageScope, TaskScope, TaskTab
 use crate::questions::table::{SweepTable, all_sweeps};
 use crate::report;
 use crate::session::{Error, OutputError};
-use crate::storage::Storage;
-use crate::words::{counted, parse_number};
+use ce_model::exit::Exit;
+use ce_model::words::{counted, parse_number};
+use ce_storage::Storage;
 
 /// The greatest number of shapes that are drawn: more cannot be read.
 const SHAPES: usize = 1500;

@@ -19,12 +19,6 @@ use super::place::AbsentStorage;
 use super::points::{PointArgs, levels, ranged};
 use super::style::StyleName;
 use crate::evaluate::Evaluation;
-use crate::executor::slurm::HANDOVER;
-use crate::executor::{Detach, detach};
-use crate::exit::Exit;
-use crate::git::Trees;
-use crate::load;
-use crate::plan::PointSelection;
 use crate::questions::explain::Explanation;
 use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
@@ -33,9 +27,15 @@ use crate::session::{
     BeginError, CallNameError, Error, Given, OutputError, RunOptions, Session, bind,
     check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
 };
-use crate::storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
-use crate::task::sweep::Factor;
-use crate::task::workflow::{RangedInputs, Task};
+use ce_executor::slurm::HANDOVER;
+use ce_executor::{Detach, detach};
+use ce_git::Trees;
+use ce_model::exit::Exit;
+use ce_model::plan::PointSelection;
+use ce_model::task::sweep::Factor;
+use ce_model::task::workflow::{RangedInputs, Task};
+use ce_storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
+use ce_task::load;
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
 ///

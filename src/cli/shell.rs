@@ -9,10 +9,10 @@ use clap::Parser;
 use super::Tool;
 use super::options::task_dir;
 use super::place::{around, is_storage};
-use crate::executor::Status;
-use crate::exit::Exit;
 use crate::report::{Sight, say};
 use crate::session::{Error, InspectionError, InspectionSession, OutputError};
+use ce_executor::Status;
+use ce_model::exit::Exit;
 
 /// Look into the sandbox of a call, executed or not: with a shell, or with a command
 ///

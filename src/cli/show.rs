@@ -7,12 +7,12 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use super::place::StorageFile;
-use crate::exit::Exit;
 use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
 use crate::results::Attestations;
 use crate::session::{BeginError, Error, OutputError, Stop, find_call, print_log};
-use crate::storage::{Defect, Entry, Maintenance, Record, Storage};
+use ce_model::exit::Exit;
+use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
 ///

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 
 use super::Tool;
 use super::place::StorageDir;
-use crate::exit::Exit;
 use crate::questions::status::{SuspendedFact, suspended};
 use crate::report::{self, Output, Said, TICK};
 use crate::session::{BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting};
-use crate::storage::Storage;
-use crate::storage::records::SuspensionState;
+use ce_model::exit::Exit;
+use ce_storage::Storage;
+use ce_storage::records::SuspensionState;
 
 /// Show what goes on in a storage: runs, workers, and calls that are suspended
 ///

@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal};
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 
-use crate::git::Config;
 use crate::report::TreeStyle;
 use crate::session::Error;
+use ce_git::Config;
 
 /// How the tree tells states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

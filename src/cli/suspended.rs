@@ -7,12 +7,12 @@ use clap::Parser;
 
 use super::place::{setting, told_apart};
 use super::{Tool, say};
-use crate::exit::Exit;
-use crate::exit::Explain;
 use crate::report;
 use crate::session::{Error, OutputError, SuspensionSession};
-use crate::storage::{Storage, Suspension};
-use crate::words::counted;
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_model::words::counted;
+use ce_storage::{Storage, Suspension};
 
 /// Why it is not known which calls are meant.
 #[derive(Debug, thiserror::Error)]

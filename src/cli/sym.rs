@@ -6,10 +6,10 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::TaskDir;
-use crate::exit::Exit;
-use crate::load::Uncommitted;
 use crate::session::{Error, OutputError};
-use crate::task::expression::{Labels, Sharing, Style, Text};
+use ce_model::exit::Exit;
+use ce_model::task::expression::{Labels, Sharing, Style, Text};
+use ce_task::load::Uncommitted;
 
 /// Print the workflow of a task as a LISP-like expression
 #[derive(Debug, Parser)]

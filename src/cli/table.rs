@@ -10,14 +10,14 @@ use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, task_dir};
 use super::points::{PointArgs, ranged};
 use crate::evaluate::Evaluation;
-use crate::exit::Exit;
-use crate::exit::Explain;
 use crate::questions::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 use crate::report::{self, TableFormat, say};
 use crate::results::{Attestations, Attested};
 use crate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
-use crate::task::sweep::Factor;
-use crate::task::workflow::Task;
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_model::task::sweep::Factor;
+use ce_model::task::workflow::Task;
 
 /// More versions were named than can be compared.
 #[derive(Debug, thiserror::Error)]

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use super::place::StorageDir;
 use super::times::{PastTime, time};
 use super::{Tool, say};
-use crate::exit::Exit;
 use crate::report::{self, Bar};
 use crate::session::{BeginError, Error, OutputError, Stop};
-use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
-use crate::storage::{Durability, Finding, Storage, Unrecorded};
-use crate::words::{counted, quoted, quoted_path};
+use ce_model::exit::Exit;
+use ce_model::words::{counted, quoted, quoted_path};
+use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
+use ce_storage::{Durability, Finding, Storage, Unrecorded};
 
 const MIB: f64 = (1 << 20) as f64;
 

@@ -12,13 +12,13 @@ use clap::Parser;
 use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
-use crate::exit::Exit;
-use crate::exit::Explain;
 use crate::export::Drawing;
-use crate::load::Uncommitted;
-use crate::plan::Plan;
 use crate::session::{Error, OutputError, WriteError};
-use crate::task::workflow::Task;
+use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_model::plan::Plan;
+use ce_model::task::workflow::Task;
+use ce_task::load::Uncommitted;
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]

@@ -9,13 +9,13 @@ use clap::Parser;
 
 use super::place::StorageDir;
 use super::{Tool, say};
-use crate::executor::slurm::ArrayTask;
-use crate::exit::Exit;
 use crate::report::WorkerReport;
 use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
-use crate::storage::{Durability, Unrecorded};
-use crate::task::resources::parse_size;
-use crate::words::{counted, duration, parse_count, parse_duration};
+use ce_executor::slurm::ArrayTask;
+use ce_model::exit::Exit;
+use ce_model::task::resources::parse_size;
+use ce_model::words::{counted, duration, parse_count, parse_duration};
+use ce_storage::{Durability, Unrecorded};
 
 /// Execute calls that runs with --on workers have queued in a storage
 ///

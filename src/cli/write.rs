@@ -8,11 +8,11 @@ use clap::{Args, Parser};
 
 use super::options::new_task_dir;
 use super::{Tool, say_mistakes};
-use crate::edit::{self, EditError, Edited, Force};
-use crate::exit::Exit;
 use crate::session::{Error, OutputError};
-use crate::task::text::MAX_POINTS_FILE;
-use crate::words::counted;
+use ce_model::exit::Exit;
+use ce_model::task::text::MAX_POINTS_FILE;
+use ce_model::words::counted;
+use ce_task::edit::{self, EditError, Edited, Force};
 
 /// Make the workflow of a task from the text that ce-sym prints
 #[derive(Debug, Parser)]

@@ -1,18 +1,16 @@
 //! Self-tests of this host: whether a storage keeps its promises here, and whether a sandbox holds.
 //!
 //! A probe measures one topic with the same operations that a run uses, and returns a [`Diagnosis`].
-//! `storage` probes the file system, and `isolation` lets a computation try to break out of its sandbox.
-
-mod diagnosis;
-mod isolation;
-mod storage;
+//! The crate of the storage probes the file system, and that of the executor lets a computation try to break out of its
+//! sandbox.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use self::diagnosis::{Diagnosis, Grade, Trouble};
-use self::storage::Probes;
+use ce_executor::probes as isolation;
+use ce_model::diagnosis::Diagnosis;
+use ce_storage::probes::Probes;
 
 /// Returns an iterator that performs all probes, one at a time: of a storage, if one is given, and of isolation.
 pub fn examine(storage: Option<&Path>) -> impl Iterator<Item = Diagnosis> {

@@ -8,17 +8,15 @@ use super::hint::{self, Scene};
 use super::invocation::{ExecutionRequest, own};
 use super::step::{CallStep, Executed, Pending, Running};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
-use crate::digest::Digest;
-use crate::executor::{
+use ce_executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, Invocation, Isolation,
     SUSPENDED, Status, Usage, VerifiedPath,
 };
-use crate::storage::records::{Execution, HostKind, NOT_ISOLATED};
-use crate::storage::{
-    Call, Failure, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
-};
-use crate::task::access::{Access, InputLabel, Rule};
-use crate::task::workflow::{Computation, LIBRARY};
+use ce_model::digest::Digest;
+use ce_model::task::access::{Access, InputLabel, Rule};
+use ce_model::task::workflow::{Computation, LIBRARY};
+use ce_storage::records::{Execution, HostKind, NOT_ISOLATED};
+use ce_storage::{Call, Failure, ResultName, Sealed, Stage, StorageError, Stored, WritableArea};
 
 impl<'a> Evaluator<'a> {
     /// Prepares the next execution of a call.

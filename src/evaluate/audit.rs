@@ -15,11 +15,11 @@ use super::queue::MAX_TICKETS;
 use super::reservations::{Reservation, Reservations};
 use super::ticket::TicketCall;
 use super::{EvaluateError, ExecutionSettings};
-use crate::plan::CallId;
-use crate::storage::records::{AuditReport, AuditVerdict, TicketEnd};
-use crate::storage::{Outputs, Storage, Stored};
-use crate::task::resources::Resources;
-use crate::task::workflow::{Computation, ComputationId, Task};
+use ce_model::plan::CallId;
+use ce_model::task::resources::Resources;
+use ce_model::task::workflow::{Computation, ComputationId, Task};
+use ce_storage::records::{AuditReport, AuditVerdict, TicketEnd};
+use ce_storage::{Outputs, Storage, Stored};
 
 /// The interval at which it is looked at whether the user asks to stop.
 const LOOK: Duration = Duration::from_millis(100);

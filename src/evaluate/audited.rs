@@ -9,15 +9,13 @@ use super::footing::turn_request;
 use super::hint::{self, Scene};
 use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings};
-use crate::digest::Digest;
-use crate::executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
-use crate::exit::Explain;
-use crate::storage::records::{
-    AuditFailure, AuditReport, FailedCall, HostKind, Provenance, TicketEnd,
-};
-use crate::storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
-use crate::task::resources::Resources;
-use crate::task::workflow::Computation;
+use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
+use ce_model::digest::Digest;
+use ce_model::exit::Explain;
+use ce_model::task::resources::Resources;
+use ce_model::task::workflow::Computation;
+use ce_storage::records::{AuditFailure, AuditReport, FailedCall, HostKind, Provenance, TicketEnd};
+use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 
 /// A call that is executed again.
 pub(super) struct AuditSubject<'a> {

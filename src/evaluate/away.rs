@@ -5,8 +5,8 @@
 
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Outcome};
-use crate::plan::{CallId, Source};
-use crate::storage::{Deviation, Precedence, PublishError, ResultName, Survey};
+use ce_model::plan::{CallId, Source};
+use ce_storage::{Deviation, Precedence, PublishError, ResultName, Survey};
 
 impl Evaluation {
     /// Whether the outputs of a call were away when it was found.

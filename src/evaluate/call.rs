@@ -8,14 +8,14 @@ use super::publish::is_same;
 use super::step::{AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, call_of};
 use super::ticket::{self, TicketCall};
 use super::{Evaluator, Event, ExecutionSettings, Outcome};
-use crate::digest::Digest;
-use crate::plan::{CallId, Operation, Planned, Source};
-use crate::storage::records::{OutputSource, TicketEnd};
-use crate::storage::{
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Operation, Planned, Source};
+use ce_model::task::resources::Resources;
+use ce_storage::records::{OutputSource, TicketEnd};
+use ce_storage::{
     Call, Damage, Equivalent, ExecutionMode, Found, Holder, Lease, Maintenance, Precedence,
     PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
-use crate::task::resources::Resources;
 
 /// The result of looking for a call again, with its lease.
 enum Recheck<'a> {

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::{Evaluation, TreeValues, ValueError};
-use crate::expand;
-use crate::plan::{Derivation, Derived, DerivedId, Source};
-use crate::storage::{
+use ce_model::expand;
+use ce_model::plan::{Derivation, Derived, DerivedId, Source};
+use ce_model::task::name::{MemberPath, TaskPath};
+use ce_model::task::workflow::FileContents;
+use ce_storage::{
     Input, InputSource, MemberError, OpenedValue, StorageError, Stored, split_member,
 };
-use crate::task::name::{MemberPath, TaskPath};
-use crate::task::workflow::FileContents;
 
 /// A derived value.
 #[derive(Debug)]

@@ -10,16 +10,16 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::derived::DerivedValue;
 use super::{Outcome, ValueError};
-use crate::digest::Digest;
-use crate::git::SourceRepositories;
-use crate::load::LaterFiles;
-use crate::plan::{CallId, Plan, Source};
-use crate::storage::records::{Published, Stamp};
-use crate::storage::{
+use ce_git::SourceRepositories;
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Plan, Source};
+use ce_model::task::workflow::{Computation, LabelPaths, Task};
+use ce_storage::records::{Published, Stamp};
+use ce_storage::{
     ComputationVersion, Input, InputSource, OpenedValue, Outputs, Storage, StorageError, Stored,
     TaskVersion,
 };
-use crate::task::workflow::{Computation, LabelPaths, Task};
+use ce_task::load::LaterFiles;
 
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
@@ -335,9 +335,9 @@ fn announce(task: &Task, plan: &Plan, storage: &Storage) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::DerivedId;
-    use crate::storage::Unrecorded;
-    use crate::task::workflow::{Builder, InputId, LoadedFrom, Node};
+    use ce_model::plan::DerivedId;
+    use ce_model::task::workflow::{Builder, InputId, LoadedFrom, Node};
+    use ce_storage::Unrecorded;
 
     #[test]
     fn what_the_plan_has_and_the_evaluation_not_yet_has_no_outcome() {

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
 use super::tree::{ValueError, each_file, write};
-use crate::digest::{Blake3, ObjectId};
-use crate::executor::VerifiedPath;
-use crate::git::{Trees, files_in, tree_in};
-use crate::manifest::Scan;
-use crate::storage::{FoundTree, NewTree, OpenTree, Storage, StorageError};
-use crate::task::name::ComputationName;
-use crate::task::workflow::Computation;
+use ce_executor::VerifiedPath;
+use ce_files::manifest::Scan;
+use ce_git::{Trees, files_in, tree_in};
+use ce_model::digest::{Blake3, ObjectId};
+use ce_model::task::name::ComputationName;
+use ce_model::task::workflow::Computation;
+use ce_storage::{FoundTree, NewTree, OpenTree, Storage, StorageError};
 
 /// The number of attempts to use a directory that other runs change.
 pub(super) const MAX_TRIES: usize = 10;
@@ -301,7 +301,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::storage::{Durability, Unrecorded};
+    use ce_storage::{Durability, Unrecorded};
 
     /// The id of the tree without files, which every repository has.
     const EMPTY: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";

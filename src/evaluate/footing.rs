@@ -9,10 +9,10 @@ use super::misfit::Misfit;
 use super::reservations::Reservation;
 use super::step::CallStep;
 use super::{Evaluation, Evaluator, ExecutionSettings, Outcome, Unfinished};
-use crate::executor::{ExecuteError, HostTurn, TurnRequest};
-use crate::plan::CallId;
-use crate::storage::ResultName;
-use crate::task::resources::{Resources, WrongAmount};
+use ce_executor::{ExecuteError, HostTurn, TurnRequest};
+use ce_model::plan::CallId;
+use ce_model::task::resources::{Resources, WrongAmount};
+use ce_storage::ResultName;
 
 /// What a call has that is processed.
 #[derive(Debug, Default)]

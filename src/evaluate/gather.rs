@@ -9,15 +9,15 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
-use crate::digest::Digest;
-use crate::expand::{self, GatheredTable, PointOutput, PointOutputs};
-use crate::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
-use crate::storage::records::{LongText, Published, RecipeHeader, RecipeWriter, Stamp};
-use crate::storage::{
+use ce_model::digest::Digest;
+use ce_model::expand::{self, GatheredTable, PointOutput, PointOutputs};
+use ce_model::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
+use ce_model::task::sweep::{Sweep, TableColumn};
+use ce_storage::records::{LongText, Published, RecipeHeader, RecipeWriter, Stamp};
+use ce_storage::{
     FoundTable, InputSource, Outputs, PriorAttempt, ResultName, StorageError, Stored,
     TableDirectory,
 };
-use crate::task::sweep::{Sweep, TableColumn};
 
 /// The state of a point that has ended.
 enum PointState {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::step::CallStep;
 use super::{CallError, Evaluator, Event, Outcome, SuspendedCall};
-use crate::executor::is_within;
-use crate::plan::CallId;
-use crate::storage::{Holder, ResultName};
+use ce_executor::is_within;
+use ce_model::plan::CallId;
+use ce_storage::{Holder, ResultName};
 
 /// The interval at which unsettled outputs are polled.
 const SETTLING: Duration = Duration::from_secs(1);

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use super::attempt::{check_directories, execute_program};
 use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings, Exports};
-use crate::executor::{Executor, Inspection, Status, VerifiedPath};
-use crate::storage::{ResultName, Storage, Stored};
-use crate::task::name::is_directory;
-use crate::task::resources::Resources;
-use crate::task::workflow::Computation;
+use ce_executor::{Executor, Inspection, Status, VerifiedPath};
+use ce_model::task::name::is_directory;
+use ce_model::task::resources::Resources;
+use ce_model::task::workflow::Computation;
+use ce_storage::{ResultName, Storage, Stored};
 
 /// A call that is looked into.
 pub struct InspectedCall {

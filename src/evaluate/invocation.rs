@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::ExecutionSettings;
-use crate::executor::{CallProgram, InputFile, Invocation, Span, VerifiedPath};
-use crate::storage::{LOG, ResultName, Stage, Storage, StorageError, Stored};
-use crate::task::resources::Resources;
-use crate::task::workflow::Computation;
+use ce_executor::{CallProgram, InputFile, Invocation, Span, VerifiedPath};
+use ce_model::task::resources::Resources;
+use ce_model::task::workflow::Computation;
+use ce_storage::{LOG, ResultName, Stage, Storage, StorageError, Stored};
 
 /// An execution of a call.
 pub(super) struct ExecutionRequest<'a> {

@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use crate::executor::{AllocationShape, Offer, Reach};
-use crate::exit::Explain;
-use crate::plan::CallId;
-use crate::task::resources::{Resources, TaskLauncher};
-use crate::words::{counted, size};
+use ce_executor::{AllocationShape, Offer, Reach};
+use ce_model::exit::Explain;
+use ce_model::plan::CallId;
+use ce_model::task::resources::{Resources, TaskLauncher};
+use ce_model::words::{counted, size};
 
 use super::Evaluation;
 

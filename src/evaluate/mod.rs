@@ -66,8 +66,8 @@ pub use self::tree_values::TreeValues;
 pub use self::unfinished::{SuspendedCall, Unfinished};
 pub use self::worker::{Worker, WorkerEvent};
 pub use self::worker_time::WorkerRules;
-use crate::executor::Executor;
-use crate::storage::ResultName;
+use ce_executor::Executor;
+use ce_storage::ResultName;
 
 /// Evaluates the calls of one evaluation.
 pub struct Evaluator<'a> {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::storage::WorkerName;
-use crate::storage::records::{OutOfTime, Ticket, TicketEnd};
+use ce_storage::WorkerName;
+use ce_storage::records::{OutOfTime, Ticket, TicketEnd};
 
 /// The number of workers whose time may be over before a call has ended.
 const MAX_OUT_OF_TIME: u32 = 3;

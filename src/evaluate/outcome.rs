@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
-use crate::advice;
-use crate::executor::{self, ExecuteError, Status};
-use crate::exit::{Exit, Explain};
-use crate::expand::{ExclusionFault, TableFault};
-use crate::git::{AbsentObject, Changed, NotCloned, SourceError};
-use crate::plan::CallId;
-use crate::storage::records::{FailedCall, FailureRecord};
-use crate::storage::{
-    self, Equivalent, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName,
-    StorageError, Whereabouts,
+use ce_executor::{ExecuteError, Status};
+use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
+use ce_model::advice;
+use ce_model::exit::{Exit, Explain};
+use ce_model::expand::{ExclusionFault, TableFault};
+use ce_model::plan::CallId;
+use ce_model::task::resources::WrongAmount;
+use ce_storage::records::{FailedCall, FailureRecord};
+use ce_storage::{
+    Equivalent, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
+    Whereabouts,
 };
-use crate::task::resources::WrongAmount;
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub enum Outcome {
 pub enum CallError {
     /// `exec` ended without success.
     #[error("{}", .0)]
-    Ended(Box<executor::Failed>),
+    Ended(Box<ce_executor::Failed>),
     /// It failed before, and is not executed again: its failure makes a row of a table.
     #[error("{} at {:.0}, and is not tried again", .0.reason, .0.recorded.at)]
     Remembered(Box<FailureRecord>),
@@ -73,7 +73,7 @@ pub enum CallError {
     AtWorker(FailedCall),
     /// It is suspended, and its `status` says neither that it is to be continued nor that it is not.
     #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
-    Asked(Box<executor::Failed>, Option<String>),
+    Asked(Box<ce_executor::Failed>, Option<String>),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -212,7 +212,7 @@ impl Explain for CallError {
             Self::Resources(wrong) => {
                 return Some(format!("make it a line such as {}", wrong.error.resource.example()));
             }
-            Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
+            Self::Execute(ExecuteError::Log { source, .. }) => ce_storage::advice("write", source),
             Self::Execute(error) => return error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
                 return error.hint();

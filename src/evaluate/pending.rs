@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use crate::plan::{CallId, Plan};
+use ce_model::plan::{CallId, Plan};
 
 /// The end of a list of readers.
 const NONE: u32 = u32::MAX;

@@ -2,7 +2,7 @@
 
 use super::step::{Executed, begun, call_of};
 use super::{Evaluator, Outcome};
-use crate::storage::{Outputs, Precedence, PublishError};
+use ce_storage::{Outputs, Precedence, PublishError};
 
 impl Evaluator<'_> {
     /// Publishes executed and flushed outputs. Returns `None` if another commit began the call: then it is looked for again,

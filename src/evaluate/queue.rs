@@ -13,10 +13,10 @@ use super::EvaluateError;
 use super::open_ticket::{OpenTicket, TicketCounts, TicketWatcher};
 use super::queue_notices::Notices;
 use super::ticket::TicketRules;
-use crate::executor::Executor;
-use crate::storage::records::{Ticket, TicketAnswer, TicketEnd};
-use crate::storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
-use crate::task::resources::Resources;
+use ce_executor::Executor;
+use ce_model::task::resources::Resources;
+use ce_storage::records::{Ticket, TicketAnswer, TicketEnd};
+use ce_storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
 
 /// The greatest number of tickets at a time.
 pub(super) const MAX_TICKETS: usize = 4096;

@@ -7,11 +7,11 @@ use std::path::Path;
 use super::misfit::Misfit;
 use super::open_ticket::OpenTicket;
 use super::ticket::TicketRules;
-use crate::executor::{AllocationShape, Reach};
-use crate::storage::WorkerName;
-use crate::storage::records::{Ticket, WorkerRecord};
-use crate::task::name::ComputationName;
-use crate::task::resources::Resources;
+use ce_executor::{AllocationShape, Reach};
+use ce_model::task::name::ComputationName;
+use ce_model::task::resources::Resources;
+use ce_storage::WorkerName;
+use ce_storage::records::{Ticket, WorkerRecord};
 
 /// What is yet to be told, and what was told.
 #[derive(Default)]

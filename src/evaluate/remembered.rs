@@ -1,8 +1,8 @@
 //! Failures that are remembered: a call at a point that may fail is not executed again.
 
 use super::{CallError, Evaluator, Outcome};
-use crate::exit::Explain;
-use crate::storage::{Call, ResultName};
+use ce_model::exit::Explain;
+use ce_storage::{Call, ResultName};
 
 impl Evaluator<'_> {
     /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be that of

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
-use crate::executor::Offer;
-use crate::plan::CallId;
-use crate::task::resources::Resources;
+use ce_executor::Offer;
+use ce_model::plan::CallId;
+use ce_model::task::resources::Resources;
 
 /// What a call takes while it is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ mod tests {
     fn host() -> Reservations {
         Reservations::new(
             3,
-            Offer { memory: Some(10), gpus: Some(2), reach: crate::executor::Reach::Process },
+            Offer { memory: Some(10), gpus: Some(2), reach: ce_executor::Reach::Process },
         )
     }
 

@@ -23,10 +23,10 @@ use super::reservations::Reservations;
 use super::step::{CallStep, Executed, QueuedCall, Underway};
 use super::work::{ExecutionEnd, Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
-use crate::executor::Completion;
-use crate::plan::{CallId, Operation};
-use crate::storage::StorageError;
-use crate::task::points::SweepPoints;
+use ce_executor::Completion;
+use ce_model::plan::{CallId, Operation};
+use ce_model::task::points::SweepPoints;
+use ce_storage::StorageError;
 
 /// The interval at which calls that other runs compute are polled.
 const POLL: Duration = Duration::from_millis(100);

@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::executor::{
+use ce_executor::{
     Completion, Ended, ExecuteError, Executor, HostTurn, Invocation, Offer, SandboxError, Status,
     TurnRequest,
 };
-use crate::task::resources::Resources;
+use ce_model::task::resources::Resources;
 
 /// The time after the death of an execution within which the signal of a scheduler reaches this process.
 const LATE: Duration = Duration::from_millis(500);

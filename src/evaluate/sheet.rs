@@ -2,10 +2,10 @@
 
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Outcome};
-use crate::exit::Explain;
-use crate::expand::{self, SheetFormat, SheetProblem};
-use crate::plan::{CallId, Derivation, PointsFault, Source};
-use crate::storage::ResultName;
+use ce_model::exit::Explain;
+use ce_model::expand::{self, SheetFormat, SheetProblem};
+use ce_model::plan::{CallId, Derivation, PointsFault, Source};
+use ce_storage::ResultName;
 
 /// Why the computed points of a sweep cannot be used.
 #[derive(Debug, thiserror::Error)]

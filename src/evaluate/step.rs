@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::reservations::Reservation;
 use super::{Outcome, SuspendedCall};
-use crate::digest::Digest;
-use crate::executor::{CallProgram, HostTurn, Invocation, TurnRequest, VerifiedPath};
-use crate::plan::CallId;
-use crate::storage::records::Ticket;
-use crate::storage::{
+use ce_executor::{CallProgram, HostTurn, Invocation, TurnRequest, VerifiedPath};
+use ce_model::digest::Digest;
+use ce_model::plan::CallId;
+use ce_model::task::points::SweepPoints;
+use ce_model::task::resources::Resources;
+use ce_model::task::workflow::Computation;
+use ce_storage::records::Ticket;
+use ce_storage::{
     Call, Holder, Lease, Precedence, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored,
     Suspension,
 };
-use crate::task::points::SweepPoints;
-use crate::task::resources::Resources;
-use crate::task::workflow::Computation;
 
 /// The state of a call after a step.
 pub(super) enum CallStep<'a> {

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use super::{Evaluation, Evaluator, Outcome, Unfinished};
-use crate::plan::{CallId, Source};
-use crate::storage::ResultName;
+use ce_model::plan::{CallId, Source};
+use ce_storage::ResultName;
 
 /// Why no more calls are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,11 @@ use super::footing::Footing;
 use super::step::{AbsentCall, CallStep, Pending, Running, SuspendedPlace, call_of};
 use super::suspended_programs::invocation;
 use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
-use crate::executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest, VerifiedPath};
-use crate::plan::CallId;
-use crate::storage::records::{
-    Provenance, Published, SuspensionRecord, SuspensionState, TicketValue,
-};
-use crate::storage::{Call, FoundSuspension, ResultName, Stage, Stored, Suspension};
-use crate::task::workflow::Computation;
+use ce_executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest, VerifiedPath};
+use ce_model::plan::CallId;
+use ce_model::task::workflow::Computation;
+use ce_storage::records::{Provenance, Published, SuspensionRecord, SuspensionState, TicketValue};
+use ce_storage::{Call, FoundSuspension, ResultName, Stage, Stored, Suspension};
 
 impl<'a> Evaluator<'a> {
     /// The outcome of an absent call that is suspended, where nothing is computed.

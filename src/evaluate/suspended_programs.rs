@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::attempt::execute_program;
 use super::invocation::own;
 use super::{CallError, Exports};
-use crate::executor::{CallProgram, Executor, InputFile, Invocation, Status, VerifiedPath};
-use crate::storage::records::{Published, SuspensionRecord, TicketValue};
-use crate::storage::{LOG, Stage, Storage, StorageError, Stored, Suspension};
-use crate::task::workflow::Computation;
+use ce_executor::{CallProgram, Executor, InputFile, Invocation, Status, VerifiedPath};
+use ce_model::task::workflow::Computation;
+use ce_storage::records::{Published, SuspensionRecord, TicketValue};
+use ce_storage::{LOG, Stage, Storage, StorageError, Stored, Suspension};
 
 /// The longest time that a program has to say how a suspended call stands, or to cancel it.
 const LIMIT: Duration = Duration::from_secs(60);

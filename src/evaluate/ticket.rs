@@ -8,21 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CallError, Evaluation, Files, Outcome, SuspendedCall, Unfinished};
-use crate::digest::ObjectId;
-use crate::plan::Plan;
-use crate::storage::records::{
+use ce_model::digest::ObjectId;
+use ce_model::plan::Plan;
+use ce_model::task::name::{InputName, NameError};
+use ce_model::task::resources::{Resource, ResourceLine, ResourceLines, Resources};
+use ce_model::task::slice::Slice;
+use ce_model::task::template::Template;
+use ce_model::task::workflow::{
+    Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Node, Task, TaskResources,
+};
+use ce_model::words::duration;
+use ce_storage::records::{
     FailedCall, OutputSource, Published, PublishedCall, TICKET_FORMAT, Ticket, TicketEnd,
     TicketValue,
 };
-use crate::storage::{Input, Outputs, ResultName, Storage, Stored};
-use crate::task::name::{InputName, NameError};
-use crate::task::resources::{Resource, ResourceLine, ResourceLines, Resources};
-use crate::task::slice::Slice;
-use crate::task::template::Template;
-use crate::task::workflow::{
-    Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Node, Task, TaskResources,
-};
-use crate::words::duration;
+use ce_storage::{Input, Outputs, ResultName, Storage, Stored};
 
 /// What a run wants of the workers that execute its calls.
 #[derive(Clone, Copy, Debug)]

@@ -5,15 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::digest::{Digest, ObjectId};
-use crate::exit::{Exit, Explain};
-use crate::git::{AbsentObject, NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
-use crate::load::LoadFault;
-use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
-use crate::plan::WrongValue;
-use crate::storage::{MemberError, NewTree, StorageError};
-use crate::task::name::TreeName;
-use crate::task::template::NoText;
+use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
+use ce_git::{AbsentObject, NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::exit::{Exit, Explain};
+use ce_model::plan::WrongValue;
+use ce_model::task::name::TreeName;
+use ce_model::task::template::NoText;
+use ce_storage::{MemberError, NewTree, StorageError};
+use ce_task::load::LoadFault;
 
 /// The reason why a value that no call makes is not to be had.
 #[derive(Debug, thiserror::Error)]

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use super::derived::DerivedValue;
 use super::tree::write;
 use super::{Evaluation, ValueError, export_tree};
-use crate::digest::{Digest, ObjectId};
-use crate::git::{SourceRepository, Trees};
-use crate::plan::{Derivation, DerivedId, Source};
-use crate::storage::{Input, InputSource, StorageError, Stored};
-use crate::task::name::TreeName;
-use crate::task::template::{self, MAX_TEXT};
-use crate::task::workflow::{RecordedTree, TaskTree, TaskTreeId, TreeCommit};
+use ce_git::{SourceRepository, Trees};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::plan::{Derivation, DerivedId, Source};
+use ce_model::task::name::TreeName;
+use ce_model::task::template::{self, MAX_TEXT};
+use ce_model::task::workflow::{RecordedTree, TaskTree, TaskTreeId, TreeCommit};
+use ce_storage::{Input, InputSource, StorageError, Stored};
 
 /// The values of a Git tree.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::exit::Explain;
-use crate::storage::ResultName;
+use ce_model::exit::Explain;
+use ce_storage::ResultName;
 
 /// The reason why a call was not executed to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

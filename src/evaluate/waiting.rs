@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use super::{Evaluation, Outcome};
-use crate::plan::{CallId, Source};
-use crate::storage::records::WaitingJob;
+use ce_model::plan::{CallId, Source};
+use ce_storage::records::WaitingJob;
 
 impl Evaluation {
     /// Whether inputs are missing only because calls are suspended.

@@ -6,9 +6,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use super::reservations::{Reservation, Reservations};
-use crate::executor::{Ended, ExecuteError};
-use crate::plan::CallId;
-use crate::storage::records::TicketEnd;
+use ce_executor::{Ended, ExecuteError};
+use ce_model::plan::CallId;
+use ce_storage::records::TicketEnd;
 
 /// The next thing that a worker does.
 pub(super) enum Work {
@@ -183,7 +183,7 @@ impl WorkQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::Offer;
+    use ce_executor::Offer;
 
     #[test]
     fn what_was_begun_comes_first_and_no_more_begins_than_there_are_slots() {

@@ -16,12 +16,12 @@ use super::reservations::{Reservation, Reservations};
 use super::share::Share;
 use super::worker_time::{WorkerRules, WorkerTime};
 use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
-use crate::executor::{Executor, GRACE, Offer};
-use crate::exit::Explain;
-use crate::plan::CallId;
-use crate::storage::records::{FailedCall, Ticket, TicketEnd};
-use crate::storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
-use crate::task::resources::Resources;
+use ce_executor::{Executor, GRACE, Offer};
+use ce_model::exit::Explain;
+use ce_model::plan::CallId;
+use ce_model::task::resources::Resources;
+use ce_storage::records::{FailedCall, Ticket, TicketEnd};
+use ce_storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
 
 /// The shortest and the longest pause between two looks for tickets.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(250)];

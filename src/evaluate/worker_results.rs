@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::audited::AuditSubject;
 use super::{ExecutionSettings, Worker, ticket};
-use crate::storage::records::{Ticket, TicketEnd};
-use crate::storage::{Call, Found, Outputs, ResultName};
-use crate::task::workflow::Computation;
+use ce_model::task::workflow::Computation;
+use ce_storage::records::{Ticket, TicketEnd};
+use ce_storage::{Call, Found, Outputs, ResultName};
 
 impl Worker<'_> {
     /// Executes a call that has a result, and compares.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::storage::records::{OutOfTime, TicketEnd};
-use crate::task::resources::Resources;
+use ce_model::task::resources::Resources;
+use ce_storage::records::{OutOfTime, TicketEnd};
 
 /// For whom a worker works, and how long.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@
 use super::bodies::{Bodies, BodyFrame, ShapeCount};
 use super::state::{ShapeState, activity, in_words, word};
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Plan, Source, Step};
-use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
-use crate::task::workflow::{
+use ce_model::plan::{CallId, Plan, Source, Step};
+use ce_model::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
+use ce_model::task::workflow::{
     MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task,
 };
-use crate::words::counted;
+use ce_model::words::counted;
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The states of shapes: whether their files are in the storage, and what goes on with calls whose files are not.
 
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::CallId;
+use ce_model::plan::CallId;
 
 /// Whether files are in the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

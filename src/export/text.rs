@@ -3,7 +3,7 @@
 //! Widths are counted in columns of a font whose characters are equally wide; no text is wider
 //! than its estimate. Knows no format.
 
-use crate::words::misleads;
+use ce_model::words::misleads;
 
 /// The characters of a text as a picture shows them: without those that it may not have, and with a sign in the place of those
 /// that let a reader see something else than what is there, as on a terminal.

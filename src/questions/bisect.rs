@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::digest::ObjectId;
-use crate::exit::{Exit, Explain};
-use crate::git::Commit;
-use crate::task::slice::SliceError;
+use ce_git::Commit;
+use ce_model::digest::ObjectId;
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::slice::SliceError;
 
 /// The judgement of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

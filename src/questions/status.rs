@@ -1,7 +1,7 @@
 //! The status of a storage: what goes on in it now, or waits.
 
 use super::history::{InputTexts, suspended_texts};
-use crate::storage::{Holder, Storage, StorageError, Suspension};
+use ce_storage::{Holder, Storage, StorageError, Suspension};
 
 /// A call that is suspended, and what is known of it now.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::harmless;
-use crate::storage::records::{FailedTitle, RunState, RunningCall, SubmittedRun, WorkerRecord};
-use crate::storage::{Activity, ClaimedCall, Holder};
-use crate::words::{clock, counted, size};
+use ce_model::words::{clock, counted, size};
+use ce_storage::records::{FailedTitle, RunState, RunningCall, SubmittedRun, WorkerRecord};
+use ce_storage::{Activity, ClaimedCall, Holder};
 
 /// The greatest number of calls at workers that are shown of a run.
 const LINES: usize = 10;
@@ -200,7 +200,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::storage::records::Provenance;
+    use ce_storage::records::Provenance;
 
     fn holder(process: u32) -> Holder {
         let began = Some(0);

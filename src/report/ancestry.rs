@@ -6,15 +6,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{harmless, point};
-use crate::digest::{Digest, ObjectId};
 use crate::questions::history::{
     Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
     TableSummary, TakenOver,
 };
 use crate::results::Attested;
-use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
-use crate::storage::{Defect, LogTail, Record, RevocationRecord, Storage};
-use crate::words::{self, counted};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::words::{self, counted};
+use ce_storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
+use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
 /// The greatest number of tables that are named.
 const TABLES: usize = 3;

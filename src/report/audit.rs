@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::columns::aligned;
 use super::harmless;
 use crate::evaluate::AuditedEnd;
-use crate::exit::Explain;
 use crate::results::{Attested, AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
-use crate::storage::Storage;
-use crate::storage::records::{
+use ce_model::exit::Explain;
+use ce_model::words::{counted, duration};
+use ce_storage::Storage;
+use ce_storage::records::{
     AuditFailure, AuditVerdict, FirstDifference, LineDifference, OutputDifference,
 };
-use crate::words::{counted, duration};
 
 /// Prints the calls that would be audited: who has executed each so far, and how long it took.
 ///

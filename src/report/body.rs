@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use super::Tally;
 use super::point::PointCounts;
 use crate::evaluate::Evaluation;
-use crate::plan::{BodySteps, CallId, PlannedSweep};
-use crate::task::workflow::NodeId;
+use ce_model::plan::{BodySteps, CallId, PlannedSweep};
+use ce_model::task::workflow::NodeId;
 
 /// The nodes of a body that depend on points.
 #[derive(Debug, Default)]

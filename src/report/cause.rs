@@ -1,12 +1,12 @@
 //! Reasons and causes in words, one line each.
 
 use super::harmless;
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
-use crate::storage::records::{FailureRecord, Provenance};
-use crate::task::workflow::{Computation, ComputationId, Node};
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
+use ce_model::task::workflow::{Computation, ComputationId, Node};
+use ce_storage::records::{FailureRecord, Provenance};
 
 /// The number of an input of a call, and what its computation calls it.
 pub(super) fn input_of(evaluation: &Evaluation, call: CallId, at: usize) -> String {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::harmless;
-use crate::git::{Commit, LogLine};
+use ce_git::{Commit, LogLine};
 
 #[derive(Serialize)]
 struct CommitLine<'a> {

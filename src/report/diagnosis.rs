@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::harmless;
-use crate::doctor::{Diagnosis, Grade, Trouble};
+use ce_model::diagnosis::{Diagnosis, Grade, Trouble};
 
 /// Prints a finding for humans.
 ///

@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use super::explanation::log;
 use super::harmless;
 use super::point::values_words;
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::manifest::{EntryDifference, Manifest};
-use crate::plan::Source;
 use crate::questions::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, OutputVerdict, TreeDifference,
 };
-use crate::task::expression::written_alone;
-use crate::task::workflow::{Node, NodeId};
-use crate::words::{counted, size};
+use ce_files::manifest::{EntryDifference, Manifest};
+use ce_model::digest::Digest;
+use ce_model::plan::Source;
+use ce_model::task::expression::written_alone;
+use ce_model::task::workflow::{Node, NodeId};
+use ce_model::words::{counted, size};
 
 /// The greatest number of differences of two directories that are printed.
 const MAX_ENTRIES: usize = 20;

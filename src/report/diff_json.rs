@@ -8,14 +8,14 @@ use super::ROOT;
 use super::diff::DiffReport;
 use super::explanation_json::change_log;
 use crate::evaluate::Evaluation;
-use crate::exit::Exit;
-use crate::manifest::{EntryDifference, shown};
-use crate::plan::{CallId, Source};
 use crate::questions::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
     TaskFileDifference, TreeDifference, WorkflowDifference,
 };
-use crate::task::points::SweepPoint;
+use ce_files::manifest::{EntryDifference, shown};
+use ce_model::exit::Exit;
+use ce_model::plan::{CallId, Source};
+use ce_model::task::points::SweepPoint;
 
 impl DiffReport<'_> {
     /// Prints an object a line: the versions, each output, each difference, and the end.

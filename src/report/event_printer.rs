@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::{Failures, Progress, Reporter, Silent, TICK, say};
 use crate::evaluate::{Evaluation, Event};
-use crate::exit::Exit;
-use crate::storage::records::{Provenance, RunState};
-use crate::storage::{ResultName, StorageError, state_interval};
+use ce_model::exit::Exit;
+use ce_storage::records::{Provenance, RunState};
+use ce_storage::{ResultName, StorageError, state_interval};
 
 /// The number of events that are printed at once.
 const BATCH: usize = 1000;

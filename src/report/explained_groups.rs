@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::cause::{input_of, reason};
 use crate::evaluate::Evaluation;
-use crate::plan::CallId;
 use crate::questions::explain::{Causes, Explained, Explanation, Why};
+use ce_model::plan::CallId;
 
 /// Up to this number of points each has its own entry.
 const ALONE: usize = 3;

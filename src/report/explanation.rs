@@ -9,10 +9,10 @@ use super::explained_groups::{ExplainedGroup, SharedReason, groups, groups_in_sh
 use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
-use crate::exit::Exit;
-use crate::git::{ChangeLog, FileChange, LineCounts};
 use crate::questions::explain::{Cause, Causes, Change, Explained, Explanation, Why};
-use crate::words::{counted, duration};
+use ce_git::{ChangeLog, FileChange, LineCounts};
+use ce_model::exit::Exit;
+use ce_model::words::{counted, duration};
 
 /// The greatest number of files of a change that are listed.
 const FILES: usize = 20;

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::cause::{sheet_of, text_name};
 use crate::evaluate::Evaluation;
-use crate::git::{ChangeLog, FileChange, LogLine};
-use crate::plan::Source;
 use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
-use crate::storage::ResultName;
-use crate::task::workflow::ComputationId;
+use ce_git::{ChangeLog, FileChange, LogLine};
+use ce_model::plan::Source;
+use ce_model::task::workflow::ComputationId;
+use ce_storage::ResultName;
 
 /// Prints a line for each cause, a line for each call that would run, and a line with the totals.
 ///

@@ -10,12 +10,12 @@ use std::fmt::Write;
 
 use super::{failed_points, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome, SuspendedCall};
-use crate::exit::Explain;
-use crate::expand::ExclusionFault;
-use crate::plan::CallId;
-use crate::storage::records::{FailureRecord, Provenance};
-use crate::storage::{Damage, PriorAttempt, StorageError};
-use crate::words::{counted, quoted};
+use ce_model::exit::Explain;
+use ce_model::expand::ExclusionFault;
+use ce_model::plan::CallId;
+use ce_model::words::{counted, quoted};
+use ce_storage::records::{FailureRecord, Provenance};
+use ce_storage::{Damage, PriorAttempt, StorageError};
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::columns::aligned;
 use crate::questions::collect::{Candidate, Group, Presence};
-use crate::storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
-use crate::words::{duration, size};
+use ce_model::words::{duration, size};
+use ce_storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
 
 /// Prints a line for each group, and one for each candidate in it: size, duration, time of
 /// recording, first file.

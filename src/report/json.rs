@@ -9,14 +9,14 @@ use super::json_call::{JsonCall, JsonMade};
 use super::json_sweep::{JsonSweep, json_sweeps};
 use super::tally::is_zero;
 use super::{Reporter, Tally, Totals};
-use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
-use crate::exit::Exit;
-use crate::plan::{CallId, PlannedSweep, Source};
-use crate::storage::{Holder, Input, PriorAttempt, ResultName, Stored};
-use crate::task::name::InputName;
-use crate::task::points::SweepPoint;
-use crate::task::workflow::TREE_OUTPUTS;
+use ce_model::digest::Digest;
+use ce_model::exit::Exit;
+use ce_model::plan::{CallId, PlannedSweep, Source};
+use ce_model::task::name::InputName;
+use ce_model::task::points::SweepPoint;
+use ce_model::task::workflow::TREE_OUTPUTS;
+use ce_storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 
 /// Prints events.
 pub struct Json<'a>(&'a Evaluation);

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::ROOT;
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::CallId;
+use ce_model::plan::CallId;
 
 /// Which call it is.
 #[derive(Serialize)]

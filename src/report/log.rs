@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::columns::fitted;
 use super::point;
-use crate::digest::SHORT;
 use crate::questions::history::{Past, TakenOver};
 use crate::results::Attested;
-use crate::words::size;
+use ce_model::digest::SHORT;
+use ce_model::words::size;
 
 /// The greatest number of inputs in a line.
 const INPUTS: usize = 4;

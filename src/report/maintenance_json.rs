@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::Sum;
 use crate::questions::collect::{Candidate, Group, Presence};
-use crate::storage::maintenance::verify::{Verdict, VerifyEvent};
-use crate::storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecord, Storage};
+use ce_storage::maintenance::verify::{Verdict, VerifyEvent};
+use ce_storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecord, Storage};
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

@@ -89,14 +89,14 @@ pub(crate) use self::terminal_text::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
 use crate::evaluate::{CallError, Evaluation, Event, Outcome, TreeValues};
-use crate::exit::Exit;
-use crate::expand::point_title;
-use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
-use crate::storage::records::CallRecord;
-use crate::storage::{Entry, Read, Record, ResultName};
-use crate::task::expression::written_alone;
-use crate::task::sweep::SWEEP_OUTPUTS;
-use crate::task::workflow::{ROOT_LABEL as ROOT, SweepId};
+use ce_model::exit::Exit;
+use ce_model::expand::point_title;
+use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
+use ce_model::task::expression::written_alone;
+use ce_model::task::sweep::SWEEP_OUTPUTS;
+use ce_model::task::workflow::{ROOT_LABEL as ROOT, SweepId};
+use ce_storage::records::CallRecord;
+use ce_storage::{Entry, Read, Record, ResultName};
 
 /// Writes a message to standard error, after the name of the program. Names in it command no terminal, and mislead nobody.
 pub fn say(program: &str, text: &dyn fmt::Display) {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::harmless;
 use crate::evaluate::Evaluation;
-use crate::expand::REPLICATE;
-use crate::plan::{CallId, PlannedSweep, Source};
-use crate::task::points::{SweepPoint, SweepPoints};
-use crate::task::sweep::{Factor, Sweep};
-use crate::words::counted;
+use ce_model::expand::REPLICATE;
+use ce_model::plan::{CallId, PlannedSweep, Source};
+use ce_model::task::points::{SweepPoint, SweepPoints};
+use ce_model::task::sweep::{Factor, Sweep};
+use ce_model::words::counted;
 
 /// The greatest number of characters of a text that are shown.
 const TEXT: usize = 32;

@@ -16,10 +16,10 @@ use super::failed_points::what;
 use super::progress_line::RunProgress;
 use super::remaining::{Remaining, TimeLeft};
 use crate::evaluate::{Evaluation, Event, Outcome};
-use crate::plan::CallId;
 use crate::questions::history::usual_seconds;
-use crate::storage::records::{FailedTitle, Provenance, RunState, RunningCall};
-use crate::words;
+use ce_model::plan::CallId;
+use ce_model::words;
+use ce_storage::records::{FailedTitle, Provenance, RunState, RunningCall};
 
 /// The shortest time between changes of the display.
 pub const TICK: Duration = Duration::from_millis(100);

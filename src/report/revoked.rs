@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::harmless;
-use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Outcome};
-use crate::storage::Entry;
+use ce_model::digest::Digest;
+use ce_storage::Entry;
 
 /// The greatest number of results that are named.
 const NAMED: usize = 20;

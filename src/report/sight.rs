@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::harmless;
 use crate::evaluate::InspectedCall;
-use crate::executor::{COMPUTATION, INPUTS, OUTPUTS};
+use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
 
 /// What there is in the sandbox of a call.
 pub struct Sight<'a>(pub &'a InspectedCall);

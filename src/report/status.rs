@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::{JsonActivities, harmless, point};
 use crate::evaluate::SuspensionAnswer;
-use crate::executor::{SUSPENDED, Status};
 use crate::questions::history::InputTexts;
 use crate::questions::status::SuspendedFact;
-use crate::storage::records::{SubmittedRun, SuspensionState, WaitingJob};
-use crate::storage::{Activity, Storage};
-use crate::words::counted;
+use ce_executor::{SUSPENDED, Status};
+use ce_model::words::counted;
+use ce_storage::records::{SubmittedRun, SuspensionState, WaitingJob};
+use ce_storage::{Activity, Storage};
 
 /// What a suspended call has said of itself, or why it could not.
 pub type Said = Result<Option<SuspensionAnswer>, String>;

@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 use super::columns::{ColumnStyle, fitted_within, terminal_width};
 use super::harmless;
 use crate::evaluate::Evaluation;
-use crate::expand::CellValue;
 use crate::questions::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };
 use crate::results::Attested;
-use crate::storage::Holder;
-use crate::words::counted;
+use ce_model::expand::CellValue;
+use ce_model::words::counted;
+use ce_storage::Holder;
 
 /// How a table is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::{mem, str};
 
-use crate::words::misleads;
+use ce_model::words::misleads;
 
 /// What takes the place of a character.
 const REPLACED: char = char::REPLACEMENT_CHARACTER;

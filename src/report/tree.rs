@@ -16,12 +16,12 @@ pub use self::state::TreeStyle;
 use super::body::Body;
 use super::{ROOT, Reporter, ShownOutput, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome, Unfinished};
-use crate::exit::Exit;
-use crate::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
-use crate::storage::ResultName;
-use crate::task::expression::written_alone;
-use crate::task::sweep::SWEEP_OUTPUTS;
-use crate::task::workflow::{Node, NodeId};
+use ce_model::exit::Exit;
+use ce_model::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
+use ce_model::task::expression::written_alone;
+use ce_model::task::sweep::SWEEP_OUTPUTS;
+use ce_model::task::workflow::{Node, NodeId};
+use ce_storage::ResultName;
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
 const DEEPEST: usize = 25;

@@ -8,9 +8,9 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::ledger::{call_identity, parse};
-use crate::digest::{Blake3, Digest};
-use crate::storage::records::{CallRecord, HostKind, SignerNote};
-use crate::storage::{Entry, Read, Record, Storage, StorageError};
+use ce_model::digest::{Blake3, Digest};
+use ce_storage::records::{CallRecord, HostKind, SignerNote};
+use ce_storage::{Entry, Read, Record, Storage, StorageError};
 
 /// Who says that a call was executed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -238,8 +238,8 @@ impl fmt::Display for Attested {
 mod tests {
     use super::super::ledger::{AuditFinding, LedgerReason, files, record_audits};
     use super::*;
-    use crate::storage::records::{AuditFailure, AuditReport, Provenance};
-    use crate::storage::{Durability, Unrecorded};
+    use ce_storage::records::{AuditFailure, AuditReport, Provenance};
+    use ce_storage::{Durability, Unrecorded};
 
     /// The record of a call from elsewhere, with one output.
     fn record(output: &Digest) -> CallRecord {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Attested;
-use crate::digest::Blake3;
 use crate::evaluate::{AuditedCall, AuditedEnd};
-use crate::exit::Explain;
-use crate::storage::records::AuditVerdict;
+use ce_model::digest::Blake3;
+use ce_model::exit::Explain;
+use ce_storage::records::AuditVerdict;
 
 /// The calls of an audit, in the order in which they begin, and those that are left out.
 #[derive(Debug, Default)]

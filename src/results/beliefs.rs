@@ -7,9 +7,9 @@ use super::ledger::call_identity;
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::{RepositoryRevocations, RevokedResult, owner};
 use super::trust::{Trust, TrustSettings};
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorError};
-use crate::storage::{Entry, Record, Storage};
+use ce_git::{Mirror, MirrorError};
+use ce_model::digest::ObjectId;
+use ce_storage::{Entry, Record, Storage};
 
 /// What is believed of the results of a repository.
 #[derive(Debug)]

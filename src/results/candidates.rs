@@ -13,11 +13,9 @@ use super::ledger::counted_with_ledger;
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::RevokedResult;
 use super::trust::TrustSettings;
-use crate::digest::ObjectId;
-use crate::git::{BlobHash, Mirror, MirrorError, RemoteRef};
-use crate::storage::{
-    Entry, ExpectedFile, MissingPart, Read, Record, Storage, StorageError, Survey,
-};
+use ce_git::{BlobHash, Mirror, MirrorError, RemoteRef};
+use ce_model::digest::ObjectId;
+use ce_storage::{Entry, ExpectedFile, MissingPart, Read, Record, Storage, StorageError, Survey};
 
 /// What is pulled.
 #[derive(Debug)]

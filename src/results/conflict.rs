@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use super::finder::Finder;
 use super::layout::{MAX_RECORD, place};
-use crate::digest::{Digest, ObjectId};
-use crate::git::{Mirror, MirrorError};
-use crate::storage::records::JobRecord;
-use crate::storage::{
+use ce_git::{Mirror, MirrorError};
+use ce_model::digest::{Digest, ObjectId};
+use ce_storage::records::JobRecord;
+use ce_storage::{
     Entry, ExpectedFile, Record, Revocation, RevocationIndex, of_revocation, revocations,
 };
 

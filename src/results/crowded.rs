@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorError};
+use ce_git::{Mirror, MirrorError};
+use ce_model::digest::ObjectId;
 
 /// The number of entries of a directory above which servers and pushes become slow. GitHub recommends at most 3,000.
 const CROWDED: usize = 10_000;

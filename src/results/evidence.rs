@@ -9,9 +9,9 @@ use super::finder::Finder;
 use super::layout::LEDGER;
 use super::ledger::{LedgerLine, parse};
 use super::trust::{FileSigner, Trust};
-use crate::digest::{Blake3, Digest, ObjectId};
-use crate::git::{Mirror, PackWriter, UnwrittenTree};
-use crate::storage::{Ledger, SignerNote, Storage, ledger_file, of_ledger_file};
+use ce_git::{Mirror, PackWriter, UnwrittenTree};
+use ce_model::digest::{Blake3, Digest, ObjectId};
+use ce_storage::{Ledger, SignerNote, Storage, ledger_file, of_ledger_file};
 
 /// A file of the ledger of a repository.
 #[derive(Debug)]

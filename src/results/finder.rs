@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::layout::{MAX_PATH, is_record, may_hold_records};
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind};
+use ce_git::{Mirror, MirrorEntry, MirrorError, MirrorKind};
+use ce_model::digest::ObjectId;
 
 /// Says whether a path counts.
 type PathRule = fn(&str) -> bool;

@@ -11,10 +11,10 @@ use super::conflict::{Conflict, RecordComparison, settled};
 use super::join::join;
 use super::layout::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
 use super::signers::Signers;
-use crate::digest::{Blake3, ObjectId};
-use crate::git::{
+use ce_git::{
     CommitSignature, Mirror, MirrorCommit, MirrorEntry, MirrorError, MirrorKind, SignatureKind,
 };
+use ce_model::digest::{Blake3, ObjectId};
 
 /// The name under which a mirror remembers what was judged.
 const NOTE: &str = "history";

@@ -1,9 +1,9 @@
 //! Inboxes: references with results that somebody else is to take into the results of a repository.
 
 use super::layout::TOP;
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorError, MirrorKind};
-use crate::storage::is_users_file;
+use ce_git::{Mirror, MirrorError, MirrorKind};
+use ce_model::digest::ObjectId;
+use ce_storage::is_users_file;
 
 /// Finds a name in a tree that no results repository has, such as a program or a workflow of a server; `None` if there is none.
 /// What a known tree has is not looked at again.

@@ -3,7 +3,7 @@
 use super::layout::stored_size;
 use super::offer::Withheld;
 use super::secrets::Secrets;
-use crate::storage::{ExpectedFile, Storage, StorageError};
+use ce_storage::{ExpectedFile, Storage, StorageError};
 
 /// Returns a task input as a results repository holds it, or why it stays here.
 pub(super) fn offer(

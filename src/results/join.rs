@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::conflict::{Conflict, RecordComparison, SettledConflict, settled};
 use super::layout::{MAX_PATH, differs, is_record};
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter, UnwrittenTree};
+use ce_git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter, UnwrittenTree};
+use ce_model::digest::ObjectId;
 
 /// The union of two trees.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The names in a results repository that a storage has not.
 
 use super::ResultsError;
-use crate::digest::{Digest, ObjectId};
-use crate::git::{Mirror, MirrorError, MirrorKind, RemoteRef};
-use crate::manifest::DirectoryArchive;
-use crate::storage::{ExpectedFile, archive_name};
+use ce_files::manifest::DirectoryArchive;
+use ce_git::{Mirror, MirrorError, MirrorKind, RemoteRef};
+use ce_model::digest::{Digest, ObjectId};
+use ce_storage::{ExpectedFile, archive_name};
 
 /// The branch with the results of a repository that has nothing else.
 const BRANCH: &str = "refs/heads/results";

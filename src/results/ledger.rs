@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::offer::SharedResult;
-use crate::digest::{Blake3, Digest, ObjectId};
-use crate::storage::records::{AuditReport, CallRecord, HostKind, Origin};
-use crate::storage::{Ledger, Record, Storage, StorageError};
-use crate::task::name::ComputationName;
-use crate::words::counted_all;
+use ce_model::digest::{Blake3, Digest, ObjectId};
+use ce_model::task::name::ComputationName;
+use ce_model::words::counted_all;
+use ce_storage::records::{AuditReport, CallRecord, HostKind, Origin};
+use ce_storage::{Ledger, Record, Storage, StorageError};
 
 /// The greatest number of lines in a file.
 const LINES: usize = 10_000;

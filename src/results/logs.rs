@@ -3,8 +3,8 @@
 
 use super::offer::Withheld;
 use super::secrets::{Secrets, has, has_word};
-use crate::storage::records::CallRecord;
-use crate::storage::{ResultName, Storage, StorageError};
+use ce_storage::records::CallRecord;
+use ce_storage::{ResultName, Storage, StorageError};
 
 /// The logs that are pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -38,11 +38,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use self::layout::FORMAT;
-use crate::cache::Cache;
-use crate::digest::ObjectId;
-use crate::exit::{Exit, Explain};
-use crate::git::{Mirror, MirrorError, Prompts};
-use crate::storage::StorageError;
+use ce_files::cache::Cache;
+use ce_git::{Mirror, MirrorError, Prompts};
+use ce_model::digest::ObjectId;
+use ce_model::exit::{Exit, Explain};
+use ce_storage::StorageError;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::layout::{place, stored_size};
-use crate::digest::ObjectId;
-use crate::git::BlobHash;
-use crate::storage::records::Origin;
-use crate::storage::{Entry, ExpectedFile, Record, Storage};
-use crate::words::size;
+use ce_git::BlobHash;
+use ce_model::digest::ObjectId;
+use ce_model::words::size;
+use ce_storage::records::Origin;
+use ce_storage::{Entry, ExpectedFile, Record, Storage};
 
 /// A result that may be pushed.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use super::ResultsError;
 use super::finder::Finder;
 use super::layout::{ResultsBranch, place, stored_size};
 use super::pushed::MAX_LIMIT;
-use crate::digest::ObjectId;
-use crate::git::Mirror;
-use crate::storage::{Entry, ExpectedFile, Record, Storage};
+use ce_git::Mirror;
+use ce_model::digest::ObjectId;
+use ce_storage::{Entry, ExpectedFile, Record, Storage};
 
 /// The number of repositories that have each of these results whole. Each file here is read and compared with its record, and
 /// fetched from there anew: what a mirror has of earlier times says nothing about the repository of today.

@@ -15,8 +15,8 @@ use super::layout::ResultsBranch;
 use super::refusal::RefusedFor;
 use super::rehearsal::Rehearsal;
 use super::trust::{check_history, remember};
-use crate::git::Mirror;
-use crate::storage::{AwayCall, Import, ImportedCall, Record, Storage};
+use ce_git::Mirror;
+use ce_storage::{AwayCall, Import, ImportedCall, Record, Storage};
 
 /// The greatest number of calls that are published at once.
 const BATCH: usize = 256;

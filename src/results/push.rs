@@ -15,12 +15,12 @@ use super::pushed::{PushRequest, Pushed, RevokeRequest};
 use super::revoked::revocation_of;
 use super::selection::Selection;
 use super::unsent::fetch_unsent;
-use crate::digest::ObjectId;
-use crate::git::{
+use ce_git::{
     GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
 };
-use crate::storage::{Entry, Storage};
-use crate::words::counted;
+use ce_model::digest::ObjectId;
+use ce_model::words::counted;
+use ce_storage::{Entry, Storage};
 
 /// How often a push is tried before it goes to the inbox.
 const ATTEMPTS: u32 = 5;

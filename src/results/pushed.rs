@@ -7,8 +7,8 @@ use super::exchange_progress::ExchangeProgress;
 use super::ledger::counted_with_ledger;
 use super::logs::PushedLogs;
 use super::offer::LeftOut;
-use crate::git::RemoteRef;
-use crate::storage::Entry;
+use ce_git::RemoteRef;
+use ce_storage::Entry;
 
 /// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
 pub const DEFAULT_LIMIT: &str = "64M";

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::attestation::Attested;
 use super::trust::Distrust;
-use crate::storage::MissingPart;
-use crate::words::{counted, size};
+use ce_model::words::{counted, size};
+use ce_storage::MissingPart;
 
 /// A result that was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]

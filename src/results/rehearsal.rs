@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::ResultsError;
 use super::candidates::{NewResult, Pulled};
-use crate::digest::ObjectId;
-use crate::git::Mirror;
-use crate::storage::{Entry, Record, Storage};
+use ce_git::Mirror;
+use ce_model::digest::ObjectId;
+use ce_storage::{Entry, Record, Storage};
 
 /// A pull that takes nothing.
 pub(super) struct Rehearsal<'a> {

@@ -5,8 +5,8 @@ use super::conflict::read_revocation;
 use super::finder::Finder;
 use super::layout::{MAX_RECORD, REVOKED};
 use super::trust::{Distrust, Trust};
-use crate::git::Mirror;
-use crate::storage::{
+use ce_git::Mirror;
+use ce_storage::{
     Entry, Read, Record, Revocation, RevocationIndex, RevocationRecord, Storage, of_revocation,
 };
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::digest::Digest;
-use crate::manifest::{DirectoryArchive, EntryKind, shown};
+use ce_files::manifest::{DirectoryArchive, EntryKind, shown};
+use ce_model::digest::Digest;
 
 /// The beginnings of tokens, and how many letters, digits, `-` and `_` follow at least.
 const TOKENS: [(&str, usize, &str); 12] = [

@@ -13,9 +13,9 @@ use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
 use super::pushed::{PushRequest, Pushed};
 use super::secrets::Secrets;
-use crate::digest::{Blake3, ObjectId};
-use crate::git::{BlobHash, Mirror, PackWriter, UnwrittenTree};
-use crate::storage::{Entry, Read, Record, Revocation, Storage, StorageError, Survey, ledger_file};
+use ce_git::{BlobHash, Mirror, PackWriter, UnwrittenTree};
+use ce_model::digest::{Blake3, ObjectId};
+use ce_storage::{Entry, Read, Record, Revocation, Storage, StorageError, Survey, ledger_file};
 
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::ResultsError;
-use crate::digest::Blake3;
-use crate::git::Mirror;
+use ce_git::Mirror;
+use ce_model::digest::Blake3;
 
 /// What git calls the file of revoked ssh keys.
 const REVOCATIONS: &str = "gpg.ssh.revocationFile";

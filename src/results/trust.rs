@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::ResultsError;
 use super::history::{Introduction, SignedHistory};
 use super::signers::Signers;
-use crate::digest::ObjectId;
-use crate::git::{CommitSignature, Mirror, RemoteRef};
+use ce_git::{CommitSignature, Mirror, RemoteRef};
+use ce_model::digest::ObjectId;
 
 /// The name under which a mirror remembers the last results that were seen.
 const SEEN: &str = "seen";

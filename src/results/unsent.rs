@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind};
+use ce_git::{Mirror, MirrorEntry, MirrorError, MirrorKind};
+use ce_model::digest::ObjectId;
 
 /// Fetches the files of a tree that the trees of some commits do not have in the same places, and what these have there. `git push`
 /// reads them, and fetches nothing by itself.

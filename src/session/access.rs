@@ -4,10 +4,10 @@ use std::error::Error as _;
 use std::path::Path;
 
 use super::RunOptions;
-use crate::executor::Sandbox;
-use crate::exit::Explain;
-use crate::load::{self, Exposed, LoadError};
-use crate::task::workflow::Task;
+use ce_executor::Sandbox;
+use ce_model::exit::Explain;
+use ce_model::task::workflow::Task;
+use ce_task::load::{self, Exposed, LoadError};
 
 impl RunOptions {
     /// Checks that this host has what the files `access` of a task's computations say.

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 pub use self::choice::{AuditChoice, AuditSample};
 use super::{Error, Session};
 use crate::evaluate::{Audit, AuditBudget, AuditedCall, AuditedEnd, ExecutionSettings, Exports};
-use crate::git::{SourceRepositories, Trees};
-use crate::plan::PointSelection;
 use crate::report::say;
 use crate::results::{AuditFinding, AuditPlan, PlannedAudit, record_audits};
+use ce_git::{SourceRepositories, Trees};
+use ce_model::plan::PointSelection;
 
 /// How long what was found is only in memory.
 const KEPT: Duration = Duration::from_secs(600);

@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::{Error, InputError, RunOptions, Session};
-use crate::digest::{Digest, ObjectId};
 use crate::evaluate::Evaluation;
-use crate::executor::{ExecuteError, Status};
-use crate::exit::{Exit, Explain};
-use crate::git::{Commit, Range};
-use crate::load::{self, LoadError};
 use crate::questions::bisect::{BisectError, Bisection, Judgement, WrongOutput};
-use crate::task::slice::{SliceError, WrittenSlice};
-use crate::task::workflow::Task;
+use ce_executor::{ExecuteError, Status};
+use ce_git::{Commit, Range};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::slice::{SliceError, WrittenSlice};
+use ce_model::task::workflow::Task;
+use ce_task::load::{self, LoadError};
 
 /// The user's test does not run.
 #[derive(Debug, thiserror::Error)]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use crate::exit::Explain;
-use crate::plan::computations_named;
 use crate::questions::history::{Filter, HistoryError, MIN_DIGITS, Past, log};
-use crate::storage::{ResultName, Storage};
-use crate::task::workflow::{Computation, Task};
+use ce_model::exit::Explain;
+use ce_model::plan::computations_named;
+use ce_model::task::workflow::{Computation, Task};
+use ce_storage::{ResultName, Storage};
 
 /// Why a text names no call or job.
 #[derive(Debug, thiserror::Error)]

@@ -4,8 +4,8 @@ use std::error;
 use std::io;
 use std::path::Path;
 
-use crate::advice;
-use crate::exit::{Exit, Explain};
+use ce_model::advice;
+use ce_model::exit::{Exit, Explain};
 
 /// Threads or signals are not to be had.
 #[derive(Debug, thiserror::Error)]

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 
 use super::{Error, Session};
 use crate::evaluate::{Evaluation, Evaluator, Misfit, Outcome};
-use crate::executor::Offer;
-use crate::exit::Explain;
-use crate::plan::{CallId, Plan, PlannedSweep, Source, SweepRows};
+use ce_executor::Offer;
+use ce_model::exit::Explain;
+use ce_model::plan::{CallId, Plan, PlannedSweep, Source, SweepRows};
 
 /// Calls ask for more than there is.
 #[derive(Debug, thiserror::Error)]

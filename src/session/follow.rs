@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Error, OutputError, Stop};
 use crate::questions::history::HistoryError;
-use crate::storage::{ResultName, Storage};
+use ce_storage::{ResultName, Storage};
 
 /// The pause between two looks at a log.
 const PAUSE: Duration = Duration::from_millis(50);

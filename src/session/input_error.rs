@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use crate::advice;
-use crate::exit::{Exit, Explain};
-use crate::storage::StorageError;
-use crate::task::name::nearest;
-use crate::task::workflow::Task;
-use crate::words::counted;
+use ce_model::advice;
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::name::nearest;
+use ce_model::task::workflow::Task;
+use ce_model::words::counted;
+use ce_storage::StorageError;
 
 /// Why the inputs of a task, or its repositories, cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::{Error, InputError};
-use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Files, Texts, ValueError};
-use crate::git::{SourceError, SourceRepositories, Trees};
-use crate::load;
-use crate::manifest::Scan;
-use crate::storage::{Input, InputSource, StorageError};
-use crate::task::name::InputName;
-use crate::task::template::MAX_TEXT;
-use crate::task::workflow::{
+use ce_files::manifest::Scan;
+use ce_git::{SourceError, SourceRepositories, Trees};
+use ce_model::digest::Digest;
+use ce_model::task::name::InputName;
+use ce_model::task::template::MAX_TEXT;
+use ce_model::task::workflow::{
     FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit,
 };
+use ce_storage::{Input, InputSource, StorageError};
+use ce_task::load;
 
 /// Returns a task without free names, and its given inputs: those whose texts were read have their contents
 /// in place of a file, since a pipe can be read only once.

@@ -10,19 +10,19 @@ use std::thread;
 use super::calls::{find_call_and_log, find_call_of, named};
 use super::interrupt::Interrupts;
 use super::{BeginError, Error, RunOptions, local};
-use crate::digest::{Digest, ObjectId};
 use crate::evaluate::{CallError, Exports, InspectedCall, KeptDirectory, inspect};
-use crate::executor::{
+use crate::questions::history::{History, HistoryError, Subject};
+use ce_executor::{
     ExecuteError, Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal,
 };
-use crate::exit::{Exit, Explain};
-use crate::git::Trees;
-use crate::load;
-use crate::questions::history::{History, HistoryError, Subject};
-use crate::storage::{Entry, Read, Record, ResultName, Storage, Stored};
-use crate::task::name::ComputationName;
-use crate::task::workflow::{Computation, Task, Uncommitted};
-use crate::words::quoted;
+use ce_git::Trees;
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::name::ComputationName;
+use ce_model::task::workflow::{Computation, Task, Uncommitted};
+use ce_model::words::quoted;
+use ce_storage::{Entry, Read, Record, ResultName, Storage, Stored};
+use ce_task::load;
 
 /// Why a call cannot be looked into.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::executor::slurm::HANDOVER;
-use crate::executor::{Executor, GRACE, was_ignored};
+use ce_executor::slurm::HANDOVER;
+use ce_executor::{Executor, GRACE, was_ignored};
 
 /// The signals that ask a program to end, except those that were ignored at the start, as by
 /// `nohup`.

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use super::{Error, Session};
-use crate::cache::Cache;
 use crate::evaluate::{CallError, Evaluation, Outcome};
-use crate::git::Home;
-use crate::plan::{Precursors, Source};
-use crate::storage::{
+use ce_files::cache::Cache;
+use ce_git::Home;
+use ce_model::plan::{Precursors, Source};
+use ce_model::task::name::{InputName, TreeName};
+use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
 };
-use crate::task::name::{InputName, TreeName};
 
 /// The fate of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -64,19 +64,19 @@ pub use self::sheets::{check_own_sheets, check_wanted, expand_own_sheets};
 use self::slurm::SlurmWorkers;
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker::{WorkerOptions, WorkerSession};
-use crate::cache::Cache;
 use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
     WorkerQueue,
 };
-use crate::executor::Executor;
-pub use crate::exit::{Error, Exit};
-use crate::git::{SourceRepositories, Trees};
-use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
-use crate::storage::records::RunState;
-use crate::storage::{InputSource, ResultName, Storage, StorageError};
-use crate::task::workflow::Task;
+use ce_executor::Executor;
+use ce_files::cache::Cache;
+use ce_git::{SourceRepositories, Trees};
+pub use ce_model::exit::{Error, Exit};
+use ce_model::plan::{Plan, PointSelection, Source};
+use ce_model::task::workflow::Task;
+use ce_storage::records::RunState;
+use ce_storage::{InputSource, ResultName, Storage, StorageError};
 
 /// A storage, and whatever is needed to evaluate tasks of one repository with it.
 pub struct Session {

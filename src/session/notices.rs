@@ -1,6 +1,6 @@
 //! What the user should know of executions while they go on.
 
-use crate::exit::Explain;
+use ce_model::exit::Explain;
 
 use std::error::Error as _;
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::cache::Cache;
-use crate::executor::slurm::{Allocation, SlurmSettings};
-use crate::executor::{Executor, Local, Sandbox};
-use crate::git::{Config, ConfigError};
-use crate::storage::{Durability, InputSource, Takeover, Unrecorded};
+use ce_executor::slurm::{Allocation, SlurmSettings};
+use ce_executor::{Executor, Local, Sandbox};
+use ce_files::cache::Cache;
+use ce_git::{Config, ConfigError};
+use ce_storage::{Durability, InputSource, Takeover, Unrecorded};
 
 /// Options for the execution and publication of missing calls.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::exit::Explain;
+use ce_model::exit::Explain;
 
 /// The reason why a path names no result.
 #[derive(Debug, thiserror::Error)]

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use super::job::{FinishedPart, Kept, record_later_use};
 use super::{Error, InputError, Session};
-use crate::advice;
-use crate::cache::Cache;
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::exit::Explain;
-use crate::expand::{self, MAX_SHEET, ProductFault, SheetFormat, SheetProblem};
-use crate::plan::{Plan, PlannedSweep, SelectionError};
-use crate::storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
-use crate::task::name::InputName;
-use crate::task::points::{SweepPoint, SweepPoints};
-use crate::task::sweep::{Factor, Product};
-use crate::task::workflow::{Node, RangedInput, RangedInputs, Task};
+use ce_files::cache::Cache;
+use ce_model::advice;
+use ce_model::digest::Digest;
+use ce_model::exit::Explain;
+use ce_model::expand::{self, MAX_SHEET, ProductFault, SheetFormat, SheetProblem};
+use ce_model::plan::{Plan, PlannedSweep, SelectionError};
+use ce_model::task::name::InputName;
+use ce_model::task::points::{SweepPoint, SweepPoints};
+use ce_model::task::sweep::{Factor, Product};
+use ce_model::task::workflow::{Node, RangedInput, RangedInputs, Task};
+use ce_storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
 
 /// Why a task cannot be evaluated for each of some points over its own inputs.
 #[derive(Debug, thiserror::Error)]

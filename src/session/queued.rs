@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::slurm::{SlurmOptions, SlurmWorkers};
 use super::{Error, Place, RunOptions, Session};
 use crate::evaluate::{TicketRules, WorkerQueue};
-use crate::executor::Executor;
-use crate::storage::Durability;
+use ce_executor::Executor;
+use ce_storage::Durability;
 
 impl Session {
     /// Lets workers execute what is missing.

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::slurm::worker_program;
 use super::{BeginError, Error, Stop};
-use crate::executor::slurm::{
+use ce_executor::slurm::{
     CancelScope, HANDOVER, JobState, JobToken, RunJob, Slurm, SlurmError, SlurmSettings,
 };
-use crate::exit::{Exit, Explain};
-use crate::storage::records::{Provenance, SubmittedRun};
+use ce_model::exit::{Exit, Explain};
+use ce_storage::records::{Provenance, SubmittedRun};
 
 /// The pauses between attempts to submit a job: the first one, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];

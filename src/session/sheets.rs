@@ -8,12 +8,12 @@ use std::path::Path;
 use super::inputs::own_file;
 use super::{Error, InputError, check_selection};
 use crate::evaluate::PointsError;
-use crate::expand::{self, SheetFormat};
-use crate::git::Trees;
-use crate::plan::{Operation, Plan, PlannedSweepId, PointSelection, Source};
-use crate::storage::InputSource;
-use crate::task::points::SweepPoints;
-use crate::task::workflow::{FileContents, Task, TaskFile, TaskFileId};
+use ce_git::Trees;
+use ce_model::expand::{self, SheetFormat};
+use ce_model::plan::{Operation, Plan, PlannedSweepId, PointSelection, Source};
+use ce_model::task::points::SweepPoints;
+use ce_model::task::workflow::{FileContents, Task, TaskFile, TaskFileId};
+use ce_storage::InputSource;
 
 /// Adds the calls of all sweeps whose points are files of the task, as an evaluation would. Files whose path depends on
 /// inputs that are not given are left out.

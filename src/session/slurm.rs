@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use super::{BeginError, Error};
 use crate::evaluate::{TicketCounts, WorkerQueue};
-use crate::executor::Executor;
-use crate::executor::slurm::{
+use ce_executor::Executor;
+use ce_executor::slurm::{
     ArrayTask, CancelScope, JobToken, PoolAction, Slurm, SlurmError, SlurmSettings, Submission,
     WorkerDemand, WorkerPool, WorkerRequest, haste,
 };
-use crate::storage::Storage;
-use crate::task::resources::Resources;
+use ce_model::task::resources::Resources;
+use ce_storage::Storage;
 
 /// The interval at which the queue and the workers are looked at.
 const LOOK: Duration = Duration::from_millis(500);

@@ -8,9 +8,9 @@ use std::thread;
 use super::interrupt::Interrupts;
 use super::{BeginError, CallNameError, Error, RunOptions, local};
 use crate::evaluate::{CallError, SuspensionAnswer, ask_suspended};
-use crate::executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
-use crate::exit::{Exit, Explain};
-use crate::storage::{Holder, Lease, ResultName, Storage, StorageError, Suspension};
+use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
+use ce_model::exit::{Exit, Explain};
+use ce_storage::{Holder, Lease, ResultName, Storage, StorageError, Suspension};
 
 /// Why nothing was done to a suspended call.
 #[derive(Debug, thiserror::Error)]

@@ -9,10 +9,10 @@ use super::interrupt::Interrupts;
 use super::outages::{StorageNotices, unless_interrupted};
 use super::{BeginError, Error, RunOptions, local};
 use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
-use crate::executor::Executor;
-use crate::executor::slurm::{Allocation, ArrayTask};
 use crate::report::say;
-use crate::storage::{Durability, Storage, WorkerAbilities};
+use ce_executor::Executor;
+use ce_executor::slurm::{Allocation, ArrayTask};
+use ce_storage::{Durability, Storage, WorkerAbilities};
 
 /// What a worker has, and for whom it works.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::advice::{Hints, advice};
 use super::causes::causes;
-use super::sources;
+use super::program;
 use super::tokens::{self, Texts, has_words};
 
 /// Messages that say nothing to try, and why. It only gets shorter.
@@ -191,7 +191,7 @@ fn page(messages: &BTreeMap<String, Vec<Message>>) -> String {
 
 #[test]
 fn messages_are_listed_and_keep_the_rules() {
-    let messages = messages(&sources("src"));
+    let messages = messages(&program());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("doc/messages.md");
     if std::env::var_os("CE_BLESS").is_some() {
         fs::write(&path, page(&messages)).unwrap();
@@ -208,7 +208,7 @@ fn messages_are_listed_and_keep_the_rules() {
     let is_there = |text: &&str| all().any(|message| message.text == **text);
     let gone: Vec<&str> = PARTS.iter().map(|(text, _)| *text).filter(|it| !is_there(it)).collect();
     assert_eq!(gone, [""; 0], "no message has these parts");
-    let declared: BTreeSet<String> = sources("src")
+    let declared: BTreeSet<String> = program()
         .values()
         .flat_map(|text| tokens::errors(&tokens::of(text)))
         .map(|error| error.owner)

@@ -337,8 +337,10 @@ fn every_link_of_the_documentation_leads_somewhere() {
 #[test]
 fn messages_that_are_explained_are_those_of_the_program() {
     let page = fs::read_to_string(root().join("doc/troubleshooting.md")).unwrap();
-    let sources: String = walkdir::WalkDir::new(root().join("src"))
+    let places = ["src", "crates"].map(|place| walkdir::WalkDir::new(root().join(place)));
+    let sources: String = places
         .into_iter()
+        .flatten()
         .map(Result::unwrap)
         .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "rs"))
         .map(|entry| fs::read_to_string(entry.path()).unwrap())

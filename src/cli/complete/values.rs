@@ -8,14 +8,14 @@ use clap::builder::StyledStr;
 use clap::{Arg, Command, ValueHint};
 
 use super::{Answer, Cursor};
-use crate::cache::Cache;
 use crate::cli::options::task_around;
-use crate::git::{Config, references};
-use crate::load::{self, Uncommitted, computation_names, input_names};
-use crate::plan::{call_names, factor_texts};
 use crate::questions::table::all_sweeps;
-use crate::storage::{Maintenance, NameKind, Storage};
-use crate::task::workflow::{LIBRARY, Task};
+use ce_files::cache::Cache;
+use ce_git::{Config, references};
+use ce_model::plan::{call_names, factor_texts};
+use ce_model::task::workflow::{LIBRARY, Task};
+use ce_storage::{Maintenance, NameKind, Storage};
+use ce_task::load::{self, Uncommitted, computation_names, input_names};
 
 /// The greatest number of texts that a shell is offered.
 const MOST: usize = 1000;

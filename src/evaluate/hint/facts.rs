@@ -7,13 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Scene, log};
 use crate::evaluate::CallError;
-use crate::executor::{
+use ce_executor::{
     ExecuteError, HEAD, Status, TAIL, head, installation, interpreter, is_shown, links, tail,
 };
-use crate::storage::{PublishError, Stage};
-use crate::task::access::Rule;
-use crate::task::name::is_directory;
-use crate::task::workflow::{Computation, LIBRARY};
+use ce_model::task::access::Rule;
+use ce_model::task::name::is_directory;
+use ce_model::task::workflow::{Computation, LIBRARY};
+use ce_storage::{PublishError, Stage};
 
 /// How many lines at the end of a log are searched: as many as are shown.
 const LINES: usize = 12;

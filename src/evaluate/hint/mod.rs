@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use self::facts::{Ending, FailureFacts, MissingOutput, MissingProgram};
 use self::log::Language;
 use super::CallError;
-use crate::exit::Explain;
-use crate::storage::Stage;
-use crate::task::access::Rule;
-use crate::task::workflow::Computation;
-use crate::words::size;
+use ce_model::exit::Explain;
+use ce_model::task::access::Rule;
+use ce_model::task::workflow::Computation;
+use ce_model::words::size;
+use ce_storage::Stage;
 
 /// The known cases, the surest first.
 const CASES: [fn(&FailureFacts) -> Option<String>; 14] = [

@@ -4,15 +4,15 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::*;
-use crate::digest::Digest;
 use crate::evaluate::{Evaluator, Files};
-use crate::storage::records::Stamp;
-use crate::storage::{Input, Storage, Stored, Unrecorded};
-use crate::task::name::StorageName;
-use crate::task::slice::WrittenSlice;
-use crate::task::workflow::{
+use ce_model::digest::Digest;
+use ce_model::task::name::StorageName;
+use ce_model::task::slice::WrittenSlice;
+use ce_model::task::workflow::{
     Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Workflow,
 };
+use ce_storage::records::Stamp;
+use ce_storage::{Input, Storage, Stored, Unrecorded};
 
 fn task(workflow: Workflow) -> Task {
     let id = "ab".repeat(20);

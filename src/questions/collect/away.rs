@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use super::in_use::InUse;
 use super::repeatable::RepeatableCalls;
 use super::{Candidate, Fate, MOVED_AT_ONCE, bytes, inputs_of_suspended, seconds};
-use crate::digest::Digest;
 use crate::questions::history::History;
-use crate::storage::records::CallRecord;
-use crate::storage::{
+use ce_model::digest::Digest;
+use ce_storage::records::CallRecord;
+use ce_storage::{
     Departing, Entry, Maintenance, Pins, Record, Storage, StorageError, Survey, split_member,
 };
 
@@ -228,7 +228,7 @@ pub fn depart(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::ResultName;
+    use ce_storage::ResultName;
 
     /// A call with these inputs and outputs.
     fn call(inputs: &[&str], output: &str) -> CallRecord {

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use crate::questions::history::History;
-use crate::storage::{
+use ce_storage::{
     Entry, GcRoots, NewRecords, Read, Record, RecordWatch, Storage, StorageError, Suspension,
 };
 

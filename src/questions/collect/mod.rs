@@ -16,15 +16,15 @@ use jiff::Timestamp;
 pub use self::away::{depart, departing, recomputable};
 use self::in_use::InUse;
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
-use crate::digest::Digest;
-use crate::git::ReachableSet;
 use crate::questions::history::History;
-use crate::storage::records::CallRecord;
-use crate::storage::{
+use ce_git::ReachableSet;
+use ce_model::digest::Digest;
+use ce_model::task::template::may_be;
+use ce_storage::records::CallRecord;
+use ce_storage::{
     Entry, ExpectedFile, Maintenance, Pins, Record, ResultName, Retired, Storage, StorageError,
     Survey, Suspension,
 };
-use crate::task::template::may_be;
 
 /// The number of results whose files are moved away before the gate is opened for those who wait.
 const MOVED_AT_ONCE: usize = 500;

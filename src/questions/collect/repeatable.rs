@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::repositories::Presence;
-use crate::digest::ObjectId;
-use crate::git::{ReachableSet, Trees};
-use crate::storage::records::CallRecord;
-use crate::storage::{KnownRepositories, Storage, StorageError};
-use crate::task::workflow::NONDETERMINISTIC;
+use ce_git::{ReachableSet, Trees};
+use ce_model::digest::ObjectId;
+use ce_model::task::workflow::NONDETERMINISTIC;
+use ce_storage::records::CallRecord;
+use ce_storage::{KnownRepositories, Storage, StorageError};
 
 /// What the recorded repositories say of computations. One that cannot be read says nothing.
 #[derive(Default)]

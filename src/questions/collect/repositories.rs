@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use crate::exit::{Exit, Explain};
-use crate::git::{Home, ReachError, ReachableSet};
-use crate::storage::{KnownRepositories, KnownRepository, RepositoryRecord, Storage, StorageError};
+use ce_git::{Home, ReachError, ReachableSet};
+use ce_model::exit::{Exit, Explain};
+use ce_storage::{KnownRepositories, KnownRepository, RepositoryRecord, Storage, StorageError};
 
 /// The reason why the reachable commits are unknown.
 #[derive(Debug, thiserror::Error)]

@@ -11,12 +11,12 @@ use std::path::Path;
 
 pub use self::sweeps::{ComparedPoint, ComparedSweep, compared_sweeps};
 pub use self::text::{Difference, difference};
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::git::ChangeLog;
-use crate::plan::{CallId, Source, Step};
-use crate::task::name::{ComputationName, TaskPath, TreeName};
-use crate::task::workflow::{Argument, Node, NodeId};
+use ce_git::ChangeLog;
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Source, Step};
+use ce_model::task::name::{ComputationName, TaskPath, TreeName};
+use ce_model::task::workflow::{Argument, Node, NodeId};
 
 /// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::walk;
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, PlannedSweep, Step, SweepRows};
-use crate::task::points::SweepPoint;
-use crate::task::workflow::Node;
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, PlannedSweep, Step, SweepRows};
+use ce_model::task::points::SweepPoint;
+use ce_model::task::workflow::Node;
 
 /// A sweep that both tasks have in the same place, with its points.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::Comparison;
-use crate::plan::CallId;
-use crate::task::workflow::ComputationId;
+use ce_model::plan::CallId;
+use ce_model::task::workflow::ComputationId;
 
 /// Estimates the durations of missing calls, in seconds: that of the nearest earlier call, or else
 /// the median of the computation's calls.

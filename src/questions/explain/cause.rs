@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{Cause, Comparison, FirstCause, Why};
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Source};
+use ce_model::plan::{CallId, Source};
 
 /// A set of causes, by their indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

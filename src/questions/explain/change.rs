@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::{Cause, CodeVersion, Explanation};
-use crate::git::{self, ChangeLog, FileChange, Snapshot, Trees};
-use crate::task::workflow::{Computation, ComputationId, LIBRARY, Task};
+use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
+use ce_model::task::workflow::{Computation, ComputationId, LIBRARY, Task};
 
 /// The greatest number of commits in a list.
 const MAX_COMMITS: usize = 10;
@@ -70,7 +70,7 @@ impl CodeHistory<'_> {
     fn place(&self, computation: &Computation) -> Option<(Trees, PathBuf)> {
         // A checked out computation may be in another repository than the task.
         if let Some(real) = &computation.checked_out {
-            let top = git::top(real)?;
+            let top = ce_git::top(real)?;
             return Some((Trees::new(real), real.strip_prefix(&top).ok()?.to_owned()));
         }
         let path = Path::new(LIBRARY).join(computation.name.as_str());

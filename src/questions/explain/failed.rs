@@ -2,9 +2,9 @@
 
 use super::nearest::Ingredient;
 use super::{CodeVersion, Comparison, Why};
-use crate::digest::DIRTY;
-use crate::plan::CallId;
-use crate::storage::ResultName;
+use ce_model::digest::DIRTY;
+use ce_model::plan::CallId;
+use ce_storage::ResultName;
 
 impl Comparison<'_> {
     /// The failure of a call at another commit, and the reason why it would run, unless the nearest result is of the same

@@ -20,13 +20,13 @@ use std::collections::HashMap;
 
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient};
-use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::{CallId, DerivedId, LiteralId, Source};
 use crate::questions::history;
-use crate::storage::records::{FailureRecord, Provenance};
-use crate::storage::{PastCall, PriorAttempt, ResultName};
-use crate::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
+use ce_model::digest::{Digest, ObjectId, shown_version};
+use ce_model::plan::{CallId, DerivedId, LiteralId, Source};
+use ce_model::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
+use ce_storage::records::{FailureRecord, Provenance};
+use ce_storage::{PastCall, PriorAttempt, ResultName};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
-use crate::plan::Source;
 use crate::questions::history::EarlierCalls;
-use crate::storage::records::FailureRecord;
-use crate::storage::{PastCall, ResultName, split_member};
-use crate::task::workflow::{Computation, ComputationId};
+use ce_model::digest::{Digest, shown_version};
+use ce_model::plan::Source;
+use ce_model::task::workflow::{Computation, ComputationId};
+use ce_storage::records::FailureRecord;
+use ce_storage::{PastCall, ResultName, split_member};
 
 /// The greatest number of earlier calls that are compared with a call, so the time is linear in the
 /// calls.

@@ -2,8 +2,8 @@
 
 use super::Comparison;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Derivation, Derived, Source};
-use crate::task::workflow::Node;
+use ce_model::plan::{CallId, Derivation, Derived, Source};
+use ce_model::task::workflow::Node;
 
 impl Comparison<'_> {
     /// Whether an input of a call is that of a point, and not one of something else that has changed.

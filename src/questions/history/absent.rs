@@ -1,8 +1,8 @@
 //! Why a file has no record: its call is suspended or has failed, or it was collected.
 
 use super::HistoryError;
-use crate::storage::records::Provenance;
-use crate::storage::{Maintenance, ResultName, Storage, Suspension};
+use ce_storage::records::Provenance;
+use ce_storage::{Maintenance, ResultName, Storage, Suspension};
 
 /// Returns why a file of this name in the storage has no record, if that is known. What cannot be read is not known.
 pub(super) fn why_absent(storage: &Storage, name: &str, file: &str) -> Option<HistoryError> {

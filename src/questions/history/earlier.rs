@@ -5,15 +5,15 @@ use std::cmp::Reverse;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::storage::records::FailureRecord;
-use crate::storage::{self, ResultName, Storage, Survey, Trace};
-use crate::task::name::ComputationName;
+use ce_model::task::name::ComputationName;
+use ce_storage::records::FailureRecord;
+use ce_storage::{ResultName, Storage, Survey, Trace};
 
 /// The earlier calls, as far as they can be read.
 #[derive(Debug)]
 pub struct EarlierCalls {
     /// The newest first.
-    pub calls: Vec<storage::PastCall>,
+    pub calls: Vec<ce_storage::PastCall>,
     /// The calls whose last execution failed, the newest first.
     pub failures: Vec<(ResultName, FailureRecord)>,
     /// The number of unreadable files and directories, and of spoiled records.
@@ -42,7 +42,7 @@ pub fn earlier<'a>(
     let mut unread = 0;
     let traces: Vec<Trace> =
         computations.flat_map(|name| Survey::new(storage).traces(name, &mut unread)).collect();
-    let mut calls: Vec<storage::PastCall> = traces
+    let mut calls: Vec<ce_storage::PastCall> = traces
         .par_iter()
         .filter_map(|trace| Survey::new(storage).past_call(trace).ok().flatten())
         .collect();

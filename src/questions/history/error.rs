@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::exit::Explain;
-use crate::words::counted;
+use ce_model::exit::Explain;
+use ce_model::words::counted;
 
 /// The least number of digits that identify a content.
 pub const MIN_DIGITS: usize = 4;

@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::History;
-use crate::digest::Digest;
-use crate::storage::records::CallRecord;
-use crate::storage::{Entry, Record, ResultName, Storage, StorageError};
+use ce_model::digest::Digest;
+use ce_storage::records::CallRecord;
+use ce_storage::{Entry, Record, ResultName, Storage, StorageError};
 
 /// The texts that the points have for a name at which a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

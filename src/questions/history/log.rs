@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::texts::{TextsOfCalls, may_be_texts};
 use super::{History, InputTexts, OriginalExecution, TakenOver};
-use crate::digest::{DIRTY, Digest};
-use crate::storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
-use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
-use crate::task::name::nearest;
+use ce_model::digest::{DIRTY, Digest};
+use ce_model::task::name::nearest;
+use ce_storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
+use ce_storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.

@@ -32,11 +32,9 @@ pub use self::roles::{InputRoles, RolesOfInputs};
 pub use self::takeover::{OriginalExecution, TakenOver};
 pub use self::texts::{InputTexts, suspended_texts, texts};
 pub use self::usage::{ResourceUsage, resource_usage};
-use crate::digest::Digest;
-use crate::storage::records::{CallRecord, RecipeFile};
-use crate::storage::{
-    Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey, split_member,
-};
+use ce_model::digest::Digest;
+use ce_storage::records::{CallRecord, RecipeFile};
+use ce_storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey, split_member};
 
 /// All records of results.
 #[derive(Debug)]

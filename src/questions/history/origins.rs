@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::History;
-use crate::storage::{Entry, Record};
+use ce_storage::{Entry, Record};
 
 impl History {
     /// Returns for each result whether it is one of these, or one of these was made from it. The origins of tables

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Serialize, Serializer};
 
 use super::{History, Subject};
-use crate::storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError};
+use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError};
 
 /// The points of a table at which a call is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

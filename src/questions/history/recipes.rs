@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{History, Subject};
-use crate::digest::Digest;
-use crate::storage::{Entry, RecipeFile, RecipeHeader, Record, Storage, StorageError};
+use ce_model::digest::Digest;
+use ce_storage::{Entry, RecipeFile, RecipeHeader, Record, Storage, StorageError};
 
 /// The recipe of a table, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]

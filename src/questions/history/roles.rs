@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::levels::{CallInput, InputLevels, TableLevels};
 use super::{Ancestor, History, Subject};
-use crate::digest::Digest;
-use crate::storage::records::JobRecord;
-use crate::storage::{Entry, ExpectedFile, Record, ResultName, Storage, StorageError};
+use ce_model::digest::Digest;
+use ce_storage::records::JobRecord;
+use ce_storage::{Entry, ExpectedFile, Record, ResultName, Storage, StorageError};
 
 /// What a task input is for, as far as records say. There are several where they do not say which.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::storage::records::{CallRecord, Execution};
-use crate::storage::{Entry, Storage, Survey};
+use ce_storage::records::{CallRecord, Execution};
+use ce_storage::{Entry, Storage, Survey};
 
 /// The greatest number of take-overs, one after the other, that are followed.
 const MAX_STEPS: usize = 1000;

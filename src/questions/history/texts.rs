@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 
 use super::Subject;
 use super::roles::levels;
-use crate::digest::Digest;
-use crate::storage::records::{CallRecord, Origin, TicketValue};
-use crate::storage::{Entry, Inputs, Record, ResultName, Storage, Survey, Suspension};
+use ce_model::digest::Digest;
+use ce_storage::records::{CallRecord, Origin, TicketValue};
+use ce_storage::{Entry, Inputs, Record, ResultName, Storage, Survey, Suspension};
 
 /// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
 /// that is not known any more. In the order of the inputs. Its JSON is an object.

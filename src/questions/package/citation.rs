@@ -6,11 +6,11 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::{FileMaker, OutputNames};
-use crate::digest::Digest;
-use crate::git::{Config, ConfigError, Snapshot};
 use crate::questions::history::{History, Subject};
-use crate::storage::records::CallRecord;
-use crate::storage::{Entry, Record, Storage, StorageError};
+use ce_git::{Config, ConfigError, Snapshot};
+use ce_model::digest::Digest;
+use ce_storage::records::CallRecord;
+use ce_storage::{Entry, Record, Storage, StorageError};
 
 /// What a paper needs to name a result.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use crate::advice;
-use crate::exit::{Exit, Explain};
+use ce_model::advice;
+use ce_model::exit::{Exit, Explain};
 
 /// The greatest number of bad files that an error names.
 const NAMED: usize = 20;

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::digest::Digest;
 use crate::questions::history::{Ancestor, History, OriginalExecution, Subject};
-use crate::storage::{Record, Storage, StorageError};
+use ce_model::digest::Digest;
+use ce_storage::{Record, Storage, StorageError};
 
 /// What made a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -19,12 +19,12 @@ pub use self::maker::{FileMaker, MakerInput};
 use self::naming::{OutputNames, Places};
 pub(crate) use self::write::vacant;
 pub use self::write::{Package, PackageKind};
-use crate::digest::Digest;
-use crate::expand::{path_part, point_path};
 use crate::questions::history::{History, HistoryError, Subject};
-use crate::storage::records::JobRecord;
-use crate::storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError, split_member};
-use crate::task::name::MemberPath;
+use ce_model::digest::Digest;
+use ce_model::expand::{path_part, point_path};
+use ce_model::task::name::MemberPath;
+use ce_storage::records::JobRecord;
+use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError, split_member};
 
 /// The file of a package that says what made each other one.
 pub const README: &str = "README.md";

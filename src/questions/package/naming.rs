@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::{POINTS, Subject};
-use crate::digest::ObjectId;
-use crate::git::{TreeFileKind, Trees};
-use crate::storage::{Entry, Record, Storage};
-use crate::task::sweep::SWEEP_OUTPUTS;
-use crate::task::text;
+use ce_git::{TreeFileKind, Trees};
+use ce_model::digest::ObjectId;
+use ce_model::task::sweep::SWEEP_OUTPUTS;
+use ce_model::task::text;
+use ce_storage::{Entry, Record, Storage};
 
 /// The paths of a package that are taken.
 #[derive(Debug, Default)]

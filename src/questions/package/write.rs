@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{BadFile, PackageError, PackagedFile, PackagedResult, Packer, README};
-use crate::digest::Digest;
-use crate::manifest::Scan;
 use crate::questions::history::History;
-use crate::storage::records::Defect;
-use crate::storage::{Maintenance, Storage};
+use ce_files::manifest::Scan;
+use ce_model::digest::Digest;
+use ce_storage::records::Defect;
+use ce_storage::{Maintenance, Storage};
 
 /// The right of the owner to write.
 const WRITE: u32 = 0o200;

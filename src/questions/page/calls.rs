@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::index::{PageIndex, PageValue, name_of};
 use super::{PageLimits, PageScope};
-use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::CallId;
 use crate::questions::history::{InputTexts, Past, TakenOver};
 use crate::results::{Attestations, Attested, Attester};
-use crate::storage::records::{CallRecord, Origin};
-use crate::storage::{Record, ResultName, Storage, StorageError};
+use ce_model::digest::Digest;
+use ce_model::plan::CallId;
+use ce_storage::records::{CallRecord, Origin};
+use ce_storage::{Record, ResultName, Storage, StorageError};
 
 /// How a call stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::{PageShape, TaskScope};
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Source};
 use crate::questions::history::{History, Subject};
-use crate::storage::records::JobRecord;
-use crate::storage::{Entry, Record, ResultName, Storage, split_member};
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Source};
+use ce_storage::records::JobRecord;
+use ce_storage::{Entry, Record, ResultName, Storage, split_member};
 
 /// What made a value: a call, a table or a task input, by its number on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -21,9 +21,9 @@ pub use self::outputs::PageOutput;
 pub use self::tables::{PageRow, PageTable, TaskTable};
 use super::history::{History, Subject};
 use crate::evaluate::Evaluation;
-use crate::plan::CallId;
 use crate::results::Attestations;
-use crate::storage::{Entry, Record, Storage, StorageError};
+use ce_model::plan::CallId;
+use ce_storage::{Entry, Record, Storage, StorageError};
 
 /// What a page is about.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::PageScope;
 use super::index::{PageIndex, PageValue, role_in};
 use crate::questions::history::Subject;
-use crate::storage::{Entry, Record, Storage};
+use ce_storage::{Entry, Record, Storage};
 
 /// An output of a job, or a file that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,7 +41,7 @@ pub(super) fn of(
             });
             let inputs: Vec<(String, String)> = inputs.collect();
             let outputs = evaluation.plan.outputs().iter().enumerate();
-            let output = |(number, source): (usize, &crate::plan::Source)| {
+            let output = |(number, source): (usize, &ce_model::plan::Source)| {
                 let (name, file) = (format!("{number:02}"), evaluation.name(*source));
                 let value = match (evaluation.digest(*source), file) {
                     (Some(digest), file) => index.value(name, &file.unwrap_or_default(), &digest),

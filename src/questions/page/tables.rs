@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::index::{PageIndex, ValueOrigin};
-use crate::expand::CellValue;
 use crate::questions::history::History;
 use crate::questions::table::{RowStatus, SweepTable};
-use crate::storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
+use ce_model::expand::CellValue;
+use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 
 /// A table on a page.
 #[derive(Clone, Debug, Serialize)]

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Operation, Source};
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Operation, Source};
 
 /// The numbers of the calls that points rest on, from 1 in the order in which they are asked for.
 #[derive(Debug)]

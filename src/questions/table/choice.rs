@@ -1,10 +1,10 @@
 //! Choosing one of the sweeps of a task by its name.
 
 use crate::evaluate::Evaluation;
-use crate::exit::Explain;
-use crate::plan::{CallId, Operation, PlannedSweep};
-use crate::task::name::nearest;
-use crate::task::workflow::{Node, NodeId, SweepId, Task};
+use ce_model::exit::Explain;
+use ce_model::plan::{CallId, Operation, PlannedSweep};
+use ce_model::task::name::nearest;
+use ce_model::task::workflow::{Node, NodeId, SweepId, Task};
 
 /// A sweep of a task: its rules and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,16 +17,16 @@ pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
 pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
 pub use self::status::RowStatus;
 use crate::evaluate::{CallError, Evaluation};
-use crate::exit::{Exit, Explain};
-use crate::expand::{
+use crate::questions::history::OriginalExecution;
+use ce_model::exit::{Exit, Explain};
+use ce_model::expand::{
     self, CellValue, GatheredTable, PointOutputs, SheetFormat, TableCell, TableFault, TableRow,
     fault_of_outputs,
 };
-use crate::plan::{CallId, PlannedSweep, Source, SweepRows};
-use crate::questions::history::OriginalExecution;
-use crate::storage::{Entry, Read, Record};
-use crate::task::points::{SweepPoint, SweepPoints};
-use crate::task::sweep::{ColumnShape, Sweep, TableColumn};
+use ce_model::plan::{CallId, PlannedSweep, Source, SweepRows};
+use ce_model::task::points::{SweepPoint, SweepPoints};
+use ce_model::task::sweep::{ColumnShape, Sweep, TableColumn};
+use ce_storage::{Entry, Read, Record};
 
 /// The table of a sweep, as far as it is there.
 #[derive(Clone, Debug, Default, PartialEq)]

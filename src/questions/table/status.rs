@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::{CallId, Source};
-use crate::storage::Holder;
+use ce_model::plan::{CallId, Source};
+use ce_storage::Holder;
 
 /// What became of a point.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The choice of the calls that are audited.
 
-use crate::digest::Blake3;
-use crate::storage::ResultName;
+use ce_model::digest::Blake3;
+use ce_storage::ResultName;
 
 /// The calls that are audited.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::choice::AuditChoice;
-use crate::cache::Cache;
-use crate::digest::ObjectId;
 use crate::evaluate::{AuditedCall, EvaluateError, Evaluation, Outcome};
-use crate::exit::Explain;
-use crate::git::{Trees, top};
-use crate::load::{self, LoadError};
-use crate::plan::{CallId, Operation, Plan, Source};
 use crate::results::{Attestations, AuditPlan, NotAudited, PlannedAudit, call_identity};
 use crate::session::{CallNameError, Error, Interrupted, Session, look_up};
-use crate::storage::records::{CallRecord, JobRecord, Origin, Stamp};
-use crate::storage::{Entry, InputSource, Read, Record, ResultName, StorageError, Stored, Survey};
-use crate::task::workflow::NONDETERMINISTIC;
+use ce_files::cache::Cache;
+use ce_git::{Trees, top};
+use ce_model::digest::ObjectId;
+use ce_model::exit::Explain;
+use ce_model::plan::{CallId, Operation, Plan, Source};
+use ce_model::task::workflow::NONDETERMINISTIC;
+use ce_storage::records::{CallRecord, JobRecord, Origin, Stamp};
+use ce_storage::{Entry, InputSource, Read, Record, ResultName, StorageError, Stored, Survey};
+use ce_task::load::{self, LoadError};
 
 /// A call that was named cannot be executed again.
 #[derive(Debug, thiserror::Error)]

@@ -108,7 +108,7 @@ fn variant(value: &dyn Debug) -> String {
 
 /// The variants of an enum, read from the source.
 fn variants(file: &str, name: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let text = fs::read_to_string(path).unwrap();
     let (_, text) = text.split_once(&format!("pub enum {name} {{\n")).unwrap();
     let lines = text.lines().take_while(|line| *line != "}");
@@ -136,8 +136,8 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
         told.extend(problems.iter().map(|problem| variant(&problem.fault)));
         odd.extend(warnings.iter().map(|warning| variant(&warning.oddity)));
     }
-    let mut all = variants("load/problems.rs", "LoadFault");
-    all.extend(variants("git/head.rs", "HeadError"));
+    let mut all = variants("crates/task/src/load/problems.rs", "LoadFault");
+    all.extend(variants("crates/git/src/head.rs", "HeadError"));
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
     // are ignored or uncommitted, or texts of inputs: see run/uncommitted.rs, run/at.rs, isolation/access.rs,
@@ -158,5 +158,5 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Sweep"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Lookalike", "Uncommitted"].map(str::to_owned));
-    assert_eq!(odd, variants("load/warnings.rs", "WarningKind"));
+    assert_eq!(odd, variants("crates/task/src/load/warnings.rs", "WarningKind"));
 }

@@ -1,0 +1,332 @@
+//! The specification of a sandbox: what one execution sees. A value, made of an invocation, carried out by a launcher.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::wire::{Frame, Parts};
+use crate::invocation::{DIRECTORY, Invocation};
+use crate::verified::VerifiedPath;
+use ce_model::task::access::{Access, Rule};
+
+/// The path of the computation's directory in the sandbox.
+pub const COMPUTATION: &str = "/computation";
+/// The directory of the inputs in the sandbox, named by number.
+pub const INPUTS: &str = "/inputs";
+/// The directory of the outputs in the sandbox, named by number.
+pub const OUTPUTS: &str = "/outputs";
+/// The working directory, which is all that can be written else.
+pub(super) const TMP: &str = "/tmp";
+/// The variable that names the kind of a terminal.
+const TERM: &str = "TERM";
+/// An empty directory.
+pub(super) const HOME: &str = "/home/compeval";
+
+/// The number of directories of every execution: the computation's, the outbox, and the working
+/// directory.
+const OWN: usize = 3;
+
+/// The environment, but for what `access` passes on.
+const ENVIRONMENT: [(&str, &str); 5] = [
+    ("HOME", HOME),
+    ("LANG", "C.UTF-8"),
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("TMPDIR", TMP),
+    ("TZ", "UTC"),
+];
+
+/// The access to a path of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It can be read and executed.
+    Read,
+    /// It can be written, too.
+    Write,
+}
+
+/// A path of the host, and where it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bind {
+    pub(super) mode: Mode,
+    /// Free of symbolic links: it is looked up below another root.
+    pub(super) source: PathBuf,
+    /// The file or directory that must be there, if it is known.
+    pub(super) id: Option<(u64, u64)>,
+    pub(super) target: PathBuf,
+}
+
+/// Everything that one execution sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SandboxSpec {
+    pub(super) exec: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+    /// The whole environment.
+    pub(super) environment: Vec<(OsString, OsString)>,
+    /// The directory in which the log is made.
+    pub(super) stage: VerifiedPath,
+    /// The name of the log.
+    pub(super) log: OsString,
+    /// The terminal that it has in place of the log, as a path of the host.
+    pub(super) terminal: Option<PathBuf>,
+    /// Whether each input is a directory.
+    pub(super) inputs: Vec<bool>,
+    /// The number of the input that is the root, in place of the host's programs and libraries.
+    pub(super) root: Option<usize>,
+    /// In the order of their targets.
+    pub(super) binds: Vec<Bind>,
+}
+
+impl SandboxSpec {
+    /// Specifies what an invocation may see, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Tells the path that is not there.
+    pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
+        let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
+        let own: [Bind; OWN] = [
+            Bind::verified(Mode::Read, tree, COMPUTATION.into()),
+            Bind::verified(Mode::Write, outbox, OUTPUTS.into()),
+            Bind::verified(Mode::Write, work, TMP.into()),
+        ];
+        let mut binds = Vec::from(own);
+        let root = access.root().map(|label| label.number);
+        let names =
+            |dir: &str, count| -> Vec<PathBuf> { (0..count).map(|at| name(dir, at)).collect() };
+        let inside = names(INPUTS, inputs.len());
+        let shown = inputs.iter().zip(&inside);
+        binds.extend(
+            shown.map(|(input, name)| Bind::verified(Mode::Read, &input.file, name.clone())),
+        );
+        for rule in &access.rules {
+            match rule {
+                Rule::Read(path) => binds.push(Bind::granted(Mode::Read, path)?),
+                Rule::Write(path) => binds.push(Bind::granted(Mode::Write, path)?),
+                Rule::Network => binds.extend(resolver(root.is_some())),
+                // The launcher has the devices. The others are in the environment, and in the root.
+                Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
+            }
+        }
+        // Where others than this execution find it, too.
+        binds.extend(
+            invocation
+                .directory
+                .iter()
+                .map(|own| Bind::verified(Mode::Write, own, own.path.clone())),
+        );
+        binds.sort_by(|a, b| a.target.cmp(&b.target));
+        let outputs = names(OUTPUTS, outputs.len());
+        let mut arguments: Vec<OsString> =
+            inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
+        let mut exec = Path::new(COMPUTATION).join(invocation.program.file());
+        let mut environment = environment(access, std::env::vars_os());
+        environment.retain(|(name, _)| name != DIRECTORY);
+        if let Some((name, path)) = invocation.directory_variable() {
+            environment.push((name.into(), path.into()));
+        }
+        if let Some((name, value)) = invocation.gpu_variable() {
+            environment.retain(|(other, _)| other != name);
+            environment.push((name.into(), value.into()));
+        }
+        let mut terminal = None;
+        if let Some(inspection) = &invocation.inspection {
+            let mut words = inspection.command.iter().cloned();
+            exec = words.next().unwrap_or_default().into();
+            arguments = words.collect();
+            terminal.clone_from(&inspection.terminal);
+            environment.extend(std::env::var_os(TERM).map(|name| (TERM.into(), name)));
+        }
+        Ok(Self {
+            exec,
+            arguments,
+            environment,
+            stage: stage.clone(),
+            log: log.into(),
+            terminal,
+            inputs: inputs.iter().map(|input| input.digest.is_directory()).collect(),
+            root,
+            binds,
+        })
+    }
+
+    /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
+    pub(super) fn is_plain(&self) -> bool {
+        self.binds.len() == self.inputs.len() + OWN && self.root.is_none()
+    }
+
+    /// The input that is the root.
+    pub(super) fn root(&self) -> Option<&Bind> {
+        let target = name(INPUTS, self.root?);
+        self.binds.iter().find(|bind| bind.target == target)
+    }
+
+    /// The log, as a path of the host.
+    pub(super) fn log(&self) -> PathBuf {
+        self.stage.path.join(&self.log)
+    }
+
+    /// Sends it to a launcher.
+    pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let mut frame = Frame::default();
+        frame.put(self.exec.as_os_str().as_bytes());
+        frame.put_all(self.arguments.iter().map(OsString::as_os_str));
+        frame.put_all(self.environment.iter().map(|(name, _)| name.as_os_str()));
+        frame.put_all(self.environment.iter().map(|(_, value)| value.as_os_str()));
+        frame.put(self.stage.path.as_os_str().as_bytes());
+        frame.put(&bytes(Some(self.stage.id)));
+        frame.put(self.log.as_bytes());
+        frame.put(self.terminal.iter().next().map_or(&[][..], |it| it.as_os_str().as_bytes()));
+        frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
+        frame.put(self.root.map(|number| number.to_string()).unwrap_or_default().as_bytes());
+        let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
+        frame.put_all(self.binds.iter().map(mode));
+        frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
+        let ids: Vec<Vec<u8>> = self.binds.iter().map(|bind| bytes(bind.id)).collect();
+        frame.put_all(ids.iter().map(|id| OsStr::from_bytes(id)));
+        frame.put_all(self.binds.iter().map(|bind| bind.target.as_os_str()));
+        frame.write(to)
+    }
+
+    /// Receives the next one; `None` if there is none any more.
+    pub(super) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        let Some(mut parts) = Parts::read(from)? else {
+            return Ok(None);
+        };
+        let exec = parts.name()?.into();
+        let arguments = parts.names()?;
+        let environment = parts.names()?.into_iter().zip(parts.names()?).collect();
+        let path = parts.name()?.into();
+        let id = read_id(&parts.bytes()?)?.ok_or(io::ErrorKind::InvalidData)?;
+        let stage = VerifiedPath { path, id };
+        let log = parts.name()?;
+        let terminal = Some(parts.name()?).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let inputs = parts.bytes()?.iter().map(|is_dir| *is_dir != 0).collect();
+        let root = parts.name()?.to_str().and_then(|number| number.parse().ok());
+        let modes = parts.names()?.into_iter();
+        let (sources, ids, targets) = (parts.names()?, parts.names()?, parts.names()?);
+        let mut binds = Vec::with_capacity(targets.len());
+        for (((mode, source), id), target) in modes.zip(sources).zip(ids).zip(targets) {
+            binds.push(Bind {
+                mode: if mode == "r" { Mode::Read } else { Mode::Write },
+                source: source.into(),
+                id: read_id(id.as_bytes())?,
+                target: target.into(),
+            });
+        }
+        Ok(Some(Self { exec, arguments, environment, stage, log, terminal, inputs, root, binds }))
+    }
+}
+
+impl Bind {
+    fn verified(mode: Mode, source: &VerifiedPath, target: PathBuf) -> Self {
+        Self { mode, source: source.path.clone(), id: Some(source.id), target }
+    }
+
+    /// Binds a path granted by a line of `access`, under its own name.
+    fn granted(mode: Mode, path: &Path) -> Result<Self, (PathBuf, io::Error)> {
+        let source = path.canonicalize().map_err(|error| (path.to_owned(), error))?;
+        Ok(Self { mode, source, id: None, target: path.to_owned() })
+    }
+}
+
+/// The device and inode of a file as they are sent: nothing if they are not known.
+fn bytes(id: Option<(u64, u64)>) -> Vec<u8> {
+    id.map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()].concat())
+        .unwrap_or_default()
+}
+
+/// Reads the same.
+fn read_id(bytes: &[u8]) -> io::Result<Option<(u64, u64)>> {
+    let number = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+    match bytes.split_at_checked(8) {
+        None if bytes.is_empty() => Ok(None),
+        Some((device, inode)) if inode.len() == 8 => Ok(number(device).zip(number(inode))),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The path of an input or output in its directory.
+pub(super) fn name(dir: &str, number: usize) -> PathBuf {
+    Path::new(dir).join(format!("{number:02}"))
+}
+
+/// The host's configuration of the name resolver: in a root of its own, and where `/etc` has a link to it.
+fn resolver(has_root: bool) -> Vec<Bind> {
+    let find = |name: &str| {
+        let source = Path::new(name).canonicalize().ok()?;
+        let target = if has_root { name.into() } else { source.clone() };
+        let is_shown = target.starts_with("/etc") || target.starts_with("/usr");
+        (has_root || !is_shown).then_some(Bind { mode: Mode::Read, source, id: None, target })
+    };
+    ["/etc/resolv.conf", "/etc/hosts"].into_iter().filter_map(find).collect()
+}
+
+/// The whole environment of an execution.
+fn environment(
+    access: &Access,
+    outside: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let mut passed: Vec<_> = outside.filter(|(name, _)| access.passes(name)).collect();
+    for (name, value) in ENVIRONMENT {
+        if !passed.iter().any(|(other, _)| other == name) {
+            passed.push((name.into(), value.into()));
+        }
+    }
+    let path = access.path().map(|label| name(INPUTS, label.number).join("bin"));
+    let mut path: Vec<OsString> = path.map(PathBuf::into_os_string).collect();
+    if !path.is_empty()
+        && let Some((_, value)) = passed.iter_mut().find(|(name, _)| name == "PATH")
+    {
+        path.push(mem::take(value));
+        *value = path.join(OsStr::new(":"));
+    }
+    passed.sort();
+    passed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_arrives_as_it_was_sent() {
+        let bind = |mode, id| Bind { mode, source: "/a".into(), id, target: "/t".into() };
+        let spec = SandboxSpec {
+            exec: "/computation/exec".into(),
+            arguments: vec!["/inputs/00".into(), "".into()],
+            environment: vec![("A".into(), "b\nc".into())],
+            stage: VerifiedPath { path: "/stage".into(), id: (1, u64::MAX) },
+            log: "log".into(),
+            terminal: Some("/dev/pts/1".into()),
+            inputs: vec![false, true],
+            root: Some(1),
+            binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],
+        };
+        let mut sent = Vec::new();
+        spec.write(&mut sent).unwrap();
+        let mut rest = sent.as_slice();
+        assert_eq!(SandboxSpec::read(&mut rest).unwrap(), Some(spec));
+        assert_eq!(SandboxSpec::read(&mut rest).unwrap(), None);
+        assert!(SandboxSpec::read(&mut &sent[..sent.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn the_environment_is_the_same_everywhere_but_for_what_is_granted() {
+        let rules = ["OMP_*", "TZ"].map(|name| Rule::Env(name.to_owned())).into();
+        let outside = || {
+            [("OMP_X", "4"), ("TZ", "CET"), ("SECRET", "x")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into_iter()
+        };
+        let names = |access: &Access| {
+            let all = environment(access, outside()).into_iter();
+            all.map(|(name, _)| name.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&Access::default()), ["HOME", "LANG", "PATH", "TMPDIR", "TZ"]);
+        let access = Access { rules };
+        assert_eq!(names(&access), ["HOME", "LANG", "OMP_X", "PATH", "TMPDIR", "TZ"]);
+        assert!(environment(&access, outside()).contains(&("TZ".into(), "CET".into())));
+    }
+}

@@ -1,0 +1,219 @@
+//! The allocation of Slurm that a process is in: its shape, starting `exec` on all its tasks, and the end of its steps.
+//!
+//! Slurm starts and ends the processes of a step, on all nodes. A step that outlives the call which has started it is ended here.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::client::Slurm;
+use super::error::SlurmError;
+use super::guard;
+use super::token::JobToken;
+use crate::contract::AllocationShape;
+use crate::invocation::Span;
+
+/// The number of the step that a shell of `salloc` is, which has the whole allocation.
+const INTERACTIVE: &str = "4294967290";
+/// The time that a program of Slurm has to answer.
+const ANSWER: Duration = Duration::from_secs(20);
+/// The time within which a step that was killed is over. Slurm notices late that an `srun` was killed.
+const OVER: Duration = Duration::from_secs(60);
+/// The interval at which it is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What each task does: it executes, and notes the exit status in a file of its own, and whether it got TERM.
+///
+/// TERM, which ends all tasks when one fails or somebody ends the step, is left to what it executes. A signal to all processes of a step
+/// reaches them one after the other. So what looks like the death by one is noted only after the signal has come here, too.
+const TASK: &str = r#"trap 'asked=" asked"' TERM; "$@"; status=$?
+case $status in 129 | 130 | 137 | 143) sleep 1 ;; esac
+echo "$status$asked" >"$0$SLURM_PROCID"; exit $status"#;
+
+/// An allocation that this process has to itself: it is the job's script, or a shell of `salloc`, and no step.
+#[derive(Debug)]
+pub struct Allocation {
+    /// `SLURM_JOB_ID`.
+    number: String,
+    shape: AllocationShape,
+    slurm: Slurm,
+    /// What Slurm has said before the first call.
+    known: OnceLock<KnownJob>,
+}
+
+/// The job of an allocation, as Slurm knows it.
+#[derive(Debug)]
+struct KnownJob {
+    /// What programs of Slurm call it.
+    id: String,
+    /// The steps that were there before the first call.
+    before: HashSet<String>,
+    /// Whether Slurm ends all that a step has started.
+    ends_all: bool,
+}
+
+/// The exit statuses of tasks, each in a file that its task writes.
+#[derive(Debug)]
+pub(crate) struct StatusFiles {
+    directory: PathBuf,
+    prefix: String,
+    tasks: u32,
+}
+
+impl Allocation {
+    /// Returns the allocation by the variables that Slurm sets, or `None` outside of one and in a step.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let job = variable("SLURM_JOB_ID").filter(|number| !number.is_empty())?;
+        if variable("SLURM_STEP_ID").is_some_and(|step| step != INTERACTIVE) {
+            return None;
+        }
+        let number = |name: &str| variable(name)?.parse::<NonZeroU32>().ok();
+        let nodes = number("SLURM_NNODES").or_else(|| number("SLURM_JOB_NUM_NODES"))?;
+        // Not SLURM_TASKS_PER_NODE: without any number of tasks asked for, it may be the number of cores.
+        let per_node = || number("SLURM_NTASKS_PER_NODE")?.checked_mul(nodes);
+        let tasks = number("SLURM_NTASKS").or_else(per_node).unwrap_or(nodes);
+        let slurm = Slurm::default().with_limit(ANSWER);
+        let shape = AllocationShape { nodes, tasks };
+        Some(Self { number: job, shape, slurm, known: OnceLock::new() })
+    }
+
+    /// Its nodes and tasks.
+    pub const fn shape(&self) -> AllocationShape {
+        self.shape
+    }
+
+    /// Notes which steps there are, before the first call begins. If Slurm does not say so, no step is ended: it may be anybody's.
+    pub(crate) fn prepare(&self) {
+        if self.known.get().is_none()
+            && let Ok(known) = self.ask()
+        {
+            // Calls that span hosts or tasks begin one after the other.
+            let _known_meanwhile = self.known.set(known);
+        }
+    }
+
+    fn ask(&self) -> Result<KnownJob, SlurmError> {
+        let id = self.slurm.job_id(&self.number)?;
+        let before = self.slurm.steps(&id)?.into_iter().collect();
+        Ok(KnownJob { id, before, ends_all: self.slurm.ends_all_processes() })
+    }
+
+    /// The program that executes the words after it on every task, and ends with this process; with the files that it leaves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no name can be made for the files.
+    pub(crate) fn launcher(
+        &self,
+        span: &Span,
+        work: &Path,
+        directory: &Path,
+    ) -> io::Result<(Vec<OsString>, StatusFiles)> {
+        let token = JobToken::random()?;
+        let prefix = format!("{token}.");
+        let files =
+            StatusFiles { directory: directory.to_owned(), prefix, tasks: span.tasks.get() };
+        let mut chdir = OsString::from("--chdir=");
+        chdir.push(work);
+        let mut words: Vec<OsString> = guard::words().into();
+        words.push("srun".into());
+        let nodes = span.nodes.map(|nodes| format!("--nodes={nodes}"));
+        let options = [
+            format!("--ntasks={}", span.tasks),
+            format!("--cpus-per-task={}", span.cpus),
+            format!("--job-name={token}"),
+            // One that fails ends the others; one that ends well does not.
+            "--kill-on-bad-exit=1".to_owned(),
+            "--wait=0".to_owned(),
+            "--export=ALL".to_owned(),
+            "--input=none".to_owned(),
+            "--label".to_owned(),
+        ];
+        words.extend(nodes.into_iter().chain(options).map(OsString::from));
+        words.push(chdir);
+        words.extend(["sh", "-c", TASK].map(OsString::from));
+        words.push(files.directory.join(&files.prefix).into());
+        Ok((words, files))
+    }
+
+    /// Ends all steps that a call has started. Returns false if a process of one may be left.
+    ///
+    /// Waits until Slurm says that they are over, unless it does not answer or `is_hurried`.
+    pub(crate) fn end_steps(&self, is_hurried: impl Fn() -> bool) -> bool {
+        let Some(KnownJob { id, before, ends_all }) = self.known.get() else { return false };
+        let began = Instant::now();
+        for look in 0.. {
+            match self.slurm.steps(id) {
+                Err(_) => return false,
+                Ok(mut steps) => {
+                    steps.retain(|step| !before.contains(step));
+                    if steps.is_empty() {
+                        return *ends_all;
+                    }
+                    // Those that are ending by themselves need a moment.
+                    let (is_hurried, is_late) = (is_hurried(), began.elapsed() > OVER);
+                    let kill = |step: &String| self.slurm.kill_step(step).is_ok();
+                    let is_killed = look == 0 && !is_hurried || steps.iter().all(kill);
+                    if !is_killed || is_hurried || is_late {
+                        return false;
+                    }
+                }
+            }
+            thread::sleep(LOOK);
+        }
+        false
+    }
+}
+
+impl StatusFiles {
+    /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any, or that was asked
+    /// to end and has failed.
+    pub(crate) fn take(&self) -> Box<[Option<u8>]> {
+        let take = |rank: u32| {
+            let file = self.directory.join(format!("{}{rank}", self.prefix));
+            let text = fs::read_to_string(&file).ok()?;
+            drop(fs::remove_file(file));
+            let (status, asked) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+            status.parse().ok().filter(|status| *status == 0 || asked.is_empty())
+        };
+        (0..self.tasks).map(take).collect()
+    }
+}
+
+/// Whether a variable is one of an allocation, which only calls have that ask for one.
+pub(crate) fn is_of_allocation(name: &OsStr) -> bool {
+    let kept = ["SLURM_CONF", "SLURM_CLUSTERS"];
+    name.as_encoded_bytes().starts_with(b"SLURM") && kept.iter().all(|kept| name != *kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Allocation;
+
+    #[test]
+    fn the_shape_is_what_was_asked_for() {
+        let shape = |variables: &[(&str, &str)]| {
+            let value = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1);
+            let allocation = Allocation::from_environment(|name| {
+                value(name)
+                    .map(str::to_owned)
+                    .or_else(|| (name == "SLURM_JOB_ID").then(|| "7".to_owned()))
+            });
+            allocation.map(|it| (it.shape().nodes.get(), it.shape().tasks.get()))
+        };
+        let alone = [("SLURM_NNODES", "1"), ("SLURM_TASKS_PER_NODE", "64")];
+        assert_eq!(shape(&alone), Some((1, 1)), "its cores are no tasks");
+        assert_eq!(shape(&[("SLURM_NNODES", "2")]), Some((2, 2)));
+        assert_eq!(shape(&[("SLURM_NNODES", "2"), ("SLURM_NTASKS_PER_NODE", "3")]), Some((2, 6)));
+        assert_eq!(shape(&[("SLURM_NNODES", "2"), ("SLURM_NTASKS", "3")]), Some((2, 3)));
+        let step = [("SLURM_NNODES", "2"), ("SLURM_STEP_ID", "0")];
+        assert_eq!(shape(&step), None, "a step has not the whole allocation");
+        assert_eq!(shape(&[]), None);
+    }
+}

@@ -1,0 +1,367 @@
+//! Decides what to ask Slurm for: how many workers, when to look after them, and which to cancel.
+//!
+//! Pure: what is observed, and when, are arguments. All times are counted from one moment, which does not matter.
+//! A worker counts from its submission on, until it is known to be over. What Slurm does not tell is unknown,
+//! and nothing follows from it but another question: a worker that has said hello is alive until the
+//! caller says that it is gone.
+
+mod array;
+mod asking;
+mod class;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use self::array::{JobArray, WorkerState};
+use self::asking::Asking;
+use self::class::WorkerClass;
+use super::client::CancelScope;
+use super::error::{SlurmError, SubmitFailure};
+use super::settings::SlurmSettings;
+use super::squeue::{JobAnswer, SlurmJob};
+use super::submission::WorkerRequest;
+use super::token::{ArrayTask, JobToken};
+use ce_model::exit::Explain;
+use ce_model::task::resources::Resources;
+
+/// After so many failed starts a node gets no more workers.
+const BAD_NODE: u32 = 2;
+/// Workers that nobody needs any more are cancelled after this time: a queue is slow to get into.
+const IDLE: Duration = Duration::from_secs(60);
+/// After this time the user is told why workers wait.
+const TOLD: Duration = Duration::from_secs(60);
+
+/// The tickets for workers with certain resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerDemand {
+    /// How many wait for a worker.
+    pub queued: u64,
+    /// How many are being executed by workers.
+    pub running: u64,
+    /// How many were answered so far.
+    pub answered: u64,
+    /// How many a worker executes at once.
+    pub at_once: NonZeroU32,
+}
+
+/// What to do next. Its result is to be reported to the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolAction {
+    /// Write down the token, submit these workers, and report by [`WorkerPool::submitted`].
+    Submit(WorkerRequest),
+    /// Ask where the jobs with these names are, and report by [`WorkerPool::answered`].
+    Ask(Vec<JobToken>),
+    /// Cancel the jobs with this name, and report by [`WorkerPool::cancelled`].
+    Cancel(JobToken, CancelScope),
+    /// Nothing before this time, unless something is reported; never, if there is none.
+    Wait(Option<Duration>),
+}
+
+/// The workers of a run.
+#[derive(Debug)]
+pub struct WorkerPool {
+    most_workers: u32,
+    most_pending: u32,
+    classes: BTreeMap<Resources, WorkerClass>,
+    arrays: BTreeMap<JobToken, JobArray>,
+    asking: Asking,
+    asked: BTreeSet<JobToken>,
+    failed_starts: BTreeMap<String, u32>,
+    closing: Option<CancelScope>,
+    notices: Vec<String>,
+    told: BTreeSet<String>,
+}
+
+impl WorkerPool {
+    /// Makes a pool without workers.
+    pub fn new(settings: &SlurmSettings) -> Self {
+        Self {
+            most_workers: settings.workers.get(),
+            most_pending: settings.pending.get(),
+            classes: BTreeMap::new(),
+            arrays: BTreeMap::new(),
+            asking: Asking::new(settings.interval),
+            asked: BTreeSet::new(),
+            failed_starts: BTreeMap::new(),
+            closing: None,
+            notices: Vec::new(),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in how many tickets there are, by the resources that their workers need. There are no others.
+    pub fn set_demand(&mut self, now: Duration, demand: &BTreeMap<Resources, WorkerDemand>) {
+        for resources in
+            demand.keys().filter(|it| !self.classes.contains_key(*it)).cloned().collect::<Vec<_>>()
+        {
+            self.classes.insert(resources, WorkerClass::new());
+        }
+        for (resources, class) in &mut self.classes {
+            class.set_demand(now, demand.get(resources).copied());
+        }
+    }
+
+    /// A worker said hello. Saying it again changes nothing, and neither does a worker of somebody else.
+    pub fn hello(&mut self, task: &ArrayTask) {
+        let Some(array) = self.arrays.get_mut(&task.token) else { return };
+        if array.hello(task.index)
+            && let Some(class) = self.classes.get_mut(&array.request.resources)
+        {
+            class.succeeded();
+        }
+    }
+
+    /// A worker has said good-bye, or its heartbeat has stopped.
+    pub fn gone(&mut self, task: &ArrayTask) {
+        let Some(array) = self.arrays.get_mut(&task.token) else { return };
+        array.gone(task.index);
+        if let Some(class) = self.classes.get_mut(&array.request.resources) {
+            self.notices.extend(class.gone());
+        }
+    }
+
+    /// Takes in the result of a submission. One that failed may have been accepted, so Slurm is asked before anything else.
+    pub fn submitted(&mut self, now: Duration, token: &JobToken, result: &Result<u64, SlurmError>) {
+        let Some(array) = self.arrays.get_mut(token) else { return };
+        let Some(class) = self.classes.get_mut(&array.request.resources) else { return };
+        array.is_submitting = false;
+        self.asking.hurry(now);
+        let Err(error) = result else { return class.accepted() };
+        let text = error.text();
+        let stop = match error.failure() {
+            SubmitFailure::Final => {
+                array.refuse();
+                class.refused(&text, error.hint())
+            }
+            failure => {
+                array.is_doubtful = !array.workers.iter().any(|it| it.state == WorkerState::Alive);
+                let is_failure = failure == SubmitFailure::Unclear;
+                let stop = class.postponed(now, is_failure.then(|| text.clone()));
+                self.tell_once(format!("workers are submitted again later: {text}"));
+                stop
+            }
+        };
+        self.notices.extend(stop);
+    }
+
+    /// Takes in Slurm's answer. No answer means nothing.
+    pub fn answered(&mut self, now: Duration, answer: &Result<Vec<SlurmJob>, SlurmError>) {
+        let asked = std::mem::take(&mut self.asked);
+        let jobs = match answer {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                if self.asking.failed(now) {
+                    self.notices
+                        .push(format!("Slurm does not answer, and is asked again: {error}"));
+                }
+                return;
+            }
+        };
+        let answer = JobAnswer::new(jobs);
+        let mut is_new = false;
+        for token in &asked {
+            let Some(array) = self.arrays.get_mut(token) else { continue };
+            is_new |= array.answered(now, |index| answer.of(token, index));
+        }
+        self.asking.answered(now, is_new);
+    }
+
+    /// Takes in the result of cancelling jobs.
+    pub fn cancelled(&mut self, now: Duration, token: &JobToken, result: &Result<(), SlurmError>) {
+        let Some(array) = self.arrays.get_mut(token) else { return };
+        if array.cancelled(now, result.is_ok())
+            && let Err(error) = result
+        {
+            let text = format!("jobs may be left ({error}); try: scancel --name={token}");
+            self.notices.push(text);
+        }
+    }
+
+    /// Submits nothing any more, and cancels what has not started; or all workers, too.
+    pub fn close(&mut self, scope: CancelScope) {
+        self.closing = self.closing.max(Some(scope));
+    }
+
+    /// Whether it was closed, and all that was to be done is done.
+    pub fn is_closed(&self) -> bool {
+        let is_open = |array: &JobArray| !array.is_settled() || array.needs(self.closing);
+        self.closing.is_some() && !self.arrays.values().any(is_open)
+    }
+
+    /// The jobs of which some may be left if nothing more is done now.
+    pub fn unsettled(&self) -> Vec<&JobToken> {
+        let is_open =
+            |array: &JobArray| !array.is_settled() || array.needs(Some(CancelScope::Pending));
+        self.arrays.iter().filter(|(_, it)| is_open(it)).map(|(token, _)| token).collect()
+    }
+
+    /// Decides what to do at a time. A token is taken for a submission only, and never again.
+    pub fn next(&mut self, now: Duration, token: impl FnOnce() -> JobToken) -> PoolAction {
+        self.settle(now);
+        let mut times = Vec::new();
+        for (token, array) in &mut self.arrays {
+            match array.cancel_due() {
+                Some((time, scope)) if time <= now => {
+                    array.begin_cancel(scope);
+                    return PoolAction::Cancel(token.clone(), scope);
+                }
+                Some((time, _)) => times.push(time),
+                None => {}
+            }
+            times.extend(array.patience());
+        }
+        match self.request(now) {
+            Some((time, _, _)) if time > now => times.push(time),
+            Some((_, resources, workers)) => {
+                let exclude = self.bad_nodes().map(str::to_owned).collect();
+                let token = token();
+                let request = WorkerRequest { token: token.clone(), resources, workers, exclude };
+                self.arrays.insert(token, JobArray::new(request.clone()));
+                return PoolAction::Submit(request);
+            }
+            None => {}
+        }
+        let unknown = self.arrays.iter().filter(|(_, array)| array.is_unknown());
+        let unknown: BTreeSet<_> = unknown.map(|(token, _)| token.clone()).collect();
+        match self.asking.next() {
+            _ if unknown.is_empty() || self.closing.is_some() => {}
+            Some(time) if time > now => times.push(time),
+            Some(_) => {
+                self.asking.ask();
+                self.asked.clone_from(&unknown);
+                return PoolAction::Ask(unknown.into_iter().collect());
+            }
+            None => {}
+        }
+        times.extend(self.classes.values().filter_map(WorkerClass::idle_since).map(|it| it + IDLE));
+        PoolAction::Wait(times.into_iter().filter(|time| *time > now).min())
+    }
+
+    /// The nodes that get no more workers.
+    pub fn bad_nodes(&self) -> impl Iterator<Item = &str> {
+        let bad = self.failed_starts.iter().filter(|(_, failures)| **failures >= BAD_NODE);
+        bad.map(|(node, _)| node.as_str())
+    }
+
+    /// The number of workers that were submitted and have not said hello, and of those that are alive.
+    pub fn workers(&self) -> (u32, u32) {
+        let count =
+            |holds: fn(&WorkerState) -> bool| self.arrays.values().map(|it| it.count(holds)).sum();
+        (count(WorkerState::is_waiting), count(|state| *state == WorkerState::Alive))
+    }
+
+    /// The resources of tickets that are queued in vain, and why: they have no worker, and none is submitted any more.
+    pub fn stuck(&self) -> impl Iterator<Item = (&Resources, &str)> {
+        let is_served = |resources: &Resources| {
+            let arrays = self.arrays.values().filter(|it| it.request.resources == *resources);
+            arrays.map(|array| array.count(|state| *state != WorkerState::Over)).sum::<u32>() > 0
+        };
+        let stopped = self.classes.iter().filter_map(|(it, class)| Some((it, class.stuck()?)));
+        stopped.filter(move |(resources, _)| !is_served(resources))
+    }
+
+    /// Returns what the user should know by now, each thing once.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn tell_once(&mut self, notice: String) {
+        if self.told.insert(notice.clone()) {
+            self.notices.push(notice);
+        }
+    }
+
+    /// Which workers to submit, and when: those of the class with the fewest, of several that lack some. One submission
+    /// at a time.
+    fn request(&self, now: Duration) -> Option<(Duration, Resources, u32)> {
+        let (waiting, alive) = self.workers();
+        let pending = self.most_pending.checked_sub(waiting)?;
+        let room = self.most_workers.checked_sub(waiting + alive)?.min(pending);
+        let is_submitting = self.arrays.values().any(|array| array.is_submitting);
+        if room == 0 || is_submitting || self.closing.is_some() {
+            return None;
+        }
+        let lacking = self.classes.iter().filter_map(|(resources, class)| {
+            let arrays = self.arrays.values().filter(|it| it.request.resources == *resources);
+            let has = |array: &JobArray| match array.is_cancelled() {
+                true => array.count(|state| *state == WorkerState::Alive),
+                false => array.count(|state| *state != WorkerState::Over),
+            };
+            let has = arrays.map(has).sum();
+            let (time, lack) = class.lack(has)?;
+            Some((time.max(now), has, resources, lack))
+        });
+        let lacking: Vec<_> = lacking.collect();
+        let ready = lacking.iter().filter(|it| it.0 == now).count() as u32;
+        let share = room.div_ceil(ready.max(1));
+        let (time, _, resources, lack) = lacking.into_iter().min()?;
+        Some((time, resources.clone(), lack.min(share)))
+    }
+
+    /// Draws all conclusions of what is known at a time.
+    fn settle(&mut self, now: Duration) {
+        let mut failed = Vec::new();
+        for array in self.arrays.values_mut() {
+            let resources = &array.request.resources;
+            let class = self.classes.get(resources);
+            let is_idle =
+                class.and_then(WorkerClass::idle_since).is_some_and(|it| it + IDLE <= now);
+            if let Some(scope) = self.closing {
+                array.cancel(scope, now);
+            } else if is_idle || array.is_refuted() {
+                array.cancel(CancelScope::Pending, now);
+            }
+            if array.is_refuted() {
+                array.refuse();
+            }
+            failed.extend(array.give_up(now).into_iter().map(|it| (array.request.clone(), it)));
+        }
+        for (request, start) in failed {
+            let failures = start.node.as_ref().map(|node| {
+                let failures = self.failed_starts.entry(node.clone()).or_default();
+                *failures += 1;
+                *failures
+            });
+            self.notices.push(start.text.clone());
+            if let (Some(BAD_NODE), Some(node)) = (failures, &start.node) {
+                self.notices.push(format!(
+                    "{node} gets no more workers: {BAD_NODE} ended there at their start"
+                ));
+            }
+            // A bad node does not stop everything by itself, before it has been excluded.
+            let is_excluded = start.node.as_ref().is_some_and(|it| request.exclude.contains(it));
+            if (is_excluded || failures.is_none_or(|failures| failures <= BAD_NODE))
+                && let Some(class) = self.classes.get_mut(&request.resources)
+            {
+                self.notices.extend(class.failed(start.text));
+            }
+        }
+        self.arrays.retain(|_, array| !array.is_over());
+        self.tell_what_waits(now);
+    }
+
+    /// Tells why workers have been waiting for long.
+    fn tell_what_waits(&mut self, now: Duration) {
+        let mut reasons = BTreeSet::new();
+        for worker in self.arrays.values().flat_map(|array| &array.workers) {
+            match &worker.state {
+                WorkerState::Pending { since, reason } if *since + TOLD <= now => {
+                    reasons.insert(format!("Slurm lets workers wait: {reason}"));
+                }
+                WorkerState::Running { since, job } if *since + 5 * TOLD <= now => {
+                    let node = job.node.as_deref().unwrap_or("several nodes");
+                    let id = &job.id;
+                    reasons
+                        .insert(format!("worker {id} runs on {node} and has not said hello yet"));
+                }
+                _ => {}
+            }
+        }
+        reasons.into_iter().for_each(|reason| self.tell_once(reason));
+    }
+}

@@ -1,0 +1,222 @@
+//! The fingerprint of some places of a file system: whether anything there has changed.
+//!
+//! No file is read. It consists of the [`FileStat`] of each file, link and directory, and of the targets
+//! of links. What is in a directory `.git` does not count.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, OsStr};
+use std::iter;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rayon::prelude::*;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use serde::{Deserialize, Serialize};
+
+use super::FileStat;
+use ce_model::digest::Blake3;
+
+/// The state of everything at some places and below them.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    places: BTreeSet<PathBuf>,
+    /// Directories that have an entry `.git`.
+    repositories: Vec<PathBuf>,
+    /// The texts of all pieces, one behind the other: read as a whole, and given back as a whole.
+    text: String,
+    pieces: Vec<Piece>,
+    /// Paths that are or may become links, and where they lead.
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Some entries below a directory. Its text is the directory's path and paths relative to it, each
+/// followed by a zero byte.
+///
+/// Paths are long in a deep tree, and the kernel resolves each step by step. Paths relative to a
+/// directory near by are short.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Piece {
+    /// The size of its text, in bytes.
+    length: usize,
+    /// The hash of the stats, in the order of the paths.
+    stats: Blake3,
+}
+
+/// A directory with more entries below it that are in no other piece is a piece of its own.
+const MAX_MERGED: usize = 16;
+
+impl Fingerprint {
+    /// Takes the fingerprint of some places, given by absolute paths, and of all that links there lead
+    /// to.
+    ///
+    /// `None` if anything is racy at that time or cannot be looked at.
+    pub fn take(places: impl Iterator<Item = PathBuf>, before: SystemTime) -> Option<Self> {
+        let lead = |path: PathBuf| path.canonicalize().map(|real| (path, real));
+        let links = places.map(lead).collect::<Result<_, _>>().ok()?;
+        let mut taken = Self { links, ..Self::default() };
+        let mut next = 0;
+        while let Some((_, real)) = taken.links.get(next) {
+            let place = real.clone();
+            if !place.ancestors().any(|around| taken.places.contains(around)) {
+                taken.walk(&place, before).ok()?;
+                taken.places.insert(place);
+            }
+            next += 1;
+        }
+        Some(taken)
+    }
+
+    /// The real paths of all places: none has a link in it.
+    pub const fn places(&self) -> &BTreeSet<PathBuf> {
+        &self.places
+    }
+
+    /// The directories that have an entry `.git`.
+    pub fn repositories(&self) -> &[PathBuf] {
+        &self.repositories
+    }
+
+    /// Whether nothing has changed since.
+    pub fn is_current(&self) -> bool {
+        let leads =
+            |(link, real): &(PathBuf, PathBuf)| link.canonicalize().is_ok_and(|path| path == *real);
+        self.split().is_some_and(|pieces| pieces.into_par_iter().all(is_current))
+            && self.links.par_iter().all(leads)
+    }
+
+    fn walk(&mut self, place: &Path, before: SystemTime) -> Result<(), Errno> {
+        let (Some(above), Some(name)) = (place.parent(), place.file_name()) else {
+            return Err(Errno::INVAL);
+        };
+        let (kind, stat) = look(CWD, place, before)?;
+        self.add(above, &[(name.into(), stat)])?;
+        let mut open = Vec::new();
+        if kind == FileType::Directory {
+            open.push(Open::new(CWD, place, place.to_owned())?);
+        }
+        while let Some(top) = open.last_mut() {
+            let Some(entry) = top.listing.read().transpose()? else {
+                self.close(&mut open)?;
+                continue;
+            };
+            let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+            if name == Path::new(".") || name == Path::new("..") {
+                continue;
+            }
+            if name == Path::new(".git") {
+                self.repositories.push(top.directory.clone());
+                if entry.file_type() == FileType::Directory {
+                    continue;
+                }
+            }
+            let around = top.listing.fd()?;
+            let (kind, stat) = look(around, name, before)?;
+            let inner = match kind {
+                FileType::Directory => Some(Open::new(around, name, top.directory.join(name))?),
+                _ => None,
+            };
+            if kind == FileType::Symlink {
+                let path = top.directory.join(name);
+                let real = path.canonicalize().map_err(|_| Errno::LOOP)?;
+                self.links.push((path, real));
+            }
+            top.seen.push((name.to_owned(), stat));
+            open.extend(inner);
+        }
+        Ok(())
+    }
+
+    /// Closes the innermost directory: it becomes a piece, or is merged into the one around it.
+    fn close(&mut self, open: &mut Vec<Open>) -> Result<(), Errno> {
+        let Some(Open { directory, seen, .. }) = open.pop() else { return Ok(()) };
+        match (open.last_mut(), directory.file_name()) {
+            (Some(around), Some(name)) if seen.len() <= MAX_MERGED => {
+                let name = Path::new(name);
+                around.seen.extend(seen.into_iter().map(|(path, stat)| (name.join(path), stat)));
+            }
+            _ => self.add(&directory, &seen)?,
+        }
+        Ok(())
+    }
+
+    /// Adds a piece. Fails if a path is not UTF-8.
+    fn add(&mut self, directory: &Path, entries: &[(PathBuf, FileStat)]) -> Result<(), Errno> {
+        let before = self.text.len();
+        for path in iter::once(directory).chain(entries.iter().map(|(path, _)| path.as_path())) {
+            self.text.push_str(path.to_str().ok_or(Errno::ILSEQ)?);
+            self.text.push('\0');
+        }
+        let stats = hash(entries.iter().map(|(_, stat)| *stat));
+        self.pieces.push(Piece { length: self.text.len() - before, stats });
+        Ok(())
+    }
+
+    /// The text and the hash of each piece.
+    fn split(&self) -> Option<Vec<(&str, Blake3)>> {
+        let mut rest = &*self.text;
+        let next = |piece: &Piece| {
+            let (text, others) = rest.split_at_checked(piece.length)?;
+            rest = others;
+            Some((text, piece.stats))
+        };
+        self.pieces.iter().map(next).collect()
+    }
+}
+
+/// Returns whether the files that this text names still have stats with this hash.
+fn is_current((text, stats): (&str, Blake3)) -> bool {
+    let mut paths = text
+        .as_bytes()
+        .split_inclusive(|byte| *byte == 0)
+        .map(|path| CStr::from_bytes_with_nul(path).ok());
+    let Some(directory) = paths.next().flatten() else { return false };
+    let Ok(directory) = enter(CWD, directory, OFlags::PATH) else { return false };
+    let look = |path: Option<&CStr>| {
+        Some(FileStat::from(&statat(&directory, path?, AtFlags::SYMLINK_NOFOLLOW).ok()?))
+    };
+    let now: Option<Vec<FileStat>> = paths.map(look).collect();
+    now.is_some_and(|now| hash(now.into_iter()) == stats)
+}
+
+/// A directory that is being listed.
+struct Open {
+    directory: PathBuf,
+    listing: Dir,
+    /// The paths found there that are in no piece yet, relative to the directory.
+    seen: Vec<(PathBuf, FileStat)>,
+}
+
+impl Open {
+    fn new(around: impl AsFd, name: &Path, directory: PathBuf) -> Result<Self, Errno> {
+        let listing = Dir::new(enter(around, name, OFlags::RDONLY)?)?;
+        Ok(Self { directory, listing, seen: Vec::new() })
+    }
+}
+
+/// Returns the type and the stat of a file. Fails if it is racy.
+fn look(around: impl AsFd, path: &Path, before: SystemTime) -> Result<(FileType, FileStat), Errno> {
+    let stat = statat(around, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let stat = FileStat::from(&stat);
+    if stat.is_racy(before) { Err(Errno::BUSY) } else { Ok((kind, stat)) }
+}
+
+/// Hashes stats.
+fn hash(stats: impl Iterator<Item = FileStat>) -> Blake3 {
+    let mut bytes = Vec::with_capacity(stats.size_hint().0 * size_of::<FileStat>());
+    for FileStat { device, inode, size, modified_ns, changed_ns } in stats {
+        let numbers =
+            [device, inode, size, modified_ns.cast_unsigned(), changed_ns.cast_unsigned()];
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    }
+    Blake3::of(&bytes)
+}
+
+/// Opens a directory.
+fn enter(around: impl AsFd, path: impl Arg, how: OFlags) -> Result<OwnedFd, Errno> {
+    openat(around, path, how | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}

@@ -1,0 +1,222 @@
+//! Archives: a directory in one file, for a place that keeps neither modes nor empty directories.
+//!
+//! An archive is the text of the manifest, an empty line, and the contents of all files in the order of the manifest, with
+//! nothing between them. So equal directories have equal archives, byte for byte.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Mode, OFlags, openat};
+
+use super::copy::{FileCopy, make_way};
+use super::descent::Descent;
+use super::entry::{EntryKind, ManifestEntry};
+use super::error::DirectoryError;
+use super::format::Manifest;
+use super::path::split;
+use super::scan::Scan;
+use ce_model::digest::Digest;
+
+/// The end of the manifest and the empty line after it. No manifest has an empty line.
+const END: &[u8] = b"\n\n";
+
+/// The archive of a directory, which was checked: manifest and files are those of its digest.
+#[derive(Debug)]
+pub struct DirectoryArchive<'a> {
+    manifest: Manifest,
+    /// The contents of all files.
+    contents: &'a [u8],
+}
+
+impl<'a> DirectoryArchive<'a> {
+    /// The size of the archive of a directory with this digest, in bytes.
+    pub const fn size(digest: &Digest) -> u64 {
+        let Digest { size, bytes, .. } = digest;
+        let bytes = match bytes {
+            Some(bytes) => *bytes,
+            None => 0,
+        };
+        size.saturating_add(1).saturating_add(bytes)
+    }
+
+    /// Reads an archive. `None` unless it is the archive of the directory with this digest, from the first byte to the last.
+    pub fn parse(archive: &'a [u8], digest: &Digest) -> Option<Self> {
+        let end = archive.windows(END.len()).position(|bytes| bytes == END)?;
+        let (text, contents) = (&archive[..=end], &archive[end + END.len()..]);
+        let manifest = Manifest::parse(text).ok()?;
+        if manifest.digest() != *digest || contents.len() as u64 != manifest.bytes() {
+            return None;
+        }
+        let archive = Self { manifest, contents };
+        let is_whole = archive.entries().all(|(entry, contents)| match &entry.kind {
+            EntryKind::File { contents: known, .. } => Digest::of(contents) == *known,
+            EntryKind::Link { .. } | EntryKind::Empty => true,
+        });
+        is_whole.then_some(archive)
+    }
+
+    /// The manifest of the directory.
+    pub fn into_manifest(self) -> Manifest {
+        self.manifest
+    }
+
+    /// The entries in the order of the manifest, each with the contents of the file that it is; none of links and empty
+    /// directories.
+    pub fn entries(&self) -> impl Iterator<Item = (&ManifestEntry<Digest>, &'a [u8])> {
+        let mut rest = self.contents;
+        self.manifest.entries().iter().map(move |entry| {
+            let size = match &entry.kind {
+                EntryKind::File { contents, .. } => contents.size,
+                EntryKind::Link { .. } | EntryKind::Empty => 0,
+            };
+            // The sizes have the sum that the contents have.
+            let (contents, later) = rest.split_at(usize::try_from(size).unwrap_or(rest.len()));
+            rest = later;
+            (entry, contents)
+        })
+    }
+
+    /// Writes everything into an empty directory. Files are read-only, directories are not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something cannot be written, or the file system has no such names.
+    pub fn unpack(&self, to: &OwnedFd) -> Result<(), DirectoryError> {
+        let mut descent = Descent::new(to)?;
+        for (entry, contents) in self.entries() {
+            let directory = make_way(&mut descent, entry)?;
+            if let EntryKind::File { executable, .. } = entry.kind {
+                let copy = FileCopy::new(&directory, &entry.path, executable)?;
+                let written = copy.file.write_all_at(contents, 0);
+                written.map_err(|source| DirectoryError::write(&entry.path, source))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scan {
+    /// Reads all files, and returns the archive of the directory as it was scanned. It is held in memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read or has another size than when it was scanned, and once `stop` is set.
+    pub fn archive(&self, stop: &AtomicBool) -> Result<Vec<u8>, DirectoryError> {
+        let mut descent = Descent::new(&self.top)?;
+        let (mut entries, mut all) = (Vec::with_capacity(self.entries.len()), Vec::new());
+        for ManifestEntry { path, kind } in &self.entries {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DirectoryError::Interrupted);
+            }
+            let kind = match kind {
+                EntryKind::File { contents, executable } => {
+                    descent.go_to(split(path).0)?;
+                    let begin = all.len();
+                    read(descent.directory(), path, contents.size, &mut all)?;
+                    let contents = Digest::of(&all[begin..]);
+                    EntryKind::File { contents, executable: *executable }
+                }
+                EntryKind::Link { target } => EntryKind::Link { target: target.clone() },
+                EntryKind::Empty => EntryKind::Empty,
+            };
+            entries.push(ManifestEntry { path: path.clone(), kind });
+        }
+        let mut archive = Vec::with_capacity(all.len());
+        // Writing to memory cannot fail.
+        drop(Manifest::of_sorted(entries).write(&mut archive));
+        archive.push(b'\n');
+        archive.append(&mut all);
+        Ok(archive)
+    }
+}
+
+/// Appends the contents of a file that should have this size.
+fn read(
+    directory: &OwnedFd,
+    path: &[u8],
+    size: u64,
+    all: &mut Vec<u8>,
+) -> Result<(), DirectoryError> {
+    // Should it be a FIFO by now, opening it does not wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, split(path).1, flags, Mode::empty());
+    let file = File::from(file.map_err(|error| DirectoryError::of(path, error))?);
+    let read = file.take(size.saturating_add(1)).read_to_end(all);
+    match read.map_err(|source| DirectoryError::Io { path: path.into(), source })? {
+        read if read as u64 == size => Ok(()),
+        _ => Err(DirectoryError::Changed(path.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    use super::*;
+
+    fn open(path: &Path) -> OwnedFd {
+        File::open(path).unwrap().into()
+    }
+
+    fn scan(path: &Path) -> Scan {
+        Scan::at(path, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// A directory with all kinds of entries, its archive and its digest.
+    fn example() -> (Vec<u8>, Digest) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("b/none")).unwrap();
+        for (name, text) in [("a", "one\n\ntwo"), ("b/empty", ""), ("b.run", "#!/bin/sh\n")] {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        fs::set_permissions(dir.path().join("b.run"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("../a", dir.path().join("b/link")).unwrap();
+        let archive = scan(dir.path()).archive(&AtomicBool::new(false)).unwrap();
+        let manifest = scan(dir.path()).read(&AtomicBool::new(false), &Default::default());
+        (archive, manifest.unwrap().digest())
+    }
+
+    #[test]
+    fn what_was_unpacked_has_the_same_archive() {
+        let (archive, digest) = example();
+        assert_eq!(archive.len() as u64, DirectoryArchive::size(&digest));
+        let dir = tempfile::tempdir().unwrap();
+        DirectoryArchive::parse(&archive, &digest).unwrap().unpack(&open(dir.path())).unwrap();
+        assert_eq!(scan(dir.path()).archive(&AtomicBool::new(false)).unwrap(), archive);
+        let end = archive.windows(2).position(|bytes| bytes == END).unwrap();
+        assert_eq!(archive[end + 2..], *b"one\n\ntwo#!/bin/sh\n", "in the order of the manifest");
+    }
+
+    #[test]
+    fn an_archive_with_any_other_byte_is_none() {
+        let (archive, digest) = example();
+        for at in 0..archive.len() {
+            let mut other = archive.clone();
+            other[at] ^= 1;
+            assert!(DirectoryArchive::parse(&other, &digest).is_none(), "byte {at}");
+            assert!(DirectoryArchive::parse(&archive[..at], &digest).is_none(), "{at} bytes");
+        }
+        let longer = [&*archive, b"\n"].concat();
+        assert!(DirectoryArchive::parse(&longer, &digest).is_none());
+        let other = Digest { bytes: digest.bytes.map(|it| it + 1), ..digest };
+        assert!(DirectoryArchive::parse(&archive, &other).is_none(), "another size in the record");
+        assert!(
+            DirectoryArchive::parse(&archive, &Digest { bytes: None, ..digest }).is_none(),
+            "a file"
+        );
+    }
+
+    #[test]
+    fn an_empty_directory_has_an_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = scan(dir.path()).archive(&AtomicBool::new(false)).unwrap();
+        assert_eq!(archive, b"compeval directory 1\n\n");
+        let digest = Manifest::default().digest();
+        assert_eq!(DirectoryArchive::parse(&archive, &digest).unwrap().entries().count(), 0);
+    }
+}

@@ -1,0 +1,301 @@
+//! The walk through a directory that reads no file.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, readlinkat, statat,
+};
+use rustix::io::Errno;
+
+use super::descent::Descent;
+use super::entry::{EntryKind, HEADER, ManifestEntry, contents};
+use super::error::{DirectoryError, Refusal, Refused};
+use super::format::hash;
+use super::path::check_link;
+use crate::cache::FileStat;
+use ce_model::digest::{Blake3, Digest};
+
+/// How many bytes of a listing the kernel gives at a time.
+pub(super) const LISTING: usize = 64 << 10;
+
+/// From so many names on, all cores look at the entries of a directory.
+const MANY: usize = 1024;
+
+/// The contents of a directory when it was walked through: every entry, with the stats of files.
+///
+/// All of it can be part of a value: else there is no scan.
+#[derive(Debug)]
+pub struct Scan {
+    pub(super) top: OwnedFd,
+    /// Sorted by the bytes of the paths.
+    pub(super) entries: Vec<ManifestEntry<FileStat>>,
+    taken: SystemTime,
+    changed_ns: i64,
+    /// Its files may get other names while they are read.
+    pub(super) linked: bool,
+}
+
+impl Scan {
+    /// Walks through the directory at this path, which may be a link to it.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Scan::of`].
+    pub fn at(path: &Path, stop: &AtomicBool) -> Result<Self, DirectoryError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = openat(CWD, path, flags, Mode::empty());
+        Self::of(
+            top.map_err(|error| DirectoryError::Io { path: [].into(), source: error.into() })?,
+            stop,
+        )
+    }
+
+    /// Walks through an open directory. A descriptor that is only a place (`O_PATH`) will do.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be listed, changes meanwhile, or has entries that cannot be part of a value: then
+    /// the error names all of them. Fails once `stop` is set.
+    pub fn of(top: OwnedFd, stop: &AtomicBool) -> Result<Self, DirectoryError> {
+        let taken = SystemTime::now();
+        let mut walk = DirectoryWalk {
+            listing: Vec::with_capacity(LISTING),
+            entries: Vec::new(),
+            refused: Vec::new(),
+            changed_ns: i64::MIN,
+        };
+        Descent::walk(&top, |descent| walk.list(descent, stop))?;
+        let DirectoryWalk { mut entries, mut refused, changed_ns, .. } = walk;
+        if !refused.is_empty() {
+            refused.sort_by(|one, other| one.path.cmp(&other.path));
+            return Err(DirectoryError::Refused(refused));
+        }
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Self { top, entries, taken, changed_ns, linked: false })
+    }
+
+    /// Lets files get other names while they are read, or lose them, which changes the time of their last change: for
+    /// directories whose files are shared with others, and never change.
+    #[must_use]
+    pub fn linked(self) -> Self {
+        Self { linked: true, ..self }
+    }
+
+    /// The entries, sorted by the bytes of their paths.
+    pub fn entries(&self) -> &[ManifestEntry<FileStat>] {
+        &self.entries
+    }
+
+    /// How many bytes [`Scan::read`] will read.
+    pub fn bytes(&self) -> u64 {
+        self.stats().fold(0, |sum, stat| sum.saturating_add(stat.size))
+    }
+
+    /// Returns the stamp of the directory: equal stamps mean equal paths, types, sizes and times of
+    /// modification of files, and equal targets of links.
+    ///
+    /// It survives a copy that keeps times, and a rename of the directory. It is the BLAKE3 of a text
+    /// like a manifest. The first line is `compeval stamp 1`; the line of a file has its size and its time of
+    /// modification, in nanoseconds since 1970, and no hashes.
+    pub fn stamp(&self) -> Blake3 {
+        stamp(&self.entries)
+    }
+
+    /// Returns the stamp of a directory in it, as if that had been scanned by itself.
+    pub fn stamp_of(&self, path: &[u8]) -> Blake3 {
+        let prefix = [path, b"/"].concat();
+        let inner = self.entries.iter().filter_map(|entry| {
+            let path = entry.path.strip_prefix(&*prefix)?.into();
+            Some(ManifestEntry { path, kind: entry.kind.clone() })
+        });
+        stamp(&inner.collect::<Vec<_>>())
+    }
+
+    /// The time of the last modification of a file in it, in nanoseconds since 1970; `None` if no file has that
+    /// path.
+    pub fn modified_ns(&self, path: &[u8]) -> Option<i64> {
+        let at = self.entries.binary_search_by(|entry| (*entry.path).cmp(path)).ok()?;
+        match &self.entries[at].kind {
+            EntryKind::File { contents, .. } => Some(contents.modified_ns),
+            EntryKind::Link { .. } | EntryKind::Empty => None,
+        }
+    }
+
+    /// Returns the stamp of the very files: it also covers the device and inode of each, and the time of
+    /// its last change of anything. No program can change a file and keep this stamp, provided
+    /// that it was not [racy](Self::is_racy). It changes with every copy.
+    pub fn exact_stamp(&self) -> Blake3 {
+        let all = |stat: &FileStat| {
+            let FileStat { device, inode, size, modified_ns, changed_ns } = stat;
+            format!("{size} {modified_ns} {changed_ns} {device} {inode}")
+        };
+        hash("compeval exact stamp 1", &self.entries, all)
+    }
+
+    /// Returns whether a file may have changed since without another stamp, see [`FileStat::is_racy`].
+    /// Then neither stamp must be kept.
+    pub fn is_racy(&self) -> bool {
+        self.stats().any(|stat| stat.is_racy(self.taken))
+    }
+
+    /// The size of the manifest, in bytes: it can be told without reading files.
+    pub fn manifest_size(&self) -> u64 {
+        // The hashes take the same room whatever they are.
+        let any = Digest::of(b"");
+        let room = |stat: &FileStat| contents(&Digest { size: stat.size, ..any });
+        let mut text = format!("{HEADER}\n");
+        self.entries.iter().for_each(|entry| entry.write(room, &mut text));
+        text.len() as u64
+    }
+
+    /// The time of the last change of any file or directory, in nanoseconds since 1970: of its time of
+    /// modification and that of its change of anything, the earlier one counts.
+    pub fn changed_ns(&self) -> i64 {
+        self.changed_ns
+    }
+
+    /// The device and inode of the directory itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be looked at any more.
+    pub fn id(&self) -> io::Result<(u64, u64)> {
+        let stat = fstat(&self.top)?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
+    fn stats(&self) -> impl Iterator<Item = &FileStat> {
+        self.entries.iter().filter_map(|entry| match &entry.kind {
+            EntryKind::File { contents, .. } => Some(contents),
+            EntryKind::Link { .. } | EntryKind::Empty => None,
+        })
+    }
+}
+
+/// The parts that threads which read have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) stop: &'a AtomicBool,
+    pub(super) done: &'a AtomicU64,
+    /// The time of a file's last change may differ afterwards.
+    pub(super) linked: bool,
+}
+
+/// A walk, and what it has found so far.
+struct DirectoryWalk {
+    listing: Vec<u8>,
+    entries: Vec<ManifestEntry<FileStat>>,
+    refused: Vec<Refused>,
+    changed_ns: i64,
+}
+
+impl DirectoryWalk {
+    /// Takes in what is in the current directory. Returns the names of the directories in it, sorted.
+    fn list(
+        &mut self,
+        descent: &Descent,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Box<[u8]>>, DirectoryError> {
+        let wrong = |error| DirectoryError::of(descent.path(), error);
+        let own = FileStat::from(&fstat(descent.directory()).map_err(wrong)?);
+        self.note_change(&own);
+        let mut names = names(descent.directory(), &mut self.listing).map_err(wrong)?;
+        if names.is_empty() && !descent.path().is_empty() {
+            let path = descent.path().into();
+            self.entries.push(ManifestEntry { path, kind: EntryKind::Empty });
+        }
+        // Whatever order the file system has: errors are the same each time.
+        names.sort_unstable();
+        let look = |name: &[u8]| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DirectoryError::Interrupted);
+            }
+            let path = descent.join(name);
+            let looked = look(descent.directory(), name, &path);
+            looked
+                .map(|looked| (looked, path))
+                .map_err(|error| DirectoryError::of(&descent.join(name), error))
+        };
+        let looked: Vec<_> = match names.len() < MANY {
+            true => names.iter().map(|name| look(name)).collect(),
+            false => names.par_iter().with_min_len(MANY / 4).map(|name| look(name)).collect(),
+        };
+        let mut directories = Vec::new();
+        for (name, looked) in names.into_iter().zip(looked) {
+            let (looked, path) = looked?;
+            match looked {
+                Looked::Entry(kind) => {
+                    if let EntryKind::File { contents, .. } = &kind {
+                        self.note_change(contents);
+                    }
+                    self.entries.push(ManifestEntry { path, kind });
+                }
+                Looked::Directory => directories.push(name),
+                Looked::Refused(why) => self.refused.push(Refused { path, why }),
+            }
+        }
+        Ok(directories)
+    }
+
+    fn note_change(&mut self, stat: &FileStat) {
+        self.changed_ns = self.changed_ns.max(stat.modified_ns.min(stat.changed_ns));
+    }
+}
+
+fn stamp(entries: &[ManifestEntry<FileStat>]) -> Blake3 {
+    let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
+    hash("compeval stamp 1", entries, times)
+}
+
+/// Tells what has this name in a directory, and this path below the top.
+fn look(directory: &OwnedFd, name: &[u8], path: &[u8]) -> Result<Looked, Errno> {
+    if name == b".git" {
+        return Ok(Looked::Refused(Refusal::Repository));
+    }
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let other = |kind| Ok(Looked::Refused(Refusal::Kind(kind)));
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(Looked::Entry(file(&stat))),
+        FileType::Directory => Ok(Looked::Directory),
+        FileType::Symlink => {
+            let target: Box<[u8]> = readlinkat(directory, name, Vec::new())?.into_bytes().into();
+            Ok(match check_link(path, &target) {
+                Ok(()) => Looked::Entry(EntryKind::Link { target }),
+                Err(fault) => Looked::Refused(Refusal::Link { target, fault }),
+            })
+        }
+        FileType::Fifo => other("a FIFO"),
+        FileType::Socket => other("a socket"),
+        FileType::CharacterDevice | FileType::BlockDevice => other("a device"),
+        FileType::Unknown => other("something unknown"),
+    }
+}
+
+/// The meaning of a name in a directory.
+enum Looked {
+    Entry(EntryKind<FileStat>),
+    Directory,
+    Refused(Refusal),
+}
+
+fn file(stat: &Stat) -> EntryKind<FileStat> {
+    EntryKind::File { contents: FileStat::from(stat), executable: stat.st_mode & 0o100 != 0 }
+}
+
+/// The names in an open directory that was not listed before.
+pub(super) fn names(directory: impl AsFd, listing: &mut Vec<u8>) -> Result<Vec<Box<[u8]>>, Errno> {
+    let mut entries = RawDir::new(directory, listing.spare_capacity_mut());
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        match entry?.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => names.push(name.into()),
+        }
+    }
+    Ok(names)
+}

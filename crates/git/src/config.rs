@@ -1,0 +1,360 @@
+//! The section `compeval` of Git's configuration, from all files that Git reads.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::{BString, ByteSlice};
+
+use super::advice::{no_task_repository, unreadable};
+use super::unreadable::UnreadableRepository;
+use super::{GitResult, open, top, url};
+
+use ce_model::exit::Explain;
+
+/// The section of the configuration.
+const SECTION: &str = "compeval";
+
+/// Git's configuration as it is for a repository: the system's, the user's, its own, its work
+/// tree's, and what the environment adds. The last value counts.
+#[derive(Debug)]
+pub struct Config {
+    repository: gix::Repository,
+    /// The base of relative paths: the top of the work tree, relative to the current directory.
+    top: PathBuf,
+}
+
+/// The reason why a setting is unknown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A value is not of its kind.
+    #[error("compeval.{key} in {file} is {value:?}, which is not a {kind}")]
+    Value {
+        /// The key, without its section.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// The file that says so, or what else does.
+        file: String,
+        /// The kind of value that it should have.
+        kind: &'static str,
+    },
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Repository(#[from] UnreadableRepository),
+    /// One of the files of the configuration cannot be read.
+    #[error("Git's configuration for {} cannot be read", path.display())]
+    Git {
+        /// The directory of which the configuration was wanted.
+        path: PathBuf,
+        /// The error of gix.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Explain for ConfigError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Value { key, kind, .. } => {
+                format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")
+            }
+            Self::Repository(UnreadableRepository::NoRepository(_)) => {
+                no_task_repository().to_owned()
+            }
+            Self::Repository(error) => return error.hint(),
+            Self::Git { source, .. } => unreadable(&**source).to_owned(),
+        })
+    }
+}
+
+/// A text of a subsection, such as that of `compeval.slurm.partition`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// The key after the subsection, in lower case.
+    pub key: String,
+    /// The text; empty without `=`.
+    pub value: String,
+    /// The file that says so, or what else does.
+    pub file: String,
+}
+
+/// A value, and who says so. Without `=`, there is no text.
+struct Value {
+    text: Option<BString>,
+    file: String,
+}
+
+impl Value {
+    fn wrong(self, key: &'static str, kind: &'static str) -> ConfigError {
+        let value = self.text.unwrap_or_default().to_str_lossy().into_owned();
+        ConfigError::Value { key, value, file: self.file, kind }
+    }
+}
+
+impl Config {
+    /// Reads the configuration of the repository that a directory is in, or is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no repository, or its configuration cannot be read.
+    pub fn of(dir: &Path) -> Result<Self, ConfigError> {
+        let real = dir.canonicalize();
+        let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
+        let read = || -> GitResult<Self> {
+            let (root, inside) = match top(&real) {
+                Some(top) => (top.clone(), real.strip_prefix(top)?.to_owned()),
+                None => (real.clone(), PathBuf::new()),
+            };
+            let here = if dir == Path::new(".") { Path::new("") } else { dir };
+            let up: PathBuf = inside.components().map(|_| "..").collect();
+            Ok(Self { repository: open(&root)?, top: here.join(up) })
+        };
+        read().map_err(|error| match UnreadableRepository::new(dir, error) {
+            UnreadableRepository::Git { path, source } => ConfigError::Git { path, source },
+            error => error.into(),
+        })
+    }
+
+    /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
+    pub fn of_any(dir: &Path) -> Result<Option<Self>, ConfigError> {
+        match dir.canonicalize() {
+            Ok(real) if !is_repository(&real) => Ok(None),
+            _ => Self::of(dir).map(Some),
+        }
+    }
+
+    /// Reads the configuration of the repository that a directory is in, or is. In a directory that is in none, that is the system's, the
+    /// user's, and what the environment adds: as it is for another repository, which says nothing itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
+    pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
+        match dir.canonicalize() {
+            Ok(real) if !is_repository(&real) => {
+                Ok(Self { top: dir.to_owned(), ..Self::of(other)? })
+            }
+            _ => Self::of(dir),
+        }
+    }
+
+    /// The directory that keeps all results: `compeval.storage`. A relative path begins at the top
+    /// of the work tree, `~/` at the user's home.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no path.
+    pub fn storage(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(value) = self.value("storage") else { return Ok(None) };
+        let path = self.repository.config_snapshot().trusted_path("compeval.storage");
+        match path {
+            Ok(Some(path)) if !path.as_os_str().is_empty() => Ok(Some(self.top.join(path))),
+            _ => Err(value.wrong("storage", "path of a directory")),
+        }
+    }
+
+    /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
+    /// begins at the top of the work tree.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is empty.
+    pub fn results(&self) -> Result<Option<String>, ConfigError> {
+        let Some(value) = self.value("results") else { return Ok(None) };
+        let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) if text.starts_with('.') => {
+                Ok(Some(self.top.join(text).to_string_lossy().into_owned()))
+            }
+            Some(text) => Ok(Some(text)),
+            None => Err(value.wrong("results", "URL or path of a repository")),
+        }
+    }
+
+    /// The same without a password, to be shown.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is empty.
+    pub fn shown_results(&self) -> Result<Option<String>, ConfigError> {
+        Ok(self.results()?.map(|text| url::shown(&text)))
+    }
+
+    /// The URL of the remote repository `origin`, without a password, if there is one.
+    pub fn origin(&self) -> Option<String> {
+        let value = self.repository.config_snapshot().string("remote.origin.url")?;
+        Some(url::shown(&value.to_str_lossy())).filter(|url| !url.is_empty())
+    }
+
+    /// The number of computations that run at the same time: `compeval.jobs`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not a number from 1.
+    pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
+        self.number("jobs")
+    }
+
+    /// Whether computations are held apart from the rest of the system: `compeval.isolate`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither true nor false, in any of Git's words for that.
+    pub fn isolate(&self) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value("isolate") else { return Ok(None) };
+        match self.repository.config_snapshot().try_boolean("compeval.isolate") {
+            Ok(Some(isolate)) => Ok(Some(isolate)),
+            _ => Err(value.wrong("isolate", "boolean: write true or false")),
+        }
+    }
+
+    /// Whether results that were not isolated are taken over by commits with the same tree: `compeval.takeover` is `tree`, and not `isolated`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither.
+    pub fn trusts_trees(&self) -> Result<Option<bool>, ConfigError> {
+        self.choice("takeover", ["tree", "isolated"], "rule: write isolated or tree")
+    }
+
+    /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither.
+    pub fn prints_words(&self) -> Result<Option<bool>, ConfigError> {
+        self.choice("style", ["words", "original"], "style: write original or words")
+    }
+
+    /// Whether a setting is the first of two texts.
+    fn choice(
+        &self,
+        key: &'static str,
+        [yes, no]: [&str; 2],
+        kind: &'static str,
+    ) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        match value.text.as_ref().map(|text| text.as_slice()) {
+            Some(text) if text == yes.as_bytes() => Ok(Some(true)),
+            Some(text) if text == no.as_bytes() => Ok(Some(false)),
+            _ => Err(value.wrong(key, kind)),
+        }
+    }
+
+    /// Whether what is pushed is signed: `compeval.sign`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither true nor false, in any of Git's words for that.
+    pub fn sign(&self) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value("sign") else { return Ok(None) };
+        match self.repository.config_snapshot().try_boolean("compeval.sign") {
+            Ok(Some(sign)) => Ok(Some(sign)),
+            _ => Err(value.wrong("sign", "boolean: write true or false")),
+        }
+    }
+
+    /// The file of those whose results are taken, as ssh has it: `compeval.signers`. A relative path begins at the top of the work
+    /// tree, `~/` at the user's home.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no path.
+    pub fn signers(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(value) = self.value("signers") else { return Ok(None) };
+        match self.repository.config_snapshot().trusted_path("compeval.signers") {
+            Ok(Some(path)) if !path.as_os_str().is_empty() => Ok(Some(self.top.join(path))),
+            _ => Err(value.wrong("signers", "path of a file")),
+        }
+    }
+
+    /// The results for which each signer is trusted: all lines `compeval.trust`, each a name and patterns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one of them is empty.
+    pub fn trust(&self) -> Result<Vec<String>, ConfigError> {
+        let snapshot = self.repository.config_snapshot();
+        let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();
+        let mut lines = Vec::new();
+        for section in sections.filter(|it| it.header().subsection_name().is_none()) {
+            for value in section.values("trust") {
+                let text = value.to_str_lossy().trim().to_owned();
+                if text.is_empty() {
+                    let value = Value { text: None, file: file(&section) };
+                    return Err(value.wrong("trust", "name of a signer with patterns"));
+                }
+                lines.push(text);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The number of attesters that a call needs to be taken: `compeval.require`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not a number from 1.
+    pub fn require(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
+        self.number("require")
+    }
+
+    /// All texts of a subsection. Those of one key are in the order in which Git reads them.
+    pub fn subsection(&self, name: &str) -> Vec<ConfigEntry> {
+        let snapshot = self.repository.config_snapshot();
+        let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();
+        let mut entries = Vec::new();
+        for section in sections {
+            if section.header().subsection_name().is_none_or(|it| it != name) {
+                continue;
+            }
+            let keys = section.value_names().map(|key| key.to_string().to_ascii_lowercase());
+            for key in keys.collect::<BTreeSet<_>>() {
+                for value in section.values(&key) {
+                    let (key, value) = (key.clone(), value.to_str_lossy().into_owned());
+                    entries.push(ConfigEntry { key, value, file: file(&section) });
+                }
+            }
+        }
+        entries
+    }
+
+    /// A number from 1.
+    fn number(&self, key: &'static str) -> Result<Option<NonZeroUsize>, ConfigError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let number = self.repository.config_snapshot().try_integer(&format!("{SECTION}.{key}"));
+        match number
+            .map(|number| number.and_then(|number| NonZeroUsize::new(number.try_into().ok()?)))
+        {
+            Ok(Some(number)) => Ok(Some(number)),
+            _ => Err(value.wrong(key, "number from 1")),
+        }
+    }
+
+    /// The value that counts, as it is written.
+    fn value(&self, key: &str) -> Option<Value> {
+        let snapshot = self.repository.config_snapshot();
+        let sections = snapshot.plumbing().sections_by_name(SECTION)?;
+        let plain = sections.filter(|section| section.header().subsection_name().is_none());
+        let values = plain.filter_map(|section| {
+            Some(Value { text: section.value_implicit(key)?, file: file(&section) })
+        });
+        values.last()
+    }
+}
+
+/// The file that a section is in.
+fn file(section: &gix::config::file::SectionRef<'_>) -> String {
+    let path = section.meta().path.as_ref().map(|path| path.display().to_string());
+    path.unwrap_or_else(|| "the environment".to_owned())
+}
+
+/// Whether a directory is in a work tree, or is a bare repository.
+fn is_repository(dir: &Path) -> bool {
+    top(dir).is_some() || dir.join("HEAD").exists()
+}

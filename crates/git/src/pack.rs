@@ -1,0 +1,240 @@
+//! Writing many objects: into packs, since a file for each would cost ten times the time and the space.
+
+use std::collections::HashSet;
+use std::io::{Cursor, Write as _};
+use std::sync::atomic::AtomicBool;
+
+use gix::hash::ObjectId;
+use gix::objs::tree::{Entry, EntryKind};
+use gix::objs::{Commit, Data, Kind, Tree, WriteTo};
+use gix::progress::Discard;
+use gix_pack as pack;
+use gix_pack::data::output;
+
+use super::{GitResult, from, object_id};
+use ce_model::digest;
+
+/// The size of a pack, compressed, in bytes. It is in memory before it is written.
+const PACK: usize = 8 << 20;
+
+/// The space in a pack for what comes before each object, in bytes.
+const HEADER: usize = 12;
+
+/// The number of objects that are moved into a pack at once.
+const PART: usize = 256;
+
+/// The name under which results are committed: the commits of one result are the same, whoever makes them.
+const AUTHOR: (&str, &str) = ("compeval", "");
+
+/// An entry of a directory in a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: MirrorKind,
+    /// Its id.
+    pub id: digest::ObjectId,
+}
+
+/// What an entry of a directory in a commit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MirrorKind {
+    /// A directory.
+    Tree,
+    /// A plain file.
+    Blob,
+    /// Something else: an executable file, a link, a submodule.
+    Other,
+}
+
+/// A commit to be written.
+#[derive(Debug)]
+pub struct NewCommit<'a> {
+    /// Its tree.
+    pub tree: &'a digest::ObjectId,
+    /// Its parents, in order.
+    pub parents: &'a [digest::ObjectId],
+    /// Its message.
+    pub message: &'a str,
+    /// When it was made, in seconds since 1970.
+    pub seconds: i64,
+}
+
+/// Writes objects into packs of a repository. They are there once `finish` has returned.
+#[derive(Debug)]
+pub struct PackWriter<'a> {
+    repository: &'a gix::Repository,
+    entries: Vec<output::Entry>,
+    bytes: usize,
+    written: HashSet<ObjectId>,
+}
+
+impl<'a> PackWriter<'a> {
+    pub(super) fn new(repository: &'a gix::Repository) -> Self {
+        Self { repository, entries: Vec::new(), bytes: 0, written: HashSet::new() }
+    }
+
+    /// Writes a file. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn file(&mut self, contents: &[u8]) -> GitResult<digest::ObjectId> {
+        self.object(Kind::Blob, contents)
+    }
+
+    /// Writes a directory. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written, or an entry is neither a file nor a directory.
+    pub fn tree(&mut self, entries: &[MirrorEntry]) -> GitResult<digest::ObjectId> {
+        let mut tree = Tree::empty();
+        for MirrorEntry { name, kind, id } in entries {
+            let mode = match kind {
+                MirrorKind::Tree => EntryKind::Tree,
+                MirrorKind::Blob => EntryKind::Blob,
+                MirrorKind::Other => return Err(format!("{name} is not a plain file").into()),
+            };
+            tree.entries.push(Entry {
+                mode: mode.into(),
+                filename: name.as_str().into(),
+                oid: from(id)?,
+            });
+        }
+        object_id(self.sorted_tree(tree)?)
+    }
+
+    /// Writes a directory whose entries have any order. Returns its id.
+    pub(super) fn sorted_tree(&mut self, mut tree: Tree) -> GitResult<ObjectId> {
+        tree.entries.sort();
+        let mut text = Vec::new();
+        tree.write_to(&mut text)?;
+        drop(tree);
+        self.write(Kind::Tree, &text)
+    }
+
+    /// Writes a commit. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn commit(&mut self, commit: &NewCommit<'_>) -> GitResult<digest::ObjectId> {
+        let (name, email) = AUTHOR;
+        let time = gix::date::Time::new(commit.seconds, 0);
+        let author = gix::actor::Signature { name: name.into(), email: email.into(), time };
+        let parents = commit.parents.iter().map(from).collect::<GitResult<Vec<_>>>()?;
+        let commit = Commit {
+            tree: from(commit.tree)?,
+            parents: parents.into(),
+            author: author.clone(),
+            committer: author,
+            encoding: None,
+            message: commit.message.into(),
+            extra_headers: Vec::new(),
+        };
+        let mut text = Vec::new();
+        commit.write_to(&mut text)?;
+        self.object(Kind::Commit, &text)
+    }
+
+    /// Makes everything that was written readable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn finish(mut self) -> GitResult<()> {
+        self.flush()
+    }
+
+    fn object(&mut self, kind: Kind, data: &[u8]) -> GitResult<digest::ObjectId> {
+        object_id(self.write(kind, data)?)
+    }
+
+    fn write(&mut self, kind: Kind, data: &[u8]) -> GitResult<ObjectId> {
+        let hash = self.repository.object_hash();
+        let id = gix::objs::compute_hash(hash, kind, data)?;
+        // A new object is nowhere: looking for packs that others have added meanwhile takes longer than to write it.
+        if !self.written.contains(&id) && !self.repository.objects.exists_without_refresh(&id) {
+            let count = output::Count::from_data(id, None);
+            let object = Data { kind, object_hash: hash, data };
+            let mut entry =
+                output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
+            entry.compressed_data.shrink_to_fit();
+            self.bytes += entry.compressed_data.len();
+            self.entries.push(entry);
+            self.written.insert(id);
+            if self.bytes >= PACK {
+                self.flush()?;
+            }
+        }
+        Ok(id)
+    }
+
+    fn flush(&mut self) -> GitResult<()> {
+        let entries = std::mem::take(&mut self.entries);
+        // A buffer that grows is in memory twice.
+        let size = std::mem::take(&mut self.bytes) + HEADER * (entries.len() + 4);
+        let buffer = Vec::with_capacity(size);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let (hash, version) = (self.repository.object_hash(), pack::data::Version::V2);
+        let count = u32::try_from(entries.len())?;
+        // Each object goes once it is in the pack.
+        let mut entries = entries.into_iter();
+        let parts = std::iter::from_fn(|| {
+            let part: Vec<output::Entry> = entries.by_ref().take(PART).collect();
+            (!part.is_empty()).then_some(Ok::<_, gix::Error>(part))
+        });
+        let mut writer = output::bytes::FromEntriesIter::new(parts, buffer, count, version, hash);
+        for written in writer.by_ref() {
+            written?;
+        }
+        let mut packed = writer.into_write();
+        packed.flush()?;
+        let dir = self.repository.objects.store_ref().path().join("pack");
+        pack::Bundle::write_to_directory(
+            &mut Cursor::new(packed),
+            Some(&dir),
+            &mut Discard,
+            &AtomicBool::new(false),
+            None::<gix::objs::find::Never>,
+            hash,
+            pack::bundle::write::Options::default(),
+        )?;
+        Ok(())
+    }
+}
+
+/// How a repository names files by their contents. Threads can share it.
+#[derive(Clone, Copy, Debug)]
+pub struct BlobHash(pub(super) gix::hash::Kind);
+
+impl BlobHash {
+    /// The id that a file of these contents has. `None` if they are made to collide with others.
+    pub fn of(self, contents: &[u8]) -> Option<digest::ObjectId> {
+        object_id(gix::objs::compute_hash(self.0, Kind::Blob, contents).ok()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_new_objects_looks_for_no_packs_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = gix::init_bare(dir.path()).unwrap();
+        let mut writer = PackWriter::new(&repository);
+        let ids: Vec<_> =
+            (0..100).map(|it| writer.file(format!("{it}\n").as_bytes()).unwrap()).collect();
+        writer.finish().unwrap();
+        let looks = repository.objects.store_ref().metrics().num_refreshes;
+        assert!(looks <= 1, "{looks} looks for 100 objects");
+        for id in ids {
+            assert!(repository.has_object(from(&id).unwrap()), "{id:?}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The repositories that a task reads as values: its own, its submodules, and others that the user names.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gix::objs::tree::EntryKind;
+
+use super::advice::{trusting, unreadable};
+use super::opening::{Untrusted, open, open_submodule};
+use super::repositories::{Repositories, object, tree_of};
+use super::shallow::CutOff;
+use super::snapshot::Snapshot;
+use super::snapshot_error::SnapshotError;
+use super::{GitResult, Trees, from, history, object_id, revision, top};
+use ce_model::advice;
+use ce_model::digest::ObjectId;
+use ce_model::exit::Explain;
+
+/// The repositories that a task may read, each opened once.
+#[derive(Debug)]
+pub struct SourceRepositories {
+    /// The directory of the task.
+    task: PathBuf,
+    /// Those that the user has named, and where they are.
+    named: Vec<(String, PathBuf)>,
+    opened: Mutex<HashMap<(String, ObjectId), Arc<SourceRepository>>>,
+}
+
+/// A repository that a task reads.
+#[derive(Debug)]
+pub struct SourceRepository {
+    name: String,
+    /// Its work tree, or its own directory.
+    place: PathBuf,
+    trees: Trees,
+}
+
+/// The reason why a repository cannot be read as a task says.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Nothing has this name.
+    #[error("there is no repository {name}: the task has no such submodule{}", beside(named))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that the user gave.
+        named: Vec<String>,
+    },
+    /// The directory that the user named cannot be read.
+    #[error("cannot read the repository {name} at {}", path.display())]
+    Directory {
+        /// The name.
+        name: String,
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The directory that the user named is in no repository.
+    #[error("{} is not in a Git repository, and cannot be {name}", path.display())]
+    NoRepository {
+        /// The name.
+        name: String,
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The repository belongs to another user, and is not trusted.
+    #[error("the repository {name} at {} belongs to another user", path.display())]
+    Untrusted {
+        /// The name.
+        name: String,
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// The submodule is not there.
+    #[error("the submodule {name} is not cloned")]
+    NotCloned {
+        /// Its path in the task.
+        name: String,
+    },
+    /// No commit is called so.
+    #[error("the repository {name} at {} has no commit {rev}", path.display())]
+    Revision {
+        /// The name of the repository.
+        name: String,
+        /// Where it is.
+        path: PathBuf,
+        /// The revision.
+        rev: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The commit has no directory with this path.
+    #[error("{path} {fault} in the commit {commit} of the repository {name}")]
+    Path {
+        /// The name of the repository.
+        name: String,
+        /// The first digits of the commit.
+        commit: String,
+        /// The path.
+        path: String,
+        /// The kind of the entry.
+        fault: &'static str,
+    },
+    /// Git's data could not be read.
+    #[error("the repository {name} cannot be read")]
+    Git {
+        /// The name of the repository.
+        name: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The names that the user gave, in words.
+fn beside(named: &[String]) -> String {
+    match named {
+        [] => ", and -r names none".to_owned(),
+        names => format!(", and -r names only {}", names.join(", ")),
+    }
+}
+
+impl SourceError {
+    /// Whether the repository as a whole is to blame, at any commit.
+    pub const fn is_of_repository(&self) -> bool {
+        !matches!(self, Self::Revision { .. } | Self::Path { .. } | Self::Git { .. })
+    }
+}
+
+impl Explain for SourceError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { name, .. } => format!("-r {name}=REPO, with the path of a repository"),
+            Self::NoRepository { name, .. } => {
+                format!("-r {name}=REPO, with the path of a work tree or of a bare repository")
+            }
+            Self::Untrusted { path, .. } => trusting(path.display()),
+            Self::NotCloned { name } => {
+                format!("git submodule update --init {name}, or -r {name}=REPO")
+            }
+            Self::Revision { path, source, .. } if source.is::<CutOff>() => {
+                format!("git -C {} fetch --unshallow", path.display())
+            }
+            Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
+            Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
+            Self::Git { source, .. } => unreadable(&**source).to_owned(),
+            Self::Directory { path, source, .. } => return advice::for_directory(path, source),
+            Self::Path { fault: A_LINK, .. } => {
+                "name the directory that the link leads to".to_owned()
+            }
+            Self::Path { fault: NOT_CLONED, name, .. } => {
+                format!("git submodule update --init --recursive in the repository {name}")
+            }
+            Self::Path { commit, .. } => {
+                format!("git ls-tree -rd --name-only {commit} lists the directories that there are")
+            }
+        })
+    }
+}
+
+const A_FILE: &str = "is a file";
+const A_LINK: &str = "is a link, or behind one,";
+const NOT_CLONED: &str = "is in a submodule that is not cloned";
+
+impl SourceRepositories {
+    /// The directory of the task.
+    pub fn task_directory(&self) -> &Path {
+        &self.task
+    }
+
+    /// The repositories of the task in a directory, and those that the user names. A name of the user's hides
+    /// a submodule.
+    pub fn new(task: &Path, named: Vec<(String, PathBuf)>) -> Self {
+        Self { task: task.to_owned(), named, opened: Mutex::default() }
+    }
+
+    /// Returns the repository with this name, for the task at a commit: one that the user has named; `.`, the task's
+    /// own; or a submodule, by its path relative to the task.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or it cannot be read.
+    pub fn find(
+        &self,
+        name: &str,
+        commit: &ObjectId,
+    ) -> Result<Arc<SourceRepository>, SourceError> {
+        let key = (name.to_owned(), commit.clone());
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = opened.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let (place, repositories) = match self.named.iter().find(|(known, _)| known == name) {
+            Some((_, path)) => named(name, path)?,
+            None if name == "." => {
+                let own = || -> GitResult<_> {
+                    let real = self.task.canonicalize()?;
+                    Ok((top(&real).unwrap_or(real), Repositories::open(&self.task)?))
+                };
+                own().map_err(|source| SourceError::Git { name: name.to_owned(), source })?
+            }
+            None => self.submodule(name, commit)?,
+        };
+        let trees = Trees::of(place.clone(), repositories);
+        let found = Arc::new(SourceRepository { name: name.to_owned(), place, trees });
+        opened.insert(key, Arc::clone(&found));
+        Ok(found)
+    }
+
+    fn submodule(
+        &self,
+        name: &str,
+        commit: &ObjectId,
+    ) -> Result<(PathBuf, Repositories), SourceError> {
+        let git = |source| SourceError::Git { name: name.to_owned(), source };
+        let unknown = || SourceError::Unknown {
+            name: name.to_owned(),
+            named: self.named.iter().map(|(name, _)| name.clone()).collect(),
+        };
+        let snapshot = Snapshot::open(&self.task, commit.full()).map_err(|it| git(it.into()))?;
+        let recorded = match snapshot.submodule_commit(Path::new(name)) {
+            Ok(recorded) => recorded,
+            Err(SnapshotError::Git(source)) => return Err(git(source)),
+            Err(SnapshotError::NotCloned { .. }) => {
+                return Err(SourceError::NotCloned { name: name.to_owned() });
+            }
+            Err(_) => return Err(unknown()),
+        };
+        let place = self.task.join(name);
+        if place.join(".git").symlink_metadata().is_ok() {
+            let repository = open_submodule(&place).map_err(git)?;
+            return Ok((place, Repositories::of(repository, Vec::new())));
+        }
+        // It is cloned, and another commit is checked out that does not have it.
+        let having = || -> GitResult<_> {
+            let repositories = Repositories::open(&self.task)?;
+            Ok(repositories.having(from(&recorded)?)?.cloned())
+        };
+        match having().map_err(git)? {
+            Some(repository) => {
+                let place = repository.git_dir().to_owned();
+                Ok((place, Repositories::of(repository, Vec::new())))
+            }
+            None => Err(SourceError::NotCloned { name: name.to_owned() }),
+        }
+    }
+}
+
+/// Opens a repository that the user has named: a bare one, or one with a work tree, by any directory in it.
+fn named(name: &str, path: &Path) -> Result<(PathBuf, Repositories), SourceError> {
+    let (name, path) = (name.to_owned(), path.to_owned());
+    let place = match history::place(&path) {
+        Ok(Some(place)) => place,
+        Ok(None) => return Err(SourceError::NoRepository { name, path }),
+        Err(source) => return Err(SourceError::Directory { name, path, source }),
+    };
+    match open(&place) {
+        Ok(repository) => Ok((place, Repositories::of(repository, Vec::new()))),
+        Err(error) if error.is::<Untrusted>() => Err(SourceError::Untrusted { name, path: place }),
+        Err(source) => Err(SourceError::Git { name, source }),
+    }
+}
+
+impl SourceRepository {
+    /// Its trees.
+    pub const fn trees(&self) -> &Trees {
+        &self.trees
+    }
+
+    /// Returns the commit that a revision names: an id, a tag, a branch, or what else Git understands.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn commit(&self, rev: &str) -> Result<ObjectId, SourceError> {
+        let commit = self.trees.with(|repositories| {
+            object_id(revision::commit(&repositories.task, &self.place, rev)?)
+        });
+        let (name, path) = (self.name.clone(), self.place.clone());
+        commit.map_err(|source| SourceError::Revision { name, path, rev: rev.to_owned(), source })
+    }
+
+    /// Returns the tree of the directory with this path in a commit; of the whole commit if the path is empty.
+    /// Submodules are directories. Links are not followed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such directory.
+    pub fn tree(&self, commit: &ObjectId, path: &str) -> Result<ObjectId, SourceError> {
+        let found = self.trees.with(|repositories| {
+            let id = from(commit)?;
+            let mut tree = tree_of(repositories.needed(id)?, id)?;
+            for part in path.split('/').filter(|part| !part.is_empty()) {
+                let entries = object(repositories.needed(tree)?, tree)?.try_into_tree()?;
+                let Some(entry) = entries.lookup_entry_by_path(part)? else {
+                    return Ok(Err("does not exist"));
+                };
+                let id = entry.object_id();
+                tree = match entry.mode().kind() {
+                    EntryKind::Tree => id,
+                    EntryKind::Commit => match repositories.having(id)? {
+                        Some(repository) => tree_of(repository, id)?,
+                        None => return Ok(Err(NOT_CLONED)),
+                    },
+                    EntryKind::Link => return Ok(Err(A_LINK)),
+                    EntryKind::Blob | EntryKind::BlobExecutable => return Ok(Err(A_FILE)),
+                };
+            }
+            Ok(Ok(object_id(tree)?))
+        });
+        let name = self.name.clone();
+        match found {
+            Ok(Ok(tree)) => Ok(tree),
+            Ok(Err(fault)) => {
+                let (commit, path) = (commit.short().to_owned(), path.to_owned());
+                Err(SourceError::Path { name, commit, path, fault })
+            }
+            Err(source) => Err(SourceError::Git { name, source }),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Reading the files of trees, to write them somewhere else than into a work tree.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice;
+use gix::objs::tree::{Editor, EntryKind};
+use gix::objs::{Tree, WriteTo};
+
+use super::head::Heads;
+use super::repositories::{self, Repositories, object, tree_of};
+use super::{GitResult, from, object_id};
+use ce_model::digest;
+
+/// The repository of a task and its submodules, to be asked by several threads.
+#[derive(Debug)]
+pub struct Trees {
+    dir: PathBuf,
+    /// The tree that the directory must have as it stands, if that is to be had, too.
+    draft: Option<digest::ObjectId>,
+    repositories: Mutex<Option<Repositories>>,
+}
+
+/// A file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeFile {
+    /// Its path in the tree.
+    pub path: PathBuf,
+    /// Its kind, with its contents or target.
+    pub kind: TreeFileKind,
+}
+
+/// The kind of a file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TreeFileKind {
+    /// A file, with its contents.
+    Plain(Vec<u8>),
+    /// A file that may be executed.
+    Executable(Vec<u8>),
+    /// A symbolic link, with its target.
+    Link(PathBuf),
+}
+
+/// A directory has changed.
+#[derive(Debug, thiserror::Error)]
+#[error("{} has changed since the task was loaded: run it again", .0.display())]
+pub struct Changed(PathBuf);
+
+/// A submodule in a tree is not cloned.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is a submodule that is not cloned", .0.display())]
+pub struct NotCloned(PathBuf);
+
+/// A file's kind and the id of its contents.
+pub(super) type FileEntry = (EntryKind, ObjectId);
+
+impl Trees {
+    /// The trees that the repository of a task has, given by any directory in it.
+    pub fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), draft: None, repositories: Mutex::default() }
+    }
+
+    /// The same with the tree that a directory has as it stands, whatever of it is committed. It
+    /// must have been this one before: else nothing is to be had.
+    pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
+        Self { draft: Some(tree.clone()), ..Self::new(dir) }
+    }
+
+    /// The directory that they were given by.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The trees of repositories that are open.
+    pub(super) fn of(place: PathBuf, repositories: Repositories) -> Self {
+        Self { dir: place, draft: None, repositories: Mutex::new(Some(repositories)) }
+    }
+
+    /// Passes all files of a tree, and of the submodules in it, to a function, in any order. Several threads read a
+    /// large tree, and call the function at the same time.
+    ///
+    /// The files are as Git records them: nothing converts or replaces their contents. Empty directories
+    /// are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read, a submodule is not cloned, or the function fails.
+    pub fn files(
+        &self,
+        tree: &digest::ObjectId,
+        tell: &(dyn Fn(TreeFile) -> io::Result<()> + Sync),
+    ) -> GitResult<()> {
+        let (files, repositories) = self.with(|it| Ok((listing(it, tree)?, it.clone())))?;
+        let files: Vec<(PathBuf, FileEntry)> = files.into_iter().collect();
+        let next = &AtomicUsize::new(0);
+        let tell_parts = |repositories: Repositories| -> GitResult<()> {
+            let next = || files.chunks(PART).nth(next.fetch_add(1, Ordering::Relaxed));
+            while let Some(part) = next() {
+                for (path, (kind, id)) in part {
+                    tell(file(&repositories, path, *kind, *id)?)?;
+                }
+            }
+            Ok(())
+        };
+        let stopping = |repositories| {
+            let told = tell_parts(repositories);
+            if told.is_err() {
+                next.store(files.len(), Ordering::Relaxed);
+            }
+            told
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        thread::scope(|scope| {
+            // Without another thread, this one does all of it.
+            let spawn = |_| {
+                let repositories = repositories.clone();
+                thread::Builder::new().spawn_scoped(scope, || stopping(repositories)).ok()
+            };
+            let others = (1..cores.min(files.len().div_ceil(PART))).map_while(spawn);
+            let others: Vec<_> = others.collect();
+            let own = stopping(repositories.clone());
+            let others =
+                others.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
+            others.fold(own, Result::and)
+        })
+    }
+
+    /// Returns the contents of a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn blob(&self, id: &digest::ObjectId) -> GitResult<Vec<u8>> {
+        self.with(|repositories| blob(repositories, from(id)?))
+    }
+
+    /// Whether a tree has a file of this name at its top.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
+        let id = from(tree)?;
+        self.with(|repositories| {
+            let found = object(repositories.needed(id)?, id)?.try_into_tree()?;
+            let is_file = |entry: gix::objs::tree::EntryRef<'_>| entry.mode.is_blob_or_symlink();
+            Ok(found.find_entry(name).is_some_and(|entry| is_file(entry.inner)))
+        })
+    }
+
+    /// Whether a directory has exactly the files of a tree.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data or the directory cannot be read.
+    pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
+        let id = from(tree)?;
+        let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
+        // Each submodule is a directory, and the tree has its commit.
+        Ok(id_of(&found, id.kind())? == id || found == self.with(|it| listing(it, tree))?)
+    }
+
+    /// Does something with the repositories, which are opened at the first time.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&Repositories) -> GitResult<T>) -> GitResult<T> {
+        let mut opened = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_none() {
+            *opened = Some(self.open()?);
+        }
+        opened.as_ref().map_or_else(|| Err("it was not opened".into()), act)
+    }
+
+    fn open(&self) -> GitResult<Repositories> {
+        let Some(tree) = &self.draft else { return Repositories::open(&self.dir) };
+        let mut heads = Heads::default();
+        let changes = heads.changes(&self.dir, &self.dir)?;
+        let mut draft = heads.draft(&self.dir, &changes)?;
+        if object_id(draft.tree)? != *tree {
+            return Err(Changed(self.dir.clone()).into());
+        }
+        let task = draft.repositories.remove(0);
+        Ok(Repositories::of(task, draft.repositories))
+    }
+}
+
+/// How many files a thread reads before it looks for more.
+const PART: usize = 64;
+
+/// From so many bytes on, a file is none of a tree that Git keeps: 4 GiB.
+const TOO_LARGE: u64 = 1 << 32;
+
+/// Returns the Git tree that a directory has as it stands, by the hash of `like`. `None` if something in it can be in no
+/// tree. Submodules are directories like others.
+///
+/// # Errors
+///
+/// Fails if the directory cannot be read.
+pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::ObjectId>> {
+    let hash = from(like)?.kind();
+    let Some(found) = entries_in(dir, hash)? else { return Ok(None) };
+    object_id(id_of(&found, hash)?).map(Some)
+}
+
+/// Returns the files below a directory, which has those of a tree.
+///
+/// # Errors
+///
+/// Fails if the directory cannot be read.
+pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
+    let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
+    let file = |(path, (kind, _)): (PathBuf, FileEntry)| {
+        let place = dir.join(&path);
+        let kind = match kind {
+            EntryKind::Link => TreeFileKind::Link(fs::read_link(place)?),
+            EntryKind::BlobExecutable => TreeFileKind::Executable(fs::read(place)?),
+            _ => TreeFileKind::Plain(fs::read(place)?),
+        };
+        Ok(TreeFile { path, kind })
+    };
+    found.into_iter().map(file).collect()
+}
+
+/// The files below a directory; `None` if something in it can be in no tree, such as a FIFO.
+fn entries_in(
+    dir: &Path,
+    hash: gix::hash::Kind,
+) -> GitResult<Option<BTreeMap<PathBuf, FileEntry>>> {
+    let mut found = BTreeMap::new();
+    let mut rooms = vec![dir.to_owned()];
+    while let Some(room) = rooms.pop() {
+        for entry in fs::read_dir(room)? {
+            let path = entry?.path();
+            let metadata = fs::symlink_metadata(&path)?;
+            if metadata.is_dir() {
+                rooms.push(path);
+                continue;
+            }
+            if !metadata.is_symlink() && (!metadata.is_file() || metadata.len() >= TOO_LARGE) {
+                return Ok(None);
+            }
+            let (kind, contents) = if metadata.is_symlink() {
+                (EntryKind::Link, fs::read_link(&path)?.into_os_string().into_vec())
+            } else if metadata.permissions().mode() & 0o100 != 0 {
+                (EntryKind::BlobExecutable, fs::read(&path)?)
+            } else {
+                (EntryKind::Blob, fs::read(&path)?)
+            };
+            let id = gix::objs::compute_hash(hash, gix::objs::Kind::Blob, &contents)?;
+            found.insert(path.strip_prefix(dir)?.to_owned(), (kind, id));
+        }
+    }
+    Ok(Some(found))
+}
+
+/// The id of the tree that has just these files.
+fn id_of(files: &BTreeMap<PathBuf, FileEntry>, hash: gix::hash::Kind) -> GitResult<ObjectId> {
+    let mut editor = Editor::new(Tree::empty(), &gix::objs::find::Never, hash);
+    for (path, (kind, id)) in files {
+        editor.upsert(path.iter().map(|part| part.as_bytes().as_bstr()), *kind, *id)?;
+    }
+    editor.write(|tree| {
+        let mut data = Vec::new();
+        tree.write_to(&mut data)?;
+        Ok(gix::objs::compute_hash(hash, gix::objs::Kind::Tree, &data)?)
+    })
+}
+
+fn file(
+    repositories: &Repositories,
+    path: &Path,
+    kind: EntryKind,
+    id: ObjectId,
+) -> GitResult<TreeFile> {
+    let contents = blob(repositories, id)?;
+    let kind = match kind {
+        EntryKind::Link => TreeFileKind::Link(OsString::from_vec(contents).into()),
+        EntryKind::BlobExecutable => TreeFileKind::Executable(contents),
+        _ => TreeFileKind::Plain(contents),
+    };
+    Ok(TreeFile { path: path.to_owned(), kind })
+}
+
+pub(super) fn listing(
+    repositories: &Repositories,
+    tree: &digest::ObjectId,
+) -> GitResult<BTreeMap<PathBuf, FileEntry>> {
+    let mut files = BTreeMap::new();
+    let mut trees = vec![(PathBuf::new(), from(tree)?)];
+    while let Some((dir, id)) = trees.pop() {
+        let repository = repositories.needed(id)?;
+        for entry in object(repository, id)?.try_into_tree()?.iter() {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.filename());
+            if !is_file_name(name) {
+                return Err(format!("the tree {id} has an entry {name:?}, which is no name").into());
+            }
+            let path = dir.join(name);
+            match entry.kind() {
+                EntryKind::Tree => trees.push((path, entry.object_id())),
+                EntryKind::Commit => {
+                    let commit = entry.object_id();
+                    let repository = repositories.having(commit)?;
+                    let repository = repository.ok_or_else(|| NotCloned(path.clone()))?;
+                    trees.push((path, tree_of(repository, commit)?));
+                }
+                kind => drop(files.insert(path, (kind, entry.object_id()))),
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Whether a directory can have an entry with this name. Git checks out no other, but keeps any.
+fn is_file_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    !matches!(name, b"" | b"." | b".." | b".git") && !name.contains(&b'/')
+}
+
+pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
+    repositories::blob(repositories.needed(id)?, id)
+}

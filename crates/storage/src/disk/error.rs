@@ -1,0 +1,232 @@
+//! Errors of storage operations, with hints.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{NotOwn, advice};
+use ce_files::manifest::{DirectoryError, ManifestError};
+use ce_model::exit::{Exit, Explain};
+use ce_model::words::{duration, quoted_path};
+
+/// An error of an operation on the storage.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The operating system refused.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// The operation.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// There is no storage at this path.
+    #[error("cannot open the storage {}", path.display())]
+    NoStorage {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        source: Box<NoStorage>,
+    },
+    /// A directory cannot be a value.
+    #[error("{} cannot be a value", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: Box<DirectoryError>,
+    },
+    /// A record was written by a newer version of this program.
+    #[error("{} has format {format}, and this version reads up to {newest}", path.display())]
+    Format {
+        /// The record.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+        /// The newest format that this version reads.
+        newest: u32,
+    },
+    /// A record cannot be written as JSON.
+    #[error("cannot write the record {}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The storage was waited for, and does not answer.
+    #[error("the storage {} has not answered for {}", path.display(), duration((*seconds).into()))]
+    Away {
+        /// The storage, as the user has named it.
+        path: PathBuf,
+        /// How many seconds it was waited for.
+        seconds: f32,
+        /// What it answered last.
+        source: io::Error,
+    },
+    /// The storage existed when it was opened, and does not any more.
+    #[error("the storage {} has vanished", .0.display())]
+    Vanished(PathBuf),
+    /// Others change the same result faster than it can be read.
+    #[error("{} keeps changing while it is read", .0.display())]
+    Unsteady(PathBuf),
+    /// A result that was found has been collected since.
+    #[error("{} has just been collected", .0.display())]
+    Collected(PathBuf),
+    /// A directory is not where it was when it was first used.
+    #[error("{} was moved or removed while it was used", .0.display())]
+    Moved(PathBuf),
+    /// The contents of a file have changed since it was found.
+    #[error("{} was changed or removed while it was needed", .0.display())]
+    Changed(PathBuf),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The outputs of a sweep cannot be put into one directory.
+    #[error("the outputs of a sweep cannot be put into one directory")]
+    Gathered(#[source] Box<ManifestError>),
+    /// All forty digits of a SHA-1 are the same for different contents.
+    #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
+    Collision(PathBuf),
+}
+
+/// The reason why a path is not that of a storage.
+#[derive(Debug, thiserror::Error)]
+pub enum NoStorage {
+    /// The path does not exist.
+    #[error("there is no such directory")]
+    Absent {
+        /// A storage with a similar path.
+        similar: Option<PathBuf>,
+    },
+    /// A symbolic link in the path leads nowhere.
+    #[error("{} is a symbolic link to {}, which does not exist", link.display(), target.display())]
+    Dangling {
+        /// The link.
+        link: PathBuf,
+        /// What it leads to.
+        target: PathBuf,
+    },
+    /// The directory has other contents.
+    #[error("it holds other things, and neither tinputs/ nor results in c_NAME/ or t_NAME/")]
+    Other {
+        /// The storage that it is in.
+        around: Option<PathBuf>,
+    },
+}
+
+impl NoStorage {
+    /// A hint for the user.
+    pub fn hint(&self, path: &Path) -> String {
+        match self {
+            Self::Absent { similar: Some(similar) } => {
+                format!("did you mean {}?", similar.display())
+            }
+            Self::Absent { similar: None } => {
+                "check whether it was moved or unmounted; only ce run and ce pull make a storage"
+                    .to_owned()
+            }
+            Self::Dangling { .. } => {
+                "correct the link, or make the directory that it leads to".to_owned()
+            }
+            Self::Other { around: Some(storage) } => {
+                format!("it is in the storage {}: give that", storage.display())
+            }
+            Self::Other { around: None } if path.join("objects").is_dir() => {
+                "it is a Git repository: a storage is given before a repository".to_owned()
+            }
+            Self::Other { around: None } => format!(
+                "give another directory, or an empty one; or, to make this one a storage, mkdir {}",
+                quoted_path(&path.join("tinputs"))
+            ),
+        }
+    }
+}
+
+impl StorageError {
+    /// Whether there is no storage, but may be one soon: nothing is in its place, or nothing yet that tells it is one.
+    pub(crate) fn is_yet_to_be_made(&self) -> bool {
+        matches!(self, Self::NoStorage { source, .. } if matches!(**source, NoStorage::Absent { .. }))
+    }
+
+    /// Whether the file system is read-only.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
+    /// Whether the user lacks the permission to write.
+    pub fn may_not_write(&self) -> bool {
+        use io::ErrorKind::PermissionDenied;
+        let denied = matches!(self, Self::Io { source, .. } if source.kind() == PermissionDenied);
+        denied || self.is_read_only()
+    }
+
+    /// Whether a symbolic link or special file is in the way.
+    pub(crate) fn is_not_own(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
+    }
+
+    /// Whether a file is in the place of a directory.
+    pub(crate) fn is_behind_a_file(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
+    /// Whether an operation failed on a path, or on one below it.
+    pub fn is_about(&self, place: &Path) -> bool {
+        matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
+    }
+
+    /// Whether a file has as many hard links as it may have.
+    pub(crate) fn is_too_many_links(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::TooManyLinks)
+    }
+
+    /// Whether the disk or the quota is full.
+    pub(crate) fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
+}
+
+impl Explain for StorageError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Directory { source, .. } if matches!(**source, DirectoryError::Refused(_)) => {
+                Exit::Malformed
+            }
+            _ => Exit::Storage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io { doing, source, .. } => advice(doing, source),
+            Self::Directory { source, .. } => match &**source {
+                DirectoryError::Io { source, .. } => advice("read", source),
+                DirectoryError::Write { source, .. } => advice("write", source),
+                source => return source.hint(),
+            },
+            Self::Away { .. } => Some(
+                "check its server and whether it is still mounted, then run the same command again: finished calls are kept",
+            ),
+            Self::Vanished(_) => Some(
+                "check whether it was moved, removed or unmounted; it still has all finished calls",
+            ),
+            Self::Moved(_) => {
+                Some("move it back: what was published meanwhile is in it; then run this again")
+            }
+            Self::Changed(_) => {
+                Some("find out what changes files of the storage, then run this again")
+            }
+            Self::Format { .. } => Some("use the newer version that wrote it"),
+            Self::Unsteady(_) => Some("wait until nothing writes to it, then run this again"),
+            Self::Collected(_) => Some("run its task again, which makes it again"),
+            Self::Gathered(_) => Some("rename the output that does not fit, where it is made"),
+            Self::Collision(_) => Some("evaluate it in another storage"),
+            Self::NoStorage { path, source } => return Some(source.hint(path)),
+            Self::Record { .. } | Self::Interrupted => None,
+        };
+        hint.map(str::to_owned)
+    }
+}

@@ -1,0 +1,373 @@
+//! The file system as the storage uses it.
+//!
+//! Everything below a storage is opened relative to a descriptor of its top directory and through
+//! no symbolic link, so only the storage's own files are read, written, moved or removed, even if a
+//! directory is replaced meanwhile. Only plain files and directories are opened. A path that is not
+//! below the top is refused.
+//!
+//! An error names the operation and the file. "No such file" is returned as a value where callers
+//! expect it. All files that a result depends on are accessed through this module, so a test can
+//! make any operation fail (see `fault`).
+
+mod advice;
+mod beneath;
+mod durability;
+mod error;
+mod fault;
+mod files;
+mod folders;
+mod in_place;
+mod late;
+mod linking;
+mod metadata;
+mod network;
+mod outage;
+pub(super) mod reading;
+mod root;
+mod value;
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, open, statat};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+pub use self::advice::advice;
+pub(super) use self::beneath::NotOwn;
+pub use self::durability::Durability;
+pub use self::error::{NoStorage, StorageError};
+pub(super) use self::fault::fault;
+pub(crate) use self::folders::make_dirs;
+use self::late::Absence;
+pub(super) use self::late::{open_made, persist_at};
+pub(super) use self::linking::Linked;
+pub use self::metadata::FileId;
+pub(crate) use self::metadata::Metadata;
+use self::outage::Outages;
+pub(super) use self::outage::patience;
+pub use self::outage::{Outage, Patience};
+pub(super) use self::root::Root;
+pub(super) use self::value::SeenValue;
+
+/// The result of an operation of the storage.
+pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// The greatest number of directories that are kept open.
+const MAX_OPEN: usize = 200;
+
+/// The number of directories that may be kept open: at most a fourth of the process's limit of
+/// files.
+fn max_open() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| match getrlimit(Resource::Nofile).current.map(usize::try_from) {
+        Some(Ok(files)) => MAX_OPEN.min(files / 4),
+        _ => MAX_OPEN,
+    })
+}
+
+/// The directory of a storage, and the open directories below it.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    root: PathBuf,
+    /// `None` if the directory did not exist when this was opened.
+    top: Option<Arc<OwnedFd>>,
+    /// The device and inode of the top directory.
+    id: Option<FileId>,
+    /// The mode bits of all new files and directories, if the storage is shared by a group.
+    shared: Option<u32>,
+    /// What is known of its file system.
+    kind: network::FileSystemKind,
+    /// The times when it was away.
+    outages: Outages,
+    /// Open directories, by their paths below the top.
+    directories: RwLock<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
+}
+
+/// An open directory, and a name in it.
+struct Spot<'p> {
+    directory: Arc<OwnedFd>,
+    name: &'p OsStr,
+}
+
+/// Adds the operation and its path to an error.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| StorageError::Io { doing, path: path.to_owned(), source })
+    }
+}
+
+/// Turns a "no such file" error into `None`.
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Performs an operation once, unless a fault is injected. An error names the operation and its path.
+fn attempt_once<T>(
+    doing: &'static str,
+    path: &Path,
+    act: impl FnOnce() -> io::Result<T>,
+) -> Result<T> {
+    fault().and_then(|()| act()).doing(doing, path)
+}
+
+/// Looks at a path once. Returns `None` if nothing has that name.
+fn look_once<T>(
+    doing: &'static str,
+    path: &Path,
+    act: impl FnOnce() -> io::Result<T>,
+) -> Result<Option<T>> {
+    found(fault().and_then(|()| act())).doing(doing, path)
+}
+
+/// Performs an operation outside of an open storage, and again if the answer may be old.
+pub(super) fn attempt<T>(
+    doing: &'static str,
+    path: &Path,
+    mut act: impl FnMut() -> io::Result<T>,
+) -> Result<T> {
+    late::persist(None, Absence::Answer, |_| attempt_once(doing, path, &mut act))
+}
+
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+impl Disk {
+    /// Opens the directory at this absolute path, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no directory, or may not be entered.
+    pub(crate) fn open(root: &Path) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = attempt("open the storage", root, || Ok(open(root, flags, Mode::empty())?));
+        let top = match opened {
+            Err(error) if error.is(Errno::NOENT) => None,
+            opened => Some(opened?),
+        };
+        // Paths below it are recognised by this prefix.
+        let root = root.components().collect();
+        let stat = top.as_ref().and_then(|top| fstat(top).ok());
+        let kind = top.as_ref().map(network::FileSystemKind::of).unwrap_or_default();
+        let mode = stat.map(|stat| stat.st_mode & 0o2777);
+        Ok(Self {
+            root,
+            top: top.map(Arc::new),
+            id: stat.map(|stat| (stat.st_dev, stat.st_ino)),
+            shared: mode.filter(|mode| mode & 0o020 != 0),
+            kind,
+            outages: Outages::default(),
+            directories: RwLock::default(),
+        })
+    }
+
+    /// A directory that does not exist.
+    pub(crate) fn absent(root: PathBuf) -> Self {
+        let (shared, kind, outages, directories) = Default::default();
+        Self { root, top: None, id: None, shared, kind, outages, directories }
+    }
+
+    /// Whether it may show late what other hosts have written.
+    pub(crate) const fn is_on_network(&self) -> bool {
+        self.kind.is_on_network
+    }
+
+    /// Whether hard links may not refuse a name that is taken.
+    pub(crate) const fn may_lack_links(&self) -> bool {
+        self.kind.may_lack_links
+    }
+
+    /// The path of the top directory.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the directory existed when this was opened.
+    pub(super) const fn is_there(&self) -> bool {
+        self.top.is_some()
+    }
+
+    /// Returns a path below the top, relative to it.
+    fn inside<'p>(&self, path: &'p Path) -> io::Result<&'p [u8]> {
+        match path.as_os_str().as_bytes().strip_prefix(self.root.as_os_str().as_bytes()) {
+            Some(b"") => Ok(b""),
+            Some([b'/', inside @ ..]) => Ok(inside),
+            // The root of the file system ends in a slash itself.
+            Some(inside) if self.root == Path::new("/") => Ok(inside),
+            _ => Err(NotOwn::Outside.into()),
+        }
+    }
+
+    fn spot<'p>(&self, path: &'p Path) -> io::Result<Spot<'p>> {
+        let inside = self.inside(path)?;
+        let (directory, name) = match inside.iter().rposition(|byte| *byte == b'/') {
+            Some(at) => (&inside[..at], &inside[at + 1..]),
+            None if inside.is_empty() => (inside, &b"."[..]),
+            None => (&b""[..], inside),
+        };
+        if name.is_empty() || name == b".." {
+            return Err(NotOwn::Outside.into());
+        }
+        Ok(Spot { directory: self.directory(directory)?, name: OsStr::from_bytes(name) })
+    }
+
+    /// Returns a directory below the top; opens it if necessary.
+    fn directory(&self, inside: &[u8]) -> io::Result<Arc<OwnedFd>> {
+        let top = self.top.as_ref().ok_or(Errno::NOENT)?;
+        if inside.is_empty() {
+            return Ok(Arc::clone(top));
+        }
+        if let Some(known) = self.known(inside) {
+            return Ok(known);
+        }
+        let opened = Arc::new(beneath::open(top, OsStr::from_bytes(inside))?);
+        let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= max_open() {
+            known.clear();
+        }
+        known.insert(inside.into(), Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// The directory with this path below the top, if it is open.
+    fn known(&self, inside: &[u8]) -> Option<Arc<OwnedFd>> {
+        let directories = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+        directories.get(inside).map(Arc::clone)
+    }
+
+    /// Closes a directory, and all below it: their paths may lead to others now.
+    fn close(&self, inside: &[u8]) {
+        let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|path, _| !matches!(path.strip_prefix(inside), Some([] | [b'/', ..])));
+    }
+
+    /// Calls a function with the open directory of a path, and the name in it.
+    fn at<T>(
+        &self,
+        path: &Path,
+        act: impl FnOnce(&OwnedFd, &OsStr) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Spot { directory, name } = self.spot(path)?;
+        act(&directory, name)
+    }
+
+    /// Performs an operation on a path that leads to something, or to a directory that does. An error names both.
+    fn attempt<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        mut act: impl FnMut() -> io::Result<T>,
+    ) -> Result<T> {
+        self.attempt_again(doing, path, |_| act())
+    }
+
+    /// Does the same with an operation that is told whether it was tried before: it may have been done all the same.
+    fn attempt_again<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        mut act: impl FnMut(bool) -> io::Result<T>,
+    ) -> Result<T> {
+        self.persist(Absence::Doubt, |again| attempt_once(doing, path, || act(again)))
+    }
+
+    /// Looks at a path. Returns `None` if nothing has that name.
+    fn look<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        mut act: impl FnMut() -> io::Result<T>,
+    ) -> Result<Option<T>> {
+        self.persist(Absence::Answer, |_| look_once(doing, path, &mut act))
+    }
+
+    /// Performs an operation on paths. If it fails and a directory of one of them was removed since
+    /// it was opened, performs it once more: there may be a new directory in its place.
+    fn again<T>(&self, paths: &[&Path], act: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match act() {
+            Err(error) if may_be_gone(&error) && self.close_removed(paths) => act(),
+            done => done,
+        }
+    }
+
+    /// Closes the directories of paths that were removed since they were opened. Returns whether
+    /// there were any.
+    fn close_removed(&self, paths: &[&Path]) -> bool {
+        let mut any = false;
+        for path in paths {
+            let Ok(inside) = self.inside(path) else { continue };
+            let slash = inside.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            any |= self.close_if_removed(&inside[..slash]);
+        }
+        any
+    }
+
+    /// Closes directories whose paths may have changed.
+    fn close_moved(&self, paths: &[&Path]) {
+        for inside in paths.iter().filter_map(|path| self.inside(path).ok()) {
+            if self.known(inside).is_some() {
+                self.close(inside);
+            }
+        }
+    }
+
+    /// Closes a directory if it was removed since it was opened. Returns whether it was.
+    fn close_if_removed(&self, inside: &[u8]) -> bool {
+        let removed = self
+            .known(inside)
+            .is_some_and(|known| fstat(&known).map_or(true, |stat| stat.st_nlink == 0));
+        if removed {
+            self.close(inside);
+        }
+        removed
+    }
+
+    /// Returns the metadata of a file, or `None` if nothing has that name. Links are not followed.
+    pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>> {
+        let stat = self.look("look at", path, || self.at(path, stat))?;
+        Ok(stat.map(|stat| Metadata::from(&stat)))
+    }
+
+    /// Whether anything has this name.
+    pub(crate) fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(self.metadata(path)?.is_some())
+    }
+
+    /// Returns the device and inode of a file, or `None` if nothing has that name.
+    pub(crate) fn id(&self, path: &Path) -> Result<Option<FileId>> {
+        Ok(self.metadata(path)?.map(|metadata| metadata.id()))
+    }
+}
+
+/// Locks a mutex. Its value is only changed in single steps, so a panic of another thread does no
+/// harm.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The `stat` of a name in a directory. Links are not followed.
+fn stat(dir: &OwnedFd, name: &OsStr) -> io::Result<Stat> {
+    Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Whether an error may come of a directory that was removed after it was opened.
+fn may_be_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! The directory of a storage as one run uses it: names, private names, directories made on demand.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::durability::Unsynced;
+use super::{Disk, Durability, FileId, Result, StorageError, lock};
+
+/// The greatest number of files and directories that are flushed one by one. More are flushed with
+/// the whole file system.
+const MAX_SINGLE_FLUSHES: usize = 16;
+
+/// The directory of an open storage.
+#[derive(Debug)]
+pub(crate) struct Root {
+    shown: PathBuf,
+    pub(crate) disk: Arc<Disk>,
+    /// Whether the storage may be written.
+    pub(crate) writable: bool,
+    /// Files and directories that may not be on the disk yet.
+    pub(crate) unsynced: Unsynced,
+    /// The private directory of this run, relative to the storage.
+    own: String,
+    /// Paths that this run has created, or has found to exist.
+    made: Mutex<HashSet<PathBuf>>,
+    next_number: AtomicU64,
+}
+
+impl Root {
+    /// The directory of a storage that is only read. `own` names the private directory of this run.
+    pub(crate) fn new(shown: &Path, disk: Disk, own: String) -> Self {
+        Self {
+            shown: shown.components().collect(),
+            disk: Arc::new(disk),
+            writable: false,
+            unsynced: Unsynced::new(Durability::Unsynced),
+            own,
+            made: Mutex::default(),
+            next_number: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes the storage writable through this disk.
+    pub(crate) fn make_writable(&mut self, disk: Disk, sync: Durability) {
+        self.disk = Arc::new(disk);
+        self.writable = true;
+        self.unsynced = Unsynced::new(sync);
+    }
+
+    /// The absolute path of a name.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        let root = self.disk.root();
+        let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + name.len());
+        path.push(root);
+        path.push(name);
+        path
+    }
+
+    /// The path of a name as the user named the storage.
+    pub(crate) fn shown(&self, name: &str) -> PathBuf {
+        self.shown.join(name)
+    }
+
+    /// The storage as the user named it.
+    pub(crate) fn shown_place(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The name of the file at a path, which may be relative or go through links. It need not exist if the path begins as the
+    /// user named the storage.
+    pub(crate) fn name_of(&self, path: &Path) -> Option<String> {
+        let inside = |path: &Path, root: &Path| {
+            path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
+        };
+        let root = self.disk.root();
+        std::path::absolute(path)
+            .ok()
+            .and_then(|path| inside(&path, root))
+            .or_else(|| inside(&path.canonicalize().ok()?, &root.canonicalize().ok()?))
+            .or_else(|| {
+                inside(path, &self.shown).filter(|name| !name.split('/').any(|it| it == ".."))
+            })
+    }
+
+    /// Creates the directory for a file of this name. Returns the file's path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made, or the storage has vanished.
+    pub(crate) fn place(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path(name);
+        let Some(dir) = path.parent() else {
+            return Ok(path);
+        };
+        if !lock(&self.made).contains(dir) {
+            // Making it again would silently start a new storage.
+            self.vanished().map_or(Ok(()), Err)?;
+            self.disk.make_dirs(dir)?;
+            self.first_made(dir);
+            // Each directory is an entry of the one above it.
+            dir.ancestors()
+                .skip(1)
+                .take_while(|above| above.starts_with(self.disk.root()))
+                .for_each(|above| self.unsynced.note(above));
+        }
+        Ok(path)
+    }
+
+    /// Notes that a path was created. Returns true the first time.
+    pub(crate) fn first_made(&self, path: &Path) -> bool {
+        lock(&self.made).insert(path.to_owned())
+    }
+
+    /// A name for a new file or directory in this run's private directory.
+    pub(crate) fn private_name(&self) -> String {
+        format!("{}/{}", self.own, self.next_number())
+    }
+
+    /// Creates this run's private directory. Returns a path for a new file or directory in it.
+    pub(crate) fn private_path(&self) -> Result<PathBuf> {
+        self.place(&self.private_name())
+    }
+
+    /// A new name below a quarantine directory, for the parts of one result that this run moves
+    /// there.
+    pub(crate) fn quarantine_room(&self, quarantine: &str) -> String {
+        format!("{quarantine}/{}", self.private_name().replace('/', "-"))
+    }
+
+    /// A number that this run has not used yet.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An error if the storage is not where it was when it was opened.
+    ///
+    /// Another directory in its place is another storage.
+    pub(crate) fn vanished(&self) -> Option<StorageError> {
+        let gone = self.writable && !self.disk.is_in_place();
+        gone.then(|| StorageError::Vanished(self.shown.clone()))
+    }
+
+    /// An error if this run's private directory is not where it was created.
+    pub(crate) fn displaced(&self) -> Option<StorageError> {
+        let own = self.path(&self.own);
+        self.vanished().or_else(|| self.disk.is_moved(&own).then_some(StorageError::Moved(own)))
+    }
+
+    /// Returns the device and inode of a file or directory of this run's own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub(crate) fn id_of(&self, path: &Path) -> Result<FileId> {
+        self.disk.surely(|| self.disk.id(path))?.ok_or_else(|| StorageError::Moved(path.to_owned()))
+    }
+
+    /// Returns the names in a directory, sorted.
+    pub(crate) fn names(&self, directory: &str) -> Result<Vec<String>> {
+        let names = self.disk.names(&self.path(directory))?;
+        Ok(names.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Returns the names in a directory, sorted, without symbolic links; none if it is a link
+    /// itself.
+    pub(crate) fn own_names(&self, directory: &str) -> Result<Vec<String>> {
+        match self.disk.names(&self.path(directory)) {
+            Err(error) if error.is_not_own() => Ok(Vec::new()),
+            names => {
+                Ok(names?.into_iter().filter(|(_, is_link)| !is_link).map(|it| it.0).collect())
+            }
+        }
+    }
+
+    /// Returns the names of all files below a directory, relative to the storage.
+    pub(crate) fn files(&self, directory: &str) -> Result<Vec<String>> {
+        let files = self.disk.walk(&self.path(directory))?;
+        Ok(files.into_iter().map(|file| format!("{directory}/{file}")).collect())
+    }
+
+    /// Returns the names of all values below a directory, relative to the storage. A directory that is a
+    /// value is not entered.
+    pub(crate) fn values(
+        &self,
+        directory: &str,
+        is_value: fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        let is_value = |name: &OsStr| name.to_str().is_some_and(is_value);
+        let values = self.disk.walk_unless(&self.path(directory), is_value)?;
+        Ok(values.into_iter().map(|value| format!("{directory}/{value}")).collect())
+    }
+
+    /// Waits until a file is on the disk, if writes are flushed.
+    pub(crate) fn sync(&self, path: &Path) -> Result<()> {
+        if self.unsynced.is_synced() { self.disk.sync(path) } else { Ok(()) }
+    }
+
+    /// Waits until the file system of the storage is on the disk, if writes are flushed.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        if self.unsynced.is_synced() { self.disk.sync_all() } else { Ok(()) }
+    }
+
+    /// Waits until everything written so far is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk does; then none of it may have reached the disk.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let paths = self.unsynced.take();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        self.unsynced.note_flush(Some(Instant::now()));
+        let flushed = match paths.len() {
+            ..=MAX_SINGLE_FLUSHES => paths.iter().try_for_each(|path| self.disk.sync(path)),
+            _ => self.disk.sync_all(),
+        };
+        self.unsynced.note_flush(None);
+        if flushed.is_err() {
+            self.unsynced.put_back(paths);
+        }
+        self.vanished().map_or(flushed, Err)
+    }
+}

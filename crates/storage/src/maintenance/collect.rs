@@ -1,0 +1,324 @@
+//! Garbage collection: the record of a result becomes a tombstone, then its files are removed.
+//!
+//! A result is retired first: its lease is acquired, so that runs that need it wait, and its record
+//! is removed, so that it is not found any more. Then the gate is closed, and the roots of other runs are read. A
+//! result that is in use is restored, and its files were where they are all the time. Those of task inputs and tables, which
+//! have no leases, are moved away before the gate is opened: a run that looks for them now makes them again. Then the
+//! files are removed. A result that a killed
+//! collection had retired is restored by the first run that has its lease, or removed by the next
+//! collection.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::moved::MovedFiles;
+use super::{Maintenance, Pins, Survey};
+use crate::disk::Result;
+use crate::layout::{COLLECTED, Entry, MANIFESTS, QUARANTINE, ResultName, TREES, manifest};
+use crate::records::{CallRecord, Provenance, Published, Record, Tombstone};
+use crate::store::{GcRoots, Lease, Storage};
+use ce_model::digest::Digest;
+
+/// A result without its record, whose files still exist.
+#[derive(Debug)]
+pub struct Retired<'a> {
+    storage: &'a Storage,
+    entry: Entry,
+    record: Record,
+    /// The files of a task input or table that are moved away, but for damaged ones.
+    movable: Vec<String>,
+    moved: MovedFiles<'a>,
+    _lease: Option<Lease<'a>>,
+}
+
+impl<'a> Maintenance<'a> {
+    /// Retires a result. Returns `None` if it has another record now, or another run computes it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn retire(&self, entry: &Entry, record: &Record) -> Result<Option<Retired<'a>>> {
+        let lease = match entry {
+            Entry::Call(name) => match self.storage.leases().acquire(name) {
+                Ok(lease) => Some(lease),
+                Err(_) => return Ok(None),
+            },
+            Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
+        };
+        if self.storage.records().read_entry(entry)?.ok().as_ref() != Some(record) {
+            return Ok(None);
+        }
+        match record {
+            Record::Call(record) => self.write_tombstone(entry, record)?,
+            Record::Job(record) => self.write_tombstone(entry, record)?,
+            Record::Table(record) => self.write_tombstone(entry, record)?,
+            Record::TaskInput(_) => {}
+        }
+        let root = &self.storage.root;
+        let place = root.path(&entry.record());
+        root.disk.remove(&place)?;
+        root.unsynced.note_entry(&place);
+        self.retired(entry.clone(), record.clone(), lease).map(Some)
+    }
+
+    fn retired(
+        &self,
+        entry: Entry,
+        record: Record,
+        lease: Option<Lease<'a>>,
+    ) -> Result<Retired<'a>> {
+        let storage = self.storage;
+        let mut movable = Vec::new();
+        match (&entry, &record) {
+            (Entry::TaskInput(_), _) => movable.push(entry.file(0)),
+            (Entry::Table(name), Record::Table(table)) => {
+                let outputs = table.outputs.iter().enumerate();
+                let outputs = outputs.map(|(number, output)| (name.output(number), output));
+                for (file, published) in outputs.chain([(name.recipe(), &table.recipe)]) {
+                    if storage.is_published(&file, published)? {
+                        movable.push(file);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let moved = MovedFiles::new(storage);
+        Ok(Retired { storage, entry, record, movable, moved, _lease: lease })
+    }
+
+    fn write_tombstone(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
+        let tombstone = Tombstone { record: record.clone(), collected: Provenance::now() };
+        self.storage.records().put(&entry.room(COLLECTED), &tombstone)
+    }
+
+    /// Returns the retired results whose files a killed collection has not removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn half_collected(&self) -> Result<Vec<Retired<'a>>> {
+        let mut half = Vec::new();
+        for entry in Survey::new(self.storage).entries_in(COLLECTED)? {
+            let Some(record) = self.storage.records().read_entry_in(COLLECTED, &entry)?.ok() else {
+                continue;
+            };
+            let lease = match &entry {
+                Entry::Call(name) => self.storage.leases().acquire(name).ok(),
+                Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
+            };
+            if matches!(entry, Entry::Call(_)) && lease.is_none() || self.exists(&entry.record())? {
+                continue;
+            }
+            let mut files = entry.expected_files(&record).into_iter();
+            if files.try_fold(false, |any, file| Ok(any || self.exists(&file.name)?))? {
+                half.push(self.retired(entry, record, lease)?);
+            }
+        }
+        Ok(half)
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        self.storage.root.disk.exists(&self.storage.path(name))
+    }
+
+    /// The provenance of the collection of the result that a file of this name belonged to.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn tombstone(&self, file: &str) -> Result<Option<Provenance>> {
+        #[derive(Deserialize)]
+        struct Collected {
+            collected: Provenance,
+        }
+        let Some(entry) = Entry::of_file(file) else { return Ok(None) };
+        let read = self.storage.records().read::<Collected>(&entry.room(COLLECTED))?;
+        Ok(read.ok().map(|tombstone| tombstone.collected))
+    }
+}
+
+impl Retired<'_> {
+    /// The result.
+    pub const fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// The record that it had.
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Whether it is among what is in use: then it must stay.
+    pub fn is_in(&self, roots: &GcRoots) -> bool {
+        roots.has(&self.entry, self.entry.expected_files(&self.record).len())
+    }
+
+    /// Whether it is pinned: then it must stay.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_pinned(&self) -> Result<bool> {
+        Pins::new(self.storage).has(&self.entry)
+    }
+
+    /// Restores the result.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn restore(mut self) -> Result<()> {
+        self.moved.put_back()?;
+        let (storage, name) = (self.storage, self.entry.record());
+        match &self.record {
+            Record::Call(record) => storage.records().put_new(&name, record)?,
+            Record::Job(record) => storage.records().put_new(&name, record)?,
+            Record::Table(record) => storage.records().put_new(&name, record)?,
+            Record::TaskInput(record) => storage.records().put_new(&name, record)?,
+        };
+        self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
+    }
+
+    /// Moves the files of a task input or table away, which have no lease: a run that needs them later makes
+    /// them again. Damaged ones stay. The gate is closed, and it is [not in use](Self::is_in).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn move_away(&mut self) -> Result<()> {
+        let mut movable = std::mem::take(&mut self.movable).into_iter();
+        movable.try_for_each(|name| self.moved.take(name))
+    }
+
+    /// Removes its files and its log.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn discard(mut self) -> Result<()> {
+        self.moved.discard()?;
+        let Self { storage, entry, record, .. } = &self;
+        if storage.root.disk.exists(&storage.path(&entry.record()))? {
+            // Another run has published it again.
+            return Ok(());
+        }
+        let mut paths = match record {
+            Record::Call(record) => Maintenance::new(storage)
+                .still_there(entry, record.outputs.iter().copied().enumerate())?,
+            Record::Job(record) => {
+                (0..record.outputs.len()).map(|at| storage.path(&entry.file(at))).collect()
+            }
+            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
+        };
+        if let Entry::Call(name) = entry {
+            paths.push(storage.path(&name.log()));
+        }
+        for path in paths {
+            storage.root.disk.remove_tree(&path)?;
+            storage.root.unsynced.note_entry(&path);
+        }
+        Ok(())
+    }
+}
+
+impl Maintenance<'_> {
+    /// Restores a call that a collection has retired but not removed. The caller has its lease, so
+    /// no collection is removing it. Returns the tombstone if the outputs were removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn restore(&self, name: &ResultName) -> Result<Option<Tombstone<CallRecord>>> {
+        let place = name.record_in(COLLECTED);
+        let Some(tombstone) = self.storage.records().read::<Tombstone<CallRecord>>(&place)?.ok()
+        else {
+            return Ok(None);
+        };
+        let record = &tombstone.record;
+        let files = record.outputs.iter().copied().enumerate();
+        if self.still_there(&Entry::Call(name.clone()), files)?.len() < record.outputs.len() {
+            return Ok(Some(tombstone));
+        }
+        self.storage.records().put_new(&name.record(), record)?;
+        self.storage.root.disk.remove(&self.storage.path(&place))?;
+        Ok(None)
+    }
+
+    /// Removes what only collected results needed, and nobody uses by now, either: the directories of trees, but for those in
+    /// `keep`, and versions without results from the lists under their trees. A run that needs a tree makes it again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn remove_unused(
+        &self,
+        keep: &HashSet<&str>,
+        collected: &[(ResultName, CallRecord)],
+        roots: &mut GcRoots,
+    ) -> Result<()> {
+        let root = &self.storage.root;
+        let versions: HashMap<_, _> = collected
+            .iter()
+            .map(|(name, record)| ((name.directory(), record.tree.full()), (name, record)))
+            .collect();
+        let mut trees = root.own_names(TREES)?;
+        trees.retain(|tree| tree != QUARANTINE && !keep.contains(tree.as_str()));
+        let gate = self.storage.close_gate()?;
+        self.storage.add_gc_roots(roots)?;
+        for (name, record) in versions.into_values() {
+            // A run that publishes results of this version has announced it, and listed it before.
+            if !roots.has_file(name.directory()) {
+                self.storage.forget_version(name, record)?;
+            }
+        }
+        let mut unused = Vec::new();
+        for tree in trees {
+            let name = format!("{TREES}/{tree}");
+            if roots.has_file(&name) {
+                continue;
+            }
+            let private = root.private_path()?;
+            if root.disk.rename(&root.path(&name), &private)? {
+                unused.push(private);
+            }
+        }
+        gate.release()?;
+        unused.iter().try_for_each(|directory| root.disk.remove_tree(directory))
+    }
+
+    /// Removes the manifests of directories that are not in `keep`. A directory is read again where its
+    /// manifest is needed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn remove_unused_manifests<'k>(
+        &self,
+        keep: impl Iterator<Item = &'k Digest>,
+    ) -> Result<()> {
+        let root = &self.storage.root;
+        let keep: HashSet<String> = keep.map(manifest).collect();
+        for name in root.files(MANIFESTS)?.iter().filter(|name| !keep.contains(*name)) {
+            root.disk.remove(&root.path(name))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the paths of those files that are still the recorded ones.
+    fn still_there(
+        &self,
+        entry: &Entry,
+        files: impl Iterator<Item = (usize, Published)>,
+    ) -> Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for (number, file) in files {
+            let name = entry.file(number);
+            if self.storage.is_published(&name, &file)? {
+                paths.push(self.storage.path(&name));
+            }
+        }
+        Ok(paths)
+    }
+}

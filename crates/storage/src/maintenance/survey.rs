@@ -1,0 +1,382 @@
+//! The contents of the storage: every record, and every file without one.
+//!
+//! A survey is a sorted list of names. The files may not exist any more when they are read, since
+//! others work on the storage at the same time. Symbolic links in the place of directories are left
+//! out, and listed separately.
+
+use std::collections::HashSet;
+
+use crate::disk::{NotOwn, Result, StorageError};
+use crate::layout::{
+    AWAY, Entry, FAILED, GATE, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, SUSPENDED,
+    TABLES, TASK_INPUTS, is_value,
+};
+use crate::records::{CallRecord, Defect, FailureRecord, Finding, Read};
+use crate::store::Storage;
+use ce_model::digest::Digest;
+
+/// Lists the contents of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Survey<'a> {
+    pub(super) storage: &'a Storage,
+}
+
+impl<'a> Survey<'a> {
+    /// The survey of a storage.
+    pub const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
+    /// Returns all results with a record, sorted by name: calls, jobs, tables, task inputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        self.entries_in(RECORDS)
+    }
+
+    /// Returns all tables with a record, sorted by name.
+    pub fn tables(&self) -> Result<Vec<ResultName>> {
+        self.tables_in(RECORDS)
+    }
+
+    fn tables_in(&self, room: &str) -> Result<Vec<ResultName>> {
+        let tables = self.files_of(TABLES, room)?;
+        Ok(tables.iter().filter_map(|name| ResultName::of_record_in(room, name)).collect())
+    }
+
+    /// Returns all results with a record in a room, sorted by name.
+    pub(crate) fn entries_in(&self, room: &str) -> Result<Vec<Entry>> {
+        let mut entries = self.results_in(room, "c_", Entry::Call)?;
+        entries.append(&mut self.results_in(room, "t_", Entry::Job)?);
+        entries.extend(self.tables_in(room)?.into_iter().map(Entry::Table));
+        let prefix = format!("{TASK_INPUTS}/{room}/");
+        entries.extend(self.files_of(TASK_INPUTS, room)?.iter().filter_map(|name| {
+            let place = name.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            Some(Entry::TaskInput(place.to_owned()))
+        }));
+        entries.sort_by_cached_key(Entry::record);
+        Ok(entries)
+    }
+
+    /// Returns all jobs with a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn jobs(&self) -> Result<Vec<Entry>> {
+        self.results_in(RECORDS, "t_", Entry::Job)
+    }
+
+    /// Counts the recorded calls that have read one of these values. Records that cannot be read do not count.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn readers(&self, values: &[Digest]) -> Result<usize> {
+        let names = self.results_in(RECORDS, "c_", std::convert::identity)?;
+        let has_read = |name: &&ResultName| {
+            let record = self.storage.records().read::<CallRecord>(&name.record());
+            let record = record.ok().and_then(Read::ok);
+            record.is_some_and(|it| it.inputs.iter().any(|input| values.contains(input)))
+        };
+        Ok(names.iter().filter(has_read).count())
+    }
+
+    /// Returns the calls whose last execution failed, sorted by name, with their failures.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn failures(&self) -> Result<Vec<(ResultName, FailureRecord)>> {
+        let mut failures = Vec::new();
+        for name in self.results_in(FAILED, "c_", std::convert::identity)? {
+            if let Read::Record(record) = self.storage.records().read(&name.record_in(FAILED))? {
+                failures.push((name, record));
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Returns the names of all calls with a place of suspended ones, whether or not the index has them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn suspended(&self) -> Result<Vec<ResultName>> {
+        let mut suspended = Vec::new();
+        for directory in self.directories("c_")? {
+            let places = self.storage.root.values(&format!("{directory}/{SUSPENDED}"), is_value)?;
+            suspended.extend(places.iter().filter_map(|place| ResultName::of_suspended(place)));
+        }
+        Ok(suspended)
+    }
+
+    /// Returns what is wrong with suspended calls: records that cannot be understood, calls that the index has lost, and what
+    /// dead runs have left of calls that are over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn suspended_findings(&self) -> Result<Vec<Finding>> {
+        let suspensions = self.storage.suspensions();
+        let mut findings = Vec::new();
+        for name in self.suspended()? {
+            let defect = match suspensions.read(&name) {
+                Err(error) => Defect::Unreadable(error),
+                Ok(None) => Defect::SpoiledSuspension,
+                Ok(Some(it)) if suspensions.is_over(&it)? => Defect::Leftover,
+                Ok(Some(it)) if !suspensions.is_indexed(&it)? => Defect::Unindexed,
+                Ok(Some(_)) => continue,
+            };
+            findings.push(Finding { name: name.suspended_place(), defect });
+        }
+        Ok(findings)
+    }
+
+    /// Returns all calls or jobs with a record in a room.
+    pub(crate) fn results_in<T>(
+        &self,
+        room: &str,
+        prefix: &str,
+        entry: fn(ResultName) -> T,
+    ) -> Result<Vec<T>> {
+        let mut results = Vec::new();
+        for directory in self.directories(prefix)? {
+            let records = self.files_in(&format!("{directory}/{room}"))?;
+            let names = records.iter().filter_map(|name| ResultName::of_record_in(room, name));
+            results.extend(names.map(entry));
+        }
+        Ok(results)
+    }
+
+    /// Returns the outputs, files of tables and task inputs without a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn orphans(&self, entries: &[Entry]) -> Result<Vec<Finding>> {
+        let known: HashSet<&Entry> = entries.iter().collect();
+        let mut orphans = Vec::new();
+        let root = &self.storage.root;
+        let mut note = |name: String, entry: &Entry| -> Result<()> {
+            // A result that was published since the survey has a record now.
+            let orphan = !known.contains(entry) && !self.has(&entry.record())?;
+            orphans.extend(orphan.then_some(Finding { name, defect: Defect::Orphan }));
+            Ok(())
+        };
+        for (prefix, entry) in [("c_", Entry::Call as fn(_) -> _), ("t_", Entry::Job)] {
+            for directory in self.directories(prefix)? {
+                for room in root.own_names(&directory)?.iter().filter(|room| is_number(room)) {
+                    for name in root.values(&format!("{directory}/{room}"), is_value)? {
+                        if let Some(result) = ResultName::of_output(&name) {
+                            note(name, &entry(result))?;
+                        }
+                    }
+                }
+            }
+        }
+        for room in root.own_names(TABLES)?.iter().filter(|room| room.len() == 2) {
+            for digits in root.own_names(&format!("{TABLES}/{room}"))? {
+                let table = format!("{TABLES}/{room}/{digits}");
+                for name in root.own_names(&table)?.iter().map(|part| format!("{table}/{part}")) {
+                    if let Some(entry) = Entry::of_file(&name) {
+                        note(name, &entry)?;
+                    }
+                }
+            }
+        }
+        for room in root.own_names(TASK_INPUTS)?.iter().filter(|room| room.len() == 2) {
+            for name in root.values(&format!("{TASK_INPUTS}/{room}"), is_value)? {
+                let place = name[TASK_INPUTS.len() + 1..].to_owned();
+                note(name, &Entry::TaskInput(place))?;
+            }
+        }
+        Ok(orphans)
+    }
+
+    /// Returns the calls that are marked as away.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn marked_away(&self) -> Result<HashSet<ResultName>> {
+        let mut marked = HashSet::new();
+        for directory in self.directories("c_")? {
+            let markers = self.files_in(&format!("{directory}/{AWAY}"))?;
+            marked.extend(markers.iter().filter_map(|name| ResultName::of_marker(name)));
+        }
+        Ok(marked)
+    }
+
+    /// Returns the marks of results that are away, but for those beside a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn lost_markers(&self) -> Result<Vec<Finding>> {
+        let mut lost = Vec::new();
+        for prefix in ["c_", "t_"] {
+            for directory in self.directories(prefix)? {
+                for name in self.files_in(&format!("{directory}/{AWAY}"))? {
+                    let result = ResultName::of_marker(&name);
+                    if !result.map_or(Ok(false), |result| self.has(&result.record()))? {
+                        lost.push(Finding { name, defect: Defect::Marker });
+                    }
+                }
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether there is a record; what is behind a link is none.
+    fn has(&self, record: &str) -> Result<bool> {
+        match self.storage.has(record) {
+            Err(error) if error.is_not_own() => Ok(false),
+            has => has,
+        }
+    }
+
+    /// Returns the private directories and the leases of runs that have ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory or a lease cannot be read.
+    pub fn leftovers(&self) -> Result<Vec<Finding>> {
+        let Storage { root, run: own, .. } = self.storage;
+        let has_ended = |text: &str| match text.trim().parse::<RunName>() {
+            Ok(run) => {
+                own.is_over(&run) || !own.is_alive(&run, &root.disk, &root.path(&run.directory()))
+            }
+            Err(()) => true,
+        };
+        let mut findings = Vec::new();
+        let runs = root.own_names(RUNS)?.into_iter().map(|run| format!("{RUNS}/{run}"));
+        for name in runs.filter(|name| *name != GATE && has_ended(&name[RUNS.len() + 1..])) {
+            findings.push(Finding { name, defect: Defect::Leftover });
+        }
+        let mut leases = vec![GATE.to_owned()];
+        for directory in self.directories("c_")? {
+            leases.append(&mut self.files_in(&format!("{directory}/{LEASES}"))?);
+        }
+        for name in leases {
+            let text = match root.disk.read(&root.path(&name)) {
+                // It names no run.
+                Err(error) if error.is_not_own() => Some(Vec::new()),
+                text => text?,
+            };
+            // A lease that was released meanwhile is not there any more.
+            if let Some(text) = text
+                && has_ended(&String::from_utf8_lossy(&text))
+            {
+                findings.push(Finding { name, defect: Defect::Lease });
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Returns the files of the ledger that are not named by their contents. They are evidence of nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the ledger cannot be read.
+    pub fn forged(&self) -> Result<Vec<Finding>> {
+        let ledger = self.storage.ledger();
+        let mut findings = Vec::new();
+        for name in ledger.names()? {
+            if !ledger.is_right(&name)? {
+                findings.push(Finding { name, defect: Defect::Forged });
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Checks that no symbolic link stands in the place of a directory: results behind it may have
+    /// been made from others in this storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first link.
+    pub fn check_no_links(&self) -> Result<()> {
+        match self.links()?.first() {
+            Some(link) => Err(StorageError::Io {
+                doing: "delete anything beside",
+                path: self.storage.path(&link.name),
+                source: NotOwn::Link.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the symbolic links that stand in the place of directories, sorted by name. Every other
+    /// survey leaves them out.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn links(&self) -> Result<Vec<Finding>> {
+        let has_versions = |name: &str| name.starts_with("c_") || name.starts_with("t_");
+        let is_place = |name: &str| {
+            let top = name.split('/').next().unwrap_or_default();
+            (has_versions(top) || ROOMS.contains(&top)) && !name.ends_with(".json")
+        };
+        let mut links = Vec::new();
+        let mut look = |directory: &str| -> Result<Vec<String>> {
+            let mut own = Vec::new();
+            for (name, is_link) in self.storage.root.disk.names(&self.storage.path(directory))? {
+                let name = if directory.is_empty() { name } else { format!("{directory}/{name}") };
+                if !is_link {
+                    own.push(name);
+                } else if is_place(&name) {
+                    links.push(Finding { name, defect: Defect::Link });
+                }
+            }
+            Ok(own)
+        };
+        for owner in look("")? {
+            if has_versions(&owner) || owner == TABLES {
+                for version in look(&owner)? {
+                    look(&version)?;
+                }
+            } else if [TASK_INPUTS, RUNS].contains(&&*owner) {
+                look(&owner)?;
+            }
+        }
+        links.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(links)
+    }
+
+    /// Returns the directories of all versions of all computations, or of all tasks.
+    pub(crate) fn directories(&self, prefix: &str) -> Result<Vec<String>> {
+        let mut directories = Vec::new();
+        let root = &self.storage.root;
+        for owner in root.own_names("")?.iter().filter(|name| name.starts_with(prefix)) {
+            let versions = root.own_names(owner)?;
+            directories.extend(versions.iter().map(|version| format!("{owner}/{version}")));
+        }
+        Ok(directories)
+    }
+
+    /// Returns the names of all files in a room of task inputs or tables; none if their directory is a symbolic link.
+    fn files_of(&self, top: &str, room: &str) -> Result<Vec<String>> {
+        let metadata = self.storage.root.disk.metadata(&self.storage.path(top))?;
+        match metadata.is_some_and(|it| it.is_link()) {
+            true => Ok(Vec::new()),
+            false => self.files_in(&format!("{top}/{room}")),
+        }
+    }
+
+    /// Returns the names of all files in a room, relative to the storage; none if it is a symbolic
+    /// link. Unreadable pins are an error, since the results that they protect would be collected.
+    fn files_in(&self, room: &str) -> Result<Vec<String>> {
+        match self.storage.root.files(room) {
+            Err(error) if error.is_not_own() && !room.ends_with(PINS) => Ok(Vec::new()),
+            files => files,
+        }
+    }
+}
+
+fn is_number(room: &str) -> bool {
+    room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit())
+}

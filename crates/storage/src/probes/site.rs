@@ -1,0 +1,231 @@
+//! The directory of probes: the private directory of a run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::refused;
+use crate::disk::{self, Disk, Doing, is_absent};
+use crate::disk::{Result, StorageError};
+use crate::layout::RUNS;
+use crate::store::run::OwnRun;
+use ce_model::diagnosis::Diagnosis;
+use ce_model::exit::Explain;
+
+/// A private directory. It is removed at the end, with all directories that were created for it.
+#[derive(Debug)]
+pub(super) struct ProbeSite {
+    /// The storage, as the user named it.
+    pub(super) storage: PathBuf,
+    /// The name of the private directory, relative to the storage.
+    run: String,
+    /// The private directory, or the reason why it cannot be used.
+    dir: Result<PathBuf, StorageError>,
+    /// The directories that were created, the outermost first.
+    made: Vec<PathBuf>,
+    next: AtomicU64,
+    disk: Disk,
+}
+
+impl ProbeSite {
+    /// Creates the directory, and the storage if it does not exist.
+    pub(super) fn new(storage: &Path) -> Self {
+        let run = OwnRun::new().directory().to_owned();
+        // In its shortest form: paths below it are recognised by this prefix.
+        let storage = &storage.components().collect::<PathBuf>();
+        let dir = storage.join(&run);
+        let mut site = Self {
+            storage: storage.to_owned(),
+            run,
+            dir: Ok(dir.clone()),
+            made: Vec::new(),
+            next: AtomicU64::new(0),
+            disk: Disk::absent(storage.to_owned()),
+        };
+        let prepared = absent(&dir).and_then(|absent| {
+            site.made = absent;
+            make(storage, &dir)?;
+            site.disk = Disk::open(storage)?;
+            Ok(())
+        });
+        if let Err(error) = prepared {
+            site.dir = Err(error);
+        }
+        if site.is_writable()
+            && let Err(error) = site.file()
+        {
+            drop(site.clear());
+            site.dir = Err(error);
+        }
+        site
+    }
+
+    pub(super) const fn is_writable(&self) -> bool {
+        self.dir.is_ok()
+    }
+
+    /// Whether there was no storage before.
+    pub(super) fn is_new(&self) -> bool {
+        self.made.contains(&self.storage)
+    }
+
+    /// The private directory, or else the nearest existing directory to the storage.
+    pub(super) fn nearest(&self) -> &Path {
+        self.dir
+            .as_deref()
+            .ok()
+            .or_else(|| self.storage.ancestors().find(|dir| dir.is_dir()))
+            .unwrap_or_else(|| Path::new("."))
+    }
+
+    /// The private directory. Must exist.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.as_deref().unwrap_or(&self.storage)
+    }
+
+    /// The disk of the storage.
+    pub(super) const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// A new path, which was never used.
+    pub(super) fn fresh(&self) -> PathBuf {
+        self.dir().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// A new small file with unique contents.
+    pub(super) fn file(&self) -> Result<PathBuf> {
+        let path = self.fresh();
+        self.disk.write(&path, path.as_os_str().as_encoded_bytes()).map(|()| path)
+    }
+
+    /// A new empty directory.
+    pub(super) fn room(&self) -> Result<PathBuf> {
+        let path = self.fresh();
+        self.disk.make_dir(&path).map(|()| path)
+    }
+
+    /// Removes the files of a probe: on a small disk the next one needs the space.
+    pub(super) fn tidy(&self) {
+        if let Ok(dir) = &self.dir {
+            let paths = self.disk.list(dir).unwrap_or_default();
+            paths.iter().for_each(|path| drop(self.disk.remove_tree(path)));
+        }
+    }
+
+    /// Replaces the name of the private directory in a text by `tmp/RUN`.
+    pub(super) fn shown(&self, text: &str) -> String {
+        text.replace(&self.run, &format!("{RUNS}/RUN"))
+    }
+
+    /// Removes the private directory, and those that were created for it and are empty.
+    fn clear(&self) -> Result<()> {
+        let removed = self.dir.as_deref().map_or(Ok(()), |dir| self.disk.remove_tree(dir));
+        // Another run may use them now.
+        self.made.iter().rev().for_each(|dir| drop(fs::remove_dir(dir)));
+        removed
+    }
+}
+
+/// Creates the private directory as a run would: in an existing storage, with the rights of that.
+fn make(storage: &Path, dir: &Path) -> Result<()> {
+    if storage.is_dir() { Disk::open(storage)?.make_dirs(dir) } else { disk::make_dirs(dir) }
+}
+
+/// Returns the missing directories above one, the outermost first.
+fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut absent = Vec::new();
+    for above in dir.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        match fs::symlink_metadata(above) {
+            Ok(_) => break,
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(error).doing("look at", above),
+        }
+        absent.insert(0, above.to_owned());
+    }
+    Ok(absent)
+}
+
+impl Drop for ProbeSite {
+    fn drop(&mut self) {
+        drop(self.clear());
+    }
+}
+
+/// Probes whether a run can work in the storage.
+pub(super) fn writing(site: &ProbeSite) -> Diagnosis {
+    diagnose(site.dir.as_ref().map(|_| site.is_new()), site.storage.is_dir())
+}
+
+fn diagnose(made: Result<bool, &StorageError>, is_there: bool) -> Diagnosis {
+    let probe = "writing";
+    match made {
+        Ok(true) => Diagnosis::ok(probe, "the storage is not there yet, and can be made"),
+        Ok(false) => Diagnosis::ok(probe, "directories and files can be made"),
+        Err(error) => {
+            // Advice on what is in a storage helps nobody who has none.
+            let hint = error.hint().filter(|_| is_there || !error.is_behind_a_file());
+            let hint =
+                hint.unwrap_or_else(|| "name a directory that can be made and written".to_owned());
+            let means = "nothing can be computed into this storage; -n shows what is there";
+            refused(probe, error, means, &hint)
+        }
+    }
+}
+
+/// Probes whether the files of a run can be removed.
+pub(super) fn removing(site: &ProbeSite) -> Diagnosis {
+    let probe = "removing";
+    drop(site.room().and_then(|room| site.disk.make_dir(&room.join("below"))));
+    match site.clear() {
+        Ok(()) => Diagnosis::ok(probe, "the files of the probes are removed"),
+        Err(error) => {
+            let means = "leftovers of runs stay, and take room";
+            refused(probe, &error, means, "remove it by hand")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::super::tests::{error, summary};
+    use super::*;
+    use ce_model::diagnosis::Grade;
+
+    #[test]
+    fn a_storage_that_cannot_be_written_says_what_still_works() {
+        let told = diagnose(Err(&error(ErrorKind::ReadOnlyFilesystem)), true);
+        let (grade, text) = summary(&told);
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.contains("-n shows what is there"), "{text}");
+        let hint = told.trouble.unwrap().hint.unwrap();
+        assert_eq!(hint, "mount it for writing, or use a storage of your own");
+    }
+
+    #[test]
+    fn what_others_have_put_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = dir.path().join("storage");
+        let site = ProbeSite::new(&storage);
+        assert_eq!(writing(&site).found, "the storage is not there yet, and can be made");
+        fs::write(storage.join("tmp/mine"), "").unwrap();
+        drop(site);
+        let disk = Disk::open(dir.path()).unwrap();
+        let left = disk.walk(dir.path()).unwrap();
+        assert_eq!(left, ["storage/tmp/mine"]);
+        assert_eq!(writing(&ProbeSite::new(&storage)).found, "directories and files can be made");
+    }
+
+    #[test]
+    fn a_file_is_no_storage() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for path in [file.path(), &file.path().join("storage")] {
+            let site = ProbeSite::new(path);
+            assert!(!site.is_writable());
+            assert_eq!(writing(&site).grade(), Some(Grade::Broken));
+            assert_eq!(Some(site.nearest()), file.path().parent());
+        }
+    }
+}

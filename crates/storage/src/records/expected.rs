@@ -1,0 +1,276 @@
+//! The files that a record promises, and kinds of damage.
+
+use std::sync::atomic::AtomicBool;
+
+use super::place::differences;
+use super::{CallRecord, InputRecord, Record, TableRecord};
+use crate::disk::{Result, Root, StorageError};
+use crate::layout::{DIGITS, Entry, ResultName, is_stage, is_users_file, task_input, waiting};
+use ce_model::digest::Digest;
+
+/// A kind of damage, or of harmless oddity, in the storage.
+#[derive(Debug, thiserror::Error)]
+pub enum Defect {
+    /// A recorded file does not exist.
+    #[error("it is missing")]
+    Missing,
+    /// Something other than a file stands where a file belongs.
+    #[error("it is not a file")]
+    NotAFile,
+    /// Something other than a directory stands where a directory belongs.
+    #[error("it is not a directory")]
+    NotADirectory,
+    /// A file has grown or been cut.
+    #[error("it has {found} bytes, and {recorded} are recorded")]
+    Size {
+        /// The size of the file, in bytes.
+        found: u64,
+        /// The recorded size, in bytes.
+        recorded: u64,
+    },
+    /// Something in a directory is not as recorded.
+    #[error("it is not the recorded directory: {0}")]
+    Entries(String),
+    /// A file has the right size and other contents.
+    #[error("its contents are not the recorded ones")]
+    Contents,
+    /// A record cannot be parsed.
+    #[error("the record cannot be understood")]
+    Spoiled,
+    /// A record does not fit its name.
+    #[error("the record belongs to another name")]
+    Misplaced,
+    /// Outputs were adopted, and `--strict` refuses those.
+    #[error("it was adopted, and not executed")]
+    Adopted,
+    /// A tree was trusted, and `--strict` does not.
+    #[error("it was taken over from another commit without isolation, and not executed")]
+    TrustedTree,
+    /// A symbolic link stands in the place of a directory. It is never followed.
+    #[error("it is a symbolic link in the place of a directory")]
+    Link,
+    /// A file or record cannot be read.
+    #[error("{}", with_cause(.0))]
+    Unreadable(#[source] StorageError),
+    /// A file of the ledger is not named by its contents.
+    #[error("its name is not that of its contents, so it is no evidence")]
+    Forged,
+    /// The record of a suspended call cannot be understood. The next run continues it.
+    #[error("the record of the suspended call cannot be understood; the next run writes it again")]
+    SpoiledSuspension,
+    /// A suspended call is not in the index of them.
+    #[error("the index does not have this suspended call; --repair restores it")]
+    Unindexed,
+    /// A directory is in its archive only, as in a clone that no run has used: harmless.
+    #[error("it is in its archive only; a run that needs it unpacks it (harmless)")]
+    Archived,
+    /// A recorded file is deliberately not here: no damage.
+    #[error("it is away: known, and not here")]
+    Away,
+    /// A result without a record is marked as away: harmless.
+    #[error("it marks outputs without a record as away (harmless)")]
+    Marker,
+    /// A file has no record: harmless.
+    #[error("it has no record (harmless)")]
+    Orphan,
+    /// The private directory of a run that has ended: harmless.
+    #[error("left behind by a run that is gone (harmless)")]
+    Leftover,
+    /// The lease of a run that has ended: harmless.
+    #[error("a lease of a run that is gone (harmless)")]
+    Lease,
+}
+
+impl Defect {
+    /// Whether a result is damaged.
+    pub const fn is_harm(&self) -> bool {
+        !matches!(
+            self,
+            Self::Archived
+                | Self::Away
+                | Self::Marker
+                | Self::Orphan
+                | Self::Leftover
+                | Self::Lease
+        )
+    }
+
+    /// Whether moving the result to quarantine helps. An unreadable file may be intact.
+    pub const fn is_repairable(&self) -> bool {
+        self.is_harm() && !matches!(self, Self::Unreadable(_) | Self::Link)
+    }
+
+    /// Reads a value to its end. Returns its damage, if any.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, or if `stop` was set meanwhile.
+    pub(crate) fn of_value(
+        root: &Root,
+        name: &str,
+        digest: &Digest,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        match digest.is_directory() {
+            true => Self::of_directory(root, name, digest, stop),
+            false => Self::of_file(root, name, digest, stop),
+        }
+    }
+
+    fn of_file(
+        root: &Root,
+        name: &str,
+        digest: &Digest,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        let path = root.path(name);
+        let Some(metadata) = root.disk.metadata(&path)? else {
+            return Ok(Some(Self::Missing));
+        };
+        if !metadata.is_file() {
+            return Ok(Some(Self::NotAFile));
+        }
+        let (found, recorded) = (metadata.len(), digest.size);
+        if found != recorded {
+            return Ok(Some(Self::Size { found, recorded }));
+        }
+        let found = root.disk.read_whole(|| root.disk.reading(&path)?.until(stop).digest())?;
+        Ok((found != *digest).then_some(Self::Contents))
+    }
+
+    fn of_directory(
+        root: &Root,
+        name: &str,
+        digest: &Digest,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        let path = root.value(name, digest)?;
+        match root.disk.metadata(&path)? {
+            Some(metadata) if metadata.is_dir() => {}
+            Some(_) => return Ok(Some(Self::NotADirectory)),
+            None => {
+                let is_archived = root.archive(digest)?.is_some();
+                return Ok(Some(if is_archived { Self::Archived } else { Self::Missing }));
+            }
+        }
+        let found = match root.read_manifest(name, stop) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Some(Self::Missing)),
+            Err(StorageError::Directory { source, .. }) => {
+                return Ok(Some(Self::Entries(source.to_string())));
+            }
+            Err(error) => return Err(error),
+        };
+        if found.digest() == *digest {
+            return Ok(None);
+        }
+        let recorded = root.manifest(digest)?;
+        Ok(Some(recorded.map_or(Self::Contents, |it| Self::Entries(differences(&it, &found)))))
+    }
+}
+
+fn with_cause(error: &StorageError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// The check was stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// An entry in the storage, and its damage.
+#[derive(Debug)]
+pub struct Finding {
+    /// The name, relative to the storage.
+    pub name: String,
+    /// The damage.
+    pub defect: Defect,
+}
+
+/// A file that a record promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedFile {
+    /// Its name, relative to the storage.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Its name in the stage, from where it may not have been moved yet.
+    pub(crate) waiting: Option<String>,
+}
+
+impl Record {
+    /// The literals that a job reads, and that users keep in the storage for themselves: files and directories that are no results.
+    pub fn literals(&self) -> Vec<ExpectedFile> {
+        let Self::Job(job) = self else { return Vec::new() };
+        let literals = job.literals.iter().flatten();
+        let own = literals.filter(|it| is_users_file(&it.file));
+        own.map(|it| ExpectedFile { name: it.file.clone(), digest: it.digest, waiting: None })
+            .collect()
+    }
+}
+
+impl Entry {
+    /// The files that its record promises.
+    pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
+        let stage = match record {
+            Record::Call(call) => call.origin.stage(),
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+        };
+        let digests: Vec<Digest> = match record {
+            Record::Call(call) => call.outputs.iter().map(|output| output.digest).collect(),
+            Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
+            Record::Table(table) => table.outputs.iter().map(|output| output.digest).collect(),
+            Record::TaskInput(input) => vec![input.file.digest],
+        };
+        let stage = stage.filter(|stage| is_stage(stage));
+        let files = digests.into_iter().enumerate().map(|(number, digest)| ExpectedFile {
+            name: self.file(number),
+            digest,
+            waiting: stage.map(|stage| waiting(stage, number)),
+        });
+        files.chain(self.expected_recipe(record)).collect()
+    }
+
+    /// The contents that its record promises, in order.
+    pub fn outputs(&self, record: &Record) -> Vec<Digest> {
+        self.expected_files(record).into_iter().map(|file| file.digest).collect()
+    }
+
+    /// The recipe of a table, which follows its outputs.
+    fn expected_recipe(&self, record: &Record) -> Option<ExpectedFile> {
+        let (Self::Table(name), Record::Table(table)) = (self, record) else { return None };
+        let digest = table.recipe.digest;
+        Some(ExpectedFile { name: name.recipe(), digest, waiting: None })
+    }
+
+    /// Whether a record belongs to this name.
+    pub fn fits(&self, record: &Record) -> bool {
+        match (self, record) {
+            (Self::Call(_), Record::Call(call)) => self.fits_call(call),
+            (Self::Job(name), Record::Job(job)) => {
+                let inputs: Vec<Digest> = job.inputs.iter().map(|input| input.digest).collect();
+                job.version().directories().iter().any(|it| name.is_of(it, &inputs))
+            }
+            (Self::Table(_), Record::Table(table)) => self.fits_table(table),
+            (Self::TaskInput(_), Record::TaskInput(InputRecord { file, .. })) => {
+                DIGITS.into_iter().any(|digits| self.file(0) == task_input(&file.digest, digits))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the record of a table belongs to this name.
+    pub(crate) fn fits_table(&self, table: &TableRecord) -> bool {
+        let Self::Table(name) = self else { return false };
+        let recipe = &table.recipe.digest;
+        DIGITS.into_iter().any(|digits| *name == ResultName::of_recipe(recipe, digits))
+    }
+
+    /// Whether the record of a call belongs to this name.
+    pub fn fits_call(&self, call: &CallRecord) -> bool {
+        let Self::Call(name) = self else { return false };
+        call.version().directories().iter().any(|it| name.is_of(it, &call.inputs))
+    }
+}

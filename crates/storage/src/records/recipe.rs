@@ -1,0 +1,280 @@
+//! The recipe of a table: what its bytes depend on, and what its name is the hash of.
+//!
+//! Lines of compact JSON. The first one has the rules of the sweep, each other one a row: the values of its
+//! point, and the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal
+//! bytes. There may be a million rows, so they are written and read one by one.
+
+use std::io::{self, BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+
+use ce_model::digest::Digest;
+
+/// The newest version of recipes that this program writes and reads.
+const VERSION: u32 = 2;
+
+/// The rules of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeHeader {
+    /// Which outputs become which columns: the lines of the sweep's file `columns`.
+    pub columns: Vec<String>,
+    /// Whether columns are made of fields of JSON, which keep their types: version 2. In version 1, which such tables had once and all
+    /// others still have, they have the type of their column.
+    #[serde(skip)]
+    pub keeps_types: bool,
+    /// Whether failed points become rows.
+    pub allow_failed: bool,
+    /// The names of the columns of the points.
+    pub names: Vec<String>,
+    /// The names of the outputs of the sweep's body.
+    pub outputs: Vec<String>,
+}
+
+/// The first line of a recipe.
+#[derive(Serialize, Deserialize)]
+struct HeaderLine<H> {
+    recipe: u32,
+    #[serde(flatten)]
+    header: H,
+}
+
+/// An output of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeFile<N = String> {
+    /// Its name in the storage.
+    pub file: N,
+    /// Its digest.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// A row of a recipe, with names of type `N`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeRow<N = String> {
+    /// The values of the point, a text for each column.
+    pub values: Vec<N>,
+    /// The outputs, in the order of their numbers; `None` if the point failed.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub outputs: Option<Vec<RecipeFile<N>>>,
+}
+
+/// Writes the text of a recipe, row by row.
+#[derive(Debug)]
+pub struct RecipeWriter<W> {
+    out: W,
+}
+
+impl<W: Write> RecipeWriter<W> {
+    /// Begins a recipe.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` does.
+    pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
+        let mut writer = Self { out };
+        let recipe = if header.keeps_types { VERSION } else { 1 };
+        writer.line(&HeaderLine { recipe, header })?;
+        Ok(writer)
+    }
+
+    /// Adds a row: the values of its point, and the names and digests of its outputs, in order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn row<'a>(
+        &mut self,
+        values: impl IntoIterator<Item = &'a str>,
+        outputs: impl IntoIterator<Item = (&'a str, &'a Digest)>,
+    ) -> io::Result<()> {
+        let file = |(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest };
+        let outputs = Some(outputs.into_iter().map(file).collect());
+        self.line(&RecipeRow { values: values.into_iter().collect(), outputs })
+    }
+
+    /// Adds a row for a point that failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn failed_row<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+        self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None })
+    }
+
+    /// Ends the recipe. Returns what it was written to.
+    pub fn finish(self) -> W {
+        self.out
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")
+    }
+}
+
+/// The reason why a text is no recipe.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// The text could not be read.
+    #[error("cannot read the recipe")]
+    Read(#[from] io::Error),
+    /// A line is not as expected.
+    #[error("line {line} of the recipe cannot be understood")]
+    Line {
+        /// The number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// It is of a version that this program does not know.
+    #[error("the recipe has version {0}, and this program reads up to {VERSION}")]
+    Version(u32),
+}
+
+/// Reads a recipe, row by row.
+#[derive(Debug)]
+pub struct RecipeReader<R> {
+    text: R,
+    line: usize,
+    header: RecipeHeader,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> RecipeReader<R> {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, or is not that of a recipe.
+    pub fn begin(text: R) -> Result<Self, RecipeError> {
+        let header = RecipeHeader::default();
+        let mut reader = Self { text, line: 0, header, buffer: Vec::new() };
+        reader.next_line()?;
+        let HeaderLine { recipe, header } = reader.parse()?;
+        let keeps_types = match recipe {
+            1 => false,
+            VERSION => true,
+            other => return Err(RecipeError::Version(other)),
+        };
+        reader.header = RecipeHeader { keeps_types, ..header };
+        Ok(reader)
+    }
+
+    /// The rules of the table.
+    pub const fn header(&self) -> &RecipeHeader {
+        &self.header
+    }
+
+    /// Reads the next line into the buffer. Returns whether there was one.
+    fn next_line(&mut self) -> Result<bool, RecipeError> {
+        self.buffer.clear();
+        self.line += 1;
+        Ok(self.text.read_until(b'\n', &mut self.buffer)? > 0)
+    }
+
+    fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RecipeError> {
+        let wrong = |source| RecipeError::Line { line: self.line, source };
+        serde_json::from_slice(&self.buffer).map_err(wrong)
+    }
+}
+
+impl<R: BufRead> Iterator for RecipeReader<R> {
+    type Item = Result<RecipeRow, RecipeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.next_line() {
+            Ok(true) => Some(self.parse()),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> RecipeHeader {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        RecipeHeader {
+            columns: texts(&["00 seconds"]),
+            keeps_types: false,
+            allow_failed: true,
+            names: texts(&["x", "y \"z\""]),
+            outputs: texts(&["out", "plots/"]),
+        }
+    }
+
+    fn recipe() -> Vec<u8> {
+        recipe_with(&header())
+    }
+
+    fn recipe_with(header: &RecipeHeader) -> Vec<u8> {
+        let (file, directory) = (Digest::of(b"17\n"), Digest { bytes: Some(3), ..Digest::of(b"") });
+        let mut writer = RecipeWriter::begin(Vec::new(), header).unwrap();
+        let outputs = [("c_a/0/00/1", &file), ("c_a/0/01/1", &directory)];
+        writer.row(["1", "\nä"], outputs).unwrap();
+        writer.failed_row(["2", ""]).unwrap();
+        writer.finish()
+    }
+
+    #[test]
+    fn a_recipe_is_these_bytes() {
+        let recipe = recipe();
+        let text = concat!(
+            r#"{"recipe":1,"columns":["00 seconds"],"allow_failed":true,"names":["x","y \"z\""],"#,
+            r#""outputs":["out","plots/"]}"#,
+            "\n",
+            r#"{"values":["1","\nä"],"outputs":[{"file":"c_a/0/00/1","#,
+            r#""sha1":"ad48103e4fc71796e9708cafc43adeed0d1076b7","#,
+            r#""blake3":"BLAKE3-OF-FILE","size":3},"#,
+            r#"{"file":"c_a/0/01/1","sha1":"da39a3ee5e6b4b0d3255bfef95601890afd80709","#,
+            r#""blake3":"BLAKE3-OF-NONE","size":0,"bytes":3}]}"#,
+            "\n",
+            r#"{"values":["2",""],"outputs":null}"#,
+            "\n",
+        );
+        let text = text.replace("BLAKE3-OF-FILE", &Digest::of(b"17\n").blake3.full());
+        let text = text.replace("BLAKE3-OF-NONE", &Digest::of(b"").blake3.full());
+        assert_eq!(std::str::from_utf8(&recipe).unwrap(), text);
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let recipe = recipe();
+        let mut reader = RecipeReader::begin(&*recipe).unwrap();
+        assert_eq!(*reader.header(), header());
+        let rows: Vec<RecipeRow> = reader.by_ref().map(Result::unwrap).collect();
+        assert_eq!(rows[0].values, ["1", "\nä"]);
+        let files = rows[0].outputs.as_ref().unwrap();
+        assert_eq!((&*files[0].file, files[0].digest), ("c_a/0/00/1", Digest::of(b"17\n")));
+        assert!(files[1].digest.is_directory());
+        assert_eq!((&*rows[1].values[0], &rows[1].outputs, rows.len()), ("2", &None, 2));
+    }
+
+    #[test]
+    fn only_the_recipe_of_a_table_whose_fields_keep_their_types_has_version_2() {
+        let header = RecipeHeader { keeps_types: true, ..header() };
+        let text = String::from_utf8(recipe_with(&header)).unwrap();
+        assert!(text.starts_with(r#"{"recipe":2,"columns":["00 seconds"],"allow_failed":true,"#));
+        let reader = RecipeReader::begin(text.as_bytes()).unwrap();
+        assert_eq!((reader.header().clone(), reader.count()), (header, 2));
+    }
+
+    #[test]
+    fn what_is_no_recipe_is_refused() {
+        for text in ["", "{}", "x\n", r#"{"recipe":1}"#] {
+            let read = RecipeReader::begin(text.as_bytes());
+            assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");
+        }
+        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":3,", 1);
+        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(3))));
+        let recipe = recipe();
+        let cut = &recipe[..recipe.len() - 4];
+        let rows: Vec<_> = RecipeReader::begin(cut).unwrap().collect();
+        assert!(matches!(rows[..], [Ok(_), Err(RecipeError::Line { line: 3, .. })]), "{rows:?}");
+        let lacking = recipe.split(|it| *it == b'\n').next().unwrap();
+        let text = [lacking, b"\n{\"values\":[]}\n"].concat();
+        assert!(RecipeReader::begin(&*text).unwrap().next().unwrap().is_err());
+    }
+}

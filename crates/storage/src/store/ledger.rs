@@ -1,0 +1,164 @@
+//! The ledger: evidence of executions, in files that are named by their contents and never change.
+//!
+//! No result depends on it. What the lines say is not known here.
+
+use super::Storage;
+use crate::disk::{Result, StorageError};
+use crate::layout::{LEDGER, QUARANTINE, ledger_file, of_ledger_file, signer_note};
+use crate::records::{Read, Records, SignerNote};
+use ce_model::digest::Blake3;
+
+/// The ledger of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Ledger<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Ledger<'a> {
+    /// The greatest size of a file, in bytes.
+    pub const MAX_BYTES: u64 = 16 << 20;
+
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
+    /// Returns the names of all files, sorted, whether or not they are named by their contents.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let root = &self.storage.root;
+        let mut names = Vec::new();
+        for shard in root.own_names(LEDGER)?.iter().filter(|shard| *shard != QUARANTINE) {
+            let shard = format!("{LEDGER}/{shard}");
+            names.extend(root.own_names(&shard)?.iter().map(|name| format!("{shard}/{name}")));
+        }
+        Ok(names)
+    }
+
+    /// Returns the hashes of all files, sorted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn files(&self) -> Result<Vec<Blake3>> {
+        Ok(self.names()?.iter().filter_map(|name| of_ledger_file(name)).collect())
+    }
+
+    /// Returns a file; `None` if it is not there, or does not have these contents.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn read(&self, contents: &Blake3) -> Result<Option<Vec<u8>>> {
+        let read = self.storage.root.disk.read_one(&self.storage.path(&ledger_file(contents)));
+        let read = match read {
+            Err(error) if error.is_not_own() => None,
+            read => read?,
+        };
+        Ok(read.map(|(_, text)| text).filter(|text| Blake3::of(text) == *contents))
+    }
+
+    /// Whether a file of this name is there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn has(&self, contents: &Blake3) -> Result<bool> {
+        self.storage.has(&ledger_file(contents))
+    }
+
+    /// Adds a file. Returns its hash, and whether it was new. It is durable after the next
+    /// [`flush`](Storage::flush).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn add(&self, text: &[u8]) -> Result<(Blake3, bool)> {
+        let (root, contents) = (&self.storage.root, Blake3::of(text));
+        if self.read(&contents)?.is_some() {
+            return Ok((contents, false));
+        }
+        let private = root.private_path()?;
+        root.disk.write_sealed(&private, text, 0o444)?;
+        root.unsynced.note(&private);
+        let place = root.place(&ledger_file(&contents))?;
+        root.disk.rename(&private, &place)?;
+        root.unsynced.note_new(&place);
+        Ok((contents, true))
+    }
+
+    /// Adds a file that is made here, and notes that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn add_own(&self, text: &[u8]) -> Result<()> {
+        let (contents, _) = self.add(text)?;
+        self.note_signer(&contents, &SignerNote { own: true, ..SignerNote::default() })
+    }
+
+    /// Notes who vouches for a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn note_signer(&self, contents: &Blake3, note: &SignerNote) -> Result<()> {
+        Records::new(&self.storage.root).put(&signer_note(contents), note)
+    }
+
+    /// Returns who vouches for a file. A note that cannot be understood is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn signer(&self, contents: &Blake3) -> Result<Option<SignerNote>> {
+        match Records::new(&self.storage.root).read(&signer_note(contents)) {
+            Ok(Read::Record(note)) => Ok(Some(note)),
+            Ok(Read::Spoiled | Read::Absent) | Err(StorageError::Format { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves a file that is not named by its contents to quarantine.
+    pub(crate) fn set_aside(&self, name: &str) -> Result<()> {
+        let root = &self.storage.root;
+        let room = root.quarantine_room(&format!("{LEDGER}/{QUARANTINE}"));
+        root.disk.rename(&root.path(name), &root.place(&room)?).map(drop)
+    }
+
+    /// Whether a file is named by its contents.
+    pub(crate) fn is_right(&self, name: &str) -> Result<bool> {
+        match of_ledger_file(name) {
+            Some(contents) => Ok(self.read(&contents)?.is_some()),
+            None => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{Durability, Unrecorded};
+
+    #[test]
+    fn evidence_is_named_by_its_contents_and_others_are_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Synced).unwrap();
+        let ledger = storage.ledger();
+        let (one, is_new) = ledger.add(b"one\n").unwrap();
+        assert!(is_new && !ledger.add(b"one\n").unwrap().1);
+        assert_eq!(ledger.signer(&one).unwrap(), None);
+        ledger.add_own(b"one\n").unwrap();
+        assert!(ledger.signer(&one).unwrap().unwrap().own);
+        assert_eq!(ledger.read(&one).unwrap().unwrap(), b"one\n");
+        let (other, _) = ledger.add(b"other\n").unwrap();
+        let name = ledger_file(&other);
+        fs::remove_file(dir.path().join(&name)).unwrap();
+        fs::write(dir.path().join(&name), "forged\n").unwrap();
+        assert!(ledger.read(&other).unwrap().is_none() && !ledger.is_right(&name).unwrap());
+        ledger.set_aside(&name).unwrap();
+        assert_eq!(ledger.files().unwrap(), [one]);
+        assert!(ledger.add(b"other\n").unwrap().1, "its place is free again");
+        storage.flush().unwrap();
+    }
+}

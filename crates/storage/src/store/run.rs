@@ -1,0 +1,340 @@
+//! Runs: processes that work on the storage, and whether they are alive.
+//!
+//! Each run has a private directory in `tmp/`, named by host, boot, process namespace and process.
+//! On the same host, a process that has ended is noticed at once. Elsewhere a run shows that it is
+//! alive by a file `beat` that changes every few seconds. The time since its last change is
+//! measured by the clock of the reader, so differing clocks do not matter.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::executing::Executing;
+use crate::disk::{Disk, FileId, Result, Root, lock};
+use crate::layout::RunName;
+use crate::records::host;
+
+/// The time without a heartbeat after which a run is taken for dead.
+pub(crate) const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many times longer that is on a file system that may show a heartbeat late: NFS keeps what it has read of a
+/// directory for up to a minute.
+const ON_NETWORK: u32 = 3;
+
+/// The number of heartbeats in `LEASE_TIMEOUT`.
+const HEARTBEATS: u32 = 12;
+
+/// How often a run says in `LEASE_TIMEOUT` how far it has come.
+const STATES: u32 = 60;
+
+/// The time without a heartbeat after which a run is taken for dead. A build with debug assertions obeys `CE_SILENCE`, in seconds.
+pub fn lease_timeout() -> Duration {
+    static TIMEOUT: OnceLock<Option<Duration>> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return LEASE_TIMEOUT;
+    }
+    TIMEOUT
+        .get_or_init(|| {
+            let seconds = std::env::var("CE_SILENCE").ok()?.parse().ok()?;
+            Duration::try_from_secs_f64(seconds).ok()
+        })
+        .unwrap_or(LEASE_TIMEOUT)
+}
+
+/// The time after which a run says again how far it has come.
+pub fn state_interval() -> Duration {
+    lease_timeout() / STATES
+}
+
+/// The time without a heartbeat after which a run is taken for dead whose heartbeat is on this disk.
+fn silence(disk: &Disk) -> Duration {
+    lease_timeout() * if disk.is_on_network() { ON_NETWORK } else { 1 }
+}
+
+/// The unique name of this run.
+fn own_name() -> RunName {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }
+    };
+    RunName {
+        host: host().chars().map(plain).take(64).collect(),
+        boot: boot.chars().filter(char::is_ascii_hexdigit).take(8).collect(),
+        namespace: namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect(),
+        process: std::process::id(),
+        time: format!("{:x}", moment()),
+    }
+}
+
+/// Whether the process of a run does not exist any more.
+fn is_gone(run: &RunName) -> bool {
+    let pid = i32::try_from(run.process).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+}
+
+/// The nanoseconds since 1970, greater at each call in this process: threads may read the same time
+/// from a clock.
+fn moment() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(since.as_nanos()).unwrap_or_default();
+    let last = LAST.fetch_update(Relaxed, Relaxed, |last| Some(now.max(last + 1)));
+    now.max(last.unwrap_or_default() + 1)
+}
+
+/// A run that holds a lease, for display.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of its host.
+    pub host: String,
+    /// The number of its process there.
+    pub process: u32,
+    /// When the run began, in nanoseconds since 1970, if its name says so.
+    pub began: Option<i64>,
+    /// Whether it is this run.
+    pub own: bool,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.process, self.host)
+    }
+}
+
+impl Holder {
+    pub(crate) fn new(name: &RunName, own: bool) -> Self {
+        let began = i64::from_str_radix(&name.time, 16).ok();
+        Self { host: name.host.clone(), process: name.process, began, own }
+    }
+}
+
+/// The abilities of a host to tell whether a run is alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Signs {
+    /// The name of the host.
+    pub(crate) host: String,
+    /// Whether its boot id can be read.
+    pub(crate) boot: bool,
+    /// Whether the process namespace can be read.
+    pub(crate) namespace: bool,
+    /// Whether an existing process is found.
+    pub(crate) sees_the_living: bool,
+    /// Whether a missing process is noticed.
+    pub(crate) misses_the_dead: bool,
+}
+
+/// This run, and its observations of others.
+#[derive(Debug)]
+pub(crate) struct OwnRun {
+    name: RunName,
+    directory: String,
+    /// The file that names the run, and its heartbeat.
+    heartbeat: OnceLock<(PathBuf, Heartbeat)>,
+    /// The last heartbeat of each other run, and the time when it was first seen.
+    seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
+    /// The calls that it executes.
+    pub(super) executing: Arc<Executing>,
+    /// The paths of the leases that it holds, on a file system of several hosts.
+    pub(super) held: Mutex<HashSet<PathBuf>>,
+    /// The files that have named the run before, and had as many links as a file may have.
+    pub(super) earlier: Mutex<Vec<FileId>>,
+    /// The collection of which the user was told last.
+    told: Mutex<Option<Holder>>,
+    /// The size of what it has announced, in bytes.
+    pub(super) announced: Mutex<usize>,
+    /// Hard links are not what leases need, as was tried.
+    lacks_links: AtomicBool,
+}
+
+/// The thread that shows that a run is alive. It ends when the sender is dropped.
+#[derive(Debug)]
+struct Heartbeat {
+    thread: JoinHandle<()>,
+    sender: Sender<()>,
+}
+
+impl OwnRun {
+    pub(crate) fn new() -> Self {
+        let name = own_name();
+        let directory = name.directory();
+        let (seen, held, executing, lacks_links) = Default::default();
+        let (heartbeat, earlier, told, announced) = Default::default();
+        Self {
+            name,
+            directory,
+            heartbeat,
+            seen,
+            executing,
+            held,
+            earlier,
+            told,
+            announced,
+            lacks_links,
+        }
+    }
+
+    pub(crate) const fn name(&self) -> &RunName {
+        &self.name
+    }
+
+    /// The private directory of this run, relative to the storage.
+    pub(crate) fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// Starts the heartbeat of this run, in its directory, which must exist.
+    ///
+    /// Returns the file that names the run; a link to it is a lease.
+    pub(crate) fn start_heartbeat(&self, disk: &Arc<Disk>, directory: &Path) -> &Path {
+        let (file, _) = self.heartbeat.get_or_init(|| {
+            let (sender, stop) = channel();
+            let (disk, directory) = (Arc::clone(disk), directory.to_owned());
+            let file = directory.join("run");
+            // Without the file there are no leases, which is harmless.
+            drop(self.write_name(&disk, &file));
+            write_heartbeat(&disk, &directory, 0);
+            if disk.may_lack_links() {
+                let refuse = disk
+                    .links_refuse([&file, &heartbeat_file(&directory)], &directory.join("link"));
+                self.lacks_links.store(!refuse, Relaxed);
+            }
+            let executing = Arc::clone(&self.executing);
+            let thread = thread::spawn(move || {
+                for count in 1_u64.. {
+                    match stop.recv_timeout(state_interval()) {
+                        Err(RecvTimeoutError::Timeout) => executing.note(&disk, &directory),
+                        _ => break,
+                    }
+                    if disk.is_on_network() {
+                        // What is executed may write while it is away, and not notice.
+                        drop(disk.await_answer());
+                    }
+                    if count % u64::from(STATES / HEARTBEATS) == 0 {
+                        write_heartbeat(&disk, &directory, count);
+                    }
+                }
+            });
+            (file, Heartbeat { thread, sender })
+        });
+        file
+    }
+
+    fn write_name(&self, disk: &Disk, file: &Path) -> Result<()> {
+        disk.write(file, format!("{}\n", self.name).as_bytes())
+    }
+
+    /// Lets another file name the run: a file may only have so many links.
+    pub(super) fn renew_file(&self, disk: &Disk, file: &Path) -> Result<()> {
+        let mut earlier = lock(&self.earlier);
+        let new = file.with_extension("new");
+        disk.remove(&new)?;
+        self.write_name(disk, &new)?;
+        earlier.extend(disk.id(file)?);
+        disk.rename(&new, file).map(drop)
+    }
+
+    /// Tells the user once that this run waits for a collection.
+    pub(super) fn tell_of_collection(&self, disk: &Disk, holder: &Holder) {
+        let mut told = lock(&self.told);
+        if told.as_ref() != Some(holder) {
+            *told = Some(holder.clone());
+            disk.tell_of_collection(holder.to_string());
+        }
+    }
+
+    /// Whether hard links are not what leases need, as far as that was tried.
+    pub(super) fn lacks_links(&self) -> bool {
+        self.lacks_links.load(Relaxed)
+    }
+
+    /// Ends the heartbeat: from now on, nothing is written to the directory of the run.
+    pub(super) fn end_heartbeat(&mut self) {
+        if let Some((_, Heartbeat { thread, sender })) = self.heartbeat.take() {
+            drop(sender);
+            drop(thread.join());
+        }
+    }
+
+    /// Creates this run's directory and starts the heartbeat. Returns the file that names the run.
+    pub(super) fn appear(&self, root: &Root) -> Result<&Path> {
+        let heartbeat = root.place(&format!("{}/beat", self.directory))?;
+        Ok(self.start_heartbeat(&root.disk, heartbeat.parent().unwrap_or(root.disk.root())))
+    }
+
+    /// Whether another run is alive, as far as this host can tell.
+    pub(crate) fn is_alive(&self, other: &RunName, disk: &Disk, directory: &Path) -> bool {
+        let is_dir = disk.metadata(directory).is_ok_and(|it| it.is_some_and(|it| it.is_dir()));
+        if !is_dir || other.is_near(&self.name) && is_gone(other) {
+            return false;
+        }
+        let heartbeat = disk.read(&heartbeat_file(directory)).ok().flatten().unwrap_or_default();
+        let mut seen = lock(&self.seen);
+        let known =
+            seen.entry(other.clone()).or_insert_with(|| (heartbeat.clone(), Instant::now()));
+        if known.0 != heartbeat {
+            *known = (heartbeat, Instant::now());
+        }
+        known.1.elapsed() < silence(disk)
+    }
+
+    /// The abilities of this host to tell whether a run is alive.
+    pub(crate) fn signs(&self) -> Signs {
+        let RunName { host, boot, namespace, .. } = &self.name;
+        let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };
+        Signs {
+            host: host.clone(),
+            boot: !boot.is_empty(),
+            namespace: !namespace.is_empty(),
+            sees_the_living: !is_gone(&self.name),
+            misses_the_dead: is_gone(&nobody),
+        }
+    }
+
+    /// Whether another run has certainly ended.
+    pub(crate) fn is_over(&self, other: &RunName) -> bool {
+        other.is_near(&self.name) && is_gone(other)
+    }
+
+    /// Whether another run has ended if its heartbeat has stopped: it is of an earlier boot of this
+    /// host, or of another host with the same name. An unknown boot is not an earlier one.
+    pub(crate) fn may_precede(&self, other: &RunName) -> bool {
+        let differ = other.boot != self.name.boot;
+        let known = !other.boot.is_empty() && !self.name.boot.is_empty();
+        other.host == self.name.host && known && differ
+    }
+}
+
+/// Whether a run is taken for dead because its last heartbeat is so much older than that of
+/// `since`, by the times of the file system.
+pub(crate) fn is_timed_out(disk: &Disk, directory: &Path, since: &Path) -> bool {
+    let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
+    let last = modified(&heartbeat_file(directory)).or_else(|| modified(directory));
+    let silent = modified(&heartbeat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
+    silent.is_some_and(|silent| Duration::from_nanos(silent) > silence(disk))
+}
+
+fn heartbeat_file(directory: &Path) -> PathBuf {
+    directory.join("beat")
+}
+
+/// Replaces the file, since readers may have cached the contents of the old one.
+fn write_heartbeat(disk: &Disk, directory: &Path, count: u64) {
+    let new = directory.join("beat.new");
+    // Without a heartbeat, others execute the calls of this run, too, which is harmless.
+    let written =
+        disk.remove(&new).and_then(|()| disk.write(&new, format!("{count}\n").as_bytes()));
+    drop(written.and_then(|()| disk.rename(&new, &heartbeat_file(directory))));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Makes a task from nothing.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::library::signature;
+use super::{EditError, real, replace};
+use ce_model::task::expression::{
+    Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowLayout,
+};
+use ce_model::task::name::{ComputationName, InputName, TaskName};
+use ce_model::task::slice::WrittenSlice;
+use ce_model::task::workflow::LIBRARY;
+
+/// The parts of a new task.
+#[derive(Debug)]
+pub struct Created {
+    /// The task is in a repository that was there before.
+    pub in_repository: bool,
+    /// The files that were made, relative to its directory.
+    pub files: Vec<PathBuf>,
+}
+
+/// The program of a new computation.
+const EXEC: &str = "\
+#!/bin/sh
+# Called with the paths of all inputs in order, then of all outputs in order.
+# Reads nothing but its inputs, and makes every output.
+set -eu
+cp \"$1\" \"$2\"";
+
+/// The name of the input of a new task, and of a new computation.
+const INPUT: &str = "input";
+
+/// The name of its output.
+const OUTPUT: &str = "output";
+
+/// Makes a task in a directory: a Git repository unless it is in one, a workflow, and the names of its
+/// inputs. With a computation, the workflow is a call of it; the computation is made unless it is
+/// there. Without, the workflow is one input.
+///
+/// # Errors
+///
+/// Fails if there is a part of a task already, or a file cannot be written. Nothing is overwritten.
+pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created, EditError> {
+    fs::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
+    let task = real(dir)?;
+    let name = task.file_name().unwrap_or(task.as_os_str()).to_string_lossy();
+    name.parse::<TaskName>().map_err(|source| EditError::Name { path: dir.to_owned(), source })?;
+    let present = ["inputs", "workflow"].map(PathBuf::from);
+    let present: Vec<PathBuf> =
+        present.into_iter().filter(|part| task.join(part).symlink_metadata().is_ok()).collect();
+    if !present.is_empty() {
+        return Err(EditError::Exists(present));
+    }
+    let unusable =
+        || EditError::Computation(computation.map(ToString::to_string).unwrap_or_default());
+    let in_repository = ce_git::top(&task).is_some();
+    let signature = signature_of(&task, computation).ok_or_else(unusable)?;
+    let (expression, names) = expression(computation, &signature).ok_or_else(unusable)?;
+    let signatures = computation.map(|name| (name.to_string(), signature));
+    let layout =
+        WorkflowLayout::of_expression(&expression, &names, &signatures.into_iter().collect());
+    let layout = layout.ok_or_else(unusable)?;
+    if !in_repository {
+        ce_git::create(&task).map_err(|source| EditError::Git { path: dir.to_owned(), source })?;
+    }
+    let mut files = Vec::new();
+    if let Some(name) = computation {
+        files.extend(create_computation(&task, name)?);
+    }
+    replace::replace(&task, Some(&layout), Some(&names))?;
+    files.extend(["inputs", "workflow"].map(PathBuf::from));
+    Ok(Created { in_repository, files })
+}
+
+/// Returns the inputs and outputs of the first computation; `None` if it exists and they cannot be told.
+fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Signature> {
+    let present = computation
+        .filter(|name| task.join(LIBRARY).join(name.as_str()).symlink_metadata().is_ok());
+    let Some(name) = present else {
+        return Some(Signature {
+            inputs: Some(vec![INPUT.to_owned()]),
+            outputs: Some(vec![OUTPUT.to_owned()]),
+        });
+    };
+    let signature = signature(task, name.as_str());
+    Some(signature).filter(|it| it.inputs.is_some() && it.outputs.is_some())
+}
+
+/// The first expression of a task, and the names of the task's inputs; `None` if the computation has
+/// inputs that a task cannot have.
+fn expression(
+    computation: Option<&ComputationName>,
+    signature: &Signature,
+) -> Option<(Expression, Vec<InputName>)> {
+    let (mut names, mut inputs) = (Vec::new(), Vec::new());
+    let mut expression = Expression::default();
+    for take in signature.inputs.iter().flatten() {
+        let name: InputName = take.parse().ok()?;
+        let (kind, value) = (NodeKind::Input, name.as_str().into());
+        let node = expression.push(ExpressionNode {
+            kind,
+            value,
+            files: Vec::new(),
+            inputs: Vec::new(),
+            outputs: None,
+        });
+        inputs.push(ExpressionInput { label: None, node });
+        // Computations may name two inputs alike, and tasks may not.
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if let Some(name) = computation {
+        let (kind, value) = (NodeKind::Computation, name.as_str().into());
+        let outputs = signature.outputs.as_ref().map(Vec::len).filter(|makes| *makes > 0);
+        let outputs = outputs.map(WrittenSlice::all);
+        expression.push(ExpressionNode { kind, value, files: Vec::new(), inputs, outputs });
+    }
+    Some((expression, names))
+}
+
+/// Makes a computation that copies its input, unless there is one of that name.
+fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf>, EditError> {
+    let place = Path::new(LIBRARY).join(name.as_str());
+    let dir = task.join(&place);
+    if dir.symlink_metadata().is_ok() {
+        return Ok(Vec::new());
+    }
+    fs::create_dir_all(&dir).map_err(|source| write_error(&dir, source))?;
+    for (file, contents, mode) in
+        [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)]
+    {
+        let path = dir.join(file);
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+        file.and_then(|mut file| writeln!(file, "{contents}"))
+            .map_err(|source| write_error(&path, source))?;
+    }
+    Ok(vec![place])
+}
+
+fn write_error(path: &Path, source: io::Error) -> EditError {
+    EditError::Write { path: path.to_owned(), source }
+}

@@ -1,0 +1,212 @@
+//! Making and changing tasks in a work tree: a workflow from text, by an editor, or from nothing.
+//!
+//! A workflow is made beside the present one and takes its place in one step, so there always is a
+//! whole one. Nothing is lost: what Git has not recorded is replaced only by force, and what no text
+//! says stays where it is. Nothing is committed here.
+
+mod directories;
+mod editing;
+mod error;
+mod init;
+mod library;
+mod replace;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use self::directories::make;
+pub use self::editing::Editing;
+pub use self::error::EditError;
+pub use self::init::{Created, init};
+use crate::load;
+use ce_git::{HeadError, Heads};
+use ce_model::task::expression::{
+    BoundNames, ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowLayout, parse,
+};
+use ce_model::task::name::InputName;
+use ce_model::task::template::Template;
+use ce_model::task::text;
+
+/// The treatment of a workflow that Git has not recorded, or of which a text cannot say everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It is kept, and nothing is written.
+    Keep,
+    /// It is replaced.
+    Replace,
+}
+
+/// The changes that writing a text has made.
+#[derive(Debug)]
+pub struct Edited {
+    /// The new workflow, unless the present one is the same.
+    pub workflow: Option<WorkflowLayout>,
+    /// The new names of the task's inputs, unless they are the same.
+    pub inputs: Option<Vec<InputName>>,
+    /// The oddities: computations and files that do not exist yet.
+    pub warnings: Vec<Mistake>,
+}
+
+/// Makes the workflow of a task from a text, and its file `inputs` if the text names the inputs.
+///
+/// # Errors
+///
+/// Fails if the text is wrong, if something would be lost, or if the task cannot be written. Then
+/// the task is as it was.
+pub fn write(task: &Path, name: &str, contents: &[u8], force: Force) -> Result<Edited, EditError> {
+    let real = real(task)?;
+    let parts = [".git", "inputs", "workflow", "computations"];
+    if !parts.iter().any(|part| real.join(part).symlink_metadata().is_ok()) {
+        return Err(EditError::NoTask(task.to_owned()));
+    }
+    let draft = NewWorkflow::new(&real, name, contents)?;
+    let present = load::written(&real).ok();
+    let same = present.as_ref().is_some_and(|present| draft.is(&real, &present.text));
+    if force == Force::Keep {
+        let unread = present.as_ref().map(|present| present.unread.clone()).unwrap_or_default();
+        if !same && !unread.is_empty() {
+            return Err(EditError::Unread(unread));
+        }
+        let is_new = present.as_ref().is_some_and(|present| is_new(&present.text));
+        let workflow = (!same && !is_new).then_some("workflow");
+        let inputs = (draft.new_inputs.is_some() && !is_new).then_some("inputs");
+        let parts: Vec<&str> = workflow.into_iter().chain(inputs).collect();
+        let changed = uncommitted(&real, &parts)?;
+        if !changed.is_empty() {
+            return Err(EditError::Uncommitted(changed));
+        }
+    }
+    draft.put(&real, same)
+}
+
+/// A text that is right for a task, and is not yet written.
+struct NewWorkflow {
+    layout: WorkflowLayout,
+    inputs: Vec<InputName>,
+    /// The names of the task's inputs, unless the task has the same already.
+    new_inputs: Option<Vec<InputName>>,
+    warnings: Vec<Mistake>,
+}
+
+impl NewWorkflow {
+    fn new(task: &Path, name: &str, contents: &[u8]) -> Result<Self, EditError> {
+        let wrong = |mistakes| EditError::Text { name: name.to_owned(), mistakes };
+        let source = std::str::from_utf8(contents)
+            .map_err(|error| wrong(vec![Mistake::not_text(contents, error.valid_up_to())]))?;
+        let parsed = parse(source).map_err(|mistake| wrong(vec![mistake]))?;
+        let (present, inputs) = match (&parsed.text.inputs, inputs(task)) {
+            // The text takes the place of a list that cannot be read.
+            (Some(inputs), present) => (present.ok().flatten(), inputs.clone()),
+            (None, present) => {
+                let present = present?;
+                (present.clone(), present.unwrap_or_default())
+            }
+        };
+        let signatures = library::signatures(task, &parsed.text.expression, &inputs);
+        let layout = WorkflowLayout::new(&parsed, &inputs, &signatures).map_err(wrong)?;
+        let warnings = unknown(task, &parsed, &inputs);
+        let new_inputs = (present.as_ref() != Some(&inputs)).then(|| inputs.clone());
+        Ok(Self { layout, inputs, new_inputs, warnings })
+    }
+
+    /// Whether the workflow is this one.
+    fn is(&self, task: &Path, present: &Text) -> bool {
+        let signatures = library::signatures(task, &present.expression, &self.inputs);
+        let present = WorkflowLayout::of_expression(&present.expression, &self.inputs, &signatures);
+        present.as_ref() == Some(&self.layout)
+    }
+
+    /// Writes what is new.
+    fn put(self, task: &Path, same: bool) -> Result<Edited, EditError> {
+        let Self { layout, new_inputs, warnings, .. } = self;
+        let layout = (!same).then_some(layout);
+        replace::replace(task, layout.as_ref(), new_inputs.as_deref())?;
+        Ok(Edited { workflow: layout, inputs: new_inputs, warnings })
+    }
+}
+
+/// The computations and files that a text names and the task does not have, each where it stands
+/// first.
+fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistake> {
+    let mut unknown = Vec::new();
+    let mut note = |kind: NodeKind, value: &str, fault: Fault| {
+        let is_here = |node: &ExpressionNode| node.kind == kind && *node.value == *value;
+        unknown.extend(parsed.first(is_here).map(|node| parsed.mistake(node, fault)));
+    };
+    let values = |kind: NodeKind| {
+        let nodes = parsed.text.expression.nodes().iter();
+        nodes.filter(move |node| node.kind == kind).map(|node| &*node.value)
+    };
+    for (written, name, nearest) in library::missing(task, &parsed.text.expression, inputs) {
+        note(NodeKind::Computation, written, Fault::NoComputation { name, nearest });
+    }
+    let files: BTreeSet<&str> = values(NodeKind::File).collect();
+    // A path with the text of a name is known when the task is evaluated.
+    let bound = BoundNames::new(&parsed.text.expression);
+    let number = |name: &str| {
+        let input = inputs.iter().position(|input| input.as_str() == name);
+        input.or_else(|| bound.may_have(name).then_some(inputs.len()))
+    };
+    let is_known = |path: &&str| !Template::new(path, number, Path::new("")).is_open();
+    let is_here = |path: &&str| task.join(path).is_file();
+    for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {
+        let fault = if task.join(path).is_dir() { Fault::OwnDirectory } else { Fault::NoFile };
+        note(NodeKind::File, path, fault(path.to_owned()));
+    }
+    unknown.sort_by_key(|mistake| mistake.position);
+    unknown
+}
+
+/// Whether a workflow is one that [`init()`] makes without a computation: there is nothing to lose.
+fn is_new(text: &Text) -> bool {
+    let names = text.inputs.as_deref().unwrap_or_default();
+    match text.expression.nodes() {
+        [node] => node.kind == NodeKind::Input && names.len() == 1,
+        _ => false,
+    }
+}
+
+/// The names of the task's inputs, if there is such a file.
+fn inputs(task: &Path) -> Result<Option<Vec<InputName>>, EditError> {
+    let path = task.join("inputs");
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        _ => return Ok(None),
+    }
+    let unreadable = |source| EditError::Read { path: path.clone(), source };
+    let contents = fs::read(&path).map_err(unreadable)?;
+    let lines = text::lines(&contents).ok();
+    let names = lines.and_then(|lines| lines.into_iter().map(|line| line.parse().ok()).collect());
+    let not_names = || unreadable(io::Error::other("not every line is a name; see ce check"));
+    names.map(Some).ok_or_else(not_names)
+}
+
+/// Lists what of a task Git has not recorded, among these parts.
+fn uncommitted(task: &Path, parts: &[&str]) -> Result<Vec<PathBuf>, EditError> {
+    let mut found = Vec::new();
+    let mut heads = Heads::default();
+    for part in parts {
+        let path = task.join(part);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        match heads.changes(&path, &path) {
+            Ok(changes) => {
+                let filtered = changes.filtered.into_iter().map(|it| it.path);
+                found.extend(changes.changed.into_iter().chain(changes.ignored).chain(filtered));
+            }
+            Err(HeadError::NoRepository | HeadError::Unborn(_)) => found.push(path),
+            Err(error) => return Err(EditError::Head(error)),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    let inside = |path: PathBuf| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path);
+    Ok(found.into_iter().map(inside).collect())
+}
+
+fn real(dir: &Path) -> Result<PathBuf, EditError> {
+    dir.canonicalize().map_err(|source| EditError::Read { path: dir.to_owned(), source })
+}

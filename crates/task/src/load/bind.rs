@@ -1,0 +1,248 @@
+//! Binding: the texts of a task's inputs take the place of their names in the values of its nodes.
+//!
+//! A file of the task that is named so is found like any other, in the version that the task was loaded
+//! from. So it is refused if it has uncommitted changes, unless they are to be evaluated.
+
+use std::mem;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::own_files::OwnFiles;
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
+use super::task_trees::TaskTrees;
+use super::worktree::WorkTree;
+use super::{LoadError, real};
+use ce_git::Snapshot;
+use ce_model::task::name::{InputName, NameError};
+use ce_model::task::resources::ResourceLine;
+use ce_model::task::template::{self, Template};
+use ce_model::task::workflow::{
+    Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
+    TreeCommit,
+};
+
+/// Returns a task in a directory without free names, given the contents of the inputs that its values name.
+/// Expressions that become equal are one.
+///
+/// # Errors
+///
+/// Returns all problems at once: contents that are no texts, and values that are wrong with their texts.
+pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task, LoadError> {
+    if task.is_bound() {
+        return Ok(task);
+    }
+    let real = real(dir)?;
+    let binder = Binder::new(&task, contents);
+    let bound = match &task.loaded_from {
+        LoadedFrom::WorkTree(uncommitted) => {
+            let mut source = WorkTree::new(&real, *uncommitted);
+            binder.bind(task, &mut source)
+        }
+        LoadedFrom::Commit(moved) => {
+            let mut snapshot = Snapshot::open(&real, task.commit.full())?;
+            if let Some((submodule, commit)) = moved {
+                snapshot = snapshot.with(submodule, commit)?;
+            }
+            binder.bind(task, &mut snapshot)
+        }
+    };
+    bound.map_err(|mut findings| {
+        findings.sort();
+        let Problems { problems, warnings } = findings;
+        LoadError::Problems { path: dir.to_owned(), problems, warnings }
+    })
+}
+
+/// The texts of a task's inputs.
+struct Binder {
+    inputs: Vec<InputName>,
+    /// `None` for an input that no value names, or whose contents are no text.
+    texts: Vec<Option<String>>,
+    findings: Problems,
+}
+
+impl Binder {
+    /// Takes the texts from the contents of inputs. Contents that are none are a problem of the first
+    /// value that names the input.
+    fn new(task: &Task, contents: &[Option<Vec<u8>>]) -> Self {
+        let inputs = task.inputs.clone();
+        let texts = vec![None; inputs.len()];
+        let mut binder = Self { inputs, texts, findings: Problems::default() };
+        let mut contents = contents.to_vec();
+        for ResourceLine { amount, path, .. } in task.resources.lines() {
+            binder.read(amount, path, &mut contents);
+        }
+        for (_, node) in task.workflow.nodes() {
+            match node {
+                Node::Literal(name) => binder.read_value(name, &mut contents),
+                Node::File(id) => binder.read_value(&task.files[id.index()].path, &mut contents),
+                Node::Tree { tree, .. } => {
+                    binder.read_value(&task.trees[tree.index()].name, &mut contents);
+                }
+                Node::Member { path, .. } => binder.read_value(path, &mut contents),
+                Node::Input(_)
+                | Node::Bound(_)
+                | Node::Points(_)
+                | Node::Computation { .. }
+                | Node::Sweep { .. } => {}
+            }
+        }
+        binder
+    }
+
+    /// Takes the texts that the value of a node names, if they were not taken before.
+    fn read_value<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
+        self.read(value, &value.place().join("value"), contents);
+    }
+
+    /// Takes the texts that a value in a file names, if they were not taken before.
+    fn read<T: AsRef<str>>(
+        &mut self,
+        value: &Template<T>,
+        path: &Path,
+        contents: &mut [Option<Vec<u8>>],
+    ) {
+        for at in value.names() {
+            let contents = contents.get_mut(at).and_then(Option::take);
+            let Some(contents) = contents else { continue };
+            let text = template::text(&contents).map_err(|fault| {
+                let (value, name) = (value.as_str().to_owned(), self.inputs[at].to_string());
+                LoadFault::InputText { value, name, fault }
+            });
+            let text = text.map(str::to_owned);
+            self.texts[at] = self.findings.note(path, text);
+        }
+    }
+
+    /// Returns the task with the texts, or all problems.
+    fn bind(mut self, mut task: Task, source: &mut impl TaskSource) -> Result<Task, Problems> {
+        let files = mem::take(&mut task.files);
+        let mut own = OwnFiles::default();
+        let ids: Vec<Option<TaskFileId>> =
+            files.iter().map(|file| self.file(file, source, &mut own)).collect();
+        let trees = mem::take(&mut task.trees);
+        let mut own_trees = TaskTrees::default();
+        let tree_ids: Vec<Option<TaskTreeId>> =
+            trees.iter().map(|tree| self.tree(tree, source, &mut own_trees)).collect();
+        let is_unbound = |tree: &TaskTree| tree.commit == TreeCommit::Unbound;
+        if files.iter().any(|file| file.path.is_open()) || trees.iter().any(is_unbound) {
+            self.add_changes(&mut task, source);
+        }
+        let mut builder = Builder::default();
+        let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
+        for (_, node) in task.workflow.nodes() {
+            let argument =
+                |it: &Argument| Some(Argument { node: nodes[it.node.index()]?, ..it.clone() });
+            let inputs: Option<_> = node.inputs().iter().map(argument).collect();
+            let node = match node {
+                Node::Literal(name) => self.value(name).map(Node::Literal),
+                Node::File(file) => ids[file.index()].map(Node::File),
+                leaf @ (Node::Input(_) | Node::Bound(_) | Node::Points(_)) => Some(leaf.clone()),
+                Node::Sweep { sweep, outputs, .. } => {
+                    let (sweep, outputs) = (*sweep, outputs.clone());
+                    inputs.map(|inputs| Node::Sweep { sweep, inputs, outputs })
+                }
+                Node::Computation { computation, outputs, .. } => {
+                    let (computation, outputs) = (computation.clone(), outputs.clone());
+                    inputs.map(|inputs| Node::Computation { computation, inputs, outputs })
+                }
+                Node::Tree { tree, outputs, .. } => {
+                    let (tree, outputs) = (tree_ids[tree.index()], outputs.clone());
+                    tree.zip(inputs).map(|(tree, inputs)| Node::Tree { tree, inputs, outputs })
+                }
+                Node::Member { path, .. } => {
+                    let path = self.value(path);
+                    path.zip(inputs).map(|(path, inputs)| Node::Member { path, inputs })
+                }
+            };
+            nodes.push(node.map(|node| builder.intern(node)));
+        }
+        match nodes[task.workflow.root().index()] {
+            Some(root) if self.findings.problems.is_empty() => {
+                let defaults = task.defaults.iter().map(|file| ids[(*file)?.index()]).collect();
+                let (files, trees) = (own.into_files(), own_trees.into_trees());
+                let text = |at: usize| self.texts.get(at)?.as_deref();
+                let resources = task.resources.bind(text, |node| nodes[node.index()]);
+                let workflow = builder.finish(root);
+                Ok(Task { files, trees, defaults, resources, workflow, ..task })
+            }
+            _ => Err(self.findings),
+        }
+    }
+
+    /// Finds a file of the task.
+    fn file(
+        &mut self,
+        file: &TaskFile,
+        source: &mut impl TaskSource,
+        own: &mut OwnFiles,
+    ) -> Option<TaskFileId> {
+        if !file.path.is_open() {
+            return own.add(file);
+        }
+        let path = self.value(&file.path)?;
+        let found = own.find(source, path, &mut self.findings);
+        self.note(&file.path, found).flatten()
+    }
+
+    /// Finds the commit of a tree, if the task records it.
+    fn tree(
+        &mut self,
+        tree: &TaskTree,
+        source: &mut impl TaskSource,
+        own: &mut TaskTrees,
+    ) -> Option<TaskTreeId> {
+        if !tree.name.is_open() {
+            return own.add(tree);
+        }
+        let is_recorded = tree.commit != TreeCommit::OfRevision;
+        let name = self.value(&tree.name)?;
+        let found = own.find(source, name, is_recorded, &mut self.findings);
+        self.note(&tree.name, found).flatten()
+    }
+
+    /// Adds the uncommitted changes of the files and trees that were found to those of the task.
+    fn add_changes(&mut self, task: &mut Task, source: &mut impl TaskSource) {
+        let here = Path::new("");
+        if self.findings.note(here, source.commit()).is_some_and(|commit| commit != task.commit) {
+            self.findings.problem(here, LoadFault::Moved);
+        }
+        let changes = self.findings.note(here, source.changes()).unwrap_or_default();
+        task.changed.extend(changes.changed);
+        task.changed.sort_unstable();
+        task.changed.dedup();
+    }
+
+    /// Returns a value with the texts of its names, or adds the problem that it has with them. Names that sweeps bind
+    /// stay free.
+    fn value<T>(&mut self, value: &Template<T>) -> Option<Template<T>>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>,
+    {
+        if value.names().any(|at| self.texts.get(at).is_some_and(Option::is_none)) {
+            return None;
+        }
+        let bound = value.bind(|at| self.texts.get(at)?.as_deref());
+        self.note(value, bound.map_err(LoadFault::Name))
+    }
+
+    /// Returns the value of a result, or adds the problem of a node's value with its texts.
+    fn note<T, V: AsRef<str>>(
+        &mut self,
+        value: &Template<V>,
+        result: Result<T, LoadFault>,
+    ) -> Option<T> {
+        let result = result.map_err(|fault| {
+            let mut texts: Vec<String> = Vec::new();
+            for at in value.names().filter(|at| *at < self.inputs.len()) {
+                let text = self.texts[at].as_deref().unwrap_or_default();
+                texts.push(format!("{} is {text:?}", self.inputs[at]));
+            }
+            texts.sort_unstable();
+            texts.dedup();
+            LoadFault::Bound { value: value.as_str().to_owned(), texts, fault: Box::new(fault) }
+        });
+        self.findings.note(&value.place().join("value"), result)
+    }
+}

@@ -1,0 +1,378 @@
+//! Loading: from a task repository to a [`Task`]. Every file is read once, and all problems are
+//! reported.
+//!
+//! Only what Git can record is read: two directories that are one through a symbolic link are one
+//! node, and a link may not lead out of the repository. Does not know the storage.
+
+mod access;
+mod bind;
+mod branch;
+mod commit;
+mod computations;
+mod dir_handle;
+mod entries;
+mod exported;
+mod hints;
+mod later_files;
+mod leaf;
+mod library;
+mod maker;
+mod names;
+mod nodes;
+mod own_files;
+mod problems;
+mod requests;
+mod resource_fault;
+mod resources;
+mod source;
+mod sweep;
+mod sweep_files;
+mod task_cache;
+mod task_trees;
+mod text;
+mod tree;
+mod unread;
+mod warnings;
+mod words;
+mod worktree;
+mod written;
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::SystemTime;
+
+pub use self::bind::bind;
+pub use self::exported::exported;
+pub use self::later_files::LaterFiles;
+use self::library::Library;
+pub use self::names::{computation_names, input_names};
+use self::nodes::NodeReader;
+use self::own_files::OwnFiles;
+use self::problems::Problems;
+pub use self::problems::{Exposed, LoadFault, Problem};
+pub use self::resource_fault::ResourceFault;
+use self::resources::SharedLines;
+use self::source::TaskSource;
+use self::task_cache::Dependencies;
+use self::task_trees::TaskTrees;
+use self::tree::{LoadedWorkflow, WorkflowWalk};
+pub use self::warnings::{Warning, WarningKind};
+pub use self::words::listed;
+use self::worktree::WorkTree;
+pub use self::written::{Written, written};
+use ce_files::cache::{Cache, Lookup};
+use ce_git::{Changes, Kind, Snapshot, SnapshotError};
+use ce_model::advice;
+use ce_model::digest::ObjectId;
+use ce_model::exit::Explain;
+use ce_model::task::name::{InputName, TaskName, nearest};
+use ce_model::task::text::TextError;
+pub use ce_model::task::workflow::Uncommitted;
+use ce_model::task::workflow::{LIBRARY, LoadedFrom, Task};
+
+/// The parts of a task that belong to the task itself, besides what it need not have.
+const OWN: [&str; 2] = ["workflow", "inputs"];
+
+/// The directory of a task with the defaults of its inputs.
+const DEFAULTS: &str = "defaults";
+
+/// A task and its warnings.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The task.
+    pub task: Task,
+    /// The warnings, in the order of the files.
+    pub warnings: Vec<Warning>,
+}
+
+/// A task that cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such directory, or it may not be read.
+    #[error("cannot read the task at {}", path.display())]
+    Directory {
+        /// The directory that should hold the task.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The directory holds no workflow.
+    #[error("{} holds no task: it has no directory workflow", .0.display())]
+    NoTask(PathBuf),
+    /// The directory held no workflow at a revision.
+    #[error("{} held no task at {rev}: it had no directory workflow", path.display())]
+    NoTaskAt {
+        /// The directory.
+        path: PathBuf,
+        /// The revision.
+        rev: String,
+    },
+    /// There is no such revision, or its repository cannot be read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The task has problems.
+    #[error("the task at {} has {}", path.display(), count(problems.len()))]
+    Problems {
+        /// The directory that holds the task.
+        path: PathBuf,
+        /// The problems, in the order of the files.
+        problems: Vec<Problem>,
+        /// The warnings.
+        warnings: Vec<Warning>,
+    },
+}
+
+impl Explain for LoadError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Directory { path, source } => advice::for_directory(path, source),
+            Self::NoTask(_) => {
+                Some("run this at the root of a task, or name it with --task".to_owned())
+            }
+            Self::NoTaskAt { .. } => Some(
+                "give a revision at which it has workflow/, or name another task with --task"
+                    .to_owned(),
+            ),
+            Self::Snapshot(error) => error.hint(),
+            Self::Problems { .. } => None,
+        }
+    }
+}
+
+fn count(problems: usize) -> String {
+    if problems == 1 { "a problem".to_owned() } else { format!("{problems} problems") }
+}
+
+/// Loads the task in a directory as it is checked out, or takes it from the cache.
+///
+/// # Errors
+///
+/// Returns all problems of the task at once.
+pub fn task(
+    dir: &Path,
+    uncommitted: Uncommitted,
+    cache: Option<&Cache>,
+) -> Result<Loaded, LoadError> {
+    let real = real(dir)?;
+    let cached = cache.map_or(Lookup::Miss, |cache| task_cache::look_up(cache, &real, None));
+    let was_large = match cached {
+        Lookup::Hit(task) => {
+            let task = Task { loaded_from: LoadedFrom::WorkTree(uncommitted), ..task };
+            return Ok(Loaded { task, warnings: Vec::new() });
+        }
+        Lookup::Stale => uncommitted != Uncommitted::Ignore,
+        Lookup::Miss => false,
+    };
+    if !real.join("workflow").is_dir() {
+        return Err(LoadError::NoTask(dir.to_owned()));
+    }
+    let began = SystemTime::now();
+    let own = || task_cache::own_fingerprint(&real, began);
+    thread::scope(|scope| {
+        // Taking the fingerprint of a large task takes as long as reading it.
+        let taking = was_large.then(|| scope.spawn(own));
+        let mut source = WorkTree::new(&real, uncommitted);
+        let loaded = read(dir, &real, &mut source, LoadedFrom::WorkTree(uncommitted))?;
+        // Without a search for changes, it is unknown whether there are any.
+        if let Some(cache) = cache
+            && uncommitted != Uncommitted::Ignore
+            && let Some(repositories) = source.standings()
+        {
+            task_cache::insert(cache, &real, None, &loaded, || {
+                let own = match taking {
+                    Some(taking) => taking.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    None => own(),
+                };
+                Dependencies::of_checkout(&real, began, repositories, &loaded, own?)
+            });
+        }
+        Ok(loaded)
+    })
+}
+
+/// Loads the task in a directory as it is in a revision of its repository, or takes it from the
+/// cache. Nothing needs to be checked out.
+///
+/// # Errors
+///
+/// Fails if there is no such revision. Returns all problems of the task at once.
+pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, LoadError> {
+    let real = real(dir)?;
+    let snapshot = Snapshot::open(&real, rev)?;
+    let commit = snapshot.commit()?;
+    if let Some(cache) = cache
+        && let Lookup::Hit(task) = task_cache::look_up(cache, &real, Some(&commit))
+    {
+        return Ok(Loaded { task, warnings: Vec::new() });
+    }
+    let loaded = task_in(dir, rev, snapshot, LoadedFrom::Commit(None))?;
+    if let Some(cache) = cache {
+        task_cache::insert(cache, &real, Some(&commit), &loaded, || Some(Dependencies::default()));
+    }
+    Ok(loaded)
+}
+
+/// Loads the task in a directory as it is at HEAD, but with another commit of a submodule, which is
+/// given by its path in the repository.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be read. Returns all problems of the task at once.
+pub fn task_with(dir: &Path, submodule: &Path, commit: &ObjectId) -> Result<Loaded, LoadError> {
+    let snapshot = Snapshot::open(&real(dir)?, "HEAD")?.with(submodule, commit)?;
+    let loaded_from = LoadedFrom::Commit(Some((submodule.to_owned(), commit.clone())));
+    task_in(dir, "HEAD", snapshot, loaded_from)
+}
+
+fn task_in(
+    dir: &Path,
+    rev: &str,
+    mut snapshot: Snapshot,
+    loaded_from: LoadedFrom,
+) -> Result<Loaded, LoadError> {
+    let real = real(dir)?;
+    match snapshot.find(Path::new("workflow")) {
+        Ok(spot) if spot.kind() == Kind::Directory => read(dir, &real, &mut snapshot, loaded_from),
+        Err(error @ SnapshotError::Git(_)) => Err(error.into()),
+        _ => Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() }),
+    }
+}
+
+/// Returns the name of the task in a directory, the commit of a revision, and the path of the task
+/// in its repository: these identify its jobs. Nothing else is read.
+///
+/// `None` if one of them is unknown; loading the task reports why.
+pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
+    let real = real(dir).ok()?;
+    let commit = Snapshot::open(&real, rev).ok()?.commit().ok()?;
+    Some((name(&real).ok()?, commit, place(&real)))
+}
+
+/// Checks that this host has what the files `access` of a task's computations say: all granted paths, and
+/// isolation for those with a root of their own. `exposed` says why computations are not isolated, if
+/// they are not; then the paths do not matter.
+///
+/// # Errors
+///
+/// Returns all that is missing at once.
+pub fn check_access(dir: &Path, task: &Task, exposed: Option<&Exposed>) -> Result<(), LoadError> {
+    let mut problems = Vec::new();
+    for computation in &task.computations {
+        let path = Path::new(LIBRARY).join(computation.name.as_str()).join(access::FILE);
+        let faults = access::faults(&computation.access, exposed).into_iter();
+        problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings: Vec::new() })
+}
+
+fn real(dir: &Path) -> Result<PathBuf, LoadError> {
+    dir.canonicalize().map_err(|source| LoadError::Directory { path: dir.to_owned(), source })
+}
+
+fn read(
+    dir: &Path,
+    real: &Path,
+    source: &mut impl TaskSource,
+    loaded_from: LoadedFrom,
+) -> Result<Loaded, LoadError> {
+    let mut findings = Problems::default();
+    let here = Path::new("");
+    let commit = findings.note(here, source.commit());
+    let name = findings.note(here, name(real));
+    let inputs = inputs(source, &mut findings);
+    let mut files = OwnFiles::default();
+    let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
+    let shared = SharedLines::of_task(source, library::names, &mut findings);
+    let mut library = Library::new(source);
+    let mut trees = TaskTrees::default();
+    let leaves = (&mut files, &mut trees, shared);
+    let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, &mut findings);
+    let workflow = WorkflowWalk::new(nodes).load();
+    let (files, computations) = (files.into_files(), library.into_computations());
+    let (trees, place) = (trees.into_trees(), place(real));
+    unread::retain_unread(&mut findings.warnings, (&files, &trees), &place);
+    // Without a commit there is nothing to differ from.
+    let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
+    let Changes { changed, ignored, .. } = changes.unwrap_or_default();
+    ignored.iter().for_each(|path| findings.warning(path, WarningKind::Ignored));
+    if loaded_from == LoadedFrom::WorkTree(Uncommitted::Warn) && !changed.is_empty() {
+        findings.warning(here, WarningKind::Uncommitted(changed.clone()));
+    }
+    findings.sort();
+    match (commit, name, inputs, workflow) {
+        (
+            Some(commit),
+            Some(name),
+            Some(inputs),
+            Some(LoadedWorkflow { workflow, bound, sweeps, resources }),
+        ) if findings.problems.is_empty() => {
+            let task = Task {
+                name,
+                commit,
+                place,
+                loaded_from,
+                changed,
+                inputs,
+                defaults,
+                files,
+                trees,
+                bound,
+                sweeps,
+                computations,
+                resources,
+                workflow,
+            };
+            Ok(Loaded { task, warnings: findings.warnings })
+        }
+        _ => {
+            debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
+            let Problems { problems, warnings } = findings;
+            Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
+        }
+    }
+}
+
+/// The path of the task in its repository. Bytes that are not UTF-8 are escaped.
+fn place(real: &Path) -> String {
+    let top = ce_git::top(real).unwrap_or_else(|| real.to_owned());
+    let inside = real.strip_prefix(top).unwrap_or(Path::new(""));
+    match inside.to_str() {
+        Some(inside) => inside.to_owned(),
+        None => inside.as_os_str().as_bytes().escape_ascii().to_string(),
+    }
+}
+
+/// The name of the task's directory. For a bare repository, the directory name of a clone.
+fn name(real: &Path) -> Result<TaskName, LoadFault> {
+    let bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
+    let name = if bare { real.file_stem() } else { real.file_name() };
+    let name = name.unwrap_or(real.as_os_str());
+    name.to_str().ok_or(LoadFault::Text(TextError::NotText))?.parse().map_err(LoadFault::Name)
+}
+
+fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<InputName>> {
+    let path = Path::new("inputs");
+    let lines = source.task().and_then(|task| source.read(&task, "inputs"));
+    let lines = findings.note_lines(path, text::lines(lines))?;
+    let mut first = HashMap::new();
+    let mut names = Vec::with_capacity(lines.len());
+    for (at, text) in lines.iter().enumerate() {
+        let line = at + 1;
+        let seen = *first.entry(text).or_insert(line);
+        if seen != line {
+            let fault = LoadFault::Duplicate { name: text.clone(), line: seen };
+            findings.problem_in_line(path, line, fault);
+        }
+        match text.parse() {
+            Ok(name) => names.push(name),
+            Err(error) => findings.problem_in_line(path, line, LoadFault::Name(error)),
+        }
+    }
+    Some(names)
+}

@@ -1,0 +1,129 @@
+//! The sources of a task: the work tree, or a commit.
+//!
+//! Both return the same for the same task. They return handles of directories, so that no long path
+//! is resolved from its beginning, however deep a workflow is.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::problems::LoadFault;
+use ce_git::{Changes, TreeId};
+use ce_model::digest::ObjectId;
+use ce_model::task::name::TreeName;
+use ce_model::task::text;
+use ce_model::task::workflow::{FileContents, RecordedTree};
+
+/// The greatest size of a file that is read whole, in bytes.
+const MAX_SIZE: u64 = text::MAX_FILE as u64;
+
+/// The same of a file with points of a sweep.
+const MAX_POINTS_SIZE: u64 = text::MAX_POINTS_FILE as u64;
+
+/// The identity of a directory, however it is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Identity {
+    /// Device and inode of a directory in a work tree.
+    Inode(u64, u64),
+    /// The number of the place of a directory in a commit.
+    Place(u32),
+    /// The Git tree of a directory without links, which means the same everywhere.
+    Tree(TreeId),
+}
+
+/// An entry of a directory.
+#[derive(Debug)]
+pub(super) enum Located<D> {
+    /// A directory.
+    Directory {
+        /// The directory.
+        dir: D,
+        /// Its identity.
+        identity: Identity,
+        /// It is not in the task's repository.
+        outside: bool,
+    },
+    /// Anything else.
+    File {
+        /// It is a plain file.
+        plain: bool,
+        /// It may be executed.
+        executable: bool,
+    },
+}
+
+/// The version of a computation's directory.
+#[derive(Debug)]
+pub(super) struct DirectoryVersion {
+    /// The commit of the innermost repository.
+    pub(super) commit: ObjectId,
+    /// The tree of the directory.
+    pub(super) tree: ObjectId,
+    /// The tree is not the commit's.
+    pub(super) dirty: bool,
+    /// The directory, if it is checked out.
+    pub(super) checked_out: Option<PathBuf>,
+}
+
+/// A source of a task.
+pub(super) trait TaskSource {
+    /// A handle of a directory.
+    type Dir: Clone;
+
+    /// Returns the commit of the task.
+    fn commit(&mut self) -> Result<ObjectId, LoadFault>;
+
+    /// Returns the directory of the task.
+    fn task(&mut self) -> Result<Self::Dir, LoadFault>;
+
+    /// Returns the real path of a directory, relative to the task.
+    fn place(&self, dir: &Self::Dir) -> PathBuf;
+
+    /// Returns the entry with this name in a directory, following links.
+    fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault>;
+
+    /// Whether the entry with this name in a directory, following links, is in that directory.
+    fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, LoadFault>;
+
+    /// Lists the names in a directory, in any order.
+    fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, LoadFault>;
+
+    /// Returns the contents of a file of at most so many bytes, following links.
+    fn read_at_most(
+        &mut self,
+        dir: &Self::Dir,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, LoadFault>;
+
+    /// Returns the contents of a file of at most 1 MiB, following links.
+    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
+        self.read_at_most(dir, name, MAX_SIZE)
+    }
+
+    /// The same of a file with points of a sweep, of at most 64 MiB.
+    fn read_points(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
+        self.read_at_most(dir, name, MAX_POINTS_SIZE)
+    }
+
+    /// Returns the version of the computation in a directory.
+    fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault>;
+
+    /// Finds the contents of the file with this name in a directory, following links.
+    fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
+
+    /// Finds the commit of a repository that the commit of the task records: the task's own, or a
+    /// submodule's. [`LoadFault::Missing`] if there is no such submodule.
+    fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault>;
+
+    /// Returns the uncommitted changes of all files that were read, and ignored files beside them.
+    fn changes(&mut self) -> Result<Changes, LoadFault>;
+
+    /// Enters a directory.
+    fn enter(&mut self, dir: &Self::Dir, name: &str) -> Result<Self::Dir, LoadFault> {
+        match self.find(dir, name)? {
+            Located::Directory { dir, outside: false, .. } => Ok(dir),
+            Located::Directory { dir, .. } => Err(LoadFault::Outside(self.place(&dir))),
+            Located::File { .. } => Err(LoadFault::NotADirectory),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Reading the nodes of sweeps: which names they bind, and whether their rules fit their bodies.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use super::entries::NodeEntries;
+use super::nodes::{NodeReader, OpenNode};
+use super::source::TaskSource;
+use super::sweep_files::{SweepFiles, sweep_files};
+use ce_model::expand::{self, RuleProblem, ScopeId};
+use ce_model::task::resources::ResourceLines;
+use ce_model::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
+use ce_model::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE};
+
+impl<S: TaskSource> NodeReader<'_, '_, S> {
+    /// Reads the files of a sweep or a node `points`.
+    pub(super) fn sweep_files(
+        &mut self,
+        dir: &S::Dir,
+        entries: &NodeEntries,
+        label: &str,
+    ) -> SweepFiles {
+        let files = sweep_files(self.library.source, dir, &entries.0, self.findings);
+        SweepFiles { label: label.into(), ..files }
+    }
+
+    /// Reads a node `points`.
+    pub(super) fn points(
+        &mut self,
+        dir: &S::Dir,
+        entries: &NodeEntries,
+        label: &str,
+    ) -> Option<Node> {
+        let files = self.sweep_files(dir, entries, label);
+        if files.is_wrong {
+            return None;
+        }
+        let place = self.library.source.place(dir);
+        self.are_right(&place, files.rules.points_problems()).then_some(())?;
+        Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.rules.product), &[])))
+    }
+
+    /// Returns the scope of the body of a sweep, which binds the names of its points. `None` if there are problems without
+    /// which the body cannot be read.
+    pub(super) fn body_scope(
+        &mut self,
+        dir: &S::Dir,
+        scope: ScopeId,
+        files: &SweepFiles,
+        is_computed: bool,
+    ) -> Option<ScopeId> {
+        if files.is_wrong {
+            return None;
+        }
+        let inputs = self.inputs.unwrap_or_default();
+        match self.scopes.body(scope, &files.rules, is_computed, inputs) {
+            Ok(scope) => Some(scope),
+            Err(problems) => {
+                let place = self.library.source.place(dir);
+                self.are_right(&place, problems);
+                None
+            }
+        }
+    }
+
+    /// Adds problems of a node in this place. Returns true if there are none.
+    fn are_right(&mut self, place: &Path, problems: Vec<RuleProblem>) -> bool {
+        let is_right = problems.is_empty();
+        for RuleProblem { file, line, fault } in problems {
+            let path = if file.is_empty() { place.to_owned() } else { place.join(file) };
+            self.findings.problem_in_line(&path, line, fault);
+        }
+        is_right
+    }
+
+    /// Makes the rules of a sweep of which the inputs were read.
+    pub(super) fn sweep(
+        &mut self,
+        open: &OpenNode<S::Dir>,
+        files: &SweepFiles,
+        inputs: Box<[Argument]>,
+    ) -> Option<(SweepId, Box<[Argument]>)> {
+        let place = self.library.source.place(&open.dir);
+        let (body, points) = (inputs.first(), inputs.get(1));
+        let points_width = points.map(|points| self.builder[points.node].width());
+        let problem = expand::input_problem(open.branches.len(), points_width);
+        self.are_right(&place, problem.into_iter().collect()).then_some(())?;
+        // An input that has a problem is missing.
+        (inputs.len() == open.branches.len()).then_some(())?;
+        let body = body?;
+        let (binds, asked) = self.binds(open, files, body, points.is_some())?;
+        let columns = match expand::table_columns(&files.rules, self.passed_names(body)) {
+            Ok(columns) => columns,
+            Err(problems) => {
+                self.are_right(&place, problems);
+                return None;
+            }
+        };
+        let read = points.map(|_| self.inputs_of(body.node)).unwrap_or_default();
+        if let Some(Node::Points(points)) = points.map(|points| &self.builder[points.node]) {
+            let product = &self.sweeps[points.index()].product;
+            let problems = expand::same_name_problems(product, &read);
+            self.are_right(&place, problems).then_some(())?;
+        }
+        let width = self.builder[body.node].width();
+        let nested = |output| self.nested_columns(body, output);
+        let problems = expand::column_problems(&files.rules, &columns, Some(width), nested);
+        self.are_right(&place, problems).then_some(())?;
+        let sweep = Sweep {
+            names: files.rules.names.clone(),
+            binds,
+            asked,
+            inputs: read,
+            columns,
+            written: files.rules.columns.clone(),
+            allow_failed: files.rules.allow_failed,
+            ..Sweep::new(files.label.clone(), place, files.rules.product.clone())
+        };
+        Some((self.add_sweep(sweep, &inputs), inputs))
+    }
+
+    /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
+    fn binds(
+        &mut self,
+        open: &OpenNode<S::Dir>,
+        files: &SweepFiles,
+        body: &Argument,
+        is_computed: bool,
+    ) -> Option<(Vec<BoundId>, Vec<BoundId>)> {
+        let free: Vec<BoundId> = self.free.of(body.node).to_vec();
+        let outside = &self.scopes.get(open.scope).bound;
+        let opens = is_computed && files.rules.names.is_none();
+        let listed: HashSet<String> = files.rules.named().map(|(name, _)| name).collect();
+        let is_own = |id: &BoundId| match opens {
+            true => !outside.contains(id),
+            false => listed.contains(self.scopes.text(*id)),
+        };
+        let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
+        let mut asked = self.asked_names(body.node);
+        asked.retain(|name| is_own(name) && !free.contains(name));
+        let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
+        let own = binds.iter().map(|id| self.scopes.text(*id));
+        let is_free = |name: &str| names.contains(name);
+        let problems = expand::unread_problems(&files.rules, is_free, is_computed.then_some(own));
+        let place = self.library.source.place(&open.dir);
+        self.are_right(&place, problems).then_some((binds, asked))
+    }
+
+    /// The names of the task's inputs that the body of a sweep reads.
+    fn inputs_of(&self, body: NodeId) -> Vec<Box<str>> {
+        let inputs = self.inputs.unwrap_or_default();
+        let (files, trees) = (self.files.all(), self.trees.all());
+        let parts = TaskParts { inputs: inputs.len(), files, trees, sweeps: &self.sweeps };
+        let mut numbers = BTreeSet::new();
+        let (mut seen, mut stack) = (HashSet::from([body]), vec![body]);
+        while let Some(id) = stack.pop() {
+            let node = &self.builder[id];
+            let lines = self.resources.of(id).flat_map(ResourceLines::iter);
+            numbers.extend(parts.names(node));
+            numbers.extend(lines.flat_map(|line| line.amount.names()));
+            let read = node.inputs().iter().map(|argument| argument.node);
+            stack.extend(read.filter(|node| seen.insert(*node)));
+        }
+        numbers.into_iter().filter_map(|number| Some(inputs.get(number)?.as_str().into())).collect()
+    }
+
+    /// The names of the outputs that the body of a sweep passes up.
+    fn passed_names(&self, body: &Argument) -> Vec<String> {
+        let node = &self.builder[body.node];
+        let names: Vec<&str> = match node {
+            Node::Computation { computation, .. } => {
+                let names = &self.library.get(computation.first).outputs;
+                names.iter().map(|name| name.trim_end_matches('/')).collect()
+            }
+            Node::Sweep { .. } => SWEEP_OUTPUTS.into(),
+            Node::Tree { .. } => TREE_OUTPUTS.into(),
+            _ => vec![VALUE],
+        };
+        // A number of a wrong slice may be that of no output.
+        let name = |number: u8| names.get(usize::from(number)).map(|name| (*name).to_owned());
+        node.numbers().filter_map(name).collect()
+    }
+
+    /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
+    fn nested_columns(&self, body: &Argument, output: u8) -> Vec<String> {
+        let node = &self.builder[body.node];
+        match node {
+            Node::Sweep { sweep, .. } if node.numbers().nth(output.into()) == Some(0) => {
+                let sweep = &self.sweeps[sweep.index()];
+                expand::known_columns(&sweep.into(), &sweep.columns)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn add_sweep(&mut self, sweep: Sweep, inputs: &[Argument]) -> SweepId {
+        let inputs: Vec<NodeId> = inputs.iter().map(|input| input.node).collect();
+        let mut known = self.sweeps.iter().zip(&self.sweep_inputs);
+        let known = known.position(|known| known == (&sweep, &inputs));
+        SweepId::at(known.unwrap_or_else(|| {
+            self.sweeps.push(sweep);
+            self.sweep_inputs.push(inputs);
+            self.sweeps.len() - 1
+        }))
+    }
+}

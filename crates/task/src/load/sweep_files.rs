@@ -1,0 +1,180 @@
+//! Reading the files of a node `sweep` or `points`, beside its `kind`.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
+use super::text;
+use super::warnings::WarningKind;
+use ce_model::expand::{
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
+    SheetFormat, SheetProblem, SweepFault, SweepRules, factor_label, factor_problems, is_sheet,
+    read, read_column, read_levels, read_replicates,
+};
+use ce_model::task::expression::NodeKind;
+use ce_model::task::points::SweepPoints;
+use ce_model::task::sweep::{Factor, Product, WrittenColumn};
+
+/// The files of a node `sweep` or `points`, as far as they can be read.
+#[derive(Clone)]
+pub(super) struct SweepFiles {
+    /// The label, for humans.
+    pub(super) label: Box<str>,
+    pub(super) rules: SweepRules,
+    /// Whether something is wrong with a file. It was reported.
+    pub(super) is_wrong: bool,
+}
+
+/// Whether the entry of a directory of this kind is read here.
+pub(super) fn is_read(kind: NodeKind, entry: &str) -> bool {
+    match kind {
+        NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
+        NodeKind::Points => PRODUCT_FILES.contains(&entry),
+        _ => false,
+    }
+}
+
+/// Reads the files of a node, of which these are the entries.
+pub(super) fn sweep_files<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    entries: &[OsString],
+    findings: &mut Problems,
+) -> SweepFiles {
+    let before = findings.problems.len();
+    let has = |name: &str| entries.iter().any(|entry| *entry == *name);
+    let mut reader = FileReader { source, dir, findings };
+    let names = if has(NAMES) { reader.lines(NAMES) } else { None };
+    let rules = SweepRules {
+        product: Product {
+            factors: if has(FACTORS) { reader.factors() } else { Vec::new() },
+            exclude: if has(EXCLUDE) { reader.sheet(EXCLUDE) } else { None },
+            replicates: if has(REPLICATES) { reader.replicates() } else { None },
+        },
+        names: names.map(|names| names.into_iter().map(String::into_boxed_str).collect()),
+        columns: if has(COLUMNS) { reader.columns() } else { None },
+        allow_failed: has(ALLOW_FAILED) && reader.allow_failed(),
+    };
+    SweepFiles { label: Box::default(), rules, is_wrong: findings.problems.len() > before }
+}
+
+struct FileReader<'a, S: TaskSource> {
+    source: &'a mut S,
+    dir: &'a S::Dir,
+    findings: &'a mut Problems,
+}
+
+impl<S: TaskSource> FileReader<'_, S> {
+    fn path(&self, name: &str) -> PathBuf {
+        self.source.place(self.dir).join(name)
+    }
+
+    /// Reads a list.
+    fn lines(&mut self, name: &str) -> Option<Vec<String>> {
+        let lines = text::lines(self.source.read(self.dir, name));
+        let path = self.path(name);
+        self.findings.note_lines(&path, lines)
+    }
+
+    /// Returns the points of a sheet, or adds its problems.
+    fn note(
+        &mut self,
+        path: &Path,
+        sheet: Result<SweepPoints, Vec<SheetProblem>>,
+    ) -> Option<SweepPoints> {
+        let points = sheet.map_err(|problems| {
+            for problem in problems {
+                let line = problem.line.unwrap_or_default();
+                self.findings.problem_in_line(path, line, SweepFault::Sheet(problem));
+            }
+        });
+        let points = points.ok()?;
+        for lookalike in points.lookalikes() {
+            self.findings.warning(path, WarningKind::Lookalike(lookalike));
+        }
+        Some(points)
+    }
+
+    /// Reads a sheet with a header.
+    fn sheet(&mut self, name: &str) -> Option<SweepPoints> {
+        let path = self.path(name);
+        let contents = self.source.read_points(self.dir, name);
+        let contents = self.findings.note(&path, contents)?;
+        self.note(&path, read(SheetFormat::Tsv, &contents))
+    }
+
+    fn replicates(&mut self) -> Option<NonZeroU32> {
+        let path = self.path(REPLICATES);
+        let line = text::line(self.source.read(self.dir, REPLICATES));
+        let (line, more) = self.findings.note(&path, line)?;
+        if more {
+            self.findings.warning(&path, WarningKind::MoreLines);
+        }
+        self.findings.note(&path, read_replicates(&line).map_err(Into::into))
+    }
+
+    /// Whether the file that lets points fail is there and empty. Text in it may say that they may not.
+    fn allow_failed(&mut self) -> bool {
+        match self.lines(ALLOW_FAILED) {
+            Some(lines) if !lines.is_empty() => {
+                let path = self.path(ALLOW_FAILED);
+                self.findings.problem(&path, SweepFault::AllowFailed);
+                false
+            }
+            lines => lines.is_some(),
+        }
+    }
+
+    fn columns(&mut self) -> Option<Vec<WrittenColumn>> {
+        let path = self.path(COLUMNS);
+        let lines = self.lines(COLUMNS)?;
+        let mut columns = Vec::with_capacity(lines.len());
+        for (at, line) in lines.iter().enumerate() {
+            match read_column(line) {
+                Ok(column) => columns.push(column),
+                Err(fault) => self.findings.problem_in_line(&path, at + 1, fault),
+            }
+        }
+        Some(columns)
+    }
+
+    /// Reads the directory of factors, in the order of their numbers.
+    fn factors(&mut self) -> Vec<Factor> {
+        let (path, around_path) = (self.path(FACTORS), self.path(""));
+        let dir = self.source.enter(self.dir, FACTORS);
+        let Some(dir) = self.findings.note(&path, dir) else { return Vec::new() };
+        let listed = self.source.list(&dir);
+        let mut names = self.findings.note(&path, listed).unwrap_or_default();
+        names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
+        names.sort_unstable();
+        for name in names.iter().filter(|name| name.to_str().is_none()) {
+            self.findings.problem(&path.join(name), SweepFault::FactorPlace);
+        }
+        let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+        for problem in factor_problems(names.iter().copied()) {
+            self.findings.problem(&around_path.join(problem.file), problem.fault);
+        }
+        let mut factors = Vec::with_capacity(names.len());
+        for name in names {
+            let (place, Some((_, label))) = (path.join(name), factor_label(name)) else { continue };
+            let contents = self.source.read_points(&dir, name);
+            let Some(contents) = self.findings.note(&place, contents) else { continue };
+            let points = match is_sheet(label) {
+                true => read(SheetFormat::Tsv, &contents),
+                false => read_levels(label, &contents),
+            };
+            if let Some(points) = self.note(&place, points) {
+                factors.push(Factor { file: name.into(), points });
+            }
+        }
+        factors
+    }
+}
+
+impl From<SweepFault> for LoadFault {
+    fn from(fault: SweepFault) -> Self {
+        Self::Sweep(Box::new(fault))
+    }
+}

@@ -1,0 +1,129 @@
+//! The task cache: a large task is not read again until a file has changed.
+//!
+//! Only a load without uncommitted changes and warnings is cached: then the files are as committed,
+//! whatever Git's configuration says.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DEFAULTS, Loaded, OWN, resources};
+use ce_files::cache::{Cache, Fingerprint, Lookup, Table};
+use ce_git::RepoState;
+use ce_model::digest::ObjectId;
+use ce_model::task::workflow::{LIBRARY, Task, TreeCommit};
+
+/// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
+/// entry.
+const MIN_NODES: usize = 256;
+
+/// The number of tasks in the cache.
+const MAX_TASKS: usize = 32;
+
+/// The parts that a task need not have.
+const OPTIONAL: [&str; 2] = [DEFAULTS, resources::FILE];
+
+/// The dependencies of a task as it is checked out. A task at a commit has none.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Dependencies {
+    /// The paths of the task and of its files, and the work tree of each.
+    tops: Vec<(PathBuf, Option<PathBuf>)>,
+    repositories: Vec<RepoState>,
+    /// The parts that the task need not have, and does not.
+    absent: Vec<PathBuf>,
+    /// The fingerprints of the task's workflow, inputs, defaults and resources, and of its computations and
+    /// other files.
+    fingerprints: [Fingerprint; 2],
+}
+
+/// Looks up the task at this real path, as it is at a commit, or as it is checked out.
+pub(super) fn look_up(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Lookup<Task> {
+    match table(cache) {
+        Some(table) => table.look_up(&key(task, commit), Dependencies::are_current),
+        None => Lookup::Miss,
+    }
+}
+
+/// Inserts the task loaded from this real path, unless it is small or has changes or warnings.
+pub(super) fn insert(
+    cache: &Cache,
+    task: &Path,
+    commit: Option<&ObjectId>,
+    loaded: &Loaded,
+    dependencies: impl FnOnce() -> Option<Dependencies>,
+) {
+    let nodes = loaded.task.workflow.nodes().len();
+    if nodes >= MIN_NODES
+        && loaded.task.changed.is_empty()
+        && loaded.warnings.is_empty()
+        && let Some((table, dependencies)) = table(cache).zip(dependencies())
+    {
+        table.insert(&key(task, commit), &dependencies, &loaded.task);
+    }
+}
+
+/// Takes the fingerprint of the task's own files; `None` if any is racy at that time.
+///
+/// It may be taken during the load: a file that is changed meanwhile is racy, or has another stat
+/// at the next look-up.
+pub(super) fn own_fingerprint(task: &Path, began: SystemTime) -> Option<Fingerprint> {
+    let parts = OWN.map(|name| task.join(name)).into_iter();
+    let optional = OPTIONAL.map(|name| task.join(name)).into_iter();
+    Fingerprint::take(parts.chain(optional.filter(|part| exists(part))), began)
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+impl Dependencies {
+    /// Returns the dependencies of a task that was loaded from this real path, beginning at this
+    /// time, and is in these repositories. `None` if a change since then may go unnoticed.
+    pub(super) fn of_checkout(
+        task: &Path,
+        began: SystemTime,
+        repositories: Vec<RepoState>,
+        loaded: &Loaded,
+        own: Fingerprint,
+    ) -> Option<Self> {
+        if loaded.task.trees.iter().any(|tree| tree.commit != TreeCommit::OfRevision) {
+            // A change of any file in it would go unnoticed.
+            return None;
+        }
+        let library = task.join(LIBRARY);
+        let computations = loaded.task.computations.iter().map(|it| library.join(it.name.as_str()));
+        // The others are looked for by each evaluation, as they are then.
+        let found = loaded.task.files.iter().filter(|it| !it.path.is_open());
+        let files = found.map(|it| task.join(it.path.as_str()));
+        let fingerprints = [own, Fingerprint::take(computations.chain(files), began)?];
+        let is_known = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
+        if repositories.iter().any(|it| it.is_racy(began))
+            || !fingerprints.iter().flat_map(Fingerprint::repositories).all(is_known)
+        {
+            return None;
+        }
+        let places = fingerprints.iter().flat_map(Fingerprint::places).map(PathBuf::as_path);
+        let tops =
+            places.chain([task]).map(|place| (place.to_owned(), ce_git::top(place))).collect();
+        let optional = OPTIONAL.map(|name| task.join(name)).into_iter();
+        let absent = optional.filter(|part| !exists(part)).collect();
+        Some(Self { tops, repositories, absent, fingerprints })
+    }
+
+    fn are_current(&self) -> bool {
+        self.tops.iter().all(|(place, top)| ce_git::top(place) == *top)
+            && self.repositories.iter().all(RepoState::is_current)
+            && !self.absent.iter().any(|part| exists(part))
+            && self.fingerprints.iter().all(Fingerprint::is_current)
+    }
+}
+
+fn table(cache: &Cache) -> Option<Table> {
+    Table::open(cache, "tasks", MAX_TASKS).of_this_program()
+}
+
+fn key<'a>(task: &'a Path, commit: Option<&'a ObjectId>) -> [&'a [u8]; 2] {
+    [task.as_os_str().as_bytes(), commit.map_or("", ObjectId::full).as_bytes()]
+}

@@ -1,0 +1,274 @@
+//! The workflow of a task as somebody wrote it: with its labels, and with its links as sharing.
+//!
+//! Nothing needs to be committed, and computations need not exist: only the directories of the
+//! workflow must be right.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::branch::{self, Branch};
+use super::problems::{LoadFault, Problems};
+use super::source::{Identity, Located, TaskSource};
+use super::sweep_files::{is_read, sweep_files};
+use super::warnings::WarningKind;
+use super::worktree::WorkTree;
+use super::{LoadError, Uncommitted, inputs, real, text};
+use ce_model::expand::FACTORS;
+use ce_model::task::expression::{
+    Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
+};
+use ce_model::task::slice::WrittenSlice;
+use ce_model::task::workflow::NodeId;
+
+/// A workflow as somebody wrote it.
+#[derive(Debug)]
+pub struct Written {
+    /// The expression of its directories, with all labels.
+    pub text: Text,
+    /// Files in them that no text says: paths relative to the task.
+    pub unread: Vec<PathBuf>,
+}
+
+/// Reads the workflow of a task from its directories, as they are checked out.
+///
+/// # Errors
+///
+/// Tells everything at once that is wrong with them.
+pub fn written(dir: &Path) -> Result<Written, LoadError> {
+    let real = real(dir)?;
+    if !real.join("workflow").is_dir() {
+        return Err(LoadError::NoTask(dir.to_owned()));
+    }
+    let mut source = WorkTree::new(&real, Uncommitted::Ignore);
+    let mut findings = Problems::default();
+    let inputs = match real.join("inputs").symlink_metadata() {
+        Ok(_) => inputs(&mut source, &mut findings),
+        Err(_) => None,
+    };
+    let mut reader = Reader {
+        source: &mut source,
+        findings,
+        expression: Expression::default(),
+        visited: HashMap::new(),
+        stack: Vec::new(),
+        unread: Vec::new(),
+    };
+    reader.read();
+    let Reader { mut findings, expression, unread, .. } = reader;
+    findings.sort();
+    if findings.problems.is_empty() {
+        return Ok(Written { text: Text { inputs, expression }, unread });
+    }
+    let Problems { problems, warnings } = findings;
+    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
+}
+
+struct Reader<'a, S: TaskSource> {
+    source: &'a mut S,
+    findings: Problems,
+    expression: Expression,
+    visited: HashMap<Identity, Seen>,
+    /// The nodes around the place.
+    stack: Vec<OpenDirectory<S::Dir>>,
+    unread: Vec<PathBuf>,
+}
+
+/// The known facts of a directory.
+#[derive(Clone, Copy)]
+enum Seen {
+    Open,
+    /// It was read, and is this node unless something is wrong with it.
+    Done(Option<NodeId>),
+}
+
+/// A node of which the inputs are being read.
+struct OpenDirectory<D> {
+    id: Identity,
+    node: Option<ExpressionNode>,
+    /// The directory of the branches.
+    inputs: Option<D>,
+    branches: Vec<Branch>,
+    next: usize,
+}
+
+impl<S: TaskSource> Reader<'_, S> {
+    fn read(&mut self) {
+        let task = self.source.task();
+        let Some(task) = self.findings.note(Path::new(""), task) else { return };
+        self.enter(&task, "workflow");
+        while let Some(open) = self.stack.last_mut() {
+            let branch = open.branches.get(open.next).map(|branch| branch.name.clone());
+            let Some((inputs, name)) = open.inputs.clone().zip(branch) else {
+                self.end();
+                continue;
+            };
+            open.next += 1;
+            if let Some(Seen::Done(node)) = self.enter(&inputs, &name) {
+                self.add(node);
+            }
+        }
+    }
+
+    /// Ends a node of which all inputs were read.
+    fn end(&mut self) {
+        let Some(open) = self.stack.pop() else { return };
+        let node = open.node.map(|node| self.expression.push(node));
+        self.visited.insert(open.id, Seen::Done(node));
+        self.add(node);
+    }
+
+    /// Adds an input to the node around the place.
+    fn add(&mut self, input: Option<NodeId>) {
+        let Some(open) = self.stack.last_mut() else { return };
+        let branch = open.branches.get(open.next.saturating_sub(1));
+        match (&mut open.node, input, branch) {
+            (Some(node), Some(input), Some(branch)) => {
+                let label = Some(branch.label.as_str().into());
+                node.inputs.push(ExpressionInput { label, node: input });
+            }
+            // Something is wrong with the input, and told.
+            _ => open.node = None,
+        }
+    }
+
+    /// Begins to read a directory; returns what is known of it if there is nothing more to read.
+    fn enter(&mut self, around: &S::Dir, name: &str) -> Option<Seen> {
+        let place = self.source.place(around).join(name);
+        let wrong = Some(Seen::Done(None));
+        let (dir, id) = match self.source.find(around, name) {
+            Ok(Located::Directory { dir, identity, outside: false }) => (dir, identity),
+            Ok(Located::Directory { dir, .. }) => {
+                let fault = LoadFault::Outside(self.source.place(&dir));
+                self.findings.problem(&place, fault);
+                return wrong;
+            }
+            Ok(Located::File { .. }) => {
+                self.findings.problem(&place, LoadFault::NotADirectory);
+                return wrong;
+            }
+            Err(fault) => {
+                self.findings.problem(&place, fault);
+                return wrong;
+            }
+        };
+        match self.visited.get(&id) {
+            Some(Seen::Open) => {
+                let above = self.source.place(&dir);
+                self.findings.problem(&place, LoadFault::Cycle(above));
+                return wrong;
+            }
+            Some(known) => return Some(*known),
+            None => {}
+        }
+        self.visited.insert(id.clone(), Seen::Open);
+        let open = self.open(&dir, id);
+        self.stack.push(open);
+        None
+    }
+
+    /// Reads the files of a node.
+    fn open(&mut self, dir: &S::Dir, id: Identity) -> OpenDirectory<S::Dir> {
+        let mut open =
+            OpenDirectory { id, node: None, inputs: None, branches: Vec::new(), next: 0 };
+        let place = self.source.place(dir);
+        let listed = self.source.list(dir);
+        let entries = self.findings.note(&place, listed).unwrap_or_default();
+        let kind = self.line(dir, "kind");
+        let kind = kind.and_then(|text| {
+            let kind = NodeKind::of_file(&text).ok_or(LoadFault::Kind(text));
+            self.findings.note(&place.join("kind"), kind)
+        });
+        let has_files = kind.is_some_and(NodeKind::has_files);
+        let value = match !has_files || entries.iter().any(|entry| entry == "value") {
+            true => self.line(dir, "value"),
+            false => Some(String::new()),
+        };
+        let value = kind.zip(value).and_then(|(kind, value)| {
+            let value = kind.value(&value).map_err(LoadFault::Name);
+            self.findings.note(&place.join("value"), value)
+        });
+        let files = if has_files { self.files(dir, &entries) } else { Some(Vec::new()) };
+        let mut outputs = None;
+        for name in entries {
+            let is_rule = kind.zip(name.to_str()).is_some_and(|(kind, name)| is_read(kind, name));
+            match name.as_encoded_bytes() {
+                b"kind" | b"value" => {}
+                b"outputs" if kind.is_some_and(NodeKind::has_slice) => outputs = self.slice(dir),
+                b"inputs" if kind.is_some_and(NodeKind::has_inputs) => {
+                    let inputs = self.source.enter(dir, "inputs");
+                    open.inputs = self.findings.note(&place.join("inputs"), inputs);
+                }
+                _ if is_rule => {}
+                _ => self.unread.push(place.join(name)),
+            }
+        }
+        if let Some(inputs) = &open.inputs {
+            open.branches = branch::list(self.source, inputs, &mut self.findings);
+            self.note_unread(inputs, &open.branches);
+        }
+        open.node = kind.zip(value).zip(files).map(|((kind, value), files)| ExpressionNode {
+            kind,
+            value,
+            files,
+            inputs: Vec::with_capacity(open.branches.len()),
+            outputs,
+        });
+        open
+    }
+
+    /// Reads the files that are the rules of a node, and notes what they say beyond that.
+    fn files(&mut self, dir: &S::Dir, entries: &[OsString]) -> Option<Vec<RuleFile>> {
+        let warnings = self.findings.warnings.len();
+        let files = sweep_files(self.source, dir, entries, &mut self.findings);
+        let more = self.findings.warnings[warnings..].iter();
+        let more = more.filter(|it| matches!(it.oddity, WarningKind::MoreLines));
+        self.unread.extend(more.map(|warning| warning.path.clone()));
+        let place = self.source.place(dir);
+        if entries.iter().any(|entry| entry == FACTORS)
+            && let Ok(factors) = self.source.enter(dir, FACTORS)
+        {
+            let names = self.source.list(&factors).unwrap_or_default();
+            let is_read = |name: &OsString| !name.as_encoded_bytes().starts_with(b".");
+            let unread = names.into_iter().filter(|name| !is_read(name));
+            self.unread.extend(unread.map(|name| place.join(FACTORS).join(name)));
+        }
+        (!files.is_wrong).then(|| rule_files(&files.rules))
+    }
+
+    /// Notes what is in a directory `inputs` beside the branches.
+    fn note_unread(&mut self, inputs: &S::Dir, branches: &[Branch]) {
+        let place = self.source.place(inputs);
+        for name in self.source.list(inputs).unwrap_or_default() {
+            if !branches.iter().any(|branch| *branch.name == *name) {
+                self.unread.push(place.join(name));
+            }
+        }
+    }
+
+    /// Reads a file of one line.
+    fn line(&mut self, dir: &S::Dir, name: &str) -> Option<String> {
+        let path = self.source.place(dir).join(name);
+        let line = text::line(self.source.read(dir, name));
+        let (line, more) = self.findings.note(&path, line)?;
+        if more {
+            self.findings.warning(&path, WarningKind::MoreLines);
+            self.unread.push(path);
+        }
+        Some(line)
+    }
+
+    fn slice(&mut self, dir: &S::Dir) -> Option<WrittenSlice> {
+        let path = self.source.place(dir).join("outputs");
+        let lines = text::lines(self.source.read(dir, "outputs"));
+        let lines = self.findings.note_lines(&path, lines)?;
+        let slice = WrittenSlice::parse(lines.iter().map(String::as_str));
+        for (at, error) in slice.wrong() {
+            self.findings.problem_in_line(&path, at + 1, LoadFault::Slice(error));
+        }
+        if lines.is_empty() {
+            self.findings.problem(&path, LoadFault::NoOutput);
+        }
+        Some(slice)
+    }
+}
