@@ -144,14 +144,14 @@ fn a_room_of_the_storage_imports_only_those_below_it() {
     for (file, text, wrong) in [
         ("storage/disk/files.rs", "use crate::layout::Entry;", "layout"),
         ("storage/records/mod.rs", "use super::store::Storage;", "store"),
-        ("storage/store/find.rs", "use crate::{Storage, Survey};", "{"),
-        ("storage/store/find.rs", "use crate::Survey;", "Survey"),
-        ("storage/store/find.rs", "use super::super::maintenance::Survey;", "maintenance"),
+        ("storage/store/call.rs", "use crate::{Storage, Survey};", "{"),
+        ("storage/store/call.rs", "use crate::Survey;", "Survey"),
+        ("storage/store/call.rs", "use super::super::maintenance::Survey;", "maintenance"),
     ] {
         assert_eq!(wrong_rooms(file, text), [format!("{file} imports {wrong}")], "{text}");
     }
     let right = "use super::Storage;\nuse crate::disk::Root;\n#[cfg(test)]\nmod tests {";
-    assert_eq!(wrong_rooms("storage/store/find.rs", right), Vec::<String>::new());
+    assert_eq!(wrong_rooms("storage/store/call.rs", right), Vec::<String>::new());
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! Errors of storage operations, with hints.
+//!
+//! Hints for errors of the operating system in a storage.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::{NotOwn, advice};
+use rustix::io::Errno;
+
+use super::NotOwn;
 use ce_files::manifest::{DirectoryError, ManifestError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::words::{duration, quoted_path};
@@ -152,7 +156,7 @@ impl StorageError {
 
     /// Whether the file system is read-only.
     pub fn is_read_only(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+        matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::ReadOnlyFilesystem)
     }
 
     /// Whether the user lacks the permission to write.
@@ -169,7 +173,7 @@ impl StorageError {
 
     /// Whether a file is in the place of a directory.
     pub(crate) fn is_behind_a_file(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+        matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::NotADirectory)
     }
 
     /// Whether an operation failed on a path, or on one below it.
@@ -179,7 +183,7 @@ impl StorageError {
 
     /// Whether a file has as many hard links as it may have.
     pub(crate) fn is_too_many_links(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::TooManyLinks)
+        matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::TooManyLinks)
     }
 
     /// Whether the disk or the quota is full.
@@ -229,4 +233,52 @@ impl Explain for StorageError {
         };
         hint.map(str::to_owned)
     }
+}
+
+/// Returns a hint what the user can do about an error of an operation, if there is one.
+pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
+    match NotOwn::of(source) {
+        Some(NotOwn::Link) => {
+            return Some(
+                "replace the link by its target, or mount the target there; only the storage as a \
+                 whole may be a link",
+            );
+        }
+        Some(NotOwn::Kind(_) | NotOwn::TooLarge | NotOwn::Outside) => {
+            return Some("find out what put it there, and remove it");
+        }
+        None => {}
+    }
+    let reading = ["read", "look at", "list", "open the storage"].contains(&doing);
+    Some(match source.kind() {
+        ErrorKind::PermissionDenied if reading => "check who may read it",
+        ErrorKind::PermissionDenied => "check who may write there, or use a storage of your own",
+        ErrorKind::ReadOnlyFilesystem => "mount it for writing, or use a storage of your own",
+        ErrorKind::StorageFull => {
+            "make room (see df and df -i), then run the same command again: finished calls are kept"
+        }
+        ErrorKind::QuotaExceeded => {
+            "make room, or have your quota raised, then run the same command again: finished \
+             calls are kept"
+        }
+        ErrorKind::NotADirectory if doing == "open the storage" => {
+            "give the directory that is the storage"
+        }
+        ErrorKind::IsADirectory => "find out what put a directory there, and remove it",
+        ErrorKind::NotADirectory => {
+            "remove what stands in the place of a directory: ce verify names it"
+        }
+        ErrorKind::InvalidFilename => {
+            "give the storage a shorter path, on a file system that takes names of 255 bytes"
+        }
+        ErrorKind::StaleNetworkFileHandle | ErrorKind::NotConnected => {
+            "check whether its file system is still mounted, then run the same command again: \
+             finished calls are kept"
+        }
+        _ if source.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+            "look for errors of the disk (dmesg), then run the same command again: finished \
+             calls are kept"
+        }
+        _ => return None,
+    })
 }

@@ -9,20 +9,13 @@
 //! expect it. All files that a result depends on are accessed through this module, so a test can
 //! make any operation fail (see `fault`).
 
-mod advice;
-mod beneath;
-mod durability;
+mod directories;
 mod error;
 mod fault;
 mod files;
-mod folders;
-mod in_place;
-mod late;
-mod linking;
-mod metadata;
 mod network;
-mod outage;
 pub(super) mod reading;
+mod resolve;
 mod root;
 mod value;
 
@@ -38,20 +31,17 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, open, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-pub use self::advice::advice;
-pub(super) use self::beneath::NotOwn;
-pub use self::durability::Durability;
-pub use self::error::{NoStorage, StorageError};
+pub(crate) use self::directories::make_dirs;
+pub use self::error::{NoStorage, StorageError, advice};
 pub(super) use self::fault::fault;
-pub(crate) use self::folders::make_dirs;
-use self::late::Absence;
-pub(super) use self::late::{open_made, persist_at};
-pub(super) use self::linking::Linked;
-pub use self::metadata::FileId;
-pub(crate) use self::metadata::Metadata;
-use self::outage::Outages;
-pub(super) use self::outage::patience;
-pub use self::outage::{Outage, Patience};
+pub use self::files::FileId;
+pub(super) use self::files::Linked;
+pub(crate) use self::files::Metadata;
+use self::network::{Absence, Outages};
+pub use self::network::{Outage, Patience};
+pub(super) use self::network::{open_made, patience, persist_at};
+pub(super) use self::resolve::NotOwn;
+pub use self::root::Durability;
 pub(super) use self::root::Root;
 pub(super) use self::value::SeenValue;
 
@@ -139,7 +129,7 @@ pub(super) fn attempt<T>(
     path: &Path,
     mut act: impl FnMut() -> io::Result<T>,
 ) -> Result<T> {
-    late::persist(None, Absence::Answer, |_| attempt_once(doing, path, &mut act))
+    network::persist(None, Absence::Answer, |_| attempt_once(doing, path, &mut act))
 }
 
 pub(crate) fn is_absent(error: &io::Error) -> bool {
@@ -234,7 +224,7 @@ impl Disk {
         if let Some(known) = self.known(inside) {
             return Ok(known);
         }
-        let opened = Arc::new(beneath::open(top, OsStr::from_bytes(inside))?);
+        let opened = Arc::new(resolve::open(top, OsStr::from_bytes(inside))?);
         let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= max_open() {
             known.clear();

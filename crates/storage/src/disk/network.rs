@@ -1,10 +1,26 @@
 //! Kinds of file systems: whether several hosts may write to one, and whether it has hard links.
+//!
+//! Asking again: a network file system may answer late, with what was so a moment ago, or not at all for a while.
+//!
+//! [`persist`] is the only place that judges such errors. An answer that may be old is asked for again, a few times within a
+//! second or two, with directories that are opened anew by their paths. If the storage itself is away, a run or a worker waits
+//! for it, for a minute, and goes on where it was.
+//!
+//! An operation that failed may have been done all the same. So each attempt is told whether it is the first one.
+//!
+//! A storage that is away: its server does not answer. Runs and workers wait for it, for a minute.
 
-use std::env;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fmt, io, thread};
 
 use rustix::fs::{Mode, OFlags, fstatfs, open};
+use rustix::io::Errno;
+
+use super::{Disk, Doing, Result, StorageError, fault, is_absent, lock};
 
 /// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
 /// nothing is known.
@@ -74,10 +90,461 @@ impl FileSystemKind {
 }
 
 #[cfg(test)]
-impl super::Disk {
+impl Disk {
     /// Takes its file system for one of several hosts.
     pub(crate) const fn put_on_network(&mut self) {
         self.kind = NETWORK;
+    }
+}
+
+/// The part of a run's patience for which an answer that may be old is asked for again.
+const STALE: u32 = 24;
+
+/// The parts of it that are the first and the longest pause before an answer is asked for again.
+const STALE_PAUSES: [u32; 2] = [6000, 160];
+
+/// What it means that nothing has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// There is nothing, as far as is known.
+    Answer,
+    /// There should be something: the answer may be old.
+    Doubt,
+}
+
+/// What an error says of a file system.
+enum Lateness {
+    /// Nothing.
+    No,
+    /// The answer may be old.
+    Stale,
+    /// The storage is away.
+    Away,
+}
+
+impl StorageError {
+    /// Whether it is this error of the operating system.
+    pub(super) fn is(&self, errno: Errno) -> bool {
+        source(self).and_then(io::Error::raw_os_error) == Some(errno.raw_os_error())
+    }
+
+    /// Whether it may say that the storage itself does not answer.
+    pub fn may_be_away(&self) -> bool {
+        AWAY.into_iter().chain([Errno::IO]).any(|errno| self.is(errno))
+    }
+}
+
+/// Does something with a storage that is yet to be opened, and waits if it is away.
+pub(crate) fn persist_at<T>(
+    root: &Path,
+    patience: &Patience,
+    mut act: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let mut disk = Disk::absent(root.to_owned());
+    disk.kind = FileSystemKind::of_nearest(root);
+    disk.wait_with(patience.clone(), root.to_owned());
+    disk.persist(Absence::Answer, |_| act())
+}
+
+/// Opens the directory at a path, which was just made.
+pub(crate) fn open_made(path: &Path) -> Result<Disk> {
+    persist(None, Absence::Doubt, |_| {
+        let disk = Disk::open(&path.canonicalize().doing("open the storage", path)?)?;
+        match disk.is_there() {
+            true => Ok(disk),
+            false => Err(Errno::NOENT.into()).doing("open the storage", path),
+        }
+    })
+}
+
+/// Does something until it is done, or there is no use in trying again. It is told whether it was tried before.
+///
+/// Without a disk, nothing is known but that an answer may be old.
+pub(super) fn persist<T>(
+    disk: Option<&Disk>,
+    absence: Absence,
+    mut act: impl FnMut(bool) -> Result<T>,
+) -> Result<T> {
+    let (mut stale, mut away, mut again) = (None, None, false);
+    loop {
+        let error = match act(again) {
+            Ok(done) => {
+                if let Some(disk) = disk.filter(|_| away.is_some()) {
+                    disk.outages.end();
+                }
+                return Ok(done);
+            }
+            Err(error) => error,
+        };
+        again = true;
+        match lateness(disk, absence, &error) {
+            Lateness::No => return Err(error),
+            Lateness::Stale => {
+                let pauses =
+                    stale.get_or_insert_with(|| Pauses::new(patience() / STALE, STALE_PAUSES));
+                if let Some(pause) = pauses.next() {
+                    thread::sleep(pause);
+                    if let Some(disk) = disk {
+                        disk.forget_open();
+                    }
+                    continue;
+                }
+                let is_away = disk.is_some_and(|disk| disk.outages.awaits() && !disk.answers());
+                if !is_away || !error.is(Errno::STALE) {
+                    return Err(error);
+                }
+            }
+            Lateness::Away => {}
+        }
+        let Some(disk) = disk else { return Err(error) };
+        disk.outlast(error, away.get_or_insert_with(Disk::waiting_pauses))?;
+    }
+}
+
+/// What an error says of the file system.
+fn lateness(disk: Option<&Disk>, absence: Absence, error: &StorageError) -> Lateness {
+    let Some(cause) = source(error) else { return Lateness::No };
+    let errno = cause.raw_os_error();
+    let is_one = |known: &Errno| errno == Some(known.raw_os_error());
+    match disk {
+        _ if is_one(&Errno::STALE) => Lateness::Stale,
+        disk if is_one(&Errno::NOTEMPTY) && disk.is_none_or(Disk::is_on_network) => Lateness::Stale,
+        Some(disk) if absence == Absence::Doubt && disk.is_on_network() && is_absent(cause) => {
+            Lateness::Stale
+        }
+        None if absence == Absence::Doubt && is_absent(cause) => Lateness::Stale,
+        Some(_) if AWAY.iter().any(is_one) => Lateness::Away,
+        Some(disk) if is_one(&Errno::IO) && disk.is_on_network() && disk.outages.awaits() => {
+            // Its server may have come back since.
+            if disk.answers() { Lateness::Stale } else { Lateness::Away }
+        }
+        _ => Lateness::No,
+    }
+}
+
+impl Disk {
+    /// Closes all open directories: each is opened anew by its path.
+    pub(super) fn forget_open(&self) {
+        self.directories.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Does something until it is done, or there is no use in trying again.
+    pub(super) fn persist<T>(
+        &self,
+        absence: Absence,
+        act: impl FnMut(bool) -> Result<T>,
+    ) -> Result<T> {
+        persist(Some(self), absence, act)
+    }
+
+    /// Waits for the storage if it is away.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not come back.
+    pub(crate) fn await_answer(&self) -> Result<()> {
+        self.persist(Absence::Answer, |_| {
+            super::attempt_once("look at", self.root(), || self.ask())
+        })?;
+        self.outages.end();
+        Ok(())
+    }
+
+    /// Reads something as a whole, from its beginning each time.
+    pub(crate) fn read_whole<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+        self.persist(Absence::Answer, |_| read())
+    }
+
+    /// Looks for something with a name until the answer agrees with a listing of its directory. On a network file system, what
+    /// is known of a name may be old; what a directory lists that is opened anew is not.
+    pub(crate) fn look_anew<T>(
+        &self,
+        path: &Path,
+        mut look: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if !self.is_on_network() {
+            return look();
+        }
+        let agreed = self.persist(Absence::Answer, |_| {
+            let found = look()?;
+            match found.is_some() == self.is_listed(path)? {
+                true => Ok(found),
+                false => Err(Errno::STALE.into()).doing("look at", path),
+            }
+        });
+        match agreed {
+            // What is not listed is not there, and what cannot be seen cannot be used.
+            Err(error) if error.is(Errno::STALE) => Ok(None),
+            agreed => agreed,
+        }
+    }
+
+    /// Whether a directory, which is opened anew, has an entry with this path.
+    pub(crate) fn is_listed(&self, path: &Path) -> Result<bool> {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(true) };
+        let mut is_listed = false;
+        self.each_entry(dir, |entry, _| {
+            is_listed |= entry == name;
+            !is_listed
+        })?;
+        Ok(is_listed)
+    }
+
+    /// Looks for something that should be there: if it is not, it may not be visible yet.
+    pub(crate) fn surely<T>(
+        &self,
+        mut look: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let absent = || StorageError::Io {
+            doing: "look at",
+            path: self.root.clone(),
+            source: Errno::NOENT.into(),
+        };
+        match look()? {
+            None if self.is_on_network() => {}
+            found => return Ok(found),
+        }
+        let mut looked = || look()?.ok_or_else(absent);
+        match self.persist(Absence::Doubt, |_| looked()) {
+            Err(error) if error.is(Errno::NOENT) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+}
+
+/// How long a run waits for a storage that is away.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The parts of it that are the first and the longest pause before it is looked whether the storage is back.
+const AWAY_PAUSES: [u32; 2] = [600, 30];
+
+/// How often it is looked meanwhile whether the user asks to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The errors that say that the storage itself is away.
+pub(super) const AWAY: [Errno; 12] = [
+    Errno::NOTCONN,
+    Errno::HOSTDOWN,
+    Errno::HOSTUNREACH,
+    Errno::NETDOWN,
+    Errno::NETUNREACH,
+    Errno::NETRESET,
+    Errno::TIMEDOUT,
+    Errno::CONNABORTED,
+    Errno::CONNREFUSED,
+    Errno::CONNRESET,
+    Errno::SHUTDOWN,
+    Errno::REMOTEIO,
+];
+
+/// How long a run waits for a storage that is away. A build with debug assertions obeys `CE_PATIENCE`, in seconds.
+pub(crate) fn patience() -> Duration {
+    static TIME: OnceLock<Option<Duration>> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return PATIENCE;
+    }
+    TIME.get_or_init(|| {
+        let seconds = env::var("CE_PATIENCE").ok()?.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    })
+    .unwrap_or(PATIENCE)
+}
+
+/// Pauses that double, within a time that begins with the first of them.
+pub(super) struct Pauses {
+    end: Instant,
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    pub(super) fn new(time: Duration, [first, longest]: [u32; 2]) -> Self {
+        let end = Instant::now() + time;
+        Self { end, next: patience() / first, longest: patience() / longest }
+    }
+
+    /// The next pause; `None` if the time is over.
+    pub(super) fn next(&mut self) -> Option<Duration> {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.longest);
+        (Instant::now() < self.end).then_some(pause)
+    }
+}
+
+/// The error of the operating system that an error comes from.
+pub(super) fn source(error: &StorageError) -> Option<&io::Error> {
+    match error {
+        StorageError::Io { source, .. } => Some(source),
+        _ => None,
+    }
+}
+
+/// What a run or a worker is told of a storage that it waits for: it is away, or a collection takes results away.
+#[derive(Clone, Debug)]
+pub enum Outage {
+    /// This collection has closed the gate for a while.
+    Collection {
+        /// The storage.
+        storage: PathBuf,
+        /// The process.
+        holder: String,
+    },
+    /// It does not answer, for this reason, and is waited for.
+    Began {
+        /// The storage.
+        storage: PathBuf,
+        /// The reason.
+        why: String,
+        /// For how long.
+        most: Duration,
+    },
+    /// It answers again, after this time.
+    Over {
+        /// The storage.
+        storage: PathBuf,
+        /// The time.
+        after: Duration,
+    },
+}
+
+/// The will to wait for a storage that is away.
+#[derive(Clone)]
+pub struct Patience {
+    /// Becomes true when the user asks to stop.
+    pub stop: Arc<AtomicBool>,
+    /// Tells the user.
+    pub tell: Arc<dyn Fn(&Outage) + Send + Sync>,
+}
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patience").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+/// The times when a storage was away.
+#[derive(Debug, Default)]
+pub(super) struct Outages {
+    /// Who waits for it, and how the user has named it. Nobody else waits.
+    patience: OnceLock<(Patience, PathBuf)>,
+    /// Since when it is away.
+    since: Mutex<Option<Instant>>,
+    /// How often it went away or came back.
+    changes: AtomicU64,
+    /// What it answered last, if it was waited for and did not come back.
+    given_up: OnceLock<i32>,
+}
+
+impl Outages {
+    /// Whether anybody waits for a storage that is away.
+    pub(super) fn awaits(&self) -> bool {
+        self.patience.get().is_some() && self.given_up.get().is_none()
+    }
+
+    /// Notes that the storage is away, and tells that once. Returns since when it is.
+    pub(super) fn begin(&self, (patience, storage): &(Patience, PathBuf), why: &io::Error) {
+        let mut since = lock(&self.since);
+        if since.is_none() {
+            *since = Some(Instant::now());
+            self.changes.fetch_add(1, Ordering::AcqRel);
+            let (storage, why) = (storage.clone(), why.to_string());
+            (patience.tell)(&Outage::Began { storage, why, most: self::patience() });
+        }
+    }
+
+    /// Notes that the storage has answered.
+    pub(super) fn end(&self) {
+        let began = lock(&self.since).take();
+        if let (Some(began), Some((patience, storage))) = (began, self.patience.get()) {
+            self.changes.fetch_add(1, Ordering::AcqRel);
+            let storage = storage.clone();
+            (patience.tell)(&Outage::Over { storage, after: began.elapsed() });
+        }
+    }
+}
+
+impl Disk {
+    /// Waits for the storage from now on whenever it is away. The user has named it like this.
+    pub(crate) fn wait_with(&self, patience: Patience, shown: PathBuf) {
+        // Who has begun to wait goes on.
+        let _is_first = self.outages.patience.set((patience, shown)).is_ok();
+    }
+
+    /// Tells whoever waits for the storage that it waits for a collection.
+    pub(crate) fn tell_of_collection(&self, holder: String) {
+        if let Some((patience, storage)) = self.outages.patience.get() {
+            (patience.tell)(&Outage::Collection { storage: storage.clone(), holder });
+        }
+    }
+
+    /// How often the storage went away or came back.
+    pub(crate) fn outages(&self) -> u64 {
+        self.outages.changes.load(Ordering::Acquire)
+    }
+
+    /// The error of a storage that was waited for, and did not come back.
+    pub(crate) fn away(&self) -> Option<StorageError> {
+        let source = io::Error::from_raw_os_error(*self.outages.given_up.get()?);
+        let (_, path) = self.outages.patience.get()?;
+        Some(StorageError::Away { path: path.clone(), seconds: patience().as_secs_f32(), source })
+    }
+
+    /// The pauses before it is looked whether the storage is back.
+    pub(super) fn waiting_pauses() -> Pauses {
+        Pauses::new(patience(), AWAY_PAUSES)
+    }
+
+    /// Waits until the storage answers. Returns the error of the operation if nobody waits.
+    pub(super) fn outlast(&self, error: StorageError, pauses: &mut Pauses) -> Result<()> {
+        let outages = &self.outages;
+        let (Some(waiting), Some(why)) = (outages.patience.get(), source(&error)) else {
+            return Err(error);
+        };
+        let stop = &waiting.0.stop;
+        if let Some(away) = self.away() {
+            return Err(away);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(StorageError::Interrupted);
+        }
+        outages.begin(waiting, why);
+        loop {
+            let Some(pause) = pauses.next() else {
+                outages.given_up.get_or_init(|| why.raw_os_error().unwrap_or_default());
+                return Err(self.away().unwrap_or(error));
+            };
+            let over = Instant::now() + pause;
+            while let left = over.saturating_duration_since(Instant::now())
+                && !left.is_zero()
+            {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(StorageError::Interrupted);
+                }
+                thread::sleep(left.min(LOOK));
+            }
+            if let Some(away) = self.away() {
+                return Err(away);
+            }
+            if self.answers() {
+                self.forget_open();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the storage answers: its server is asked, whatever is cached here.
+    pub(super) fn answers(&self) -> bool {
+        fault().and_then(|()| self.ask()).is_ok()
+    }
+
+    /// Asks the server of the storage for something that is not cached here.
+    pub(super) fn ask(&self) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match open(&self.root, flags, Mode::empty()).and_then(fstatfs) {
+            // A storage that was moved or removed is not away.
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, ioctl_ficlone};
 use rustix::io::Errno;
 
-use super::late::Absence;
+use super::network::Absence;
 use super::{Disk, Doing, Metadata, Result, StorageError, attempt, fault, lock};
 use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
 

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use rustix::fs::readlinkat;
 use rustix::io::Errno;
 
+use super::directories::open_stat;
 use super::files::{allow, set_mode};
-use super::folders::open_stat;
-use super::late::Absence;
+use super::network::Absence;
 use super::{Disk, Doing, Metadata, NotOwn, Result, StorageError};
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 

@@ -9,12 +9,27 @@
 //! ```
 //!
 //! Pure functions from values to names.
+//!
+//! Results that have records, whatever their kind.
+//!
+//! The names of tables: the outputs of sweeps, by the digest of the recipe.
+//!
+//! ```text
+//! tables/HH/HHHHHHHHHH/00             the table
+//! tables/HH/HHHHHHHHHH/01             the directory of the outputs that it was made from
+//! tables/HH/HHHHHHHHHH/recipe         the recipe
+//! tables/ROOM/HH/HHHHHHHHHH.json      its record etc., by room
+//! ```
+//!
+//! The number of an output stands last, so that all of a table is in one directory.
 
+use super::{
+    AWAY, DIRECTORIES, FAILED, LEASES, LOG, LOGS, MANIFESTS, QUARANTINE, RECORDS, SUSPENDED,
+    TABLES, TASK_INPUTS,
+};
 use ce_model::digest::{Digest, SHORT};
 use ce_model::task::name::StorageName;
 use ce_model::task::slice::MAX_ARITY;
-
-use super::{AWAY, DIRECTORIES, LOGS, MANIFESTS, QUARANTINE, RECORDS, TABLES};
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
@@ -295,9 +310,154 @@ fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
     name.into()
 }
 
+/// A result that has a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// A call.
+    Call(ResultName),
+    /// A job.
+    Job(ResultName),
+    /// The table of a sweep.
+    Table(ResultName),
+    /// A task input, by its name below `tinputs/`.
+    TaskInput(String),
+}
+
+impl Entry {
+    /// The name of its record, relative to the storage.
+    pub fn record(&self) -> String {
+        self.room(RECORDS)
+    }
+
+    /// The name of its record in another room.
+    pub(crate) fn room(&self, room: &str) -> String {
+        match self {
+            Self::Call(name) | Self::Job(name) | Self::Table(name) => name.record_in(room),
+            Self::TaskInput(place) => format!("{TASK_INPUTS}/{room}/{place}.json"),
+        }
+    }
+
+    /// The call or table with this short name, which has no room.
+    pub fn of_short(short: &str) -> Option<Self> {
+        let name = ResultName::of_short(short)?;
+        Some(if name.is_table() { Self::Table(name) } else { Self::Call(name) })
+    }
+
+    /// The result whose record has this name; `None` of a task input.
+    pub fn of_record(record: &str) -> Option<Self> {
+        let name = ResultName::of_record_in(RECORDS, record)?;
+        match record.get(..2)? {
+            "c_" => Some(Self::Call(name)),
+            "t_" => Some(Self::Job(name)),
+            _ => name.is_table().then_some(Self::Table(name)),
+        }
+    }
+
+    /// The result that a file of this name, or a member of one, belongs to.
+    pub fn of_file(file: &str) -> Option<Self> {
+        let (file, _member) = split_member(file);
+        if let Some(place) = file.strip_prefix(TASK_INPUTS) {
+            return Some(Self::TaskInput(place.strip_prefix('/')?.to_owned()));
+        }
+        let name = ResultName::of_output(file)?;
+        match file.get(..2)? {
+            _ if name.is_table() => Some(Self::Table(name)),
+            "c_" => Some(Self::Call(name)),
+            "t_" => Some(Self::Job(name)),
+            _ => None,
+        }
+    }
+
+    /// The version of its computation or task, as in its name; `None` for others.
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Call(name) | Self::Job(name) => Some(name.version()),
+            Self::Table(_) | Self::TaskInput(_) => None,
+        }
+    }
+
+    /// The name of the whole result: without a room, or that of the only file.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Call(name) | Self::Job(name) | Self::Table(name) => name.short(),
+            Self::TaskInput(_) => self.file(0),
+        }
+    }
+
+    /// The name of one of its files. A task input has only one.
+    pub fn file(&self, number: usize) -> String {
+        match self {
+            Self::Call(name) | Self::Job(name) | Self::Table(name) => name.output(number),
+            Self::TaskInput(place) => format!("{TASK_INPUTS}/{place}"),
+        }
+    }
+}
+
+impl ResultName {
+    /// The rooms of a version's directory that have a file for a call, beside those of outputs.
+    const ROOMS: [&str; 5] = [RECORDS, LOG, FAILED, LEASES, SUSPENDED];
+
+    /// The call that a file of the storage belongs to: an output, a record, a log, or what is left of a failure.
+    pub fn of_call_file(name: &str) -> Option<Self> {
+        let [owner, version, room, file] = name.splitn(4, '/').collect::<Vec<_>>()[..] else {
+            return Self::of_call(name);
+        };
+        if !owner.starts_with("c_") || !Self::ROOMS.contains(&room) {
+            return Self::of_call(name);
+        }
+        let file = file.split('/').next().unwrap_or(file).trim_end_matches(".json");
+        Self::of_short(&format!("{owner}/{version}/{file}"))
+    }
+}
+
+/// The name of a table's recipe in its directory.
+const RECIPE: &str = "recipe";
+
+impl ResultName {
+    /// The name of the table with this recipe.
+    pub(crate) fn of_recipe(recipe: &Digest, digits: Digits) -> Self {
+        let text = shown(recipe, digits);
+        Self { directory: format!("{TABLES}/{}", &text[..2]).into(), file: text[2..].into() }
+    }
+
+    /// Whether it is a table's.
+    pub fn is_table(&self) -> bool {
+        self.table_digits().is_some()
+    }
+
+    /// The file with the recipe of a table.
+    pub fn recipe(&self) -> String {
+        format!("{}/{RECIPE}", self.short())
+    }
+
+    /// Parses the name of a table's record in a room, without `.json`.
+    pub(super) fn of_table_record(room: &str, record: &str) -> Option<Self> {
+        let place = record.strip_prefix(TABLES)?.strip_prefix('/')?.strip_prefix(room)?;
+        Self::of_short(&format!("{TABLES}{place}")).filter(Self::is_table)
+    }
+
+    /// Parses the name of a file of a table.
+    pub(super) fn of_table_file(file: &str) -> Option<Self> {
+        let (table, _) = file.rsplit_once('/')?;
+        Self::of_short(table).filter(Self::is_table)
+    }
+
+    /// The first two digits of a table's name; `None` for a call or job.
+    pub(super) fn table_digits(&self) -> Option<&str> {
+        let digits = self.directory.strip_prefix(TABLES)?.strip_prefix('/')?;
+        (are_first(digits) && !self.file.contains('/')).then_some(digits)
+    }
+}
+
+/// Whether these are the first digits of a name, and no room.
+fn are_first(digits: &str) -> bool {
+    digits.len() == 2 && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::PINS;
 
     const DIRECTORY: &str = "c_add/567526d1f10f";
 
@@ -387,5 +547,61 @@ mod tests {
                 assert!(seen.insert(name) || count == 0);
             }
         }
+    }
+
+    #[test]
+    fn a_table_is_named_by_its_recipe() {
+        let recipe = Digest::of(
+            b"17
+",
+        );
+        let name = ResultName::of_recipe(&recipe, Digits::Short);
+        assert_eq!(name.short(), "tables/ad/48103e4fc7");
+        assert_eq!(name.output(1), "tables/ad/48103e4fc7/01");
+        assert_eq!(name.recipe(), "tables/ad/48103e4fc7/recipe");
+        assert_eq!(name.record(), "tables/record/ad/48103e4fc7.json");
+        assert_eq!(name.record_in(PINS), "tables/pinned/ad/48103e4fc7.json");
+        assert_eq!(name.room(QUARANTINE), "tables/aside/ad/48103e4fc7");
+        assert_eq!(name.room_itself(RECORDS), "tables/record");
+        let full = ResultName::of_recipe(&recipe, Digits::Full);
+        assert_eq!(full.output(0), "tables/ad/48103e4fc71796e9708cafc43adeed0d1076b7/00");
+        for name in [name, full] {
+            assert!(name.is_table());
+            let short = name.short();
+            assert_eq!(ResultName::of_short(&short), Some(name.clone()));
+            assert_eq!(Entry::of_short(&short), Some(Entry::Table(name.clone())));
+            for room in [RECORDS, PINS] {
+                let record = name.record_in(room);
+                assert_eq!(ResultName::of_record_in(room, &record), Some(name.clone()));
+            }
+            for file in ["00", "01", "01/x=1/out", "recipe"] {
+                let file = format!("{short}/{file}");
+                assert_eq!(ResultName::of_output(&file), Some(name.clone()), "{file}");
+                assert_eq!(Entry::of_file(&file), Some(Entry::Table(name.clone())), "{file}");
+                assert_eq!(ResultName::maker(&file), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_not_known_has_question_marks_for_its_digits() {
+        assert_eq!(ResultName::unknown_table().output(0), "tables/???/00");
+    }
+
+    #[test]
+    fn what_is_beside_tables_is_none() {
+        for file in [
+            "tables/record/ad/48103e4fc7.json",
+            "tables/aside/ad/48103e4fc7/RUN/00",
+            "tables/ad/48103e4fc7",
+            "tables/AD/48103e4fc7/00",
+            "tables/ad",
+            "tables",
+        ] {
+            assert_eq!(Entry::of_file(file), None, "{file}");
+        }
+        assert_eq!(ResultName::of_record_in(RECORDS, "tables/pinned/ad/48103e4fc7.json"), None);
+        assert!(!ResultName::of_short("tables/ad/a/b").unwrap().is_table());
+        assert!(!ResultName::of_short("c_add/567526d1f10f/_").unwrap().is_table());
     }
 }

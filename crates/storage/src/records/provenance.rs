@@ -1,9 +1,17 @@
 //! Provenance: who recorded something, where, when, and with which version of this program.
+//!
+//! The origins of outputs.
+//!
+//! Kinds of hosts, as far as they may decide what a program computes.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use ce_model::task::name::StorageName;
 
 /// The user, host, time and program version of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,4 +54,286 @@ fn user() -> String {
             .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
     })
     .clone()
+}
+
+/// An execution of `exec`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// The arguments: names in the storage, never absolute paths.
+    pub argv: Box<[String]>,
+    /// The isolation from everything else.
+    pub isolation: String,
+    /// The grants of access beyond its own tree: the lines of its file `access`.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub access: Box<[String]>,
+    /// What it has asked for: lines of a file `resources`.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub resources: Box<[String]>,
+    /// The kind of its host; `None` if that is not known: it was suspended, a launcher has started it, or an earlier program has
+    /// recorded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_kind: Option<HostKind>,
+    /// The time of its start.
+    pub start: Timestamp,
+    /// The time of its end.
+    pub end: Timestamp,
+    /// User CPU time, in seconds.
+    pub user_seconds: f64,
+    /// System CPU time, in seconds.
+    pub system_seconds: f64,
+    /// Peak resident memory of its largest process, in bytes.
+    pub peak_bytes: u64,
+    /// Its exit status.
+    pub exit_status: i32,
+    /// The exit statuses of its tasks, by their numbers, if a launcher has started it.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub tasks: Box<[Option<u8>]>,
+    /// The short name of the result of another commit that it was executed for, if the outputs were
+    /// taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<String>,
+    /// It was taken over although it was not isolated: the user trusted its tree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted_tree: bool,
+}
+
+/// The `isolation` of an execution without any.
+pub const NOT_ISOLATED: &str = "none";
+
+/// The origin of outputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// `exec` was run, and left its outputs in this stage.
+    Executed {
+        /// The stage, relative to the storage and never outside of it.
+        #[serde(deserialize_with = "inside")]
+        stage: String,
+        /// The execution.
+        #[serde(flatten)]
+        execution: Execution,
+    },
+    /// They were found without a record, and adopted.
+    Adopted,
+    /// They were executed in another storage, and are here by way of a results repository.
+    Shared(SharedOrigin),
+}
+
+/// What a results repository says of how outputs were made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedOrigin {
+    /// The stage from which `ce pull` has moved them here; a record in a results repository has none.
+    #[serde(default, deserialize_with = "inside_or_none", skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// The isolation from everything else: as of an [`Execution`].
+    pub isolation: String,
+    /// The grants of access: as of an [`Execution`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<String>,
+    /// The short name of the result of another commit, if the outputs were taken over here; a record in a results
+    /// repository has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<String>,
+}
+
+impl Origin {
+    /// How the execution was isolated; `None` of adopted outputs.
+    pub fn isolation(&self) -> Option<&str> {
+        match self {
+            Self::Executed { execution, .. } => Some(&execution.isolation),
+            Self::Shared(sharing) => Some(&sharing.isolation),
+            Self::Adopted => None,
+        }
+    }
+
+    /// What the execution was granted; nothing of adopted outputs.
+    pub fn access(&self) -> &[String] {
+        match self {
+            Self::Executed { execution, .. } => &execution.access,
+            Self::Shared(sharing) => &sharing.access,
+            Self::Adopted => &[],
+        }
+    }
+
+    /// The stage in which the outputs were before they were moved to their places.
+    pub fn stage(&self) -> Option<&str> {
+        match self {
+            Self::Executed { stage, .. } => Some(stage),
+            Self::Shared(sharing) => sharing.stage.as_deref(),
+            Self::Adopted => None,
+        }
+    }
+
+    /// The short name of the result that the outputs were taken over from, if they were.
+    pub fn taken_over(&self) -> Option<&str> {
+        match self {
+            Self::Executed { execution, .. } => execution.taken_over.as_deref(),
+            Self::Shared(sharing) => sharing.taken_over.as_deref(),
+            Self::Adopted => None,
+        }
+    }
+
+    /// The origin of outputs in another stage that are taken over from the result of this short name. `None` of adopted
+    /// outputs: nobody knows how they were made.
+    pub(crate) fn of_take_over(&self, stage: &str, from: String) -> Option<Self> {
+        let (stage, taken_over) = (stage.to_owned(), Some(from));
+        match self {
+            Self::Executed { execution, .. } => {
+                let trusted_tree = !self.is_isolated();
+                let execution = Execution { taken_over, trusted_tree, ..execution.clone() };
+                Some(Self::Executed { stage, execution })
+            }
+            Self::Shared(sharing) => {
+                let stage = Some(stage);
+                Some(Self::Shared(SharedOrigin { stage, taken_over, ..sharing.clone() }))
+            }
+            Self::Adopted => None,
+        }
+    }
+
+    /// Whether the execution could read nothing but its inputs and its computation.
+    pub fn is_isolated(&self) -> bool {
+        self.isolation().is_some_and(|isolation| isolation != NOT_ISOLATED)
+    }
+}
+
+impl Origin {
+    /// Whether the execution could read nothing else, neither by a grant of `access` nor in what it was suspended for.
+    pub fn reads_only_inputs(&self) -> bool {
+        let is_input =
+            |line: &String| matches!(line.split_whitespace().next(), Some("root" | "path"));
+        self.is_isolated() && self.access().iter().all(is_input)
+    }
+}
+
+/// Reads a name that cannot lead out of the storage, since files are moved from there.
+fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    StorageName::deserialize(deserializer).map(String::from)
+}
+
+fn inside_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    inside(deserializer).map(Some)
+}
+
+/// The kind of a host: the instruction set of its processors, the level of that, and who has made them, such as
+/// `x86_64-v3-amd` or `aarch64-sve`.
+///
+/// Numerical libraries choose their code by these, so equal outputs on several kinds say more than equal outputs on one. A
+/// kind names no host: many share it. It has up to 40 lower-case letters, digits, `_`, `.` and `-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HostKind(String);
+
+impl HostKind {
+    /// The greatest length of a kind, in bytes.
+    const MAX_BYTES: usize = 40;
+
+    /// The kind of this host.
+    pub fn here() -> &'static Self {
+        static KIND: OnceLock<HostKind> = OnceLock::new();
+        KIND.get_or_init(|| Self(processor::kind()))
+    }
+
+    /// The kind with this name; `None` if that is no name of one.
+    pub fn named(name: &str) -> Option<Self> {
+        let is_plain = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-');
+        let is_name = (1..=Self::MAX_BYTES).contains(&name.len()) && name.bytes().all(is_plain);
+        is_name.then(|| Self(name.to_owned()))
+    }
+}
+
+impl fmt::Display for HostKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for HostKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let unexpected = || D::Error::invalid_value(Unexpected::Str(&name), &"the kind of a host");
+        Self::named(&name).ok_or_else(unexpected)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod processor {
+    use std::arch::is_x86_feature_detected as has;
+    use std::arch::x86_64::__cpuid;
+
+    /// The levels are those of the x86-64 psABI, and both vendors the ones that libraries tell from each other.
+    pub(super) fn kind() -> String {
+        let is_v2 = has!("sse3") && has!("ssse3") && has!("sse4.1") && has!("sse4.2");
+        let is_v2 = is_v2 && has!("popcnt") && has!("cmpxchg16b");
+        let is_v3 = is_v2 && has!("avx2") && has!("bmi1") && has!("bmi2") && has!("f16c");
+        let is_v3 = is_v3 && has!("fma") && has!("lzcnt") && has!("movbe");
+        let is_v4 = is_v3 && has!("avx512f") && has!("avx512bw") && has!("avx512cd");
+        let is_v4 = is_v4 && has!("avx512dq") && has!("avx512vl");
+        let level = match (is_v4, is_v3, is_v2) {
+            (true, ..) => "v4",
+            (_, true, _) => "v3",
+            (.., true) => "v2",
+            _ => "v1",
+        };
+        let leaf = __cpuid(0);
+        let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
+        let vendor = match vendor.as_flattened() {
+            b"GenuineIntel" => "intel",
+            b"AuthenticAMD" => "amd",
+            _ => "other",
+        };
+        format!("x86_64-{level}-{vendor}")
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod processor {
+    use std::arch::is_aarch64_feature_detected as has;
+
+    pub(super) fn kind() -> String {
+        let level = match (has!("sve2"), has!("sve")) {
+            (true, _) => "-sve2",
+            (_, true) => "-sve",
+            _ => "",
+        };
+        format!("aarch64{level}")
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod processor {
+    pub(super) fn kind() -> String {
+        std::env::consts::ARCH.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_outside_of_the_storage_is_no_stage() {
+        let execution = r#""argv":[],"isolation":"none","start":"2026-01-01T00:00:00Z",
+        "end":"2026-01-01T00:00:00Z","user_seconds":0.0,"system_seconds":0.0,"peak_bytes":0,
+        "exit_status":0"#;
+        let origin = |stage: &str| {
+            let text = format!(r#"{{"executed":{{"stage":"{stage}",{execution}}}}}"#);
+            serde_json::from_str::<Origin>(&text)
+        };
+        assert!(origin("tmp/run/0/1").is_ok());
+        for outside in ["../../data/x", "/etc/passwd", "tmp/../../x", ""] {
+            assert!(origin(outside).is_err(), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let here = HostKind::here().to_string();
+        assert!(here.starts_with(std::env::consts::ARCH), "{here}");
+        assert_eq!(HostKind::named(&here).as_ref(), Some(HostKind::here()));
+        let long = "x".repeat(41);
+        for bad in ["", "node 7", "x86_64\n", "Intel", "é", long.as_str()] {
+            assert_eq!(HostKind::named(bad), None, "{bad}");
+            assert!(serde_json::from_value::<HostKind>(bad.into()).is_err(), "{bad}");
+        }
+    }
 }

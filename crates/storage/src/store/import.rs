@@ -1,7 +1,7 @@
 //! Results from elsewhere: they are published like those of an execution, but nothing was executed here.
 
-use super::archive::SharedValue;
 use super::call::{Call, Found, Outputs};
+use super::values::SharedValue;
 use super::{Job, Precedence, PublishError, Sealed, Storage, Stored};
 use crate::disk::Result;
 use crate::layout::{DIGITS, ResultName, is_users_file, task_input};

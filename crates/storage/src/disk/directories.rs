@@ -1,0 +1,392 @@
+//! Directories of the storage: listing, making, removing.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::DirBuilder;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    Access, AtFlags, FileType, Mode, OFlags, RawDir, Stat, accessat, fchmod, fstat, mkdirat,
+    openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::files::allow;
+use super::network::{Absence, persist};
+use super::resolve::is_link;
+use super::{Disk, FileId, NotOwn, Result, attempt_once, look_once, stat};
+use ce_files::cache::FileStat;
+
+/// The flags to open a directory that is to be listed.
+const LISTED: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The greatest number of nested directories that are open while a tree is removed.
+const MAX_DEPTH: usize = 32;
+
+/// Creates the directory of a storage, and all above it, unless they exist.
+pub(crate) fn make_dirs(path: &Path) -> Result<()> {
+    let make = || match DirBuilder::new().recursive(true).create(path) {
+        // Another host has just made it, and it is not visible yet: then this says that nothing is there.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if path.symlink_metadata()?.is_dir() { Ok(()) } else { Err(error) }
+        }
+        made => made,
+    };
+    persist(None, Absence::Doubt, |_| attempt_once("make the directory", path, make))
+}
+
+impl Disk {
+    /// Returns the stat of a directory, which differs after an entry was added or removed; or
+    /// `None` if nothing has that name.
+    ///
+    /// Opening it makes network file systems ask the server.
+    pub(crate) fn directory_stat(&self, path: &Path) -> Result<Option<FileStat>> {
+        let directory = self.look("look at", path, || self.at(path, open_stat))?;
+        Ok(directory.map(|(_, stat)| FileStat::from(&stat)))
+    }
+
+    /// Opens a directory to list it, and returns its device and inode; `None` if nothing has that
+    /// name.
+    pub(crate) fn open_directory(&self, path: &Path) -> Result<Option<(OwnedFd, FileId)>> {
+        let directory = self.look("list", path, || self.at(path, open_stat))?;
+        Ok(directory.map(|(directory, stat)| (directory, (stat.st_dev, stat.st_ino))))
+    }
+
+    /// Returns the paths in a directory; none if there is no such directory.
+    pub(crate) fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        Ok(self.entries(dir)?.into_iter().map(|(name, _)| dir.join(name)).collect())
+    }
+
+    /// Returns the names in a directory, sorted, and whether each is a symbolic link; none if there
+    /// is no such directory. Names that are not UTF-8 are not the storage's, and left out.
+    pub(crate) fn names(&self, dir: &Path) -> Result<Vec<(String, bool)>> {
+        let found = self.entries(dir)?;
+        let mut names = Vec::with_capacity(found.len());
+        for (name, kind) in found {
+            let Ok(name) = name.into_string() else { continue };
+            let is_link = match kind {
+                FileType::Unknown => {
+                    self.metadata(&dir.join(&name))?.is_some_and(|metadata| metadata.is_link())
+                }
+                kind => kind == FileType::Symlink,
+            };
+            names.push((name, is_link));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns the names in a directory, sorted, and the kind of each; none if there is no such directory. Names that are not UTF-8
+    /// are not the storage's, and left out.
+    pub(crate) fn kinds(&self, dir: &Path) -> Result<Vec<(String, FileType)>> {
+        let entries = self.entries(dir)?.into_iter();
+        let mut kinds: Vec<(String, FileType)> =
+            entries.filter_map(|(name, kind)| Some((name.into_string().ok()?, kind))).collect();
+        for (name, kind) in kinds.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
+            let path = dir.join(name);
+            let stat = self.look("look at", &path, || self.at(&path, stat))?;
+            *kind = stat.map_or(*kind, |stat| FileType::from_raw_mode(stat.st_mode));
+        }
+        kinds.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(kinds)
+    }
+
+    /// Whether a directory is empty or does not exist.
+    pub(crate) fn is_empty(&self, dir: &Path) -> Result<bool> {
+        self.persist(Absence::Answer, |_| {
+            let mut is_empty = true;
+            self.each_entry(dir, |_, _| {
+                is_empty = false;
+                false
+            })?;
+            Ok(is_empty)
+        })
+    }
+
+    /// Returns the names in a directory; none if there is no such directory.
+    fn entries(&self, dir: &Path) -> Result<Vec<(OsString, FileType)>> {
+        self.persist(Absence::Answer, |_| {
+            let mut entries = Vec::new();
+            self.each_entry(dir, |name, kind| {
+                entries.push((name.to_owned(), kind));
+                true
+            })?;
+            Ok(entries)
+        })
+    }
+
+    /// Calls a function with each name in a directory, if that exists, until it returns false.
+    pub(super) fn each_entry(
+        &self,
+        dir: &Path,
+        next: impl FnMut(&OsStr, FileType) -> bool,
+    ) -> Result<()> {
+        let list = || each_entry(&self.at(dir, open_listed)?, next);
+        look_once("list", dir, list).map(drop)
+    }
+
+    /// Calls a function with the files below a directory, in any order, until it returns true.
+    pub(crate) fn visit_files(
+        &self,
+        dir: &Path,
+        mut visit: impl FnMut(&Path) -> bool,
+    ) -> Result<()> {
+        let mut directories = vec![dir.to_owned()];
+        let mut found = false;
+        while !found && let Some(next) = directories.pop() {
+            for (name, kind) in self.entries(&next)? {
+                let path = next.join(name);
+                if kind == FileType::Directory {
+                    directories.push(path);
+                } else if visit(&path) {
+                    found = true;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all files below a directory, relative to it and sorted.
+    ///
+    /// A directory with a name that ends in `.json` stands in the place of a record, and is listed
+    /// like a file. Names that are not UTF-8 are not the storage's, and left out.
+    pub(crate) fn walk(&self, dir: &Path) -> Result<Vec<String>> {
+        self.walk_unless(dir, |_| false)
+    }
+
+    /// Does the same, but lists a directory like a file if `is_value` accepts its name.
+    pub(crate) fn walk_unless(
+        &self,
+        dir: &Path,
+        is_value: impl Fn(&OsStr) -> bool,
+    ) -> Result<Vec<String>> {
+        let mut files = Vec::new();
+        let mut directories = vec![dir.to_owned()];
+        while let Some(next) = directories.pop() {
+            let mut unknown = Vec::new();
+            for (name, kind) in self.entries(&next)? {
+                let path = next.join(&name);
+                match kind {
+                    _ if name.as_bytes().ends_with(b".json") || is_value(&name) => files.push(path),
+                    FileType::Directory => directories.push(path),
+                    FileType::Unknown => unknown.push(path),
+                    _ => files.push(path),
+                }
+            }
+            for path in unknown {
+                let is_dir = self.metadata(&path)?.is_some_and(|metadata| metadata.is_dir());
+                if is_dir { directories.push(path) } else { files.push(path) }
+            }
+        }
+        let mut files: Vec<String> = files
+            .iter()
+            .filter_map(|path| Some(path.strip_prefix(dir).ok()?.to_str()?.to_owned()))
+            .collect();
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// Creates a directory.
+    pub(crate) fn make_dir(&self, path: &Path) -> Result<()> {
+        self.attempt_again("make the directory", path, |again| {
+            match self.again(&[path], || self.make_one(path)) {
+                // It was made, and reported as not made.
+                Err(error) if again && error.kind() == io::ErrorKind::AlreadyExists => {
+                    let kind = FileType::from_raw_mode(self.at(path, stat)?.st_mode);
+                    if kind == FileType::Directory { Ok(()) } else { Err(error) }
+                }
+                made => made,
+            }
+        })
+    }
+
+    fn make_one(&self, path: &Path) -> io::Result<()> {
+        self.at(path, |dir, name| {
+            mkdirat(dir, name, Mode::from_raw_mode(0o777))?;
+            if let Some(shared) = self.shared {
+                let made = openat(dir, name, LISTED, Mode::empty())?;
+                fchmod(made, Mode::from_raw_mode(0o700 | shared))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Creates a directory, and all above it but the top, unless they exist.
+    pub(crate) fn make_dirs(&self, path: &Path) -> Result<()> {
+        self.attempt("make the directory", path, || {
+            let mut missing = Vec::new();
+            for dir in path.ancestors().take_while(|dir| *dir != self.root()) {
+                let inside = self.inside(dir)?;
+                self.close_if_removed(inside);
+                match self.directory(inside) {
+                    Ok(_) => break,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(dir),
+                    Err(error) => return Err(error),
+                }
+            }
+            for dir in missing.into_iter().rev() {
+                match self.make_one(dir) {
+                    // Another thread or process was faster.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        self.directory(self.inside(dir)?)?;
+                    }
+                    made => made?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Checks that the permissions of a directory allow creating files in it.
+    pub(crate) fn check_writable(&self, path: &Path) -> Result<()> {
+        self.attempt("write in", path, || {
+            let directory = self.directory(self.inside(path)?)?;
+            Ok(accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
+        })
+    }
+
+    /// Removes a file, or a directory with everything in it, if it exists. Does not follow links.
+    pub(crate) fn remove_tree(&self, path: &Path) -> Result<()> {
+        let removed = self.look("remove", path, || self.at(path, remove_tree));
+        if let Ok(inside) = self.inside(path) {
+            self.close(inside);
+        }
+        removed.map(drop)
+    }
+}
+
+fn open_listed(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    match openat(dir, name, LISTED, Mode::empty()) {
+        Err(Errno::LOOP | Errno::NOTDIR) if is_link(dir, name) => Err(NotOwn::Link.into()),
+        opened => Ok(opened?),
+    }
+}
+
+pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
+    let directory = open_listed(dir, name)?;
+    let stat = fstat(&directory)?;
+    Ok((directory, stat))
+}
+
+/// Calls a function with each name in an open directory until it returns false.
+fn each_entry(dir: &OwnedFd, mut next: impl FnMut(&OsStr, FileType) -> bool) -> io::Result<()> {
+    let mut room = [const { MaybeUninit::uninit() }; 4096];
+    let mut entries = RawDir::new(dir, &mut room);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && !next(OsStr::from_bytes(name), entry.file_type()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A directory that is being removed.
+struct Removed {
+    directory: OwnedFd,
+    /// Its name in the directory above.
+    name: OsString,
+    /// The names that are still in it.
+    left: Vec<OsString>,
+}
+
+impl Removed {
+    fn open(above: &OwnedFd, name: &OsStr) -> io::Result<Self> {
+        let directory = open_writable(above, name)?;
+        let mut left = Vec::new();
+        each_entry(&directory, |name, _| {
+            left.push(name.to_owned());
+            true
+        })?;
+        Ok(Self { directory, name: name.to_owned(), left })
+    }
+}
+
+/// Removes a tree. In a deep tree, inner directories are first moved up, so that few are open.
+fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    if remove_leaf(parent, name)? {
+        return Ok(());
+    }
+    let mut open = vec![Removed::open(parent, name)?];
+    let mut moved = 0_u64;
+    while let Some(mut here) = open.pop() {
+        let Some(name) = here.left.pop() else {
+            let above = open.last().map_or(parent, |above| &above.directory);
+            absent(unlinkat(above, &*here.name, AtFlags::REMOVEDIR))?;
+            continue;
+        };
+        if remove_leaf(&here.directory, &name)? {
+            open.push(here);
+        } else if open.len() < MAX_DEPTH {
+            let inner = Removed::open(&here.directory, &name)?;
+            open.extend([here, inner]);
+        } else {
+            let top = &mut open[0];
+            top.left.push(move_up(&here.directory, &name, &top.directory, &mut moved)?);
+            open.push(here);
+        }
+    }
+    Ok(())
+}
+
+/// Moves a directory to another one, under a name that is free there. Returns that name.
+fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::Result<OsString> {
+    // It must be writable, since its entry for the directory above it changes.
+    drop(open_writable(from, name)?);
+    loop {
+        let free = OsString::from(format!(".removed-{moved}"));
+        *moved += 1;
+        match statat(to, &*free, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return absent(renameat(from, name, to, &*free)).map(|()| free),
+            looked => drop(looked?),
+        }
+    }
+}
+
+/// Removes an entry, unless it is a directory with entries. Returns whether it does not exist any
+/// more.
+fn remove_leaf(dir: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+    let removed = match unlinkat(dir, name, AtFlags::empty()) {
+        Err(error @ (Errno::ISDIR | Errno::PERM)) => {
+            match unlinkat(dir, name, AtFlags::REMOVEDIR) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(false),
+                Err(Errno::NOTDIR) => Err(error),
+                removed => removed,
+            }
+        }
+        removed => removed,
+    };
+    absent(removed).map(|()| true)
+}
+
+/// Opens a directory to remove its entries, and makes it writable if necessary.
+fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let opened = match openat(dir, name, LISTED, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            allow(dir, name, 0o700)?;
+            openat(dir, name, LISTED, Mode::empty())?
+        }
+        opened => opened?,
+    };
+    let mode = fstat(&opened)?.st_mode & 0o7777;
+    if mode & 0o700 != 0o700 {
+        // The mode of another user's directory cannot be changed. Removing may succeed all the
+        // same.
+        let _refused = fchmod(&opened, Mode::from_raw_mode(mode | 0o700));
+    }
+    Ok(opened)
+}
+
+/// Treats a file that does not exist as removed.
+fn absent(removed: Result<(), Errno>) -> io::Result<()> {
+    match removed {
+        Err(Errno::NOENT) => Ok(()),
+        removed => Ok(removed?),
+    }
+}

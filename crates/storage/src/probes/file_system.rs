@@ -1,0 +1,492 @@
+//! The type of the file system, and properties of that type that cannot be probed.
+//!
+//! Whether the whole storage is on one file system: files are linked and moved within it.
+//!
+//! The free space, in bytes and files.
+//!
+//! Names: whether files can have all names of the layout, and whether different names are different
+//! files.
+
+use std::path::Path;
+
+use rustix::fs::{statfs, statvfs};
+
+use super::{ELSEWHERE, ProbeSite, refused};
+use crate::disk::{Disk, Doing, Result, StorageError};
+use crate::layout;
+use ce_model::diagnosis::{Diagnosis, Grade};
+use ce_model::task::slice::MAX_ARITY;
+use ce_model::words::size;
+
+/// A known property of a type: its severity, its consequences, and a hint.
+type Known = Option<(Grade, &'static str, &'static str)>;
+
+const MEMORY: Known = Some((
+    Grade::Broken,
+    "it is memory: results are gone when the machine stops, flushed or not",
+    "put the storage on a disk",
+));
+
+const NFS: Known = Some((
+    Grade::Note,
+    "what another host publishes may be seen up to a minute late: a call may be executed there and \
+     here, with one result",
+    "mount it with lookupcache=positive if that is too often",
+));
+
+const SERVER: Known = Some((
+    Grade::Note,
+    "what it does when two hosts write, and when power is lost, is up to its server and cannot be \
+     seen from here",
+    "probe from each kind of host; keep results that are dear on a disk or NFS",
+));
+
+const CONTAINER: Known = Some((
+    Grade::Note,
+    "it is often the inside of a container, which is thrown away with all its files",
+    "if so, mount a directory of the host and put the storage there",
+));
+
+/// Names and numbers are those of `statfs(2)` and `linux/magic.h`.
+const KINDS: [(u32, &str, Known); 26] = [
+    (0xef53, "ext2, ext3 or ext4", None),
+    (0x5846_5342, "xfs", None),
+    (0x9123_683e, "btrfs", None),
+    (0x2fc1_2fc1, "zfs", None),
+    (0xf2f5_2010, "f2fs", None),
+    (0xca45_1a4e, "bcachefs", None),
+    (0x0102_1994, "tmpfs", MEMORY),
+    (0x8584_58f6, "ramfs", MEMORY),
+    (0x6969, "nfs", NFS),
+    (0x0bd0_0bd0, "lustre", None),
+    (0x4750_4653, "gpfs", None),
+    (0x00c3_6400, "ceph", None),
+    (0x1983_0326, "beegfs", None),
+    (0x5346_414f, "afs", SERVER),
+    (0x6b41_4653, "afs", SERVER),
+    (0xff53_4d42, "cifs", SERVER),
+    (0xfe53_4d42, "smb2", SERVER),
+    (0x517b, "smb", SERVER),
+    (0x0102_1997, "9p", SERVER),
+    (0x6573_5546, "fuse", SERVER),
+    (0x794c_7630, "overlay", CONTAINER),
+    (0xf15f, "ecryptfs", None),
+    (0x4d44, "vfat", None),
+    (0x2011_bab0, "exfat", None),
+    (0x7366_746e, "ntfs3", None),
+    (0x7371_7368, "squashfs", None),
+];
+
+/// Finds out the type of the storage's file system.
+pub(super) fn kind(site: &ProbeSite) -> Diagnosis {
+    let place = site.nearest();
+    match statfs(place).map_err(std::io::Error::from).doing("look at", place) {
+        // The numbers have 32 bits; the type that holds them differs between machines.
+        Ok(stat) => diagnose_kind(stat.f_type as u32),
+        Err(error) => refused("file system", &error, "its type is not known", ELSEWHERE),
+    }
+}
+
+fn diagnose_kind(number: u32) -> Diagnosis {
+    let probe = "file system";
+    let Some((_, name, known)) = KINDS.iter().find(|kind| kind.0 == number) else {
+        let found = Diagnosis::ok(probe, format!("of an unknown type ({number:#x})"));
+        return found.note("what it does when power is lost is not known").hint(ELSEWHERE);
+    };
+    let found = Diagnosis::ok(probe, *name);
+    match known {
+        None => found,
+        Some((Grade::Note, means, hint)) => found.note(*means).hint(*hint),
+        Some((Grade::Slow, means, hint)) => found.slow(*means).hint(*hint),
+        Some((Grade::Broken, means, hint)) => found.broken(*means).hint(*hint),
+    }
+}
+
+/// Probes whether the contents of the storage are on the file system of its `tmp/`.
+pub(super) fn mounts(site: &ProbeSite) -> Diagnosis {
+    match elsewhere(site) {
+        Ok(elsewhere) => diagnose_mounts(&elsewhere),
+        Err(error) => {
+            let means = "what cannot be looked at cannot be used";
+            refused("mounts", &error, means, "check who may read the storage")
+        }
+    }
+}
+
+/// Lists entries of the storage that are on another file system, or symbolic links. They are never
+/// used.
+fn elsewhere(site: &ProbeSite) -> Result<Vec<String>> {
+    let device = |path: &_| Ok(site.disk().metadata(path)?.map(|metadata| metadata.id().0));
+    let own = device(site.dir())?;
+    let mut elsewhere = Vec::new();
+    for path in site.disk().list(&site.storage)? {
+        if device(&path)?.is_some_and(|device| Some(device) != own) {
+            elsewhere.push(format!("{} is on another file system than tmp/", path.display()));
+        } else if site.disk().metadata(&path)?.is_some_and(|metadata| metadata.is_link()) {
+            elsewhere.push(format!("{} is a symbolic link", path.display()));
+        }
+    }
+    elsewhere.sort_unstable();
+    Ok(elsewhere)
+}
+
+fn diagnose_mounts(elsewhere: &[String]) -> Diagnosis {
+    let probe = "mounts";
+    match elsewhere {
+        [] => Diagnosis::ok(probe, "all of the storage is on one file system"),
+        [first, rest @ ..] => {
+            let more = match rest.len() {
+                0 => String::new(),
+                count => format!(" (and {count} more)"),
+            };
+            Diagnosis::ok(probe, format!("{first}{more}"))
+                .broken("nothing is published there: calls of that name fail")
+                .hint("mount, or link to, the storage as a whole")
+        }
+    }
+}
+
+/// Less than this many free bytes is little.
+const LITTLE: u64 = 1 << 30;
+
+/// Fewer than this many free files is little: a call makes a handful.
+const FEW: u64 = 10_000;
+
+/// The space that is free for this user.
+#[derive(Clone, Copy, Debug)]
+struct Space {
+    free: u64,
+    all: u64,
+    /// The number of files that can still be created; `None` if they are not counted.
+    files: Option<u64>,
+}
+
+/// Measures the free space.
+pub(super) fn space(site: &ProbeSite) -> Diagnosis {
+    let place = site.nearest();
+    match statvfs(place).map_err(std::io::Error::from).doing("look at", place) {
+        Ok(it) => diagnose_space(Space {
+            free: it.f_bavail.saturating_mul(it.f_frsize),
+            all: it.f_blocks.saturating_mul(it.f_frsize),
+            files: (it.f_files > 0).then_some(it.f_favail),
+        }),
+        Err(error) => {
+            let means = "the free space is not known";
+            refused("space", &error, means, ELSEWHERE)
+        }
+    }
+}
+
+fn diagnose_space(Space { free, all, files }: Space) -> Diagnosis {
+    let files_free = files.map(|files| format!(", and {} files", count(files)));
+    let files_free = files_free.unwrap_or_default();
+    let found = format!("{} of {} are free{files_free}", size(free), size(all));
+    let found = Diagnosis::ok("space", found);
+    let hint = "make room before a run fails; finished calls are kept";
+    match files {
+        _ if free < LITTLE => found.note("there is little room left").hint(hint),
+        Some(files) if files < FEW => {
+            found.note("few more files can be made, however small").hint(hint)
+        }
+        _ => found,
+    }
+}
+
+/// Writes a number for humans.
+fn count(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{} thousand", number / 1000),
+        _ => format!("{} million", number / 1_000_000),
+    }
+}
+
+/// A letter with an accent, in two forms of Unicode.
+const ACCENT: [&str; 2] = ["c_\u{e9}", "c_e\u{301}"];
+
+/// Characters with a special meaning on some file systems.
+const MARKS: &str = "c_a:b*c?d\"e<f>g|h\\i. ";
+
+/// The greatest lengths of names.
+#[derive(Clone, Copy, Debug)]
+struct Longest {
+    /// The length of the longest file name, in bytes.
+    bytes: usize,
+    /// The greatest number of inputs of a call whose record can have its name and path.
+    inputs: usize,
+}
+
+/// Probes whether names can be as long as those of calls with many inputs.
+pub(super) fn long_names(site: &ProbeSite) -> Diagnosis {
+    match longest(site) {
+        Ok(longest) => diagnose_length(longest),
+        Err(error) => {
+            refused("long names", &error, "results cannot have the names they need", ELSEWHERE)
+        }
+    }
+}
+
+fn longest(site: &ProbeSite) -> Result<Longest> {
+    Ok(Longest {
+        bytes: most(layout::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
+        inputs: most(MAX_ARITY, |inputs| fits(site, &layout::longest_record(inputs)))?,
+    })
+}
+
+/// Returns the greatest number up to `all` for which a condition holds. It holds for all smaller
+/// ones, too.
+fn most(all: usize, holds: impl Fn(usize) -> Result<bool>) -> Result<usize> {
+    if holds(all)? {
+        return Ok(all);
+    }
+    let (mut right, mut wrong) = (0, all);
+    while right + 1 < wrong {
+        let middle = usize::midpoint(right, wrong);
+        if holds(middle)? { right = middle } else { wrong = middle }
+    }
+    Ok(right)
+}
+
+/// Whether a file can have this name, which may have directories in it.
+fn fits(site: &ProbeSite, name: &str) -> Result<bool> {
+    let path = site.room()?.join(name);
+    let parent = path.parent().unwrap_or(site.dir());
+    is_accepted(site.disk().make_dirs(parent).and_then(|()| site.disk().write(&path, b"")))
+}
+
+/// Whether an operation succeeded. A full disk does not say anything about names.
+fn is_accepted(done: Result<()>) -> Result<bool> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_full() => Err(error),
+        Err(StorageError::Io { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn diagnose_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
+    let probe = "long names";
+    if bytes >= layout::LONGEST_FILE && inputs >= MAX_ARITY {
+        let found = format!("{bytes} bytes, and paths for a call of {inputs} inputs");
+        return Diagnosis::ok(probe, found);
+    }
+    let found = format!("{bytes} bytes at most, and paths for a call of {inputs} inputs");
+    let found = Diagnosis::ok(probe, found);
+    if inputs < MAX_ARITY {
+        found
+            .broken(format!("a call of more than {inputs} inputs cannot be published"))
+            .hint("put the storage on another file system, or where its path is shorter")
+    } else {
+        let need = layout::LONGEST_FILE;
+        found.note(format!("computations and tasks with names near {need} bytes do not fit"))
+    }
+}
+
+/// Probes whether names that differ only in case are different.
+pub(super) fn case(site: &ProbeSite) -> Diagnosis {
+    let probe = || {
+        let room = site.room()?;
+        site.disk().write(&room.join("c_add"), b"")?;
+        Ok(site.disk().metadata(&room.join("c_ADD"))?.is_none())
+    };
+    match probe() {
+        Ok(two) => diagnose_case(two),
+        Err(error) => {
+            refused("case", &error, "it is not known which names are the same", ELSEWHERE)
+        }
+    }
+}
+
+fn diagnose_case(two: bool) -> Diagnosis {
+    let probe = "case";
+    if two {
+        return Diagnosis::ok(probe, "c_add and c_ADD are two names");
+    }
+    Diagnosis::ok(probe, "c_add and c_ADD are one name")
+        .broken(
+            "computations or tasks whose names differ only in case share a directory: \
+             outputs without a record are taken for the other's, and other results conflict",
+        )
+        .hint("tell them apart by more than case, or put the storage on another file system")
+}
+
+/// The treatment of a name by the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameHandling {
+    /// The name is listed unchanged.
+    Kept,
+    /// It is listed as another name.
+    Changed,
+    /// No file can have it.
+    Refused,
+}
+
+/// The treatment of characters beyond letters and digits.
+#[derive(Clone, Copy, Debug)]
+struct Characters {
+    accent: NameHandling,
+    /// The two forms of the letter are the same name.
+    merged: bool,
+    marks: NameHandling,
+}
+
+/// Probes whether names are listed unchanged.
+pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
+    let probe = || {
+        let room = site.room()?;
+        let accent = handling(site.disk(), &room, ACCENT[0])?;
+        let merged = accent != NameHandling::Refused
+            && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
+        Ok(Characters { accent, merged, marks: handling(site.disk(), &site.room()?, MARKS)? })
+    };
+    match probe() {
+        Ok(characters) => diagnose_characters(characters),
+        Err(error) => {
+            refused("characters", &error, "it is not known which names are kept", ELSEWHERE)
+        }
+    }
+}
+
+fn handling(disk: &Disk, room: &Path, name: &str) -> Result<NameHandling> {
+    if !is_accepted(disk.write(&room.join(name), b""))? {
+        return Ok(NameHandling::Refused);
+    }
+    let is_kept = disk.list(room)?.iter().any(|path| path.file_name() == Some(name.as_ref()));
+    Ok(if is_kept { NameHandling::Kept } else { NameHandling::Changed })
+}
+
+fn diagnose_characters(characters: Characters) -> Diagnosis {
+    let probe = "characters";
+    let Characters { accent, merged, marks } = characters;
+    if merged {
+        return Diagnosis::ok(probe, "\u{e9} as one character and as two are one name")
+            .broken(
+                "computations or tasks whose names look the same share a directory: \
+                 outputs without a record are taken for the other's",
+            )
+            .hint("name them in ASCII, or put the storage on another file system");
+    }
+    let which = match (accent, marks) {
+        (NameHandling::Kept, NameHandling::Kept) => {
+            return Diagnosis::ok(probe, "names are kept as they are, byte for byte");
+        }
+        (_, NameHandling::Kept) => "letters with accents",
+        (NameHandling::Kept, _) => "marks such as : * ? and a dot at the end",
+        _ => "letters with accents, and marks such as : * ?,",
+    };
+    let is_refused = accent == NameHandling::Refused || marks == NameHandling::Refused;
+    let what = if is_refused { "refused" } else { "changed" };
+    Diagnosis::ok(probe, format!("{which} are {what}"))
+        .note("results of computations and tasks with such names cannot be kept")
+        .hint(ELSEWHERE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::summary;
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_kind_is_told() {
+        assert_eq!(summary(&diagnose_kind(0xef53)), (None, "ext2, ext3 or ext4; ".to_owned()));
+        let (grade, text) = summary(&diagnose_kind(0x0102_1994));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.contains("gone when the machine stops"), "{text}");
+        let (grade, text) = summary(&diagnose_kind(0x6969));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.starts_with("nfs; ") && text.contains("late"), "{text}");
+        assert_eq!(summary(&diagnose_kind(1)).0, Some(Grade::Note));
+    }
+
+    #[test]
+    fn no_number_is_there_twice() {
+        let mut numbers = KINDS.map(|kind| kind.0);
+        numbers.sort_unstable();
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn a_part_on_another_file_system_is_told() {
+        assert_eq!(diagnose_mounts(&[]).grade(), None);
+        let (grade, text) = summary(&diagnose_mounts(&[
+            "results/c_add is a link".to_owned(),
+            "results/tmp".to_owned(),
+        ]));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.starts_with("results/c_add is a link (and 1 more)"), "{text}");
+    }
+
+    #[test]
+    fn links_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/proc", dir.path().join("c_far")).unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.path().join("c_lost")).unwrap();
+        let elsewhere = elsewhere(&ProbeSite::new(dir.path())).unwrap();
+        let link = |name| format!("{} is a symbolic link", dir.path().join(name).display());
+        assert_eq!(elsewhere, ["c_far", "c_lost"].map(link));
+    }
+
+    #[test]
+    fn little_room_is_told() {
+        let much = Space { free: 46 << 30, all: 252 << 30, files: Some(16_777_216) };
+        let text = "46.0 GiB of 252.0 GiB are free, and 16 million files; ";
+        assert_eq!(summary(&diagnose_space(much)), (None, text.to_owned()));
+        let (grade, text) = summary(&diagnose_space(Space { free: LITTLE - 1, ..much }));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.contains("1024.0 MiB of") && text.contains("little room left"), "{text}");
+        let (grade, text) = summary(&diagnose_space(Space { files: Some(7), ..much }));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.contains("and 7 files") && text.contains("few more files"), "{text}");
+        assert_eq!(summary(&diagnose_space(Space { files: None, ..much })).0, None);
+    }
+
+    #[test]
+    fn short_names_limit_the_inputs() {
+        let fine = Longest { bytes: 255, inputs: 100 };
+        let text = "255 bytes, and paths for a call of 100 inputs; ";
+        assert_eq!(summary(&diagnose_length(fine)), (None, text.to_owned()));
+        let (grade, text) = summary(&diagnose_length(Longest { bytes: 143, inputs: 10 }));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.ends_with("more than 10 inputs cannot be published"), "{text}");
+        assert_eq!(diagnose_length(Longest { bytes: 254, ..fine }).grade(), Some(Grade::Note));
+    }
+
+    #[test]
+    fn the_greatest_number_is_found() {
+        for limit in [0, 1, 54, 99, 100] {
+            assert_eq!(most(100, |number| Ok(number <= limit)).unwrap(), limit);
+        }
+    }
+
+    #[test]
+    fn names_that_are_one_are_told() {
+        assert_eq!(diagnose_case(true).grade(), None);
+        let (grade, text) = summary(&diagnose_case(false));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.contains("differ only in case share a directory"), "{text}");
+    }
+
+    #[test]
+    fn characters_that_are_not_kept_are_told() {
+        let fine =
+            Characters { accent: NameHandling::Kept, merged: false, marks: NameHandling::Kept };
+        assert_eq!(diagnose_characters(fine).grade(), None);
+        let merged = Characters { merged: true, ..fine };
+        assert_eq!(diagnose_characters(merged).grade(), Some(Grade::Broken));
+        for (characters, what) in [
+            (
+                Characters { accent: NameHandling::Changed, ..fine },
+                "letters with accents are changed;",
+            ),
+            (Characters { marks: NameHandling::Refused, ..fine }, "a dot at the end are refused;"),
+            (
+                Characters { accent: NameHandling::Changed, marks: NameHandling::Refused, ..fine },
+                "accents, and marks such as : * ?, are refused;",
+            ),
+        ] {
+            let (grade, text) = summary(&diagnose_characters(characters));
+            assert_eq!(grade, Some(Grade::Note));
+            assert!(text.contains(what), "{text}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Tickets: calls that are written down for a worker, and the answers of workers.
+//!
+//! They exist only while the run that wants the call lives, in its private directory. A ticket is a claim, not a proof: the
+//! worker looks up the call, and verifies its computation and its inputs, like any run.
+//!
+//! What runs say of themselves while they go on: a file in the private directory of each, for people who look.
+//!
+//! The record of a suspended call: all that is needed to continue it, to ask for it and to cancel it, on any host and for
+//! as long as it takes.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{AuditReport, Format, Provenance, Published};
+use crate::layout::ComputationVersion;
+use ce_model::digest::{Blake3, Digest, ObjectId};
+use ce_model::task::access::{Access, Rule};
+use ce_model::task::name::{ComputationName, TaskName};
+use ce_model::task::resources::Resources;
+
+/// The format of tickets and answers that this program writes and reads. Run and worker must know the same one.
+pub const TICKET_FORMAT: u32 = 1;
+
+/// The number of digits of the checksum of a line.
+const CHECKSUM: usize = 16;
+
+/// A call that a worker is to execute. All names are relative to the storage, which may be mounted elsewhere there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ticket {
+    /// The format: see [`TICKET_FORMAT`].
+    pub format: u32,
+    /// The task that wants it.
+    pub task: TaskName,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// The tree is not the commit's.
+    pub dirty: bool,
+    /// The Git tree that the exported directory has as it stands. It differs if the tree has submodules.
+    pub export: ObjectId,
+    /// The symbolic names of its inputs.
+    pub inputs: Vec<String>,
+    /// The symbolic names of its outputs.
+    pub outputs: Vec<String>,
+    /// Its grants of access.
+    pub access: Access,
+    /// The values that it reads, in order.
+    pub values: Vec<TicketValue>,
+    /// What it asks for.
+    pub resources: Resources,
+    /// Its time limit, unless it asks for one.
+    pub limit: Option<Duration>,
+    /// Whether it is executed in a sandbox.
+    pub isolated: bool,
+    /// Whether its outputs are on the disk before they are published.
+    pub synced: bool,
+    /// Whether it is executed even if it has outputs.
+    pub forced: bool,
+    /// Whether it may replace outputs that are away by others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept: bool,
+    /// Whether it has outputs, and is executed only to compare them. Nothing is published then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub audited: bool,
+}
+
+/// A value that a call reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TicketValue {
+    /// Its name in the storage.
+    pub name: String,
+    /// Its digest and its stamp.
+    #[serde(flatten)]
+    pub value: Published,
+}
+
+impl Ticket {
+    /// The version of the computation.
+    pub fn version(&self) -> ComputationVersion<'_> {
+        let Self { computation, commit, tree, dirty, .. } = self;
+        ComputationVersion { computation, commit, tree, dirty: *dirty }
+    }
+}
+
+/// What a worker says of a ticket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TicketAnswer {
+    /// The number of the ticket.
+    pub ticket: u64,
+    /// What became of the call.
+    pub end: TicketEnd,
+}
+
+/// What became of a call at a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TicketEnd {
+    /// Its outputs are in the storage.
+    Published(PublishedCall),
+    /// It failed, and the failure is recorded.
+    Failed(FailedCall),
+    /// It has started something that goes on elsewhere, and was begun under this short name.
+    Suspended(String),
+    /// The worker lacks something that the call needs, which the call is not to blame for; in words, what.
+    Refused(String),
+    /// The worker ended before the call did; in words, why.
+    Lost(String),
+    /// The time of the worker was over before the call had ended.
+    OutOfTime(OutOfTime),
+    /// It was executed to be compared with its result.
+    Audited(Box<AuditReport>),
+}
+
+/// A call that did not end within the time of its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutOfTime {
+    /// How long it was executed.
+    pub seconds: f64,
+    /// Whether that was nearly all the time that the worker had, so another one would not do.
+    pub full: bool,
+}
+
+/// A call whose outputs are in the storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedCall {
+    /// Its short name.
+    pub name: String,
+    /// Where its outputs came from.
+    pub source: OutputSource,
+    /// Its outputs, in order.
+    pub outputs: Vec<Published>,
+}
+
+/// Where the outputs of a call came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputSource {
+    /// The worker executed it.
+    Executed,
+    /// They were there when the worker looked.
+    Reused,
+    /// Another commit had an equivalent result.
+    TakenOver,
+}
+
+/// A call that failed at a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailedCall {
+    /// Its short name.
+    pub name: String,
+    /// The reason, in words.
+    pub reason: String,
+    /// Advice for the user.
+    pub hint: Option<String>,
+    /// Whether the same would happen again.
+    pub recurs: bool,
+    /// Whether the storage is to blame, rather than the computation.
+    pub storage: bool,
+}
+
+impl TicketAnswer {
+    /// The answer as a line of a file: its checksum, its text, and a line feed.
+    ///
+    /// The line feed in front ends a line that was not written to its end.
+    pub fn line(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        format!("\n{} {text}\n", checksum(&text))
+    }
+
+    /// Parses a line without its line feed. `None` if it is empty, or not as it was written.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (sum, text) = line.split_once(' ')?;
+        (sum == checksum(text)).then(|| serde_json::from_str(text).ok()).flatten()
+    }
+}
+
+fn checksum(text: &str) -> String {
+    Blake3::of(text.as_bytes()).full()[..CHECKSUM].to_owned()
+}
+
+/// What a worker can do.
+#[derive(Clone, Debug)]
+pub struct WorkerAbilities {
+    /// The job of a scheduler that it runs in, if it was told.
+    pub job: Option<String>,
+    /// The name under which a run has submitted it.
+    pub task: Option<String>,
+    /// The number of processors that its calls may use.
+    pub cpus: usize,
+    /// The memory that its calls may use, in bytes, if that is known.
+    pub memory: Option<u64>,
+    /// The hosts and the tasks of the allocation that one of its calls may have.
+    pub allocation: Option<(NonZeroU32, NonZeroU32)>,
+    /// Whether it isolates calls.
+    pub isolates: bool,
+    /// The time that it has, if that is limited.
+    pub life: Option<Duration>,
+}
+
+impl WorkerAbilities {
+    /// The record of a worker that begins now on this host.
+    pub(crate) fn record(self) -> WorkerRecord {
+        let Self { job, task, cpus, memory, allocation, isolates, life } = self;
+        let (nodes, tasks) = allocation.unzip();
+        let recorded = Provenance::now();
+        let deadline = life.and_then(|life| recorded.at.checked_add(life).ok());
+        WorkerRecord {
+            format: TICKET_FORMAT,
+            recorded,
+            job,
+            task,
+            cpus,
+            memory,
+            nodes,
+            tasks,
+            isolates,
+            deadline,
+        }
+    }
+}
+
+/// What a worker says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerRecord {
+    /// The format: see [`TICKET_FORMAT`].
+    pub format: u32,
+    /// Its host, its user, when it began, and the version of the program.
+    pub recorded: Provenance,
+    /// The job of a scheduler that it runs in, if it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// The name under which a run has submitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The number of processors that its calls may use.
+    pub cpus: usize,
+    /// The memory that its calls may use, in bytes, if that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// The number of hosts of the allocation that one of its calls may have, if it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NonZeroU32>,
+    /// The number of tasks of that allocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<NonZeroU32>,
+    /// Whether it isolates calls.
+    pub isolates: bool,
+    /// When its time is over, if it is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+/// How far a run has come. It is written again every few seconds, and goes with the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// The name of the task.
+    pub task: String,
+    /// The version of the task: the commit, shortened.
+    pub version: String,
+    /// Who began the run, where and when.
+    pub began: Provenance,
+    /// When this was written.
+    pub at: Timestamp,
+    /// The calls that are over.
+    pub done: usize,
+    /// All calls that are known and asked for.
+    pub all: usize,
+    /// Whether there may be more.
+    pub at_least: bool,
+    /// The calls that had results.
+    pub found: usize,
+    /// The calls that wait for workers.
+    pub queued: usize,
+    /// The number of calls that run.
+    pub running: usize,
+    /// Those that have run longest.
+    pub longest: Vec<RunningCall>,
+    /// The number of calls that have failed.
+    pub failed: usize,
+    /// The first of them, and why.
+    pub failures: Vec<FailedTitle>,
+    /// The time until it ends in seconds, if that can be estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_left: Option<f64>,
+}
+
+/// A call that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunningCall {
+    /// Its title, for people.
+    pub title: String,
+    /// The time since its start, in seconds.
+    pub seconds: f64,
+}
+
+/// A call that has failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedTitle {
+    /// Its title, for people.
+    pub title: String,
+    /// The reason, in words.
+    pub reason: String,
+}
+
+/// A run that was submitted as a job. Its file is removed when the job begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedRun {
+    /// The name of the task.
+    pub task: String,
+    /// The version of the task: the commit, shortened.
+    pub version: String,
+    /// The name of its jobs.
+    pub job: String,
+    /// Who submitted it, where and when.
+    pub recorded: Provenance,
+}
+
+/// How a suspended call stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuspensionState {
+    /// `exec` runs, or its run has died.
+    Executing,
+    /// `exec` has ended, and what it has started goes on elsewhere.
+    Suspended,
+    /// `exec` has failed, and its directory is not empty: what it has started may go on.
+    Failed,
+}
+
+/// A job that waits for a suspended call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingJob {
+    /// The task.
+    pub task: TaskName,
+    /// The commit of its repository.
+    pub commit: ObjectId,
+}
+
+/// The record of a suspended call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuspensionRecord {
+    /// The format of this record.
+    pub format: Format,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// The tree is not the commit's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dirty: bool,
+    /// The Git tree that the exported directory of the computation has as it stands.
+    pub export: ObjectId,
+    /// The values that it reads, in order.
+    pub inputs: Vec<TicketValue>,
+    /// The symbolic names of its inputs.
+    pub input_names: Vec<String>,
+    /// The symbolic names of its outputs.
+    pub output_names: Vec<String>,
+    /// Its grants of access: the lines of its file `access`.
+    pub access: Vec<String>,
+    /// Whether it was executed in a sandbox.
+    pub isolated: bool,
+    /// How it stands.
+    pub state: SuspensionState,
+    /// How often `exec` was started.
+    pub attempts: u32,
+    /// When `exec` was started first.
+    pub since: Timestamp,
+    /// Jobs that wait for it, the first ones.
+    pub jobs: Vec<WaitingJob>,
+    /// The user, host and time of the last change.
+    pub recorded: Provenance,
+}
+
+/// The greatest number of jobs that are recorded.
+const MAX_JOBS: usize = 20;
+
+impl SuspensionRecord {
+    /// The format of a record of a call that reads these values.
+    pub fn format_of(values: &[TicketValue]) -> Format {
+        Format::of(values.iter().map(|value| &value.value.digest))
+    }
+
+    /// The version of the computation.
+    pub fn version(&self) -> ComputationVersion<'_> {
+        let Self { computation, commit, tree, dirty, .. } = self;
+        ComputationVersion { computation, commit, tree, dirty: *dirty }
+    }
+
+    /// Its grants of access. A line that only a newer version knows grants nothing.
+    pub fn granted(&self) -> Access {
+        let rules = self.access.iter().map(|line| Rule::parse(line, &self.input_names));
+        Access { rules: rules.filter_map(Result::ok).collect() }
+    }
+
+    /// The digests of its inputs.
+    pub fn digests(&self) -> Vec<Digest> {
+        self.inputs.iter().map(|input| input.value.digest).collect()
+    }
+
+    /// Adds a job that waits for it. Returns whether that is new.
+    pub fn add_job(&mut self, job: &WaitingJob) -> bool {
+        let is_new = !self.jobs.contains(job) && self.jobs.len() < MAX_JOBS;
+        if is_new {
+            self.jobs.push(job.clone());
+        }
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_not_written_to_its_end_is_no_answer_and_harms_no_other() {
+        let answer =
+            |ticket| TicketAnswer { ticket, end: TicketEnd::Refused("why not\n?".to_owned()) };
+        let first = answer(1).line();
+        for end in 0..first.len() - 1 {
+            let text = first[..end].to_owned() + &answer(2).line();
+            let read: Vec<_> = text.lines().filter_map(TicketAnswer::parse).collect();
+            assert_eq!(read, [answer(2)], "after {end} bytes");
+        }
+        let both = first + &answer(2).line();
+        assert_eq!(
+            both.lines().filter_map(TicketAnswer::parse).collect::<Vec<_>>(),
+            [answer(1), answer(2)]
+        );
+    }
+}
