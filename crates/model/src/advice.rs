@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::task::name::nearest;
+use crate::name::nearest;
 use crate::words::quoted_path;
 
 /// What to try if threads, signals or files are not to be had.

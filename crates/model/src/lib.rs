@@ -1,12 +1,25 @@
-//! The nouns of CompEval, and pure functions on them: digests, names, workflows, points of sweeps, and plans.
+//! The nouns of CompEval, and pure functions on them: digests, names, workflows, sweeps, and plans.
 //!
 //! Nothing here reads a file, starts a process, or prints.
 
+pub mod access;
 pub mod advice;
 pub mod diagnosis;
 pub mod digest;
 pub mod exit;
-pub mod expand;
+pub mod expression;
+mod ids;
+pub mod name;
 pub mod plan;
+pub mod resources;
+pub mod slice;
+pub mod sweep;
 pub mod task;
+pub mod template;
+pub mod text_file;
 pub mod words;
+
+/// The old name of [`sweep`].
+pub mod expand {
+    pub use crate::sweep::*;
+}

@@ -5,33 +5,26 @@
 //! outputs they pass up. The body of a sweep is planned for each point. Where its points are computed, a plan
 //! grows as soon as they are known. Pure: reads nothing, and its time is linear in nodes plus edges, for each point.
 
-mod body;
 mod planner;
 mod points;
-mod precursors;
 mod selection;
-mod sweep;
-mod targets;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-pub use self::body::BodySteps;
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
-pub use self::points::FirstRows;
-pub use self::precursors::Precursors;
-pub use self::selection::{PointSelection, SelectionError, SelectionFault, factor_texts};
-pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
-pub use self::targets::{call_names, computations_named};
-use crate::expand::ExclusionFault;
-use crate::task::ids::ids;
-use crate::task::name::StorageName;
-use crate::task::points::SweepPoints;
-use crate::task::resources::{Resources, WrongAmount};
-use crate::task::workflow::{
-    ComputationId, FreeNames, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
+pub use self::points::{BodySteps, FirstRows};
+pub use self::selection::{
+    PointSelection, SelectionError, SelectionFault, call_names, computations_named, factor_texts,
+};
+use crate::ids::ids;
+use crate::name::StorageName;
+use crate::resources::{Resources, WrongAmount};
+use crate::sweep::{BoundId, ExclusionFault, ProductFault, SweepPoint, SweepPoints};
+use crate::task::{
+    ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
 };
 
 ids! {
@@ -41,6 +34,8 @@ ids! {
     LiteralId
     /// A derived value of a [`Plan`].
     DerivedId
+    /// A sweep of a [`Plan`].
+    PlannedSweepId
 }
 
 /// The source of a file.
@@ -143,6 +138,93 @@ pub enum Step {
     Derived(DerivedId),
     /// The node depends on names that a sweep binds: it is another step at each point.
     PerPoint,
+}
+
+/// A sweep, with the texts of the names that it depends on.
+#[derive(Debug)]
+pub struct PlannedSweep {
+    /// Its rules.
+    pub sweep: SweepId,
+    /// Its body.
+    pub body: NodeId,
+    /// The names that sweeps around it bind and it depends on, with their texts.
+    pub outer: Box<[(BoundId, Arc<str>)]>,
+    /// The first point of a sweep around it at which it occurs, if it depends on one.
+    pub point: Option<PointOfSweep>,
+    /// Whether its table is asked for, and not only what is in its body.
+    pub is_asked: bool,
+    /// Whether the directory of all outputs is wanted, too.
+    pub with_directory: bool,
+    rows: OnceLock<SweepRows>,
+}
+
+/// The points of a planned sweep, and where the outputs of its body come from at each.
+#[derive(Debug)]
+pub struct SweepRows {
+    /// The points in the order of the table.
+    pub points: Arc<SweepPoints>,
+    /// The sources of the outputs of the body, point by point.
+    pub sources: Box<[Source]>,
+    /// The number of outputs of the body.
+    pub width: usize,
+    /// The number of points that are not asked for and not among these, if the points were selected.
+    pub left_out: Option<usize>,
+}
+
+/// Why computed points cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PointsFault {
+    /// The body reads a name that is no column.
+    #[error("the points have no column {name:?}, which the body of the sweep reads")]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// The most similar name of a column.
+        nearest: Option<String>,
+        /// The names of all columns.
+        known: Vec<String>,
+    },
+    /// A column of the points has the name of another column of the table.
+    #[error("the points have a column {0:?}, which the table has, too")]
+    SameColumn(String),
+    /// A column of the points has the name of an input of the task that the body reads.
+    #[error("the points have a column {0:?}, and the body reads the input {0:?} of the task")]
+    InputColumn(String),
+    /// They do not fit the rules.
+    #[error("{}", product_words(.0))]
+    Product(Vec<ProductFault>),
+}
+
+fn product_words(faults: &[ProductFault]) -> String {
+    let words = |fault: &ProductFault| match fault {
+        ProductFault::Exclusion(fault) => format!("exclude.tsv: {fault}"),
+        ProductFault::Factor(fault) => fault.to_string(),
+    };
+    faults.iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
+impl PlannedSweep {
+    /// Its points and their outputs; `None` as long as they are to be computed.
+    pub fn rows(&self) -> Option<&SweepRows> {
+        self.rows.get()
+    }
+}
+
+impl SweepRows {
+    /// The sources of the outputs of the body at a point.
+    pub fn row(&self, number: usize) -> &[Source] {
+        &self.sources[number * self.width..(number + 1) * self.width]
+    }
+
+    /// Whether points are left out, so that there is no table.
+    pub fn is_partial(&self) -> bool {
+        self.left_out.is_some_and(|count| count > 0)
+    }
+
+    /// All points, with the sources of the outputs of the body.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (SweepPoint<'_>, &[Source])> {
+        self.points.iter().enumerate().map(|(number, point)| (point, self.row(number)))
+    }
 }
 
 /// The unique calls of a task, each after those that it reads from; but calls that were added when the points of a sweep
@@ -385,6 +467,60 @@ fn add_sources(workflow: &Workflow, node: NodeId, step: Step, sources: &mut Vec<
         }
         Step::Leaf(source) => sources.push(source),
         Step::PerPoint => debug_assert!(false, "a node is planned before those that read it"),
+    }
+}
+
+/// Everything that some values are made from, themselves included. Each list is sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Precursors {
+    /// The calls.
+    pub calls: Vec<CallId>,
+    /// The derived values.
+    pub derived: Vec<DerivedId>,
+    /// The files that are expected to be in the storage.
+    pub literals: Vec<LiteralId>,
+}
+
+impl Plan {
+    /// Returns all that is planned.
+    pub fn everything(&self) -> Precursors {
+        Precursors {
+            calls: self.calls().map(|(id, _)| id).collect(),
+            derived: self.derived().map(|(id, _)| id).collect(),
+            literals: (0..self.literals.len()).map(LiteralId::at).collect(),
+        }
+    }
+
+    /// Returns what values with these sources are made from.
+    pub fn precursors(&self, sources: &[Source]) -> Precursors {
+        let mut found = Precursors::default();
+        let mut seen: HashSet<Source> = HashSet::new();
+        let (mut calls, mut derived) = (HashSet::new(), HashSet::new());
+        let mut waiting = sources.to_vec();
+        while let Some(source) = waiting.pop() {
+            if !seen.insert(source) {
+                continue;
+            }
+            match source {
+                Source::Output { call, .. } if calls.insert(call) => {
+                    found.calls.push(call);
+                    waiting.extend_from_slice(self.inputs(call));
+                    // Those of a sweep are its points, which the outputs of its body take the place of.
+                    waiting.extend_from_slice(&self.call(call).inputs);
+                }
+                Source::Derived { value, .. } if derived.insert(value) => {
+                    found.derived.push(value);
+                    waiting.extend(self.value(value).from);
+                }
+                Source::Literal(literal) => found.literals.push(literal),
+                Source::Output { .. } | Source::Derived { .. } => {}
+                Source::Input(_) | Source::File(_) => {}
+            }
+        }
+        found.calls.sort_unstable();
+        found.derived.sort_unstable();
+        found.literals.sort_unstable();
+        found
     }
 }
 

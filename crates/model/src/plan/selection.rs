@@ -1,13 +1,17 @@
 //! What is asked for, where that is not everything: points of sweeps, and calls.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::mem;
+use std::sync::{Arc, PoisonError};
 
+use super::{CallId, Plan, PlannedSweep, Source, SweepRows};
 use crate::exit::Explain;
-use crate::expand::REPLICATE;
-use crate::task::name::nearest;
-use crate::task::points::SweepPoints;
-use crate::task::workflow::{Node, Task};
+use crate::name::{near, nearest};
+use crate::sweep::{REPLICATE, SweepPoints};
+use crate::task::{
+    Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
+    SweepId, Task,
+};
 
 /// The number of texts that are listed when one of them is missed.
 const MAX_LISTED: usize = 10;
@@ -199,4 +203,276 @@ impl PointSelection {
         }
         faults
     }
+}
+
+/// What of a workflow is evaluated.
+#[derive(Debug, Default)]
+pub(super) struct RequestedNodes {
+    /// The nodes that are asked for, in order. None if the whole workflow is.
+    pub(super) nodes: Vec<NodeId>,
+    /// What is asked for, and is no node.
+    pub(super) unknown: Vec<SelectionFault>,
+    /// Whether each node is asked for, or is read by one that is.
+    needed: Vec<bool>,
+    /// Whether each node is a sweep that is expanded because a node in its body is asked for.
+    passed: Vec<bool>,
+}
+
+impl RequestedNodes {
+    /// Finds the calls and sweeps with these names: the name of a computation, the label of a sweep, or the labels that lead to
+    /// one.
+    pub(super) fn new(task: &Task, free: &FreeNames, texts: &[String]) -> Self {
+        let mut targets = Self::default();
+        if texts.is_empty() {
+            return targets;
+        }
+        let named = names(task);
+        for text in texts {
+            let found = named.iter().filter(|(_, names)| names.contains(text));
+            let before = targets.nodes.len();
+            targets.nodes.extend(found.map(|(node, _)| *node));
+            if targets.nodes.len() == before {
+                let known = call_names(task);
+                let near = near(text, &known).into_iter().cloned().collect();
+                targets.unknown.push(SelectionFault::NoTarget { text: text.clone(), near, known });
+            }
+        }
+        targets.nodes.sort_unstable();
+        targets.nodes.dedup();
+        let count = task.workflow.nodes().len();
+        (targets.needed, targets.passed) = (vec![false; count], vec![false; count]);
+        targets.need(task, targets.nodes.clone());
+        targets.pass(task, free);
+        targets.unite(task);
+        targets
+    }
+
+    /// Whether a node is evaluated.
+    pub(super) fn needs(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.needed[node.index()] || self.passed[node.index()]
+    }
+
+    /// Whether the outputs of a node are needed, and not only what is in its body.
+    pub(super) fn needs_outputs(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.needed[node.index()]
+    }
+
+    /// Whether a node is asked for itself.
+    pub(super) fn contain(&self, node: NodeId) -> bool {
+        self.nodes.binary_search(&node).is_ok()
+    }
+
+    /// Returns the outermost nodes that are asked for, or in whose bodies such nodes are: all that is evaluated is below them.
+    pub(super) fn tops(&self, task: &Task, free: &FreeNames) -> Vec<NodeId> {
+        let is_closed = |node: &NodeId| free.of(*node).is_empty();
+        let all = task.workflow.nodes().map(|(id, _)| id).filter(is_closed);
+        let asked = all.filter(|it| self.contain(*it) || self.passed[it.index()]);
+        let mut below = vec![false; self.needed.len()];
+        for (id, node) in task.workflow.nodes().rev() {
+            let is_below = below[id.index()] || self.needed[id.index()] || self.passed[id.index()];
+            node.inputs().iter().filter(|_| is_below).for_each(|it| below[it.node.index()] = true);
+        }
+        asked.filter(|node| !below[node.index()]).collect()
+    }
+
+    /// Marks nodes, and all that they read.
+    fn need(&mut self, task: &Task, mut waiting: Vec<NodeId>) {
+        while let Some(node) = waiting.pop() {
+            if !mem::replace(&mut self.needed[node.index()], true) {
+                waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+            }
+        }
+    }
+
+    /// Marks the sweeps at whose points nodes are asked for, and what the points are computed from.
+    fn pass(&mut self, task: &Task, free: &FreeNames) {
+        for (id, node) in task.workflow.nodes() {
+            let Node::Sweep { inputs, .. } = node else { continue };
+            let mut seen = vec![false; id.index()];
+            let mut waiting = vec![inputs[0].node];
+            while let Some(node) = waiting.pop() {
+                let is_open = !free.of(node).is_empty();
+                if is_open && !mem::replace(&mut seen[node.index()], true) {
+                    self.passed[id.index()] |= self.contain(node);
+                    waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+                }
+            }
+            if self.passed[id.index()] {
+                self.need(task, inputs[1..].iter().map(|input| input.node).collect());
+            }
+        }
+    }
+
+    /// Marks equal sweeps that pass up different outputs alike: they are one call.
+    fn unite(&mut self, task: &Task) {
+        let mut alike: HashMap<(SweepId, Vec<NodeId>), Vec<NodeId>> = HashMap::new();
+        for (id, node) in task.workflow.nodes() {
+            if let Node::Sweep { sweep, inputs, .. } = node {
+                let inputs = inputs.iter().map(|input| input.node).collect();
+                alike.entry((*sweep, inputs)).or_default().push(id);
+            }
+        }
+        for nodes in alike.into_values() {
+            if nodes.iter().any(|node| self.needed[node.index()]) {
+                nodes.iter().for_each(|node| self.needed[node.index()] = true);
+            }
+        }
+    }
+}
+
+impl PointSelection {
+    /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
+    /// text is part of a value always counts.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a name is that of no call.
+    pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
+        let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
+        if !requested.unknown.is_empty() {
+            return Err(SelectionError(requested.unknown));
+        }
+        let mut is_read = vec![self.targets.is_empty(); task.inputs.len()];
+        for (_, node) in task.workflow.nodes().filter(|it| requested.needs(it.0)) {
+            if let Node::Input(input) = node {
+                is_read[input.index()] = true;
+            }
+        }
+        task.free_names().for_each(|input| is_read[input.index()] = true);
+        Ok(is_read)
+    }
+}
+
+impl Plan {
+    /// Returns what is asked for and no points have; nothing as long as there may be more points.
+    pub fn selection_faults(&self) -> Vec<SelectionFault> {
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        match planner.unknown_targets() {
+            [] if self.grows() => Vec::new(),
+            [] => planner.selection_faults(),
+            unknown => unknown.to_vec(),
+        }
+    }
+
+    /// The sweeps of which not all points are asked for: each with the numbers of points that are, and of all.
+    pub fn partial_sweeps(&self) -> BTreeMap<SweepId, [usize; 2]> {
+        let mut partial = BTreeMap::new();
+        for (_, sweep) in &self.sweeps {
+            if let Some(SweepRows { points, left_out: Some(left_out), .. }) = sweep.rows() {
+                let [asked, all] = partial.entry(sweep.sweep).or_insert([0, 0]);
+                *asked += points.len();
+                *all += points.len() + left_out;
+            }
+        }
+        partial.retain(|_, [asked, all]| asked < all);
+        partial
+    }
+
+    /// Returns the calls that are known to be left out: they are not asked for, or need a table some of whose points are left out.
+    pub fn left_out_calls(&self) -> HashSet<CallId> {
+        let mut left_out = HashSet::new();
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        if planner.selection.is_everything() {
+            return left_out;
+        }
+        drop(planner);
+        // The call that gathers a sweep with computed points precedes the calls of its points, so one pass may miss some.
+        while self.add_left_out(&mut left_out) {}
+        left_out
+    }
+
+    /// Adds the calls that are seen to be left out, given those that are known to be. Returns whether there were any.
+    fn add_left_out(&self, left_out: &mut HashSet<CallId>) -> bool {
+        let before = left_out.len();
+        for (id, call) in self.calls() {
+            let needs_left_out = |sources: &[Source]| {
+                let mut awaited = sources.iter().filter_map(|it| self.awaited(*it));
+                awaited.any(|call| left_out.contains(&call))
+            };
+            let has_no_table = |sweep: &PlannedSweep| {
+                let lacks = |rows: &SweepRows| rows.is_partial() || needs_left_out(&rows.sources);
+                !sweep.is_asked || sweep.rows().is_some_and(lacks)
+            };
+            if !call.is_needed()
+                || needs_left_out(&call.inputs)
+                || self.gathered(id).is_some_and(has_no_table)
+            {
+                left_out.insert(id);
+            }
+        }
+        left_out.len() > before
+    }
+
+    /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.
+    pub fn tops(&self) -> &[NodeId] {
+        &self.tops
+    }
+
+    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for. They
+    /// are in the order of the points.
+    pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
+        if self.tops.is_empty() {
+            return self.outputs.clone();
+        }
+        let targets = self.calls().filter(|(_, planned)| planned.is_target());
+        let mut targets: Vec<CallId> = targets.map(|(call, _)| call).collect();
+        self.in_point_order(task, &mut targets);
+        let sources = |call: CallId| {
+            let numbers = task.workflow[self.call(call).node].numbers();
+            numbers.map(move |number| Source::Output { call, number })
+        };
+        targets.into_iter().flat_map(sources).collect()
+    }
+}
+
+/// Returns the names of all calls and sweeps of a task, sorted: one of them asks for some.
+pub fn call_names(task: &Task) -> Vec<String> {
+    let mut names: Vec<String> = names(task).into_iter().flat_map(|(_, names)| names).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the computations of the calls with this name, by which one asks for them: that of a computation, or the labels that lead
+/// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
+/// out.
+pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
+    let is_named = |names: &Vec<String>| names.iter().any(|name| name == text);
+    let (named, others): (Vec<_>, Vec<_>) = names(task).into_iter().partition(|it| is_named(&it.1));
+    let computation = |(node, _): (NodeId, _)| match &task.workflow[node] {
+        Node::Computation { computation, .. } => Some(computation),
+        _ => None,
+    };
+    let closed = named.into_iter().filter_map(computation).filter(|it| it.open.is_none());
+    let found: BTreeSet<ComputationId> = closed.map(|it| it.first).collect();
+    // A name that depends on a point may be that of any computation with as many inputs and outputs.
+    let form = |it: ComputationId| {
+        let computation = &task.computations[it.index()];
+        (computation.inputs.len(), computation.outputs.len())
+    };
+    let may_be_found = |other: &NamedComputation| {
+        let is_like = |it: &ComputationId| other.open.is_some() && form(*it) == form(other.first);
+        found.iter().any(|it| *it == other.first || is_like(it))
+    };
+    let is_shared = others.into_iter().filter_map(computation).any(may_be_found);
+    let found = found.iter().map(|it| &task.computations[it.index()]);
+    let found: Vec<&Computation> = found.collect();
+    let is_shared = is_shared && found.iter().all(|it| it.name.as_str() != text);
+    (found, is_shared)
+}
+
+/// The names of each node that is a call or a sweep.
+fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
+    let paths = LabelPaths::new(&task.workflow);
+    let names = |(id, node): (NodeId, &Node)| {
+        let own = match node {
+            Node::Computation { computation, .. } => computation.written(task).to_owned(),
+            Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
+            _ => return None,
+        };
+        let path = paths.path(&task.workflow, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
+        let names = [own, path].into_iter().filter(|name| !name.is_empty());
+        Some((id, names.collect()))
+    };
+    task.workflow.nodes().filter_map(names).collect()
 }

@@ -1,9 +1,9 @@
 //! Tests of planning.
 
 use super::*;
-use crate::task::name::TreeName;
-use crate::task::slice::WrittenSlice;
-use crate::task::workflow::{Argument, Builder, LoadedFrom, Node, TaskTree, TreeCommit};
+use crate::name::TreeName;
+use crate::slice::WrittenSlice;
+use crate::task::{Argument, Builder, LoadedFrom, Node, TaskTree, TreeCommit};
 
 fn call(builder: &mut Builder, computation: usize, inputs: &[NodeId], slice: &[&str]) -> NodeId {
     let mut next = 0;

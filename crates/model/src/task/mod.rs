@@ -1,22 +1,376 @@
-//! The data types of a task, without any I/O.
-//!
-//! - [`workflow`]: the task, its expression and its computations.
-//! - [`expression`]: the workflow as somebody wrote it, and as text.
-//! - [`name`]: the names that users write. [`slice`](mod@slice): the outputs that a node passes up.
-//! - [`points`]: what a sweep evaluates its body for. [`sweep`]: the rules of a sweep.
-//! - [`template`]: values in which names stand for texts.
-//! - [`resources`]: what calls ask for.
-//! - [`access`]: grants of access beyond a computation's own tree.
-//! - [`text`]: parsing of text files into lines.
+//! A task: its [`Workflow`], and everything that its nodes refer to: computations, files, Git trees, sweeps and resources.
 
-pub mod access;
-pub mod expression;
-pub(crate) mod ids;
-pub mod name;
-pub mod points;
-pub mod resources;
-pub mod slice;
-pub mod sweep;
-pub mod template;
-pub mod text;
+mod free_names;
+mod ranged_inputs;
 pub mod workflow;
+
+// Other paths of the same.
+pub use crate::text_file as text;
+pub use crate::{access, expression, name, resources, slice, sweep, sweep as points, template};
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::free_names::{FreeNames, TaskParts};
+pub use self::ranged_inputs::{RangedInput, RangedInputs};
+pub use self::workflow::{
+    Argument, Builder, ComputationId, InputId, LIBRARY, LabelPaths, NONDETERMINISTIC, Node, NodeId,
+    ROOT_LABEL, SweepId, TaskFileId, TaskTreeId, Workflow,
+};
+use crate::access::Access;
+use crate::digest::{DIRTY, ObjectId, shown_version};
+use crate::name::{ComputationName, InputName, TaskName, TaskPath, TreeName};
+use crate::resources::{ResourceLine, ResourceLines};
+use crate::sweep::Sweep;
+use crate::template::Template;
+
+/// A whole program: a workflow and the inputs that all of it may read.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The name of the directory that holds the task.
+    pub name: TaskName,
+    /// The commit of the task's repository.
+    pub commit: ObjectId,
+    /// The path of the task in its repository; empty if the task is the whole repository.
+    pub place: String,
+    /// The version that it was loaded from.
+    pub loaded_from: LoadedFrom,
+    /// Its files with uncommitted changes, relative to the task.
+    pub changed: Vec<PathBuf>,
+    /// The symbolic names of the task's inputs, in the order in which they are given.
+    pub inputs: Vec<InputName>,
+    /// The default of each input, if it has one.
+    pub defaults: Vec<Option<TaskFileId>>,
+    /// The files of the task that are values: nodes and defaults of inputs.
+    pub files: Vec<TaskFile>,
+    /// The Git trees that are values.
+    pub trees: Vec<TaskTree>,
+    /// The names that sweeps bind. In a value, their numbers follow those of the inputs.
+    pub bound: Vec<InputName>,
+    /// The rules of sweeps, and of nodes `points`.
+    pub sweeps: Vec<Sweep>,
+    /// The computations that the workflow uses.
+    pub computations: Vec<Computation>,
+    /// The resources that nodes of computations ask for.
+    pub resources: TaskResources,
+    /// The expression.
+    pub workflow: Workflow,
+}
+
+/// The version of its repository that a task is loaded from. The commit is [`Task::commit`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LoadedFrom {
+    /// The work tree, of which HEAD is the commit.
+    WorkTree(Uncommitted),
+    /// The commit; with a submodule at another commit than it records, given by its place, if there is one.
+    Commit(Option<(PathBuf, ObjectId)>),
+}
+
+/// The treatment of uncommitted changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Uncommitted {
+    /// A changed computation is an error: the commit in the names of its results would be wrong.
+    Refuse,
+    /// A changed computation is identified by its current tree instead of a commit.
+    Evaluate,
+    /// They are reported.
+    Warn,
+    /// They are not looked for: only the expression matters.
+    Ignore,
+}
+
+impl Task {
+    /// The names of the outputs that a node passes up, in order.
+    pub fn passed_names(&self, node: NodeId) -> Vec<String> {
+        let node = &self.workflow[node];
+        let made = node.made(self);
+        node.numbers().map(|number| made[usize::from(number)].clone()).collect()
+    }
+
+    /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.
+    pub fn free_names(&self) -> impl Iterator<Item = InputId> {
+        let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {
+            Node::Literal(name) => name.names().collect(),
+            Node::Member { path, .. } => path.names().collect(),
+            _ => Vec::new(),
+        });
+        let names = nodes.chain(self.files.iter().flat_map(|file| file.path.names()));
+        let names = names.chain(self.trees.iter().flat_map(|tree| tree.name.names()));
+        let names = names.chain(self.resources.lines().flat_map(|line| line.amount.names()));
+        names.filter(|number| *number < self.inputs.len()).map(InputId::at)
+    }
+
+    /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
+    /// they are, so nothing is wrong with those in the path of a file that exists.
+    pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
+        self.workflow.nodes().flat_map(|(id, node)| {
+            let path = |file: &TaskFileId| &self.files[file.index()].path;
+            let names: Vec<&str> = match node {
+                Node::Literal(name) => name.unknown().collect(),
+                Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
+                Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
+                Node::File(file) if path(file).is_open() => path(file).unknown().collect(),
+                Node::Computation { computation, .. } => {
+                    computation.open.iter().flat_map(|name| name.unknown()).collect()
+                }
+                Node::File(_)
+                | Node::Input(_)
+                | Node::Bound(_)
+                | Node::Points(_)
+                | Node::Member { .. }
+                | Node::Sweep { .. } => Vec::new(),
+            };
+            names.into_iter().map(move |name| (id, name))
+        })
+    }
+
+    /// Whether no value depends on the text of an input, so that the task can be evaluated.
+    pub fn is_bound(&self) -> bool {
+        self.free_names().next().is_none()
+    }
+
+    /// Returns the inputs that no node of the workflow reads.
+    pub fn unused_inputs(&self) -> impl Iterator<Item = &InputName> {
+        let mut used = vec![false; self.inputs.len()];
+        for (_, node) in self.workflow.nodes() {
+            if let Node::Input(id) = node {
+                used[id.index()] = true;
+            }
+        }
+        self.free_names().for_each(|id| used[id.index()] = true);
+        self.inputs.iter().zip(used).filter_map(|(name, used)| (!used).then_some(name))
+    }
+
+    /// Whether another version of the task has the same expression, and the same trees of all
+    /// computations: from the same inputs it makes the same outputs.
+    pub fn means_the_same(&self, other: &Self) -> bool {
+        let trees = |task: &Self| {
+            let trees = task.computations.iter().map(|it| (it.name.clone(), it.tree.clone()));
+            trees.collect::<Vec<_>>()
+        };
+        let files = |task: &Self| {
+            let files = task.files.iter().map(|it| (it.path.clone(), it.contents.clone()));
+            files.collect::<Vec<_>>()
+        };
+        self.inputs == other.inputs
+            && self.bound == other.bound
+            && self.sweeps == other.sweeps
+            && files(self) == files(other)
+            && self.trees == other.trees
+            && self.workflow == other.workflow
+            && trees(self) == trees(other)
+    }
+}
+
+/// A file in the repository of a task, at the commit of the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFile {
+    /// Its path, relative to the task.
+    pub path: Template<TaskPath>,
+    /// Its contents.
+    pub contents: FileContents,
+}
+
+/// The location of the contents of a task's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileContents {
+    /// In the commit. Whatever filters make of them in a work tree does not count.
+    Blob(ObjectId),
+    /// In the work tree: the file has changes that are not committed.
+    Uncommitted(PathBuf),
+    /// Unknown, since the path has free names.
+    Unbound,
+}
+
+/// A Git repository, or a directory in it, that the task reads at some commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTree {
+    /// The repository, and the path in it.
+    pub name: Template<TreeName>,
+    /// Which commit it is.
+    pub commit: TreeCommit,
+}
+
+/// The commit of a repository that a task reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TreeCommit {
+    /// The one that the commit of the task records.
+    Recorded(RecordedTree),
+    /// The recorded one, which is not known as long as the name of the tree is open.
+    Unbound,
+    /// The one that a value names: the revision.
+    OfRevision,
+}
+
+/// The commit of a repository that the commit of a task records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedTree {
+    /// The commit.
+    pub commit: ObjectId,
+    /// The directory as it stands, and its Git tree, if that has changes that are not committed.
+    pub uncommitted: Option<(PathBuf, ObjectId)>,
+}
+
+impl RecordedTree {
+    /// Its version in full: the commit, or the tree of uncommitted changes.
+    pub fn version(&self) -> String {
+        match &self.uncommitted {
+            Some((_, tree)) => format!("{DIRTY}{}", tree.full()),
+            None => self.commit.full().to_owned(),
+        }
+    }
+}
+
+/// The outputs of a Git tree: the directory, and the id of its commit.
+pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
+
+/// The symbolic name of what a node passes up that is one value, such as an input or a member.
+pub const VALUE: &str = "value";
+
+/// The inputs of a member.
+pub const MEMBER_INPUTS: [&str; 1] = ["directory"];
+
+/// The inputs of a Git tree, unless it is at the recorded commit.
+pub const TREE_INPUTS: [&str; 1] = ["revision"];
+
+/// The computation of a node, as its name is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NamedComputation {
+    /// The computation. If the name has free names, the one at the first point: all others have the same inputs and outputs.
+    pub first: ComputationId,
+    /// The name, if it has free names. Sweeps bind all of them, and the task has a computation for each of their points.
+    pub open: Option<Box<Template<ComputationName>>>,
+}
+
+impl NamedComputation {
+    /// Its name as it is written.
+    pub fn written<'a>(&'a self, task: &'a Task) -> &'a str {
+        match &self.open {
+            Some(name) => name.as_str(),
+            None => task.computations[self.first.index()].name.as_str(),
+        }
+    }
+
+    /// The numbers of the names that it depends on.
+    pub fn names(&self) -> impl Iterator<Item = usize> {
+        self.open.iter().flat_map(|name| name.names())
+    }
+}
+
+impl From<ComputationId> for NamedComputation {
+    fn from(first: ComputationId) -> Self {
+        Self { first, open: None }
+    }
+}
+
+/// A named executable that turns inputs into outputs, at one commit.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Computation {
+    /// Its name in the library.
+    pub name: ComputationName,
+    /// The commit of the repository that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// The tree is not the commit's: the directory has changes that are not committed.
+    pub dirty: bool,
+    /// The symbolic names of its inputs.
+    pub inputs: Vec<String>,
+    /// The symbolic names of its outputs.
+    pub outputs: Vec<String>,
+    /// Its grants of access beyond its own tree.
+    pub access: Access,
+    /// The directory, if it is checked out.
+    pub checked_out: Option<PathBuf>,
+}
+
+impl Computation {
+    /// Its version as in names: the commit, or the tree of uncommitted changes.
+    pub fn version(&self) -> String {
+        shown_version(&self.commit, &self.tree, self.dirty)
+    }
+}
+
+/// What the nodes of a task ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResources {
+    /// Each set of lines once.
+    sets: Vec<ResourceLines>,
+    /// The numbers of the sets of each node that has any, by its computations. Equal nodes that are written in different
+    /// places may have several.
+    nodes: BTreeMap<NodeId, BTreeMap<ComputationId, Vec<u32>>>,
+}
+
+impl TaskResources {
+    /// Whether no node asks for anything.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Lets the calls of a computation at a node ask for something, unless there are no lines.
+    pub fn add(&mut self, node: NodeId, computation: ComputationId, lines: ResourceLines) {
+        if lines.is_empty() {
+            return;
+        }
+        let known = self.sets.iter().position(|it| *it == lines);
+        let set = known.unwrap_or_else(|| {
+            self.sets.push(lines);
+            self.sets.len() - 1
+        });
+        let sets = self.nodes.entry(node).or_default().entry(computation).or_default();
+        if !sets.contains(&(set as u32)) {
+            sets.push(set as u32);
+        }
+    }
+
+    /// The sets of lines that count for a node, whatever its computation.
+    pub fn of(&self, node: NodeId) -> impl Iterator<Item = &ResourceLines> {
+        let sets = self.nodes.get(&node).into_iter().flat_map(BTreeMap::values).flatten();
+        sets.map(|set| &self.sets[*set as usize])
+    }
+
+    /// The sets of lines that count for the calls of a computation at a node.
+    pub fn of_calls(
+        &self,
+        node: NodeId,
+        computation: ComputationId,
+    ) -> impl Iterator<Item = &ResourceLines> {
+        let sets = self.nodes.get(&node).and_then(|node| node.get(&computation));
+        let sets = sets.into_iter().flatten();
+        sets.map(|set| &self.sets[*set as usize])
+    }
+
+    /// All lines.
+    pub fn lines(&self) -> impl Iterator<Item = &ResourceLine> {
+        self.sets.iter().flat_map(ResourceLines::iter)
+    }
+
+    /// Returns the same with other numbers of names.
+    #[must_use]
+    pub fn renamed(self, amount: impl Fn(Template<String>) -> Template<String>) -> Self {
+        let line = |it: ResourceLine| ResourceLine { amount: amount(it.amount), ..it };
+        let lines = |set: ResourceLines| ResourceLines::new(set.into_iter().map(line));
+        Self { sets: self.sets.into_iter().map(lines).collect(), nodes: self.nodes }
+    }
+
+    /// Returns the same with texts of names, of nodes that have become others.
+    #[must_use]
+    pub fn bind<'a>(
+        &self,
+        text: impl Fn(usize) -> Option<&'a str> + Copy,
+        node: impl Fn(NodeId) -> Option<NodeId>,
+    ) -> Self {
+        let mut bound = Self::default();
+        for (id, sets) in &self.nodes {
+            let Some(id) = node(*id) else { continue };
+            for (computation, set) in
+                sets.iter().flat_map(|(it, sets)| sets.iter().map(move |set| (it, set)))
+            {
+                bound.add(id, *computation, self.sets[*set as usize].bind(text));
+            }
+        }
+        bound
+    }
+}

@@ -1,0 +1,372 @@
+//! The directories that an expression becomes: `workflow/kind`, `workflow/inputs/00-text/kind`, ...
+
+use super::grammar::NodeKind;
+use super::mistake::{Fault, Mistake};
+use super::parser::Parsed;
+use super::rule_files::RuleFile;
+use super::scopes::check_scopes;
+use super::signature::{Signature, Signatures, default_label, places, signature};
+use super::{Expression, ExpressionNode, TextPlace};
+use crate::name::InputName;
+use crate::slice::{MAX_ARITY, WrittenSlice};
+use crate::task::NodeId;
+use crate::text_file;
+
+/// What an expression is as directories. Paths are relative to the directory `workflow`, which is the
+/// empty path; each directory stands after the one that it is in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WorkflowLayout {
+    /// All directories and links.
+    pub entries: Vec<LayoutEntry>,
+}
+
+/// A directory or a link.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LayoutEntry {
+    /// Its path.
+    pub path: String,
+    /// Its kind.
+    pub kind: LayoutEntryKind,
+}
+
+/// The kind of the entry at a path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LayoutEntryKind {
+    /// The directory of a node.
+    Node {
+        /// The contents of the file `kind`.
+        kind: &'static str,
+        /// The contents of the file `value`; empty if there is none.
+        value: Box<str>,
+        /// The files that are its rules.
+        files: Vec<RuleFile>,
+        /// The contents of the file `outputs`, if there is one.
+        outputs: Option<WrittenSlice>,
+        /// Whether there is a directory `inputs`.
+        inputs: bool,
+    },
+    /// A symbolic link to the directory of a node that is shared.
+    Link(String),
+}
+
+/// The longest path that Git can record, and Linux can open.
+const LONGEST_PATH: usize = 4095;
+
+/// The longest name of a file.
+const LONGEST_NAME: usize = 255;
+
+impl WorkflowLayout {
+    /// Lays out an expression. Labels that are not written are the names of the inputs that they
+    /// belong to, or else of what is read.
+    ///
+    /// # Errors
+    ///
+    /// Tells everything at once that is wrong with the text: names that the task does not have,
+    /// inputs that are too many or too few, and paths that no file can have.
+    pub fn new(
+        parsed: &Parsed<'_>,
+        inputs: &[InputName],
+        signatures: &Signatures,
+    ) -> Result<Self, Vec<Mistake>> {
+        let mut layout = Self::of(&parsed.text.expression, inputs, signatures);
+        if layout.wrong.is_empty() {
+            return Ok(Self { entries: layout.entries });
+        }
+        layout.wrong.sort_by_key(|(place, _)| parsed.byte(*place));
+        layout.wrong.dedup();
+        let wrong = layout.wrong.into_iter();
+        Err(wrong.map(|(place, fault)| parsed.mistake_at(place, fault)).collect())
+    }
+
+    /// Lays out an expression that no text says; `None` if that cannot be done.
+    pub fn of_expression(
+        expression: &Expression,
+        inputs: &[InputName],
+        signatures: &Signatures,
+    ) -> Option<Self> {
+        let layout = Self::of(expression, inputs, signatures);
+        layout.wrong.is_empty().then_some(Self { entries: layout.entries })
+    }
+
+    fn of<'a>(
+        expression: &'a Expression,
+        inputs: &[InputName],
+        signatures: &'a Signatures,
+    ) -> LayoutWalk<'a> {
+        let mut walk = LayoutWalk {
+            expression,
+            signatures,
+            paths: vec![None; expression.nodes.len()],
+            entries: Vec::new(),
+            wrong: Vec::new(),
+            stack: Vec::new(),
+        };
+        if let Some(root) = expression.root() {
+            walk.enter(root, String::new());
+            while walk.go_on() {}
+        }
+        walk.wrong.extend(check_scopes(expression, inputs, signatures).wrong);
+        walk
+    }
+
+    /// How many directories, and how many links there are.
+    pub fn counts(&self) -> (usize, usize) {
+        let links =
+            self.entries.iter().filter(|it| matches!(it.kind, LayoutEntryKind::Link(_))).count();
+        (self.entries.len() - links, links)
+    }
+}
+
+struct LayoutWalk<'a> {
+    expression: &'a Expression,
+    signatures: &'a Signatures,
+    /// Where each node stands.
+    paths: Vec<Option<String>>,
+    entries: Vec<LayoutEntry>,
+    wrong: Vec<(TextPlace, Fault)>,
+    /// The nodes around the place: which, how many of its inputs were read, and filled.
+    stack: Vec<(NodeId, usize, usize)>,
+}
+
+impl<'a> LayoutWalk<'a> {
+    /// Makes the directory of a node, or a link to it.
+    fn enter(&mut self, id: NodeId, path: String) {
+        let longest = self.expression[id].files.iter().map(|file| file.name.len()).max();
+        let longest = longest.unwrap_or_default().max("outputs".len());
+        if path.len() + "workflow/".len() + longest > LONGEST_PATH {
+            // A mistake below it would only be told again.
+            self.wrong(id, Fault::Deep);
+            return;
+        }
+        if let Some(known) = &self.paths[id.index()] {
+            let kind = LayoutEntryKind::Link(relative(&path, known));
+            self.entries.push(LayoutEntry { path, kind });
+            return;
+        }
+        let node = &self.expression[id];
+        self.check(id, node);
+        self.paths[id.index()] = Some(path.clone());
+        self.entries.push(LayoutEntry {
+            path,
+            kind: LayoutEntryKind::Node {
+                kind: node.kind.file(),
+                value: node.value.clone(),
+                files: node.files.clone(),
+                outputs: node.outputs.clone(),
+                inputs: !node.inputs.is_empty(),
+            },
+        });
+        self.stack.push((id, 0, 0));
+    }
+
+    /// Goes to the next input; tells whether there is anything left.
+    fn go_on(&mut self) -> bool {
+        let Some((id, next, filled)) = self.stack.pop() else { return false };
+        let node = &self.expression[id];
+        let signature = signature(node, self.signatures);
+        let signature = signature.as_deref();
+        let Some(argument) = node.inputs.get(next) else {
+            self.check_inputs(id, filled, signature);
+            return true;
+        };
+        let input = &self.expression[argument.node];
+        let width = places(self.expression, id, argument.node, self.signatures).unwrap_or(1);
+        let after = filled + width;
+        self.stack.push((id, next + 1, after));
+        if after > MAX_ARITY {
+            return true;
+        }
+        let label = match &argument.label {
+            Some(label) => label.to_string(),
+            None => default_label(input, signature, filled, width),
+        };
+        let name = match width {
+            1 => format!("{filled:02}-{label}"),
+            _ => format!("{filled:02}_{:02}-{label}", after - 1),
+        };
+        if label.contains(['/', '\0']) {
+            self.wrong(argument.node, Fault::Label(label));
+        } else if name.len() > LONGEST_NAME {
+            self.wrong(argument.node, Fault::LongLabel);
+        } else {
+            let path = self.paths[id.index()].as_deref().unwrap_or_default();
+            let slash = if path.is_empty() { "" } else { "/" };
+            self.enter(argument.node, format!("{path}{slash}inputs/{name}"));
+        }
+        true
+    }
+
+    fn wrong(&mut self, node: NodeId, fault: Fault) {
+        self.wrong.push((TextPlace::of(node), fault));
+    }
+
+    /// Tells what is wrong with a node itself.
+    fn check(&mut self, id: NodeId, node: &ExpressionNode) {
+        let signature = signature(node, self.signatures);
+        let has_value = !node.kind.has_files() || !node.value.is_empty();
+        if has_value && !is_line(&node.value) {
+            self.wrong(id, Fault::Line(node.value.to_string()));
+        }
+        let Some(outputs) = &node.outputs else { return };
+        if let Some(text) = outputs.texts().find(|text| !is_line(text)) {
+            self.wrong(id, Fault::Line(text.into_owned()));
+        }
+        let names = signature.as_ref().and_then(|signature| signature.outputs.as_ref());
+        let Some(names) = names else { return };
+        let (outputs, wrong) = outputs.resolve(names);
+        wrong.into_iter().for_each(|(_, error)| self.wrong(id, Fault::Slice(error)));
+        let count = names.len();
+        if let Some(number) =
+            outputs.numbers().find(|it| (count..MAX_ARITY).contains(&(*it).into()))
+        {
+            let computation = match node.kind {
+                NodeKind::Sweep => "a sweep".to_owned(),
+                _ => node.value.to_string(),
+            };
+            self.wrong(id, Fault::OutOfSlice { computation, count, number });
+        }
+    }
+
+    /// Tells what is wrong with the inputs of a node, of which so many are filled.
+    fn check_inputs(&mut self, id: NodeId, filled: usize, signature: Option<&Signature>) {
+        let node = &self.expression[id];
+        let before = self.wrong.len();
+        for argument in &node.inputs {
+            if places(self.expression, id, argument.node, self.signatures).is_none() {
+                let name = self.expression[argument.node].value.to_string();
+                self.wrong(argument.node, Fault::Width(name));
+            }
+        }
+        let signature = signature.filter(|_| node.kind != NodeKind::Sweep);
+        let takes = signature.and_then(|signature| signature.inputs.clone());
+        if filled > MAX_ARITY {
+            self.wrong(id, Fault::TooMany(filled));
+        } else if let Some(takes) = takes
+            && takes.len() != filled
+            && self.wrong.len() == before
+        {
+            let computation = node.value.to_string();
+            self.wrong(id, Fault::Arity { computation, takes, given: filled });
+        }
+    }
+}
+
+/// Whether a text is the same if it is read as the only line of a file.
+fn is_line(text: &str) -> bool {
+    text_file::line(format!("{text}\n").as_bytes()) == Ok((text, false))
+}
+
+/// The target of a link at a path that leads to another path.
+fn relative(from: &str, to: &str) -> String {
+    let parts = |path: &'_ str| -> Vec<String> {
+        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let around = &from[..from.len().saturating_sub(1)];
+    let common = around.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = vec![".."; around.len() - common];
+    let down = to[common..].iter().map(String::as_str);
+    up.into_iter().chain(down).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::parse;
+
+    /// The paths, and where links lead.
+    fn laid_out(text: &str) -> Result<Vec<String>, Vec<String>> {
+        let parsed = parse(text).unwrap();
+        let inputs = ["x", "y"].map(|name| name.parse().unwrap());
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let signature = |inputs: &[&str], outputs: &[&str]| Signature {
+            inputs: names(inputs),
+            outputs: names(outputs),
+        };
+        let signatures = Signatures::from([
+            ("add".to_owned(), signature(&["left", "right"], &["sum"])),
+            ("divmod".to_owned(), signature(&["n", "d/e"], &["q", "r"])),
+        ]);
+        let layout = WorkflowLayout::new(&parsed, &inputs, &signatures);
+        let layout =
+            layout.map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let shown = |entry: LayoutEntry| match entry.kind {
+            LayoutEntryKind::Link(target) => format!("{} -> {target}", entry.path),
+            LayoutEntryKind::Node { .. } => entry.path,
+        };
+        Ok(layout.entries.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn labels_are_the_names_of_inputs_unless_they_are_written() {
+        let text = "(add (add :mine INPUT('x') INPUT('y')) (other INPUT('x') FILE('a'))[00])";
+        let expected = [
+            "",
+            "inputs/00-left",
+            "inputs/00-left/inputs/00-mine",
+            "inputs/00-left/inputs/01-right",
+            "inputs/01-right",
+            "inputs/01-right/inputs/00-x",
+            "inputs/01-right/inputs/01-file",
+        ];
+        assert_eq!(laid_out(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_slice_fills_a_range_and_what_is_shared_is_a_link() {
+        let text = "(add (divmod #1=INPUT('x') #1#))";
+        let expected = [
+            "",
+            "inputs/00_01-left-right",
+            "inputs/00_01-left-right/inputs/00-n",
+            "inputs/00_01-left-right/inputs/01-d-e -> 00-n",
+        ];
+        assert_eq!(laid_out(text).unwrap(), expected);
+        let links = laid_out("(add (add #1=INPUT('x') INPUT('y')) (add INPUT('y') #1#))").unwrap();
+        assert_eq!(
+            links.last().unwrap(),
+            "inputs/01-right/inputs/01-right -> ../../00-left/inputs/00-left"
+        );
+    }
+
+    #[test]
+    fn a_tree_may_read_a_revision_and_passes_up_its_directory() {
+        let text = "(add TREE('.') (add TREE('a' INPUT('x'))[00, 01]))";
+        let expected = [
+            "",
+            "inputs/00-left",
+            "inputs/01-right",
+            "inputs/01-right/inputs/00_01-left-right",
+            "inputs/01-right/inputs/00_01-left-right/inputs/00-revision",
+        ];
+        assert_eq!(laid_out(text).unwrap(), expected);
+        assert_eq!(
+            laid_out("TREE('a' INPUT('x') INPUT('y'))[02]").unwrap_err(),
+            ["1:1: a has 2 outputs, so there is no 02", "1:1: a takes 1 input, not 2"]
+        );
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let text =
+            "(add (add INPUT('z'))\n     (divmod INPUT('x') INPUT(' y'))[02]\n :a/b (other))";
+        let wrong = laid_out(text).unwrap_err();
+        assert_eq!(
+            wrong,
+            [
+                "1:6: add takes 2 inputs, not 1",
+                "1:11: the task has no input \"z\"",
+                "2:6: divmod has 2 outputs, so there is no 02",
+                "2:25: \" y\" cannot be a line of a file: it begins or ends with white space",
+                "2:25: the task has no input \" y\"",
+                "3:7: the label \"a/b\" holds a slash or a zero byte",
+                "3:7: other has no slice, and its outputs cannot be told: it is not in computations/",
+            ]
+        );
+        assert_eq!(laid_out("(add INPUT('x'))").unwrap_err(), ["1:1: add takes 2 inputs, not 1"]);
+        let deep = format!("{}INPUT('x'){}", "(f ".repeat(1000), ")[00]".repeat(1000));
+        let wrong = laid_out(&deep).unwrap_err();
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].ends_with("more than 4,095 bytes"), "{wrong:?}");
+    }
+}

@@ -1,0 +1,349 @@
+//! The grammar of expressions: what the printer writes, and what the parser reads.
+//!
+//! ```text
+//! text       = [ "Inputs:" [ string { "," string } ] ] expression
+//! expression = [ "#" number "=" ] node | "#" number "#"
+//! node       = "(" name { argument } ")" [ slice ]
+//!            | WORD "(" [ string ] { argument } ")" [ slice ]
+//! argument   = [ ":" name ] expression
+//!            | ":" name { string | "(" string { string } ")" }
+//! slice      = "[" output { "," output } "]"
+//! output     = number | name
+//! string     = "'" any characters "'" | bars
+//! name       = plain characters | bars
+//! bars       = "|" any characters, or \| or \\ or \xHH; "|"
+//! ```
+//!
+//! White space and comments (`;` to the end of the line) may stand between all of these. A quote ends a
+//! string only if it [may](ends_string), so that `'it's'` is one. A kind of node is a row of [`SPELLINGS`]:
+//! neither the printer nor the parser knows kinds.
+
+use std::fmt::{self, Write};
+
+use crate::name::{
+    ComputationName, InputName, MemberPath, NameError, StorageName, TaskPath, TreeName, nearest,
+};
+use crate::slice::WrittenSlice;
+use crate::sweep::{
+    ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, is_sheet,
+};
+
+/// The word that begins the line with the names of the task's inputs.
+pub(super) const INPUTS: &str = "Inputs:";
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// Outputs of a computation.
+    Computation,
+    /// An input of the task.
+    Input,
+    /// A file in the storage.
+    Literal,
+    /// A file of the task itself.
+    File,
+    /// A Git repository at a commit.
+    Tree,
+    /// A file or directory within a directory.
+    Member,
+    /// A sub-workflow that is evaluated for each point.
+    Sweep,
+    /// The product of factors.
+    Points,
+}
+
+/// How a kind of node is written.
+struct Spelling {
+    kind: NodeKind,
+    /// The contents of the file `kind`.
+    kind_file: &'static str,
+    /// The word before the parenthesis. A computation has none, and its name inside.
+    word: &'static str,
+    reads: Reads,
+}
+
+/// Whether a node reads others, and may choose what it passes up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// It has no inputs.
+    Nothing,
+    /// It has inputs, and one value.
+    ForOne,
+    /// It has inputs, and a slice of its outputs.
+    ForSlice,
+}
+
+const SPELLINGS: [Spelling; 8] = [
+    row(NodeKind::Computation, "computation", "", Reads::ForSlice),
+    row(NodeKind::Input, "input", "INPUT", Reads::Nothing),
+    row(NodeKind::Literal, "literal", "FILE", Reads::Nothing),
+    row(NodeKind::File, "file", "OWN", Reads::Nothing),
+    row(NodeKind::Tree, "tree", "TREE", Reads::ForSlice),
+    row(NodeKind::Member, "member", "MEMBER", Reads::ForOne),
+    row(NodeKind::Sweep, "sweep", "SWEEP", Reads::ForSlice),
+    row(NodeKind::Points, "points", "POINTS", Reads::Nothing),
+];
+
+const fn row(
+    kind: NodeKind,
+    kind_file: &'static str,
+    word: &'static str,
+    reads: Reads,
+) -> Spelling {
+    Spelling { kind, kind_file, word, reads }
+}
+
+impl NodeKind {
+    const fn form(self) -> &'static Spelling {
+        match self {
+            Self::Computation => &SPELLINGS[0],
+            Self::Input => &SPELLINGS[1],
+            Self::Literal => &SPELLINGS[2],
+            Self::File => &SPELLINGS[3],
+            Self::Tree => &SPELLINGS[4],
+            Self::Member => &SPELLINGS[5],
+            Self::Sweep => &SPELLINGS[6],
+            Self::Points => &SPELLINGS[7],
+        }
+    }
+
+    /// The kind of which the file `kind` says this.
+    pub fn of_file(text: &str) -> Option<Self> {
+        SPELLINGS.iter().find(|form| form.kind_file == text).map(|form| form.kind)
+    }
+
+    /// The kind that is written with this word.
+    pub(super) fn of_word(word: &str) -> Option<Self> {
+        SPELLINGS.iter().find(|form| form.word == word).map(|form| form.kind)
+    }
+
+    /// All words that begin a node.
+    pub(super) fn words() -> impl Iterator<Item = &'static str> {
+        SPELLINGS.iter().map(|form| form.word).filter(|word| !word.is_empty())
+    }
+
+    /// The contents of the file `kind`.
+    pub const fn file(self) -> &'static str {
+        self.form().kind_file
+    }
+
+    /// The word before the parenthesis; empty if there is none.
+    pub(super) const fn word(self) -> &'static str {
+        self.form().word
+    }
+
+    /// Whether it has inputs.
+    pub fn has_inputs(self) -> bool {
+        self.form().reads != Reads::Nothing
+    }
+
+    /// Whether it has a slice of its outputs.
+    pub fn has_slice(self) -> bool {
+        self.form().reads == Reads::ForSlice
+    }
+
+    /// Whether it has files that are rules. Then its value is a label, and may be left out.
+    pub fn has_files(self) -> bool {
+        matches!(self, Self::Sweep | Self::Points)
+    }
+
+    /// Returns the value that a node of this kind has if this is written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is no such name.
+    pub fn value(self, text: &str) -> Result<Box<str>, NameError> {
+        let value = match self {
+            Self::Computation => text.parse::<ComputationName>()?.into(),
+            Self::Input => text.parse::<InputName>()?.into(),
+            Self::Literal => text.parse::<StorageName>()?.into(),
+            Self::File => text.parse::<TaskPath>()?.into(),
+            Self::Tree => text.parse::<TreeName>()?.into(),
+            Self::Member => text.parse::<MemberPath>()?.into(),
+            // A label, for humans.
+            Self::Sweep | Self::Points => text.to_owned(),
+        };
+        Ok(String::into_boxed_str(value))
+    }
+}
+
+/// The words for the inputs of a sweep, in order.
+pub(super) const SWEEP_ROLES: [&str; 2] = SWEEP_INPUTS;
+
+/// How the name of a factor's file is made.
+const FACTOR: &str = "factors/nn-NAME";
+
+/// The words that may stand behind a colon in a node of this kind: names of files, and of inputs.
+pub(super) fn words(kind: NodeKind) -> Vec<&'static str> {
+    let factors = PRODUCT_FILES.iter().map(|name| if *name == FACTORS { FACTOR } else { name });
+    let (files, roles) = match kind {
+        NodeKind::Sweep => (&SWEEP_FILES[..], &SWEEP_ROLES[..]),
+        _ => (&[][..], &[][..]),
+    };
+    factors.chain(files.iter().copied()).chain(roles.iter().copied()).collect()
+}
+
+/// Returns the word that may have been meant.
+pub(super) fn nearest_word(kind: NodeKind, name: &str) -> Option<String> {
+    let is_factor = |word: &&str| *word == FACTOR;
+    match name.split_once('/') {
+        Some((dir, factor)) => {
+            nearest(dir, &[FACTORS.to_owned()]).map(|dir| format!("{dir}/{factor}"))
+        }
+        None => {
+            let words = words(kind).into_iter().filter(|word| !is_factor(word));
+            nearest(name, &words.map(str::to_owned).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// How a file of a node is written behind its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleShape {
+    /// It is empty.
+    Nothing,
+    /// One string.
+    Line,
+    /// A string for each line.
+    Lines,
+    /// Rows of strings in parentheses, the first one with the names of the columns.
+    Sheet,
+}
+
+impl RuleShape {
+    /// The shape of a file of a node of this kind; `None` if it has no such file.
+    pub(super) fn of(kind: NodeKind, name: &str) -> Option<Self> {
+        let entry = name.split('/').next().unwrap_or_default();
+        let is_known = match kind {
+            NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
+            NodeKind::Points => PRODUCT_FILES.contains(&entry),
+            _ => false,
+        };
+        let is_factor = entry == FACTORS;
+        match name {
+            _ if !is_known || name.contains('/') != is_factor => None,
+            ALLOW_FAILED => Some(Self::Nothing),
+            REPLICATES => Some(Self::Line),
+            _ if is_sheet(name) => Some(Self::Sheet),
+            _ => Some(Self::Lines),
+        }
+    }
+}
+
+/// Whether a character may stand in a name without bars.
+pub(super) fn is_plain(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control() && !matches!(c, '(' | ')' | '|' | '\\' | ';')
+}
+
+/// Whether a quote ends a string if this stands behind it.
+pub(super) fn ends_string(next: Option<char>) -> bool {
+    next.is_none_or(|c| c == ',' || !is_plain(c))
+}
+
+/// A label of an input of a sweep: in bars, since plain words are names of files or of inputs.
+pub(super) struct SweepLabel<'a>(pub(super) &'a str);
+
+impl fmt::Display for SweepLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        in_bars(self.0, f)
+    }
+}
+
+/// A name as it is written: in bars only if it could not be read back otherwise.
+pub(super) struct BareName<'a>(pub(super) &'a str);
+
+impl fmt::Display for BareName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = !self.0.starts_with([':', '#']) && self.0.chars().all(is_plain);
+        if is_plain && !self.0.is_empty() { f.write_str(self.0) } else { in_bars(self.0, f) }
+    }
+}
+
+/// A slice as it is written: `[00, sum]`. A name is in bars only if it could not be read back otherwise.
+pub(super) struct SliceText<'a>(pub(super) &'a WrittenSlice);
+
+impl fmt::Display for SliceText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('[')?;
+        for (at, text) in self.0.texts().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            let is_plain = !text.is_empty() && text.chars().all(is_plain_in_slice);
+            if is_plain { f.write_str(&text)? } else { in_bars(&text, f)? }
+        }
+        f.write_char(']')
+    }
+}
+
+/// Whether a character may stand in a slice without bars.
+pub(super) fn is_plain_in_slice(c: char) -> bool {
+    is_plain(c) && !matches!(c, ',' | ']')
+}
+
+/// A string as it is written: in bars only if it could not be read back otherwise.
+pub(super) struct QuotedName<'a>(pub(super) &'a str);
+
+impl fmt::Display for QuotedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends = |(at, _): (usize, &str)| ends_string(self.0[at + 1..].chars().next());
+        let is_awkward = self.0.contains(char::is_control)
+            // Behind the last quote comes the one that ends the string.
+            || self.0.match_indices('\'').any(|it| it.0 + 1 < self.0.len() && ends(it));
+        if is_awkward { in_bars(self.0, f) } else { write!(f, "'{}'", self.0) }
+    }
+}
+
+fn in_bars(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_char('|')?;
+    for c in text.chars() {
+        match c {
+            '|' | '\\' => write!(f, "\\{c}")?,
+            _ if c.is_control() => write!(f, "\\x{:x};", u32::from(c))?,
+            _ => f.write_char(c)?,
+        }
+    }
+    f.write_char('|')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_not_be_read_back_is_quoted() {
+        for plain in ["add", "a-b", "it's", "f[0]", "a:b", "a#1", "\"a\"", "計算", "INPUT"] {
+            assert_eq!(BareName(plain).to_string(), plain);
+        }
+        for (name, written) in [
+            ("", "||"),
+            ("a b", "|a b|"),
+            ("a(b)", "|a(b)|"),
+            ("a|b\\", "|a\\|b\\\\|"),
+            (":a", "|:a|"),
+            ("#1", "|#1|"),
+            ("a;b", "|a;b|"),
+            ("a\n\u{1b}", "|a\\xa;\\x1b;|"),
+        ] {
+            assert_eq!(BareName(name).to_string(), written);
+        }
+        assert_eq!(QuotedName("a b|c)\\").to_string(), "'a b|c)\\'");
+        for plain in ["it's", "'", "a''", "''a"] {
+            assert_eq!(QuotedName(plain).to_string(), format!("'{plain}'"));
+        }
+        for awkward in ["dogs' tails", "a')", "a',b"] {
+            assert_eq!(QuotedName(awkward).to_string(), format!("|{awkward}|"));
+        }
+    }
+
+    #[test]
+    fn every_kind_is_found_by_its_words() {
+        for form in &SPELLINGS {
+            assert_eq!(form.kind.file(), form.kind_file);
+            assert_eq!(NodeKind::of_file(form.kind_file), Some(form.kind));
+            assert_eq!(NodeKind::of_word(form.word), Some(form.kind));
+        }
+        assert_eq!(
+            NodeKind::words().collect::<Vec<_>>(),
+            ["INPUT", "FILE", "OWN", "TREE", "MEMBER", "SWEEP", "POINTS"]
+        );
+    }
+}

@@ -1,0 +1,378 @@
+//! The mistakes that a text can have, with the line and column of each.
+
+use std::fmt;
+
+use super::grammar::{NodeKind, words};
+use crate::exit::Explain;
+use crate::name::NameError;
+use crate::slice::{MAX_ARITY, SliceError};
+use crate::sweep::{FactorFault, ProductFault, SheetFault, SheetProblem, SweepFault};
+use crate::words::counted;
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line, counted from one.
+    pub line: usize,
+    /// The character in the line, counted from one.
+    pub column: usize,
+}
+
+impl Position {
+    /// The place of a byte of a text.
+    pub(super) fn of(text: &str, at: usize) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = 1 + before.matches('\n').count();
+        Self { line, column: 1 + before[start..].chars().count() }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Something wrong at a place in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where.
+    pub position: Position,
+    /// What.
+    pub fault: Fault,
+    /// The line around the place, and the column of the place in it, counted from zero.
+    excerpt: (String, usize),
+}
+
+/// How much of a line is shown on either side of a place, in characters.
+const AROUND: usize = 40;
+
+impl Mistake {
+    /// A mistake at a byte of a text.
+    pub(super) fn at(text: &str, at: usize, fault: Fault) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[start..].lines().next().unwrap_or_default();
+        let position = Position::of(text, at);
+        let skipped = position.column.saturating_sub(1 + AROUND);
+        let shown = line.chars().skip(skipped).take(2 * AROUND);
+        let shown = shown.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        Self { position, fault, excerpt: (shown, position.column - 1 - skipped) }
+    }
+
+    /// A mistake of the text as a whole, which is not UTF-8 from a byte on.
+    pub fn not_text(contents: &[u8], at: usize) -> Self {
+        let before = String::from_utf8_lossy(contents.get(..at).unwrap_or(contents));
+        Self::at(&before, before.len(), Fault::NotText)
+    }
+
+    /// The line, and a second line that points at the place.
+    pub fn excerpt(&self) -> [String; 2] {
+        let (line, column) = &self.excerpt;
+        [line.clone(), format!("{:column$}^", "")]
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.position, self.fault)
+    }
+}
+
+/// The kind of a mistake.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The text holds something other than UTF-8.
+    #[error("the text is not UTF-8 from here on")]
+    NotText,
+    /// Something else was expected.
+    #[error("expected {expected}, found {found}")]
+    Expected {
+        /// What.
+        expected: String,
+        /// The text that was found.
+        found: String,
+    },
+    /// The text ends within an expression.
+    #[error("the expression that begins at {0} is not closed")]
+    Unclosed(Position),
+    /// A word that begins no node.
+    #[error("{word:?} is not a kind of node")]
+    Word {
+        /// The word.
+        word: String,
+        /// The word that may have been meant.
+        nearest: Option<String>,
+    },
+    /// A string or a name in bars has no end.
+    #[error("{0} has no end")]
+    Open(&'static str),
+    /// A backslash before something that it does not belong to.
+    #[error("after \\ only |, \\ and xHH; may stand")]
+    Escape,
+    /// A name that may not be one.
+    #[error("{0}")]
+    Name(NameError),
+    /// A name that a line of a file cannot hold.
+    #[error("{0:?} cannot be a line of a file: {reason}", reason = line_fault(.0))]
+    Line(String),
+    /// Two inputs of the task have one name.
+    #[error("the input {0:?} is named twice")]
+    Duplicate(String),
+    /// A number that no shared expression has.
+    #[error("#{0}# stands for nothing: there is no #{0}= before it")]
+    Unknown(u32),
+    /// A number that two expressions have.
+    #[error("#{0}= is given twice")]
+    Twice(u32),
+    /// An expression that would contain itself.
+    #[error("#{0}# is within #{0}=: the expression would contain itself")]
+    Cycle(u32),
+    /// A number too large to be one of a shared expression.
+    #[error("{0} is too large")]
+    Number(String),
+    /// A slice has something other than the number or the name of an output.
+    #[error("{0}")]
+    Slice(SliceError),
+    /// A slice that passes nothing up.
+    #[error("the slice chooses no output")]
+    NoOutput,
+    /// More inputs or outputs than two digits can count.
+    #[error("there are {0}, and at most {MAX_ARITY} can be numbered")]
+    TooMany(usize),
+    /// The text gives a computation more or fewer inputs than it takes.
+    #[error("{computation} takes {}, not {given}", counted(takes.len(), "input"))]
+    Arity {
+        /// The computation.
+        computation: String,
+        /// The names of the inputs that it takes.
+        takes: Vec<String>,
+        /// How many are given.
+        given: usize,
+    },
+    /// A slice asks for an output that the computation does not have.
+    #[error("{computation} has {}, so there is no {number:02}", counted(*count, "output"))]
+    OutOfSlice {
+        /// The computation.
+        computation: String,
+        /// How many outputs it has.
+        count: usize,
+        /// The one that was asked for.
+        number: u8,
+    },
+    /// It cannot be told how many files an expression passes up.
+    #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = untold(.0))]
+    Width(String),
+    /// No directory of this name in `computations/`.
+    #[error("there is no computation {name:?}")]
+    NoComputation {
+        /// The name.
+        name: String,
+        /// The name in the library that is most like it.
+        nearest: Option<String>,
+    },
+    /// The task has a directory with this path.
+    #[error("{0:?} is a directory, and no file of the task")]
+    OwnDirectory(String),
+    /// No file with this path in the task.
+    #[error("the task has no file {0:?}")]
+    NoFile(String),
+    /// No such input of the task.
+    #[error("the task has no input {name:?}")]
+    NoInput {
+        /// The name.
+        name: String,
+        /// The task's input that is most like it.
+        nearest: Option<String>,
+    },
+    /// A word behind a colon that is neither a file of the node nor an input.
+    #[error("{} has no {name:?}", kind.word())]
+    NoWord {
+        /// The kind of the node.
+        kind: NodeKind,
+        /// The word behind the colon.
+        name: String,
+        /// The one that may have been meant.
+        nearest: Option<String>,
+    },
+    /// A file of a node is written twice.
+    #[error("the file {0:?} is written twice")]
+    FileTwice(String),
+    /// The inputs of a sweep are in the wrong order.
+    #[error("the body of a sweep comes first, then its points")]
+    RoleOrder,
+    /// A name that no file in `factors/` can have.
+    #[error(
+        "no file can have the name {0:?}: it holds a slash or a zero byte, or has more than 255 bytes"
+    )]
+    FileName(String),
+    /// A file is larger than can be read.
+    #[error("the file has more than {0} MiB, and could not be read")]
+    LargeFile(usize),
+    /// The rules of a sweep are wrong.
+    #[error("{0}")]
+    Sweep(Box<SweepFault>),
+    /// A level or a row is written twice.
+    #[error("the same stands at {0}")]
+    SameRow(Position),
+    /// A label that cannot be a part of a file's name.
+    #[error("the label {0:?} holds a slash or a zero byte")]
+    Label(String),
+    /// A label that makes the name of a directory too long.
+    #[error("the label is too long: the name of a directory has at most 255 bytes")]
+    LongLabel,
+    /// The directories would be nested too deeply.
+    #[error("this is nested too deeply: its path would have more than 4,095 bytes")]
+    Deep,
+}
+
+impl Explain for Fault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotText => "save the text as UTF-8",
+            Self::Sweep(fault) => return sweep_hint(fault),
+            Self::NoWord { nearest: None, kind, .. } => {
+                let any =
+                    if kind.has_inputs() { ", or any label in bars, as in |a b|" } else { "" };
+                return Some(format!("write {}{any}", words(*kind).join(", ")));
+            }
+            Self::SameRow(_) => return SheetFault::SameRow(0).hint(),
+            Self::LargeFile(_) => "let a computation make the points, and read them as :points",
+            Self::RoleOrder => "write :body (...) before :points (...)",
+            Self::FileTwice(_) => "put all of its lines behind one name",
+            Self::Word { nearest: Some(name), .. }
+            | Self::NoWord { nearest: Some(name), .. }
+            | Self::NoComputation { nearest: Some(name), .. }
+            | Self::NoInput { nearest: Some(name), .. } => {
+                return Some(format!("did you mean {name:?}?"));
+            }
+            Self::OwnDirectory(_) => {
+                "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
+            }
+            Self::Word { .. } => {
+                "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
+                 the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
+            }
+            Self::NoInput { nearest: None, .. } => {
+                "name it in the line Inputs: of the text, or in the file inputs of the task"
+            }
+            Self::Unclosed(_) => "write the `)` that is missing",
+            Self::Open(_) => "end it with the character that it begins with",
+            Self::Name(error) => return error.hint(),
+            Self::Duplicate(_) => "give each input a name of its own",
+            Self::TooMany(_) => "put them into a directory, which is one value",
+            Self::OutOfSlice { .. } => "outputs are numbered from 00",
+            Self::Number(_) => "write a smaller number",
+            Self::NoFile(_) => "correct the path, which is relative to the task, or make the file",
+            Self::FileName(_) | Self::Label(_) => "write another name",
+            Self::LongLabel => "write a shorter label",
+            Self::Escape => "write \\\\ for a backslash",
+            Self::Unknown(_) => "write #N=(...) where the expression stands for the first time",
+            Self::Twice(_) => "give each shared expression a number of its own",
+            Self::Slice(error) => return error.hint(),
+            Self::NoOutput => "leave out the brackets to pass up all outputs",
+            Self::Arity { takes, .. } if !takes.is_empty() => {
+                return Some(format!("its inputs are {}", takes.join(", ")));
+            }
+            Self::Width(_) => "write which outputs are passed up, as in [00]",
+            Self::Deep => "write shorter labels",
+            Self::Line(_) => "write a text of one line, without white space around it",
+            Self::Cycle(_) => "write another expression there",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl Fault {
+    /// The line that a level or a row is the same as, if that is what is wrong with it.
+    pub(super) fn same_line(&self) -> Option<usize> {
+        let Self::Sweep(fault) = self else { return None };
+        match &**fault {
+            SweepFault::Sheet(SheetProblem { fault: SheetFault::SameRow(line), .. }) => Some(*line),
+            _ => None,
+        }
+    }
+}
+
+impl From<SweepFault> for Fault {
+    fn from(fault: SweepFault) -> Self {
+        Self::Sweep(Box::new(fault))
+    }
+}
+
+/// Why the outputs of a computation cannot be told.
+fn untold(name: &str) -> &'static str {
+    match name.contains('{') {
+        true => "what it leads to is not in computations/, or has different outputs",
+        false => "it is not in computations/",
+    }
+}
+
+/// Why a text cannot be a line.
+fn line_fault(text: &str) -> &'static str {
+    match text {
+        "" => "it is empty",
+        _ if text.contains('\n') => "it has a line end",
+        _ => "it begins or ends with white space",
+    }
+}
+
+/// The advice for a fault of a sweep, in the words of the text.
+fn sweep_hint(fault: &SweepFault) -> Option<String> {
+    let hint = match fault {
+        SweepFault::NoPoints | SweepFault::NoFactors => {
+            "write levels, as in :factors/00-threads '1' '2' '4'"
+        }
+        SweepFault::Product(ProductFault::Factor(FactorFault::NoLevels { .. })) => {
+            "write them behind it, as in '1' '2' '4'"
+        }
+        SweepFault::TwoKinds => "remove the factors, or the points",
+        SweepFault::Inputs(_) => "write :body, and :points if the points are computed",
+        SweepFault::PointsWidth(_) => "choose one output, as in [00]",
+        SweepFault::Replicates(_) => "write a number such as '10'",
+        SweepFault::Unread(_) | SweepFault::ReadsNothing => {
+            "read it with INPUT('NAME'), or in braces in the value of a node"
+        }
+        SweepFault::Ambiguous => "list the names that the inner one binds, as in :names 'a'",
+        SweepFault::Sheet(problem) => match problem.fault {
+            SheetFault::NoHeader => "write the names of the columns first, as in ('host' 'cores')",
+            SheetFault::Width { .. } => "give each row a text for each column",
+            SheetFault::EmptyLine => "remove it",
+            SheetFault::NoName(_) => "write its name",
+            _ => return fault.hint(),
+        },
+        _ => return fault.hint(),
+    };
+    Some(hint.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_counted_in_lines_and_characters() {
+        let text = "(a\n  (ü\u{1b} b)\r\n)";
+        let at = text.find('b').unwrap();
+        let mistake = Mistake::at(text, at, Fault::NoOutput);
+        assert_eq!(mistake.to_string(), "2:7: the slice chooses no output");
+        assert_eq!(mistake.excerpt(), ["  (ü\u{fffd} b)", "      ^"]);
+    }
+
+    #[test]
+    fn of_a_long_line_only_a_part_is_shown() {
+        let text = format!("{}x{}", "a".repeat(1000), "b".repeat(1000));
+        let [line, pointer] = Mistake::at(&text, 1000, Fault::NoOutput).excerpt();
+        assert_eq!(line.len(), 80);
+        assert_eq!(line.find('x'), pointer.find('^'));
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_with_its_place() {
+        let mistake = Mistake::not_text(b"(a\n b\xff)", 5);
+        assert_eq!(mistake.position, Position { line: 2, column: 3 });
+    }
+}

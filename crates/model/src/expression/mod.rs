@@ -1,0 +1,202 @@
+//! The expression as text: `(add (mul INPUT('x') INPUT('y'))[00] FILE('tinputs/ad/48103e4fc7'))[00]`.
+//!
+//! An [`Expression`] is what somebody wrote, with its labels and its sharing: a
+//! [`Workflow`](crate::task::Workflow) knows equal sub-workflows as one, and an expression as many. It
+//! is [printed](Text::write), [parsed](parse), and [laid out](WorkflowLayout::new) as the directories of a
+//! task. What is printed can be parsed, and is printed the same again. Nothing recurses, and nothing
+//! here reads or writes a file.
+
+mod directories;
+mod grammar;
+mod mistake;
+mod parser;
+mod printer;
+mod rule_files;
+mod scopes;
+mod signature;
+
+use std::ops::Index;
+
+pub use self::directories::{LayoutEntry, LayoutEntryKind, WorkflowLayout};
+pub use self::grammar::NodeKind;
+use self::grammar::{BareName, QuotedName, SliceText};
+pub use self::mistake::{Fault, Mistake, Position};
+pub use self::parser::{Parsed, parse};
+pub use self::printer::{Labels, Sharing, Style};
+pub use self::rule_files::{RuleFile, rule_files};
+pub use self::scopes::{BoundNames, computation_names};
+pub use self::signature::{Signature, Signatures, drop_default_labels};
+use crate::name::InputName;
+use crate::slice::{Slice, WrittenSlice};
+use crate::sweep::SweepRules;
+use crate::task::{Node, NodeId, Task};
+
+/// A text: an expression, and the task's inputs if it names them.
+#[derive(Clone, Debug)]
+pub struct Text {
+    /// The symbolic names of the task's inputs, all different.
+    pub inputs: Option<Vec<InputName>>,
+    /// The expression.
+    pub expression: Expression,
+}
+
+/// An expression as it is written. Each node stands after those that it reads; the last one is the
+/// root. A node that is read several times is shared: it is written once.
+#[derive(Clone, Debug, Default)]
+pub struct Expression {
+    nodes: Vec<ExpressionNode>,
+}
+
+/// A node of an expression. Nodes of all kinds have the same parts, as their directories do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionNode {
+    /// Its kind.
+    pub kind: NodeKind,
+    /// Which one: a name that is right for this kind.
+    pub value: Box<str>,
+    /// The files that are its rules, if it is a sweep or the product of factors.
+    pub files: Vec<RuleFile>,
+    /// The nodes that it reads, in order.
+    pub inputs: Vec<ExpressionInput>,
+    /// Which outputs are passed up, if that is written.
+    pub outputs: Option<WrittenSlice>,
+}
+
+/// A sub-expression among what a node reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionInput {
+    /// The label that a human gave it, if one is written.
+    pub label: Option<Box<str>>,
+    /// The sub-expression.
+    pub node: NodeId,
+}
+
+/// A place in what is written of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextPlace {
+    node: NodeId,
+    /// The number of a file, counted from zero, and a line of it, counted from one; line zero is the whole file.
+    file: Option<(usize, usize)>,
+}
+
+impl TextPlace {
+    const fn of(node: NodeId) -> Self {
+        Self { node, file: None }
+    }
+}
+
+impl Expression {
+    /// Adds a node. Those that it reads are in the expression already.
+    pub fn push(&mut self, node: ExpressionNode) -> NodeId {
+        let id = NodeId::at(self.nodes.len());
+        debug_assert!(node.inputs.iter().all(|it| it.node < id), "a node is after those it reads");
+        self.nodes.push(node);
+        id
+    }
+
+    /// The node that stands for the whole expression, unless there is no node.
+    pub fn root(&self) -> Option<NodeId> {
+        self.nodes.len().checked_sub(1).map(NodeId::at)
+    }
+
+    /// All nodes, each after those that it reads.
+    pub fn nodes(&self) -> &[ExpressionNode] {
+        &self.nodes
+    }
+
+    /// The same, to change what is written of a node.
+    pub fn nodes_mut(&mut self) -> &mut [ExpressionNode] {
+        &mut self.nodes
+    }
+
+    /// How often each node is read.
+    fn readers(&self) -> Vec<usize> {
+        let mut readers = vec![0; self.nodes.len()];
+        for argument in self.nodes.iter().flat_map(|node| &node.inputs) {
+            readers[argument.node.index()] += 1;
+        }
+        readers
+    }
+}
+
+impl Index<NodeId> for Expression {
+    type Output = ExpressionNode;
+
+    fn index(&self, id: NodeId) -> &ExpressionNode {
+        &self.nodes[id.index()]
+    }
+}
+
+impl From<&Task> for Text {
+    /// Equal nodes of a workflow that read others are one, and are shared. Leaves are not: they are short.
+    fn from(task: &Task) -> Self {
+        let mut expression = Expression::default();
+        let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
+        for (id, node) in task.workflow.nodes() {
+            if is_leaf(node) {
+                shared.push(None);
+                continue;
+            }
+            let mut arguments = Vec::with_capacity(node.inputs().len());
+            for input in node.inputs() {
+                let node = match shared[input.node.index()] {
+                    Some(node) => node,
+                    None => expression.push(without_inputs(task, input.node)),
+                };
+                arguments.push(ExpressionInput { label: Some(input.label.clone()), node });
+            }
+            let node = ExpressionNode { inputs: arguments, ..without_inputs(task, id) };
+            shared.push(Some(expression.push(node)));
+        }
+        let root = task.workflow.root();
+        if shared.get(root.index()).is_none_or(Option::is_none) {
+            expression.push(without_inputs(task, root));
+        }
+        Self { inputs: Some(task.inputs.clone()), expression }
+    }
+}
+
+/// Whether a node reads no other, and is short.
+fn is_leaf(node: &Node) -> bool {
+    !matches!(node, Node::Computation { .. } | Node::Points(_)) && node.inputs().is_empty()
+}
+
+/// Returns a node of a task as it is written in the text, without what it reads: `INPUT('x')`.
+pub fn written_alone(task: &Task, id: NodeId) -> String {
+    let ExpressionNode { kind, value, outputs, .. } = without_inputs(task, id);
+    let value = match kind {
+        NodeKind::Computation => BareName(&value).to_string(),
+        _ if kind.has_files() && value.is_empty() => format!("{}()", kind.word()),
+        _ => format!("{}({})", kind.word(), QuotedName(&value)),
+    };
+    format!("{value}{}", outputs.map(|it| SliceText(&it).to_string()).unwrap_or_default())
+}
+
+/// A node of a task, without what it reads.
+fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
+    let (kind, value, outputs) = match &task.workflow[id] {
+        Node::Computation { computation, outputs, .. } => {
+            (NodeKind::Computation, computation.written(task), Some(outputs))
+        }
+        Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str(), None),
+        Node::Literal(name) => (NodeKind::Literal, name.as_str(), None),
+        Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str(), None),
+        Node::Tree { tree, outputs, .. } => {
+            (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
+        }
+        Node::Member { path, .. } => (NodeKind::Member, path.as_str(), None),
+        Node::Bound(name) => (NodeKind::Input, task.bound[name.index()].as_str(), None),
+        Node::Points(points) => (NodeKind::Points, &*task.sweeps[points.index()].label, None),
+        Node::Sweep { sweep, outputs, .. } => {
+            (NodeKind::Sweep, &*task.sweeps[sweep.index()].label, Some(outputs))
+        }
+    };
+    let files = match &task.workflow[id] {
+        Node::Points(sweep) | Node::Sweep { sweep, .. } => {
+            rule_files(&SweepRules::from(&task.sweeps[sweep.index()]))
+        }
+        _ => Vec::new(),
+    };
+    let (value, outputs) = (value.into(), outputs.map(Slice::written));
+    ExpressionNode { kind, value, files, inputs: Vec::new(), outputs }
+}

@@ -1,0 +1,319 @@
+//! Checks the names in an expression where they stand, and the rules of its sweeps.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+use std::rc::Rc;
+
+use super::grammar::NodeKind;
+use super::mistake::Fault;
+use super::rule_files::{RuleFile, rules};
+use super::signature::{Signatures, passed_names, width};
+use super::{Expression, ExpressionNode, TextPlace};
+use crate::name::{ComputationName, InputName, nearest};
+use crate::sweep::{
+    LevelName, RuleProblem, SWEEP_OUTPUTS, ScopeId, Scopes, SweepRules, column_problems,
+    input_problem, known_columns, table_columns, unread_problems,
+};
+use crate::task::NodeId;
+use crate::template::Template;
+
+/// What the names in an expression are at their places.
+pub(super) struct ScopeCheck {
+    /// Which names are unknown, and what is wrong with sweeps, in no order.
+    pub(super) wrong: Vec<(TextPlace, Fault)>,
+    /// The computations of nodes whose names depend on factors.
+    level_names: HashMap<NodeId, BTreeSet<String>>,
+}
+
+/// Returns the names of the computations that an expression calls, by what is written for them: several where that depends
+/// on factors of sweeps.
+pub fn computation_names<'a>(
+    expression: &'a Expression,
+    inputs: &[InputName],
+) -> BTreeMap<&'a str, BTreeSet<String>> {
+    let mut names = BTreeMap::<_, BTreeSet<String>>::new();
+    let level_names = check_scopes(expression, inputs, &Signatures::default()).level_names;
+    for (at, node) in expression.nodes.iter().enumerate() {
+        if node.kind == NodeKind::Computation {
+            let written = names.entry(&*node.value).or_default();
+            match level_names.get(&NodeId::at(at)) {
+                Some(names) => written.extend(names.iter().cloned()),
+                None => written.extend([node.value.to_string()]),
+            }
+        }
+    }
+    names
+}
+
+/// Checks the names in an expression at their places, and its sweeps.
+pub(super) fn check_scopes(
+    expression: &Expression,
+    inputs: &[InputName],
+    signatures: &Signatures,
+) -> ScopeCheck {
+    let mut wrong = Vec::new();
+    let mut all = HashMap::new();
+    let nodes = expression.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node));
+    for (id, node) in nodes.filter(|(_, node)| node.kind.has_files()) {
+        let (rules, faults) = rules(&node.files);
+        if faults.is_empty() {
+            all.insert(id, rules);
+        }
+        let place = |file| TextPlace { node: id, file: Some(file) };
+        wrong.extend(faults.into_iter().map(|(file, fault)| (place(file), fault)));
+    }
+    let names: HashSet<&str> = inputs.iter().map(InputName::as_str).collect();
+    let reads = match all.is_empty() {
+        true => None,
+        false => Some(ReadNames::new(expression, &names)),
+    };
+    let mut walk = ScopeWalk {
+        expression,
+        signatures,
+        inputs,
+        names,
+        rules: &all,
+        reads: reads.as_ref(),
+        scopes: Scopes::default(),
+        check: ScopeCheck { wrong, level_names: HashMap::new() },
+        seen: HashSet::new(),
+        stack: Vec::new(),
+    };
+    if let Some(root) = expression.root() {
+        walk.enter(root, ScopeId::default());
+    }
+    while let Some((node, scope)) = walk.stack.pop() {
+        walk.visit(node, scope);
+    }
+    walk.check
+}
+
+/// A walk through all nodes, each in every scope that it stands in.
+struct ScopeWalk<'a> {
+    expression: &'a Expression,
+    signatures: &'a Signatures,
+    inputs: &'a [InputName],
+    names: HashSet<&'a str>,
+    /// The rules of nodes that have no faults in their files.
+    rules: &'a HashMap<NodeId, SweepRules>,
+    reads: Option<&'a ReadNames>,
+    scopes: Scopes,
+    check: ScopeCheck,
+    seen: HashSet<(NodeId, ScopeId)>,
+    stack: Vec<(NodeId, ScopeId)>,
+}
+
+impl ScopeWalk<'_> {
+    fn enter(&mut self, node: NodeId, scope: ScopeId) {
+        if self.seen.insert((node, scope)) {
+            self.stack.push((node, scope));
+        }
+    }
+
+    fn visit(&mut self, id: NodeId, scope: ScopeId) {
+        let node = &self.expression[id];
+        match node.kind {
+            NodeKind::Input => self.check_input(id, node, scope),
+            NodeKind::Computation => self.check_computation(id, node, scope),
+            NodeKind::Sweep => return self.sweep(id, node, scope),
+            NodeKind::Points => {
+                let problems = self.rules.get(&id).map(SweepRules::points_problems);
+                self.add(id, node, problems.unwrap_or_default());
+            }
+            _ => {}
+        }
+        for input in &node.inputs {
+            self.enter(input.node, scope);
+        }
+    }
+
+    fn check_input(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
+        if self.names.contains(&*node.value) || self.scopes.find(scope, &node.value).is_some() {
+            return;
+        }
+        let names = self.inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
+        let nearest = nearest(&node.value, &names.collect::<Vec<_>>());
+        let fault = Fault::NoInput { name: node.value.to_string(), nearest };
+        self.check.wrong.push((TextPlace::of(id), fault));
+    }
+
+    fn check_computation(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
+        let place = TextPlace::of(id);
+        let Ok(name) = node.value.parse::<ComputationName>() else { return };
+        let number = |name: &str| self.scopes.number(scope, self.inputs, name);
+        let name = Template::new(name, number, Path::new(""));
+        if !name.is_open() {
+            return;
+        }
+        let names = match self.scopes.level_names(scope, &name, self.inputs) {
+            Ok(names) => names,
+            Err(fault) => return self.check.wrong.push((place, fault.into())),
+        };
+        for LevelName { name, .. } in names {
+            match name {
+                Ok(name) => {
+                    self.check.level_names.entry(id).or_default().insert(name.to_string());
+                }
+                Err(error) => self.check.wrong.push((place, Fault::Name(error))),
+            }
+        }
+    }
+
+    fn sweep(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
+        let (body, points) = (node.inputs.first(), node.inputs.get(1));
+        for input in node.inputs.iter().skip(1) {
+            self.enter(input.node, scope);
+        }
+        let points = points.map(|it| width(self.expression, it.node, self.signatures));
+        let is_computed = points.is_some();
+        let problem = input_problem(node.inputs.len(), points.flatten());
+        self.add(id, node, problem);
+        // Without its rules, the names in its body are not known.
+        let (Some(body), Some(rules)) = (body, self.rules.get(&id)) else { return };
+        let inner = match self.scopes.body(scope, rules, is_computed, self.inputs) {
+            Ok(inner) => inner,
+            Err(problems) => return self.add(id, node, problems),
+        };
+        self.enter(body.node, inner);
+        let read: HashSet<&str> =
+            self.reads.into_iter().flat_map(|reads| reads.of(body.node)).collect();
+        let outside: HashSet<String> = self.scopes.names(scope).collect();
+        let opens = rules.names.is_none();
+        let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
+        let is_own = |name: &&&str| match opens {
+            true => !outside.contains(**name),
+            false => listed.contains(**name),
+        };
+        let own: Vec<&str> = read.iter().filter(is_own).copied().collect();
+        let is_free = |name: &str| read.contains(name);
+        self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));
+        let width = width(self.expression, body.node, self.signatures);
+        let names = passed_names(&self.expression[body.node], self.signatures);
+        // Without these, a column may be any of them.
+        let is_known = names.is_some();
+        match table_columns(rules, names.unwrap_or_default()) {
+            Ok(columns) => {
+                let nested = |output| self.nested_columns(body.node, output);
+                let problems = column_problems(rules, &columns, width, nested);
+                self.add(id, node, problems);
+            }
+            Err(problems) => self.add(id, node, problems.into_iter().filter(|_| is_known)),
+        }
+    }
+
+    /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
+    fn nested_columns(&self, body: NodeId, output: u8) -> Vec<String> {
+        let (node, rules) = (&self.expression[body], self.rules.get(&body));
+        let (NodeKind::Sweep, Some(rules)) = (node.kind, rules) else { return Vec::new() };
+        let passed = passed_names(node, self.signatures).unwrap_or_default();
+        let is_table = passed.get(usize::from(output)).is_some_and(|name| name == SWEEP_OUTPUTS[0]);
+        let inner = node.inputs.first().filter(|_| is_table);
+        let names = inner.map(|inner| passed_names(&self.expression[inner.node], self.signatures));
+        let columns = table_columns(rules, names.flatten().unwrap_or_default());
+        inner.map_or_else(Vec::new, |_| known_columns(rules, &columns.unwrap_or_default()))
+    }
+
+    /// Adds problems of a node where they stand in the text.
+    fn add(
+        &mut self,
+        id: NodeId,
+        node: &ExpressionNode,
+        problems: impl IntoIterator<Item = RuleProblem>,
+    ) {
+        for RuleProblem { file, line, fault } in problems {
+            let file = file_number(&node.files, &file).map(|number| (number, line));
+            self.check.wrong.push((TextPlace { node: id, file }, fault.into()));
+        }
+    }
+}
+
+/// The number of a file, or of the first one in a directory.
+fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
+    let is_in = |name: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    files.iter().position(|file| !path.is_empty() && (*file.name == *path || is_in(&file.name)))
+}
+
+/// The names that nodes read, and sweeps around them must bind.
+pub(super) struct ReadNames {
+    names: Vec<String>,
+    /// The numbers of the names of each node, sorted. Nodes that read the same share them.
+    nodes: Vec<Rc<[usize]>>,
+}
+
+impl ReadNames {
+    /// The names that the nodes of an expression read, but for those of the task's inputs.
+    pub(super) fn new(expression: &Expression, inputs: &HashSet<&str>) -> Self {
+        let mut reads = Self { names: Vec::new(), nodes: Vec::new() };
+        let mut numbers = HashMap::new();
+        for node in &expression.nodes {
+            let mut own = Vec::new();
+            for name in names(node).into_iter().filter(|name| !inputs.contains(&**name)) {
+                let next = numbers.len();
+                let number = *numbers.entry(name.clone()).or_insert(next);
+                if number == next {
+                    reads.names.push(name);
+                }
+                own.push(number);
+            }
+            let all = reads.with_inputs(node, own);
+            reads.nodes.push(all);
+        }
+        reads
+    }
+
+    /// The names that a node or one below it reads. A name that a sweep below binds is among them: it is bound nowhere else.
+    pub(super) fn of(&self, node: NodeId) -> impl Iterator<Item = &str> {
+        self.nodes[node.index()].iter().map(|number| self.names[*number].as_str())
+    }
+
+    /// Returns the names of a node and of its inputs.
+    fn with_inputs(&self, node: &ExpressionNode, mut own: Vec<usize>) -> Rc<[usize]> {
+        let inputs = || node.inputs.iter().map(|input| &self.nodes[input.node.index()]);
+        own.extend(inputs().flat_map(|names| names.iter().copied()));
+        own.sort_unstable();
+        own.dedup();
+        inputs().find(|names| ***names == *own).map_or_else(|| own.as_slice().into(), Rc::clone)
+    }
+}
+
+/// The names that a node reads itself.
+fn names(node: &ExpressionNode) -> Vec<String> {
+    match node.kind {
+        NodeKind::Input => vec![node.value.to_string()],
+        NodeKind::Computation
+        | NodeKind::Literal
+        | NodeKind::File
+        | NodeKind::Tree
+        | NodeKind::Member => {
+            let value = Template::new(&*node.value, |_| None, Path::new(""));
+            value.unknown().map(str::to_owned).collect()
+        }
+        NodeKind::Sweep | NodeKind::Points => Vec::new(),
+    }
+}
+
+/// The names that sweeps of an expression bind, wherever they do.
+#[derive(Debug)]
+pub struct BoundNames {
+    names: HashSet<String>,
+    /// Whether a sweep binds whatever its body reads.
+    is_open: bool,
+}
+
+impl BoundNames {
+    /// The names of all sweeps of an expression.
+    pub fn new(expression: &Expression) -> Self {
+        let mut bound = Self { names: HashSet::new(), is_open: false };
+        for node in expression.nodes.iter().filter(|node| node.kind == NodeKind::Sweep) {
+            let (rules, _) = rules(&node.files);
+            bound.is_open |= node.inputs.len() > 1 && rules.names.is_none();
+            bound.names.extend(rules.named().map(|(name, _)| name));
+        }
+        bound
+    }
+
+    /// Whether a sweep may bind a name.
+    pub fn may_have(&self, name: &str) -> bool {
+        self.is_open || self.names.contains(name)
+    }
+}

@@ -1,0 +1,474 @@
+//! Resources that calls ask for: the lines of files `resources`.
+//!
+//! They are never part of an identity: the same call with other resources has the same result. An amount may depend on
+//! the texts of names, so it is known only when the call is planned.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Explain;
+use crate::template::Template;
+use crate::words;
+
+/// Something that a call may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Resource {
+    /// So many processors.
+    Cpus,
+    /// So much memory.
+    Memory,
+    /// At most this time.
+    Time,
+    /// So many graphics processors.
+    Gpus,
+    /// So many hosts.
+    Nodes,
+    /// So many processes that a cluster starts.
+    Tasks,
+    /// That this program starts `exec` on every task.
+    Launcher,
+    /// That nothing else is executed on the host meanwhile.
+    Exclusive,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Cpus,
+        Self::Memory,
+        Self::Time,
+        Self::Gpus,
+        Self::Nodes,
+        Self::Tasks,
+        Self::Launcher,
+        Self::Exclusive,
+    ];
+
+    /// The word that its line begins with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cpus => "cpus",
+            Self::Memory => "memory",
+            Self::Time => "time",
+            Self::Gpus => "gpus",
+            Self::Nodes => "nodes",
+            Self::Tasks => "tasks",
+            Self::Launcher => "launcher",
+            Self::Exclusive => "exclusive",
+        }
+    }
+
+    /// The resource of a line that begins with a word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word() == word)
+    }
+
+    /// A line that asks for it.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Cpus => "cpus 4",
+            Self::Memory => "memory 8G",
+            Self::Time => "time 2h",
+            Self::Gpus => "gpus 1",
+            Self::Nodes => "nodes 2",
+            Self::Tasks => "tasks 64",
+            Self::Launcher => "launcher srun",
+            Self::Exclusive => "exclusive",
+        }
+    }
+
+    /// What an amount of it is, in words.
+    const fn amount(self) -> &'static str {
+        match self {
+            Self::Cpus => "a number of cpus",
+            Self::Memory => "a size with its unit K, M, G or T",
+            Self::Time => "a time with its unit",
+            Self::Gpus => "a number of gpus",
+            Self::Nodes => "a number of nodes",
+            Self::Tasks => "a number of tasks",
+            Self::Launcher => "a launcher: srun is the only one",
+            Self::Exclusive => "an amount: the word exclusive has none",
+        }
+    }
+}
+
+/// A text that is no amount of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{text:?} is not {}", resource.amount())]
+pub struct AmountError {
+    /// The resource.
+    pub resource: Resource,
+    /// The text.
+    pub text: String,
+}
+
+impl Explain for AmountError {
+    fn hint(&self) -> Option<String> {
+        let hint = format!("write a line such as {}", self.resource.example());
+        Some(hint)
+    }
+}
+
+/// A program that starts `exec` on every task of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskLauncher {
+    /// That of Slurm.
+    Srun,
+}
+
+impl TaskLauncher {
+    /// The word that names it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Srun => "srun",
+        }
+    }
+}
+
+/// What a call asks for. What is not given is `None`: a call takes one cpu, and the others do not matter to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resources {
+    /// The number of processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<NonZeroU32>,
+    /// The memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// The time limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+    /// The number of graphics processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<NonZeroU32>,
+    /// The number of hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NonZeroU32>,
+    /// The number of processes that a cluster starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<NonZeroU32>,
+    /// The program that starts `exec` on every task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<TaskLauncher>,
+    /// Whether nothing else is executed on the host meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclusive: bool,
+}
+
+impl Resources {
+    /// Asks for an amount of a resource.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is none.
+    pub fn set(&mut self, resource: Resource, text: &str) -> Result<(), AmountError> {
+        let wrong = || AmountError { resource, text: text.to_owned() };
+        let number = || text.parse::<NonZeroU32>().map_err(|_| wrong());
+        match resource {
+            Resource::Cpus => self.cpus = Some(number()?),
+            Resource::Memory => self.memory = Some(bytes(text).ok_or_else(wrong)?),
+            Resource::Time => {
+                let time = words::parse_duration(text).ok().filter(|time| !time.is_zero());
+                self.time = Some(time.ok_or_else(wrong)?);
+            }
+            Resource::Gpus => self.gpus = Some(number()?),
+            Resource::Nodes => self.nodes = Some(number()?),
+            Resource::Tasks => self.tasks = Some(number()?),
+            Resource::Launcher if text == TaskLauncher::Srun.word() => {
+                self.launcher = Some(TaskLauncher::Srun);
+            }
+            Resource::Launcher => return Err(wrong()),
+            Resource::Exclusive if text.is_empty() => self.exclusive = true,
+            Resource::Exclusive => return Err(wrong()),
+        }
+        Ok(())
+    }
+
+    /// Returns lines that ask for the same, in the order of the resources.
+    pub fn lines(&self) -> Vec<String> {
+        let number = |resource: Resource, number: Option<NonZeroU32>| {
+            number.map(|number| format!("{} {number}", resource.word()))
+        };
+        let lines = [
+            number(Resource::Cpus, self.cpus),
+            self.memory.map(|bytes| format!("memory {}", written_size(bytes))),
+            self.time.map(|time| format!("time {}", written_time(time))),
+            number(Resource::Gpus, self.gpus),
+            number(Resource::Nodes, self.nodes),
+            number(Resource::Tasks, self.tasks),
+            self.launcher.map(|it| format!("{} {}", Resource::Launcher.word(), it.word())),
+            self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
+    /// Whether it is executed in an allocation of its own shape: it asks for several hosts or processes, or for a launcher.
+    pub fn spans(&self) -> bool {
+        let is_several = |number: Option<NonZeroU32>| number > Some(NonZeroU32::MIN);
+        is_several(self.nodes) || is_several(self.tasks) || self.launcher.is_some()
+    }
+
+    /// The number of tasks: one for each host, unless it asks for a number.
+    pub fn task_count(&self) -> NonZeroU32 {
+        self.tasks.or(self.nodes).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// A name for all calls that ask for the same, as `cpus=4,memory=8G`.
+    pub fn class(&self) -> String {
+        let one = self.cpus.is_none().then(|| "cpus=1".to_owned());
+        let lines = self.lines().into_iter().map(|line| line.replace(' ', "="));
+        one.into_iter().chain(lines).collect::<Vec<_>>().join(",")
+    }
+
+    /// What calls of a class ask for; `None` if it is none.
+    pub fn of_class(class: &str) -> Option<Self> {
+        let mut resources = Self::default();
+        for part in class.split(',') {
+            let (word, amount) = part.split_once('=').unwrap_or((part, ""));
+            resources.set(Resource::of_word(word)?, amount).ok()?;
+        }
+        Some(resources)
+    }
+
+    /// The maximum of each.
+    #[must_use]
+    pub fn max(self, other: &Self) -> Self {
+        Self {
+            cpus: self.cpus.max(other.cpus),
+            memory: self.memory.max(other.memory),
+            time: self.time.max(other.time),
+            gpus: self.gpus.max(other.gpus),
+            nodes: self.nodes.max(other.nodes),
+            tasks: self.tasks.max(other.tasks),
+            launcher: self.launcher.max(other.launcher),
+            exclusive: self.exclusive || other.exclusive,
+        }
+    }
+}
+
+/// Writes a time in the largest unit of which it is a multiple.
+fn written_time(time: Duration) -> String {
+    let time = time.as_nanos();
+    let units = [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)];
+    let small = [("ms", 1_000_000), ("us", 1_000)];
+    let mut exact = units.into_iter().chain(small).filter(|(_, unit)| time.is_multiple_of(*unit));
+    let (name, unit) = exact.next().unwrap_or(("ns", 1));
+    format!("{}{name}", time / unit)
+}
+
+/// Writes a size in the largest unit of which it is a multiple.
+fn written_size(bytes: u64) -> String {
+    let units = "TGMK".chars().zip([40, 30, 20, 10]);
+    let mut exact = units.filter(|(_, shift)| bytes.trailing_zeros() >= *shift);
+    match exact.next() {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{}K", bytes.div_ceil(1024)),
+    }
+}
+
+/// Reads a size: a number and its unit, which is a power of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let power = "KMGT".find(text.chars().next_back()?)? as u32 + 1;
+    let number: u64 = text[..text.len() - 1].trim_end().parse().ok()?;
+    number.checked_mul(1024_u64.pow(power)).filter(|bytes| *bytes > 0)
+}
+
+/// Reads an amount of memory, in bytes.
+///
+/// # Errors
+///
+/// Returns what it should look like.
+pub fn parse_size(text: &str) -> Result<u64, AmountError> {
+    bytes(text).ok_or_else(|| AmountError { resource: Resource::Memory, text: text.to_owned() })
+}
+
+/// A line of a file `resources`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ResourceLine {
+    /// What it asks for.
+    pub resource: Resource,
+    /// How much; empty for [`Resource::Exclusive`].
+    pub amount: Template<String>,
+    /// The file, relative to the task.
+    pub path: PathBuf,
+    /// The number of the line, counted from one.
+    pub line: usize,
+}
+
+impl ResourceLine {
+    /// The line as it is written.
+    pub fn written(&self) -> String {
+        format!("{} {}", self.resource.word(), self.amount.as_str()).trim_end().to_owned()
+    }
+}
+
+impl IntoIterator for ResourceLines {
+    type Item = ResourceLine;
+    type IntoIter = std::vec::IntoIter<ResourceLine>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_vec().into_iter()
+    }
+}
+
+/// A line that asks for nothing with the texts of its names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{}:{line}: {error}", path.display())]
+pub struct WrongAmount {
+    /// The file, relative to the task.
+    pub path: PathBuf,
+    /// The number of the line, counted from one.
+    pub line: usize,
+    /// What is wrong.
+    pub error: AmountError,
+}
+
+/// The lines that count for a node: at most one for each resource, in the order of the resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ResourceLines(Box<[ResourceLine]>);
+
+impl ResourceLines {
+    /// Merges lines: of two for one resource, the first one counts.
+    pub fn new(lines: impl IntoIterator<Item = ResourceLine>) -> Self {
+        let mut first = BTreeMap::new();
+        for line in lines {
+            first.entry(line.resource).or_insert(line);
+        }
+        Self(first.into_values().collect())
+    }
+
+    /// The lines.
+    pub fn iter(&self) -> impl Iterator<Item = &ResourceLine> {
+        self.0.iter()
+    }
+
+    /// Returns what they ask for with the texts of the names in them. A line with a name that has no text counts for other
+    /// nodes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first line that asks for nothing then.
+    pub fn amounts<'a>(
+        &self,
+        text: impl Fn(usize) -> Option<&'a str>,
+    ) -> Result<Resources, WrongAmount> {
+        let mut resources = Resources::default();
+        for ResourceLine { resource, amount, path, line } in self.iter() {
+            if amount.names().any(|name| text(name).is_none()) {
+                continue;
+            }
+            let Ok(amount) = amount.bind(&text);
+            let set = resources.set(*resource, amount.as_str().trim());
+            set.map_err(|error| WrongAmount { path: path.clone(), line: *line, error })?;
+        }
+        Ok(resources)
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the same with texts of names.
+    #[must_use]
+    pub fn bind<'a>(&self, text: impl Fn(usize) -> Option<&'a str>) -> Self {
+        let bind = |line: &ResourceLine| {
+            let Ok(amount) = line.amount.bind(&text);
+            ResourceLine { amount, ..line.clone() }
+        };
+        Self(self.iter().map(bind).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(resource: Resource, text: &str) -> Option<Resources> {
+        let mut resources = Resources::default();
+        resources.set(resource, text).ok().map(|()| resources)
+    }
+
+    #[test]
+    fn amounts_have_the_units_of_their_resource() {
+        let memory = |text| set(Resource::Memory, text).and_then(|it| it.memory);
+        assert_eq!(memory("3K"), Some(3072));
+        assert_eq!(memory("8G"), Some(8 << 30));
+        assert_eq!(memory("1 T"), Some(1 << 40));
+        for wrong in ["", "8", "G", "8g", "-8G", "1.5G", "0G", "8GB", "99999999999T"] {
+            assert_eq!(memory(wrong), None, "{wrong}");
+        }
+        let time = |text| set(Resource::Time, text).and_then(|it| it.time);
+        assert_eq!(time("1h30min"), Some(Duration::from_secs(5400)));
+        for wrong in ["", "2", "-2h", "0s", "soon"] {
+            assert_eq!(time(wrong), None, "{wrong}");
+        }
+        for resource in [Resource::Cpus, Resource::Gpus, Resource::Nodes, Resource::Tasks] {
+            assert!(set(resource, "4").is_some());
+            for wrong in ["", "0", "-1", "four", "1.5", "99999999999"] {
+                assert_eq!(set(resource, wrong), None, "{wrong}");
+            }
+        }
+        assert!(set(Resource::Exclusive, "").is_some());
+        assert_eq!(set(Resource::Exclusive, "no"), None);
+    }
+
+    #[test]
+    fn every_example_is_right() {
+        for resource in Resource::ALL {
+            let (word, amount) = resource.example().split_once(' ').unwrap_or(("exclusive", ""));
+            assert_eq!(Resource::of_word(word), Some(resource));
+            assert!(set(resource, amount).is_some());
+        }
+    }
+
+    #[test]
+    fn lines_ask_for_what_they_were_made_of() {
+        let mut resources = Resources::default();
+        assert!(resources.lines().is_empty());
+        let lines = [
+            "cpus 4",
+            "memory 1536M",
+            "time 90m",
+            "gpus 1",
+            "nodes 2",
+            "tasks 64",
+            "launcher srun",
+            "exclusive",
+        ];
+        for line in lines {
+            let (word, amount) = line.split_once(' ').unwrap_or((line, ""));
+            resources.set(Resource::of_word(word).unwrap(), amount).unwrap();
+        }
+        assert_eq!(resources.lines(), lines);
+        assert_eq!(Resources::of_class(&resources.class()), Some(resources));
+    }
+
+    #[test]
+    fn calls_of_several_tasks_span_and_so_do_those_with_a_launcher() {
+        let spans = |class: &str| {
+            let resources = Resources::of_class(class).unwrap();
+            (resources.spans(), resources.task_count().get())
+        };
+        assert_eq!(spans("cpus=4,nodes=1,tasks=1,exclusive"), (false, 1));
+        assert_eq!(spans("nodes=2"), (true, 2));
+        assert_eq!(spans("nodes=2,tasks=8"), (true, 8));
+        assert_eq!(spans("tasks=3"), (true, 3));
+        assert_eq!(spans("launcher=srun"), (true, 1));
+        assert_eq!(Resources::of_class("launcher=mpirun"), None);
+    }
+
+    #[test]
+    fn nodes_that_are_one_call_get_the_maximum_of_each() {
+        let one = Resources { cpus: NonZeroU32::new(4), exclusive: true, ..Resources::default() };
+        let other = Resources { cpus: NonZeroU32::new(2), memory: Some(1), ..Resources::default() };
+        let both = Resources { memory: Some(1), ..one.clone() };
+        assert_eq!(one.clone().max(&other), both);
+        assert_eq!(other.max(&one), both);
+    }
+}

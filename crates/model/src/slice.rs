@@ -1,0 +1,234 @@
+//! Slices: the outputs of a computation that a workflow passes up, in order.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Explain;
+use crate::name::nearest;
+
+/// The greatest number of inputs, and of outputs, of a computation: two digits count them.
+pub const MAX_ARITY: usize = 100;
+
+/// An ordered choice among the outputs of a computation, as it is written: by numbers, or by the names that the
+/// computation declares.
+///
+/// It remembers with how many digits each number was written, so that it prints as it was read:
+/// `0` and `00` choose the same output and stay different texts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WrittenSlice(Box<[WrittenOutput]>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum WrittenOutput {
+    Number { number: u8, digits: u8 },
+    Name(Box<str>),
+}
+
+/// A choice whose outputs are known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Slice(Box<[ChosenOutput]>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct ChosenOutput {
+    number: u8,
+    written: WrittenOutput,
+}
+
+/// Why a line does not choose an output.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SliceError {
+    /// It has digits only, and too large a number.
+    #[error("{0:?} is not the number of an output (0 to 99)")]
+    Number(String),
+    /// No output is called so.
+    #[error("{name:?} is no output: there {}", listed(names))]
+    Name {
+        /// The name.
+        name: String,
+        /// The names of all outputs.
+        names: Vec<String>,
+    },
+    /// Several outputs are called so.
+    #[error("{0:?} is the name of several outputs")]
+    Ambiguous(String),
+}
+
+impl Explain for SliceError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Number(_) => Some("write a number up to 99, or the name of an output".to_owned()),
+            Self::Name { name, names } => {
+                nearest(name, names).map(|name| format!("did you mean {name}?"))
+            }
+            Self::Ambiguous(_) => Some("write its number".to_owned()),
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    format!("{} {}", if names.len() == 1 { "is" } else { "are" }, names.join(", "))
+}
+
+impl WrittenSlice {
+    /// All of `count` outputs in order: the slice of a node without `outputs`.
+    pub fn all(count: usize) -> Self {
+        let numbers = 0..u8::try_from(count).unwrap_or(u8::MAX);
+        Self(numbers.map(|number| WrittenOutput::Number { number, digits: 2 }).collect())
+    }
+
+    /// Reads a choice from its lines, a number or a name each.
+    pub fn parse<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
+        let output = |line: &str| match line.parse::<u8>() {
+            Ok(number) if is_digits(line) && number < 100 && line.len() < 100 => {
+                WrittenOutput::Number { number, digits: line.len() as u8 }
+            }
+            _ => WrittenOutput::Name(line.into()),
+        };
+        Self(lines.into_iter().map(output).collect())
+    }
+
+    /// The lines that can be neither a number nor a name, with their places counted from zero.
+    pub fn wrong(&self) -> impl Iterator<Item = (usize, SliceError)> + '_ {
+        self.0.iter().enumerate().filter_map(|(at, output)| match output {
+            WrittenOutput::Name(name) if is_digits(name) => {
+                Some((at, SliceError::Number(name.to_string())))
+            }
+            _ => None,
+        })
+    }
+
+    /// Finds the outputs among all that there are, whose names these are. Also returns what is wrong, with the
+    /// places counted from zero; there the choice has [`MAX_ARITY`], the number of no output. Numbers are not compared
+    /// with the number of outputs.
+    pub fn resolve(&self, names: &[String]) -> (Slice, Vec<(usize, SliceError)>) {
+        let mut wrong: Vec<_> = self.wrong().collect();
+        let mut chosen = |(at, written): (usize, &WrittenOutput)| {
+            let number = match written {
+                WrittenOutput::Number { number, .. } => *number,
+                WrittenOutput::Name(name) if is_digits(name) => MAX_ARITY as u8,
+                WrittenOutput::Name(name) => find(name, names).unwrap_or_else(|error| {
+                    wrong.push((at, error));
+                    MAX_ARITY as u8
+                }),
+            };
+            ChosenOutput { number, written: written.clone() }
+        };
+        let slice = Slice(self.0.iter().enumerate().map(&mut chosen).collect());
+        wrong.sort_by_key(|(at, _)| *at);
+        (slice, wrong)
+    }
+
+    /// The text of each output: its number as it is written, or its name.
+    pub fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.0.iter().map(|output| match output {
+            WrittenOutput::Number { number, digits } => {
+                Cow::Owned(format!("{number:0width$}", width = usize::from(*digits)))
+            }
+            WrittenOutput::Name(name) => Cow::Borrowed(&**name),
+        })
+    }
+
+    /// The lines that say it, each with its end.
+    pub fn lines(&self) -> String {
+        self.texts().map(|text| format!("{text}\n")).collect()
+    }
+
+    /// The number of outputs.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no outputs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Slice {
+    /// All of `count` outputs in order.
+    pub fn all(count: usize) -> Self {
+        WrittenSlice::all(count).resolve(&[]).0
+    }
+
+    /// As it is written.
+    pub fn written(&self) -> WrittenSlice {
+        WrittenSlice(self.0.iter().map(|output| output.written.clone()).collect())
+    }
+
+    /// The numbers of the outputs chosen, in order.
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
+        self.0.iter().map(|output| output.number)
+    }
+
+    /// The number of outputs.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no outputs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|c| c.is_ascii_digit())
+}
+
+/// The number of the output of this name. The slash at the end of the name of a directory may be left out.
+fn find(name: &str, names: &[String]) -> Result<u8, SliceError> {
+    let plain = |name: &str| name.trim_end_matches('/').to_owned();
+    let mut found = (0..).zip(names).filter(|(_, it)| plain(it) == plain(name));
+    match (found.next(), found.next()) {
+        (Some((number, _)), None) => Ok(number),
+        (Some(_), Some(_)) => Err(SliceError::Ambiguous(name.to_owned())),
+        (None, _) => {
+            let names = names.iter().map(|it| plain(it)).collect();
+            Err(SliceError::Name { name: name.to_owned(), names })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(lines: &[&str], names: &[&str]) -> (Vec<u8>, Vec<(usize, String)>) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let (slice, wrong) = WrittenSlice::parse(lines.iter().copied()).resolve(&names);
+        let wrong = wrong.into_iter().map(|(at, error)| (at, error.to_string())).collect();
+        (slice.numbers().collect(), wrong)
+    }
+
+    #[test]
+    fn a_slice_prints_as_it_was_written() {
+        let slice = WrittenSlice::parse(["01", "0", "10", "sum"]);
+        assert_eq!(slice.lines(), "01\n0\n10\nsum\n");
+        assert_eq!(resolved(&["01", "0", "10", "sum"], &["a", "sum"]).0, [1, 0, 10, 1]);
+        assert_eq!(WrittenSlice::all(3).lines(), "00\n01\n02\n");
+    }
+
+    #[test]
+    fn an_output_is_chosen_by_its_name() {
+        let names = ["total", "parts/", "0"];
+        assert_eq!(resolved(&["parts", "total", "parts/"], &names), (vec![1, 0, 1], vec![]));
+        assert_eq!(resolved(&["0", "00"], &names), (vec![0, 0], vec![]), "a number is a number");
+        let (_, wrong) = resolved(&["Total", "kinds", "total"], &names);
+        assert_eq!(wrong[0], (0, "\"Total\" is no output: there are total, parts, 0".to_owned()));
+        assert_eq!(wrong[1].0, 1);
+        assert_eq!(wrong.len(), 2);
+        let (_, wrong) = resolved(&["a"], &["a", "a"]);
+        assert_eq!(wrong, [(0, "\"a\" is the name of several outputs".to_owned())]);
+    }
+
+    #[test]
+    fn every_wrong_line_is_told() {
+        let lines = ["0", "", "-1", "+1", "100", "999", "x", "00"];
+        let (numbers, wrong) = resolved(&lines, &["sum"]);
+        assert_eq!(numbers, [0, 100, 100, 100, 100, 100, 100, 0]);
+        let places: Vec<usize> = wrong.iter().map(|(at, _)| *at).collect();
+        assert_eq!(places, [1, 2, 3, 4, 5, 6]);
+        let wrong: Vec<usize> = WrittenSlice::parse(lines).wrong().map(|(at, _)| at).collect();
+        assert_eq!(wrong, [1, 4, 5], "whatever the names are");
+    }
+}

@@ -1,0 +1,331 @@
+//! The product of factors, without the points that are excluded.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use super::Product;
+use super::points::{SweepPoint, SweepPoints};
+use crate::exit::Explain;
+use crate::name::nearest;
+
+/// The greatest number of points of a product, before any are excluded.
+pub const MAX_POINTS: usize = 10_000_000;
+
+/// The name of the innermost factor, if points are replicated.
+pub const REPLICATE: &str = "replicate";
+
+/// Why factors have no product.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FactorFault {
+    /// There is no factor.
+    #[error("there are no factors")]
+    NoFactors,
+    /// A factor has no levels.
+    #[error("the factor has no levels")]
+    NoLevels {
+        /// The number of the factor, counted from zero.
+        factor: usize,
+    },
+    /// Two factors bind one name.
+    #[error("the name {name:?} is also bound by another factor")]
+    SameName {
+        /// The name.
+        name: String,
+        /// The number of the later factor, counted from zero; that of replicates is the number of the others.
+        factor: usize,
+        /// The number of the earlier one.
+        first: usize,
+    },
+    /// The product is too large.
+    #[error("there are more than {MAX_POINTS} points")]
+    TooMany,
+}
+
+/// Why rows exclude nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExclusionFault {
+    /// The points do not have a column.
+    #[error("the points have no column {name:?}")]
+    NoColumn {
+        /// The name of the column.
+        name: String,
+        /// The most similar name of a column of the points.
+        nearest: Option<String>,
+        /// The names of all columns of the points.
+        known: Vec<String>,
+    },
+    /// A row matches no point.
+    #[error("no point is excluded by {pattern}")]
+    NoMatch {
+        /// The number of the row, counted from one, without the header.
+        row: usize,
+        /// The row without its empty cells, as in `threads=8 size=10`.
+        pattern: String,
+    },
+}
+
+impl Explain for FactorFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoFactors => "write levels into a file such as factors/00-threads, one a line",
+            Self::NoLevels { .. } => "write levels into it, one a line, or remove it",
+            Self::SameName { .. } => {
+                "rename one of them, or put both into one .tsv file if they vary together"
+            }
+            Self::TooMany => "use fewer levels, or name the points in a sheet",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl Explain for ExclusionFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoColumn { nearest, known, .. } => column_hint(nearest.as_deref(), known),
+            Self::NoMatch { .. } => {
+                "spell the values as the levels are spelled; an empty cell matches anything"
+                    .to_owned()
+            }
+        };
+        Some(hint)
+    }
+}
+
+/// The most columns that a hint names.
+const TOLD_COLUMNS: usize = 20;
+
+/// The hint for a column that points do not have: the one that may be meant, and those that they have.
+pub fn column_hint(nearest: Option<&str>, known: &[String]) -> String {
+    let meant = nearest.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+    let told: Vec<String> =
+        known.iter().take(TOLD_COLUMNS).map(|name| format!("{name:?}")).collect();
+    let more = match known.len().saturating_sub(told.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{meant}the columns are {}{more}", told.join(", "))
+}
+
+/// Returns the cartesian product of factors. The last one varies fastest.
+///
+/// A factor of one column is a list of levels; columns of one factor vary together. With replicates, each point is
+/// there so often: they are a last factor [`REPLICATE`] with the levels `1` to `replicates`.
+///
+/// # Errors
+///
+/// Fails with all faults of the factors, or if there are more than [`MAX_POINTS`] points.
+pub fn product(
+    mut factors: Vec<SweepPoints>,
+    replicates: Option<NonZeroU32>,
+) -> Result<SweepPoints, Vec<FactorFault>> {
+    if factors.is_empty() && replicates.is_none() {
+        return Err(vec![FactorFault::NoFactors]);
+    }
+    let mut faults = Vec::new();
+    let replicates = replicates.map_or(0, NonZeroU32::get);
+    let sizes = factors.iter().map(SweepPoints::len).chain([replicates.max(1) as usize]);
+    let size = sizes.into_iter().try_fold(1, usize::checked_mul);
+    let size = size.filter(|size| *size <= MAX_POINTS);
+    if size.is_none() && factors.iter().all(|factor| !factor.is_empty()) {
+        faults.push(FactorFault::TooMany);
+    } else if replicates > 0 {
+        factors.push(replicate_factor(replicates));
+    }
+    let mut seen = HashMap::new();
+    for (number, factor) in factors.iter().enumerate() {
+        if factor.is_empty() {
+            faults.push(FactorFault::NoLevels { factor: number });
+        }
+        for name in factor.names() {
+            let first = *seen.entry(name).or_insert(number);
+            if first != number {
+                let name = name.clone();
+                faults.push(FactorFault::SameName { name, factor: number, first });
+            }
+        }
+    }
+    match size {
+        Some(size) if faults.is_empty() => Ok(multiplied(factors, size)),
+        _ => Err(faults),
+    }
+}
+
+fn replicate_factor(count: u32) -> SweepPoints {
+    SweepPoints {
+        names: vec![REPLICATE.to_owned()],
+        levels: vec![(1..=count).map(|number| Arc::from(number.to_string())).collect()],
+        rows: (0..count).collect(),
+    }
+}
+
+/// The product of factors whose names differ; `size` is the number of its points.
+fn multiplied(factors: Vec<SweepPoints>, size: usize) -> SweepPoints {
+    let width = factors.iter().map(|factor| factor.names().len()).sum::<usize>();
+    let mut rows = Vec::with_capacity(size * width);
+    for number in 0..size {
+        // How many points follow each other with the same row of a factor.
+        let mut stride = size;
+        for factor in &factors {
+            stride /= factor.len();
+            rows.extend_from_slice(factor.row(number / stride % factor.len()));
+        }
+    }
+    let mut product = SweepPoints { rows, ..SweepPoints::default() };
+    for factor in factors {
+        product.names.extend(factor.names);
+        product.levels.extend(factor.levels);
+    }
+    product
+}
+
+/// Rows of an exclusion whose cells are empty in the same columns.
+type Patterns = HashMap<Vec<u32>, usize>;
+
+impl SweepPoints {
+    /// Removes the points that match a row of an exclusion. An empty cell of a row matches any text.
+    ///
+    /// The time is linear in points, for each set of columns that some row has no empty cells in.
+    /// Returns what is wrong with the exclusion: rows that match nothing, or columns that are not there; then no
+    /// point is removed.
+    pub fn exclude(&mut self, exclusion: &Self) -> Vec<ExclusionFault> {
+        let column = |name: &String| {
+            let nearest = || nearest(name, self.names());
+            let fault = || ExclusionFault::NoColumn {
+                name: name.clone(),
+                nearest: nearest(),
+                known: self.names().to_vec(),
+            };
+            self.column(name).ok_or_else(fault)
+        };
+        let columns: Vec<_> = exclusion.names().iter().map(column).collect();
+        let faults: Vec<_> = columns.iter().filter_map(|it| it.clone().err()).collect();
+        if !faults.is_empty() {
+            return faults;
+        }
+        let columns: Vec<usize> = columns.into_iter().flatten().collect();
+        let groups = self.patterns(exclusion, &columns);
+        let mut has_match = vec![false; exclusion.len()];
+        let (mut rows, mut key) = (Vec::with_capacity(self.rows.len()), Vec::new());
+        for row in self.rows() {
+            let mut is_excluded = false;
+            for (columns, patterns) in &groups {
+                key.clear();
+                key.extend(columns.iter().map(|column| row[*column]));
+                if let Some(number) = patterns.get(&key) {
+                    is_excluded = true;
+                    has_match[*number] = true;
+                }
+            }
+            if !is_excluded {
+                rows.extend_from_slice(row);
+            }
+        }
+        self.rows = rows;
+        let unmatched = (1..).zip(exclusion.iter()).zip(has_match).filter(|(_, it)| !it);
+        let fault = |((row, point), _): ((usize, SweepPoint<'_>), bool)| {
+            let cells = point.values().filter(|(_, text)| !text.is_empty());
+            let cells: Vec<_> = cells.map(|(name, text)| format!("{name}={text}")).collect();
+            ExclusionFault::NoMatch { row, pattern: cells.join(" ") }
+        };
+        unmatched.map(fault).collect()
+    }
+
+    /// The rows of an exclusion as numbers of this one's levels, by the columns in which they are not empty. Rows with a text
+    /// that no point has are left out. `columns` are the numbers of the exclusion's columns in this one.
+    fn patterns(&self, exclusion: &Self, columns: &[usize]) -> BTreeMap<Vec<usize>, Patterns> {
+        let numbers = |column: &usize| -> HashMap<&Arc<str>, u32> {
+            self.levels(*column).iter().zip(0..).collect()
+        };
+        let numbers: Vec<_> = columns.iter().map(numbers).collect();
+        let mut groups = BTreeMap::<_, Patterns>::new();
+        for (number, point) in exclusion.iter().enumerate() {
+            let texts = point.values().map(|(_, text)| text).enumerate();
+            let cells = texts.filter(|(_, text)| !text.is_empty());
+            let cells: Option<Vec<_>> =
+                cells.map(|(at, text)| Some((columns[at], *numbers[at].get(text)?))).collect();
+            if let Some(cells) = cells {
+                let (columns, key) = cells.into_iter().unzip();
+                groups.entry(columns).or_default().insert(key, number);
+            }
+        }
+        groups
+    }
+}
+
+/// Why rules make no points.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProductFault {
+    /// A factor is wrong, or they do not fit together.
+    #[error(transparent)]
+    Factor(FactorFault),
+    /// A row of the exclusion is wrong.
+    #[error(transparent)]
+    Exclusion(ExclusionFault),
+}
+
+impl Explain for ProductFault {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Factor(fault) => fault.hint(),
+            Self::Exclusion(fault) => fault.hint(),
+        }
+    }
+}
+
+/// Returns the points that rules make: the product of their factors without those that are excluded, each as often as it
+/// is replicated.
+///
+/// # Errors
+///
+/// Fails with all faults. A row that excludes nothing is one.
+pub fn points(rules: &Product) -> Result<SweepPoints, Vec<ProductFault>> {
+    let factors = rules.factors.iter().map(|factor| factor.points.clone()).collect();
+    match excluding(rules, factors)? {
+        (points, unmatched) if unmatched.is_empty() => Ok(points),
+        (_, unmatched) => Err(unmatched.into_iter().map(ProductFault::Exclusion).collect()),
+    }
+}
+
+/// Returns computed points without those that are excluded, each as often as it is replicated; and the rows of the
+/// exclusion that match none of them, which is no fault.
+///
+/// # Errors
+///
+/// Fails with all faults.
+pub fn computed_points(
+    rules: &Product,
+    computed: SweepPoints,
+) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
+    if computed.is_empty() {
+        return Ok(Default::default());
+    }
+    excluding(rules, vec![computed])
+}
+
+/// Returns the points that rules make, or these computed points, with those that are excluded; none if there are faults.
+pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints {
+    let factors = rules.factors.iter().map(|factor| factor.points.clone());
+    product(computed.into_iter().chain(factors).collect(), rules.replicates).unwrap_or_default()
+}
+
+/// The product of factors without what is excluded, and the rows of the exclusion that match nothing.
+fn excluding(
+    rules: &Product,
+    factors: Vec<SweepPoints>,
+) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
+    let product = product(factors, rules.replicates);
+    let mut points =
+        product.map_err(|it| it.into_iter().map(ProductFault::Factor).collect::<Vec<_>>())?;
+    let faults = rules.exclude.as_ref().map(|exclusion| points.exclude(exclusion));
+    let (wrong, unmatched): (Vec<_>, Vec<_>) = faults
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|it| matches!(it, ExclusionFault::NoColumn { .. }));
+    match wrong.is_empty() {
+        true => Ok((points, unmatched)),
+        false => Err(wrong.into_iter().map(ProductFault::Exclusion).collect()),
+    }
+}

@@ -1,0 +1,501 @@
+//! The rules of a sweep: what its files say, and whether they fit together, its body and its points.
+//!
+//! The loader reads the files of a task, the parser of expressions the same from text. Both obey these rules.
+
+use std::collections::HashSet;
+use std::num::NonZeroU32;
+
+use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
+use super::sheet::SheetProblem;
+use super::table::STATUS;
+use super::{ColumnShape, Product, Sweep, TableColumn, WrittenColumn};
+use crate::exit::Explain;
+use crate::slice::{SliceError, WrittenSlice};
+
+/// The directory of the factors.
+pub const FACTORS: &str = "factors";
+
+/// The points that are left out.
+pub const EXCLUDE: &str = "exclude.tsv";
+
+/// The number of times that each point is evaluated.
+pub const REPLICATES: &str = "replicates";
+
+/// The names of computed points that are bound.
+pub const NAMES: &str = "names";
+
+/// The columns of the table.
+pub const COLUMNS: &str = "columns";
+
+/// Its existence lets failed points become rows.
+pub const ALLOW_FAILED: &str = "allow-failed";
+
+/// What a node `points` has beside its `kind`, and a sweep as well.
+pub const PRODUCT_FILES: [&str; 3] = [FACTORS, EXCLUDE, REPLICATES];
+
+/// What only a sweep has.
+pub const SWEEP_FILES: [&str; 3] = [NAMES, COLUMNS, ALLOW_FAILED];
+
+/// The rules of a node as its files say them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SweepRules {
+    /// The factors, and what is made of them.
+    pub product: Product,
+    /// The names of computed points that are bound.
+    pub names: Option<Vec<Box<str>>>,
+    /// The columns of the table, if they are written.
+    pub columns: Option<Vec<WrittenColumn>>,
+    /// Whether failed points become rows.
+    pub allow_failed: bool,
+}
+
+/// Whether the file of this name is a sheet with a header, rather than a list of lines.
+pub fn is_sheet(file: &str) -> bool {
+    file.ends_with(".tsv")
+}
+
+/// Returns the number and the label in the name `nn-LABEL` of a factor's file.
+pub fn factor_label(file: &str) -> Option<(&str, &str)> {
+    let (number, label) = file.split_once('-')?;
+    let is_number = number.len() == 2 && number.bytes().all(|c| c.is_ascii_digit());
+    (is_number && !label.is_empty()).then_some((number, label))
+}
+
+/// Returns the problems of the names of factors, which are sorted.
+pub fn factor_problems<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<RuleProblem> {
+    let (mut problems, mut before) = (Vec::new(), None::<(&str, &str)>);
+    for file in files {
+        let path = format!("{FACTORS}/{file}");
+        match (factor_label(file), before) {
+            (None, _) => {
+                problems.push(RuleProblem::new(path, SweepFault::FactorPlace));
+                continue;
+            }
+            (Some((number, _)), Some((first, other))) if number == first => {
+                let fault = SweepFault::FactorNumber(other.to_owned());
+                problems.push(RuleProblem::new(path, fault));
+            }
+            (Some(_), _) => {}
+        }
+        before = factor_label(file).map(|(number, _)| (number, file));
+    }
+    problems
+}
+
+/// Returns the number that is written in the file `replicates`.
+///
+/// # Errors
+///
+/// Fails unless it is one, and positive.
+pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
+    line.parse().map_err(|_| SweepFault::Replicates(line.to_owned()))
+}
+
+/// Returns the column that a line of the file `columns` says.
+///
+/// # Errors
+///
+/// Fails unless it is the number or the name of an output, a blank and a name. A number has two digits.
+pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
+    let column = line.split_once(char::is_whitespace).and_then(|(output, shape)| {
+        let is_number = output.bytes().all(|c| c.is_ascii_digit());
+        let output = Some(output).filter(|output| !is_number || output.len() == 2)?;
+        Some(WrittenColumn { output: output.into(), shape: ColumnShape::of(shape.trim()) })
+    });
+    column.ok_or_else(|| SweepFault::Column(line.to_owned()))
+}
+
+/// A problem of the rules of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleProblem {
+    /// The file, relative to the directory of the node; empty for the node as a whole.
+    pub file: String,
+    /// The line, counted from one; zero for the whole file.
+    pub line: usize,
+    /// The fault.
+    pub fault: SweepFault,
+}
+
+impl RuleProblem {
+    /// A problem of a file as a whole.
+    pub fn new(file: impl Into<String>, fault: SweepFault) -> Self {
+        Self { file: file.into(), line: 0, fault }
+    }
+}
+
+impl From<&Sweep> for SweepRules {
+    fn from(sweep: &Sweep) -> Self {
+        Self {
+            product: sweep.product.clone(),
+            names: sweep.names.clone(),
+            columns: sweep.written.clone(),
+            allow_failed: sweep.allow_failed,
+        }
+    }
+}
+
+impl SweepRules {
+    /// The names that the files bind or use as columns, and the file of each.
+    pub fn named(&self) -> impl Iterator<Item = (String, String)> {
+        let factors = self.product.factors.iter().flat_map(|factor| {
+            let path = format!("{FACTORS}/{}", factor.file);
+            factor.points.names().iter().map(move |name| (name.clone(), path.clone()))
+        });
+        let names = self.names.iter().flatten().map(|name| (name.to_string(), NAMES.to_owned()));
+        let replicates = self.product.replicates;
+        let replicate = replicates.map(|_| (REPLICATE.to_owned(), REPLICATES.to_owned()));
+        factors.chain(names).chain(replicate)
+    }
+
+    /// The problems of a node `points`.
+    pub fn points_problems(&self) -> Vec<RuleProblem> {
+        match self.product.factors.is_empty() {
+            true => vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)],
+            false => self.product_problems(),
+        }
+    }
+
+    /// The problems of rules that are to make points without computed ones.
+    pub(super) fn product_problems(&self) -> Vec<RuleProblem> {
+        let faults = points(&self.product).err().unwrap_or_default();
+        let problem = |fault| {
+            let (file, line) = place(&self.product, &fault);
+            RuleProblem { file, line, fault: SweepFault::Product(fault) }
+        };
+        faults.into_iter().map(problem).collect()
+    }
+}
+
+/// The file and line that a fault is in; line zero is the whole file.
+fn place(product: &Product, fault: &ProductFault) -> (String, usize) {
+    let factor = |number: usize| match product.factors.get(number) {
+        Some(factor) => format!("{FACTORS}/{}", factor.file),
+        None => REPLICATES.to_owned(),
+    };
+    match fault {
+        ProductFault::Factor(
+            FactorFault::NoLevels { factor: number } | FactorFault::SameName { factor: number, .. },
+        ) => (factor(*number), 0),
+        ProductFault::Factor(_) => (FACTORS.to_owned(), 0),
+        ProductFault::Exclusion(ExclusionFault::NoColumn { .. }) => (EXCLUDE.to_owned(), 1),
+        ProductFault::Exclusion(ExclusionFault::NoMatch { row, .. }) => {
+            (EXCLUDE.to_owned(), row + 1)
+        }
+    }
+}
+
+/// The directory of the body and the points.
+const INPUTS: &str = "inputs";
+
+/// The directory of the points.
+const POINTS: &str = "inputs/01-points";
+
+/// Returns the problem of a sweep with so many inputs, of which the points pass up so many files.
+pub fn input_problem(count: usize, points: Option<usize>) -> Option<RuleProblem> {
+    let fault = match (count, points) {
+        (0 | 3.., _) => SweepFault::Inputs(count),
+        (_, Some(width)) if width != 1 => SweepFault::PointsWidth(width),
+        _ => return None,
+    };
+    Some(RuleProblem::new(INPUTS, fault))
+}
+
+/// Returns the problems of names that the body must read. `is_free` says of a name whether it is free in the body,
+/// `free` are those of computed points that are bound nowhere else.
+pub fn unread_problems<'a>(
+    rules: &SweepRules,
+    is_free: impl Fn(&str) -> bool,
+    free: Option<impl IntoIterator<Item = &'a str>>,
+) -> Vec<RuleProblem> {
+    let mut problems = Vec::new();
+    let mut unread = |file: String, names: Vec<String>| {
+        problems.push(RuleProblem::new(file, SweepFault::Unread(names)));
+    };
+    for factor in &rules.product.factors {
+        let names = factor.points.names();
+        if !names.iter().any(|name| is_free(name)) {
+            unread(format!("{FACTORS}/{}", factor.file), names.to_vec());
+        }
+    }
+    if rules.product.replicates.is_some() && !is_free(REPLICATE) {
+        unread(REPLICATES.to_owned(), vec![REPLICATE.to_owned()]);
+    }
+    for name in rules.names.iter().flatten().filter(|name| !is_free(name)) {
+        unread(NAMES.to_owned(), vec![name.to_string()]);
+    }
+    if let Some(free) = free
+        && problems.is_empty()
+        && free.into_iter().all(|name| name == REPLICATE)
+    {
+        problems.push(RuleProblem::new(INPUTS, SweepFault::ReadsNothing));
+    }
+    problems
+}
+
+/// Returns the problems of points that are this product: a column has the name of an input of the task that the body reads.
+pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProblem> {
+    let factors = points.factors.iter().flat_map(|factor| factor.points.names());
+    let replicate = points.replicates.map(|_| REPLICATE);
+    let columns = factors.map(String::as_str).chain(replicate);
+    let is_input = |column: &&str| inputs.iter().any(|name| **name == **column);
+    let fault = |column: &str| SweepFault::InputColumn(column.to_owned());
+    columns.filter(is_input).map(|it| RuleProblem::new(POINTS, fault(it))).collect()
+}
+
+/// Returns the columns of a table for which none are written: one for each output of the body, with its name.
+fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
+    let column = |(output, name): (u8, String)| TableColumn {
+        output,
+        shape: ColumnShape::One(name.into_boxed_str()),
+    };
+    (0..).zip(names).map(column).collect()
+}
+
+/// Returns the columns of a table: those that are written, or else the default ones. These are the names
+/// of the outputs that the body passes up.
+///
+/// # Errors
+///
+/// Fails if a column names none of them.
+pub fn table_columns(
+    rules: &SweepRules,
+    names: Vec<String>,
+) -> Result<Vec<TableColumn>, Vec<RuleProblem>> {
+    let Some(written) = &rules.columns else { return Ok(default_columns(names)) };
+    let (mut columns, mut problems) = (Vec::new(), Vec::new());
+    for (line, column) in (1..).zip(written) {
+        match resolve(column, &names) {
+            Ok(column) => columns.push(column),
+            Err(error) => {
+                let fault = SweepFault::OutputName(error);
+                problems.push(RuleProblem { file: COLUMNS.to_owned(), line, fault });
+            }
+        }
+    }
+    if problems.is_empty() { Ok(columns) } else { Err(problems) }
+}
+
+/// Finds the output of a column among those with these names. A number is not compared with how many there are.
+fn resolve(column: &WrittenColumn, names: &[String]) -> Result<TableColumn, SliceError> {
+    let (slice, wrong) = WrittenSlice::parse([&*column.output]).resolve(names);
+    match wrong.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => {
+            let output = slice.numbers().next().unwrap_or_default();
+            Ok(TableColumn { output, shape: column.shape.clone() })
+        }
+    }
+}
+
+/// Returns the names of the columns that the table of a sweep certainly has. These are its columns, as far as they are known.
+pub fn known_columns(rules: &SweepRules, columns: &[TableColumn]) -> Vec<String> {
+    let of_points = rules.named().map(|(name, _)| name);
+    let of_outputs = columns.iter().filter_map(|column| match &column.shape {
+        ColumnShape::One(name) => Some(name.to_string()),
+        ColumnShape::Fields | ColumnShape::Rows => None,
+    });
+    let status = rules.allow_failed.then(|| STATUS.to_owned());
+    of_points.chain(of_outputs).chain(status).collect()
+}
+
+/// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that
+/// is known. `columns` are those that are written, or else the default ones. `nested` has the names of the columns of an output
+/// that is the table of another sweep.
+pub fn column_problems(
+    rules: &SweepRules,
+    columns: &[TableColumn],
+    width: Option<usize>,
+    nested: impl Fn(u8) -> Vec<String>,
+) -> Vec<RuleProblem> {
+    let mut seen: HashSet<String> = rules.named().map(|(name, _)| name).collect();
+    if rules.allow_failed {
+        seen.insert(STATUS.to_owned());
+    }
+    let mut problems = Vec::new();
+    let mut problem = |line, fault| match rules.columns {
+        Some(_) => problems.push(RuleProblem { file: COLUMNS.to_owned(), line, fault }),
+        None => problems.push(RuleProblem::new("", fault)),
+    };
+    if rules.columns.as_ref().is_some_and(Vec::is_empty) {
+        problem(0, SweepFault::NoColumns);
+    }
+    let mut has_rows = false;
+    for (line, TableColumn { output, shape }) in (1..).zip(columns) {
+        if let Some(width) = width
+            && usize::from(*output) >= width
+        {
+            problem(line, SweepFault::NoOutput { count: width, number: *output });
+        }
+        match shape {
+            ColumnShape::One(name) if !seen.insert(name.to_string()) => {
+                problem(line, SweepFault::SameColumn(name.to_string()));
+            }
+            ColumnShape::Rows if has_rows => problem(line, SweepFault::TwoRows),
+            ColumnShape::Rows => {
+                has_rows = true;
+                for name in nested(*output) {
+                    if !seen.insert(name.clone()) {
+                        problem(line, SweepFault::NestedColumn(name));
+                    }
+                }
+            }
+            ColumnShape::One(_) | ColumnShape::Fields => {}
+        }
+    }
+    problems
+}
+
+/// The greatest number of sweeps around a node.
+pub const MAX_SWEEPS: usize = 32;
+
+/// What is wrong with a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SweepFault {
+    /// A list of levels or a sheet is wrong.
+    #[error("{}{}", .0.column.as_ref().map(|name| format!("column {name:?}: ")).unwrap_or_default(), .0.fault)]
+    Sheet(SheetProblem),
+    /// The factors do not fit together, or the exclusion does not fit them.
+    #[error(transparent)]
+    Product(ProductFault),
+    /// A file in `factors/` has no number.
+    #[error("the name does not say in which order the factor stands")]
+    FactorPlace,
+    /// Two files in `factors/` have one number.
+    #[error("{0} has the same number")]
+    FactorNumber(String),
+    /// The points are given by factors, and computed, too.
+    #[error("the points are computed by inputs/01-points, so there can be no factors")]
+    TwoKinds,
+    /// There are no points.
+    #[error("the sweep has no points: there are neither factors nor inputs/01-points")]
+    NoPoints,
+    /// A node `points` has no factors.
+    #[error("there are no factors")]
+    NoFactors,
+    /// A sweep has other inputs than a body and points.
+    #[error("a sweep takes a body, and perhaps points; this has {0} inputs")]
+    Inputs(usize),
+    /// The points are passed up by a node with several outputs.
+    #[error("the points are one file, and this passes up {0}")]
+    PointsWidth(usize),
+    /// A column has a name that cannot be bound.
+    #[error("{0:?} cannot be the name of an input")]
+    NoName(String),
+    /// A name is bound already.
+    #[error("the name {0:?} is an input of the task, or bound by a sweep around this one")]
+    Shadow(String),
+    /// A column of the points has the name of an input that the body reads.
+    #[error("the points have a column {0:?}, and the body reads the input {0:?} of the task")]
+    InputColumn(String),
+    /// The name of a computation depends on an input of the task.
+    #[error("the name of a computation cannot depend on {0:?}, an input of the task")]
+    InputName(String),
+    /// The name of a computation depends on a name whose texts are computed.
+    #[error("the name of a computation cannot depend on {0:?}: its texts are computed")]
+    ComputedName(String),
+    /// The name of a computation depends on factors of which no point is left.
+    #[error("all points are excluded, so the name is that of no computation")]
+    NoLevels,
+    /// No node of the body reads a factor.
+    #[error("the body does not read {}", .0.join(" or "))]
+    Unread(Vec<String>),
+    /// No node of the body reads a column of the computed points.
+    #[error("the body reads no column of the points")]
+    ReadsNothing,
+    /// Only computed points have names to bind.
+    #[error("only points that are computed take the file names")]
+    Names,
+    /// It is not clear which sweep binds the free names.
+    #[error(
+        "two sweeps with computed points are nested, and it is not clear which one binds a name"
+    )]
+    Ambiguous,
+    /// There are too many sweeps in each other.
+    #[error("there are more than {MAX_SWEEPS} sweeps in each other")]
+    TooDeep,
+    /// The number of replicates is wrong.
+    #[error("{0:?} is not a number of replicates")]
+    Replicates(String),
+    /// A line of `columns` is wrong.
+    #[error("{0:?} is not the number or the name of an output, a blank and a name")]
+    Column(String),
+    /// A line of `columns` has the name of no output that the body passes up.
+    #[error(transparent)]
+    OutputName(SliceError),
+    /// A line of `columns` names an output that the body does not pass up.
+    #[error("the body passes up {count}, so there is no {number:02}")]
+    NoOutput {
+        /// The number of files that it passes up.
+        count: usize,
+        /// The number in the line.
+        number: u8,
+    },
+    /// The file `columns` has no lines.
+    #[error("there are no columns")]
+    NoColumns,
+    /// The file `names` has a name twice.
+    #[error("the name {0:?} is there twice")]
+    SameName(String),
+    /// There is text in the file `allow-failed`.
+    #[error("it has text, and only its existence counts")]
+    AllowFailed,
+    /// Two columns of the table have one name.
+    #[error("the table has two columns {0:?}")]
+    SameColumn(String),
+    /// A table that gives rows has a column of the table that takes them.
+    #[error("the table has two columns {0:?}: the table that ** takes has one, too")]
+    NestedColumn(String),
+    /// Two outputs would give rows.
+    #[error("only one output can give rows of its own")]
+    TwoRows,
+}
+
+impl Explain for SweepFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Product(fault) => return fault.hint(),
+            Self::Sheet(problem) => return problem.fault.hint(),
+            Self::FactorPlace => "call it nn-NAME, or nn-TEXT.tsv, as in 00-threads",
+            Self::FactorNumber(_) => "give each factor a number of its own",
+            Self::TwoKinds => "remove factors/, or the input 01-points",
+            Self::NoPoints | Self::NoFactors => {
+                "write levels into a file such as factors/00-threads, one a line"
+            }
+            Self::Inputs(_) => {
+                "keep inputs/00-body, and inputs/01-points if the points are computed"
+            }
+            Self::PointsWidth(_) => "choose one output in its file outputs",
+            Self::Shadow(_) | Self::NoName(_) => "give it another name",
+            Self::InputColumn(_) => {
+                "give the column another name: the table would show its texts, and calls would read others"
+            }
+            Self::InputName(_) | Self::ComputedName(_) => {
+                "make it a factor of a sweep, so that all computations are known when the task is loaded"
+            }
+            Self::NoLevels => "leave out fewer points in exclude.tsv",
+            Self::Unread(_) | Self::ReadsNothing => {
+                "read it with a node of kind input, or in braces in the value of a node"
+            }
+            Self::Names => "remove the file names: the factors are bound",
+            Self::Ambiguous => "list the names that the inner one binds in its file names",
+            Self::TooDeep => "use more factors in fewer sweeps",
+            Self::Replicates(_) => "write a number such as 10",
+            Self::OutputName(error) => return error.hint(),
+            Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
+            Self::SameColumn(_) => "name the columns in the file columns",
+            Self::NestedColumn(name) if name == STATUS => {
+                "remove the file allow-failed of one of both sweeps, or take the table under a name in place of **"
+            }
+            Self::NestedColumn(_) => "give another name to one of them",
+            Self::NoColumns => {
+                "write a line for each, such as 00 seconds, or remove the file: then each output is a column"
+            }
+            Self::SameName(_) => "remove the line",
+            Self::AllowFailed => "empty it if failed points are to become rows, or else remove it",
+            Self::NoOutput { .. } => "outputs are numbered from 00",
+            Self::TwoRows => "write ** for one output only",
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,287 @@
+//! The names that values of nodes may have, and where.
+//!
+//! The names of the task's inputs are known everywhere, those that a sweep binds only in its body. A name is
+//! never bound twice on a way.
+//!
+//! The name of a computation may depend on levels of factors only: which computations a task has must be known when it is
+//! loaded, since their inputs and outputs say what a node reads and passes up.
+
+use std::collections::HashMap;
+
+use super::points::{SweepPoint, SweepPoints};
+use super::product::{FactorFault, ProductFault, REPLICATE, points, product};
+use super::rules::{FACTORS, MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules};
+use super::{BoundId, Product};
+use crate::name::{ComputationName, InputName, NameError};
+use crate::template::Template;
+
+/// The names that are bound at a place of the workflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// The names that sweeps around it bind, sorted.
+    pub bound: Vec<BoundId>,
+    /// It is in the body of a sweep that binds whatever name is free in it.
+    pub is_open: bool,
+    /// The number of sweeps around it.
+    pub depth: usize,
+    /// The numbers of the products of those whose points are not computed.
+    products: Vec<usize>,
+}
+
+/// A scope of a workflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ScopeId(usize);
+
+/// The names that sweeps bind, and all scopes. The first one is that of the root.
+#[derive(Debug)]
+pub struct Scopes {
+    bound: Vec<InputName>,
+    known: HashMap<InputName, BoundId>,
+    scopes: Vec<Scope>,
+    /// The different products of sweeps.
+    products: Vec<Product>,
+    ids: HashMap<Scope, ScopeId>,
+}
+
+impl Default for Scopes {
+    fn default() -> Self {
+        let root = Scope::default();
+        let ids = HashMap::from([(root.clone(), ScopeId::default())]);
+        let (bound, known, products) = Default::default();
+        Self { bound, known, scopes: vec![root], products, ids }
+    }
+}
+
+impl Scopes {
+    /// The products of the sweeps around a scope whose points are not computed, from the outermost one on.
+    pub(super) fn products(&self, id: ScopeId) -> impl Iterator<Item = &Product> {
+        self.get(id).products.iter().map(|number| &self.products[*number])
+    }
+
+    /// The names that are bound in a scope, and whether it is open.
+    pub fn get(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.0]
+    }
+
+    /// Returns the id of a scope.
+    fn enter(&mut self, scope: Scope) -> ScopeId {
+        let next = ScopeId(self.scopes.len());
+        let id = *self.ids.entry(scope.clone()).or_insert(next);
+        if id == next {
+            self.scopes.push(scope);
+        }
+        id
+    }
+
+    /// Returns the name as one that is bound, whether it is known in a scope or not.
+    fn name(&mut self, name: InputName) -> BoundId {
+        let next = BoundId::at(self.bound.len());
+        let id = *self.known.entry(name.clone()).or_insert(next);
+        if id == next {
+            self.bound.push(name);
+        }
+        id
+    }
+
+    /// Returns a name that is bound in a scope. In an open one, every name is.
+    pub fn find(&mut self, scope: ScopeId, name: &str) -> Option<BoundId> {
+        let Scope { bound, is_open, .. } = self.get(scope);
+        match name.parse().ok().and_then(|name: InputName| self.known.get(&name)) {
+            Some(id) if bound.contains(id) => Some(*id),
+            _ if *is_open => Some(self.name(name.parse().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of a name that is known in a scope: those of the task's inputs come first, then those of bound
+    /// names.
+    pub fn number(&mut self, scope: ScopeId, inputs: &[InputName], name: &str) -> Option<usize> {
+        let input = inputs.iter().position(|known| known.as_str() == name);
+        input.or_else(|| Some(inputs.len() + self.find(scope, name)?.index()))
+    }
+
+    /// The names that are bound in a scope.
+    pub fn names(&self, scope: ScopeId) -> impl Iterator<Item = String> {
+        self.get(scope).bound.iter().map(|id| self.text(*id).to_owned())
+    }
+
+    /// The text of a name.
+    pub fn text(&self, id: BoundId) -> &str {
+        self.bound[id.index()].as_str()
+    }
+
+    /// All names that sweeps bind, in the order of their ids.
+    pub fn into_bound(self) -> Vec<InputName> {
+        self.bound
+    }
+
+    /// Returns the scope of the body of a sweep, which binds the names of its points. `inputs` are those of the task.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the problems without which the body cannot be read.
+    pub fn body(
+        &mut self,
+        scope: ScopeId,
+        rules: &SweepRules,
+        is_computed: bool,
+        inputs: &[InputName],
+    ) -> Result<ScopeId, Vec<RuleProblem>> {
+        let Scope { mut bound, is_open, depth, mut products } = self.get(scope).clone();
+        let opens = is_computed && rules.names.is_none();
+        let has_factors = !rules.product.factors.is_empty();
+        let wrong = match () {
+            () if depth == MAX_SWEEPS => Some(("", SweepFault::TooDeep)),
+            () if is_computed && has_factors => Some((FACTORS, SweepFault::TwoKinds)),
+            () if !is_computed && !has_factors && rules.product.replicates.is_none() => {
+                Some(("", SweepFault::NoPoints))
+            }
+            () if !is_computed && rules.names.is_some() => Some((NAMES, SweepFault::Names)),
+            () if opens && is_open => Some(("", SweepFault::Ambiguous)),
+            () => None,
+        };
+        if let Some((file, fault)) = wrong {
+            return Err(vec![RuleProblem::new(file, fault)]);
+        }
+        let mut problems = if is_computed { Vec::new() } else { rules.product_problems() };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let names: Vec<&str> = rules.names.iter().flatten().map(|name| &**name).collect();
+        for (at, name) in names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name))
+        {
+            let fault = SweepFault::SameName((*name).to_owned());
+            problems.push(RuleProblem { file: NAMES.to_owned(), line: at + 1, fault });
+        }
+        for (name, file) in rules.named() {
+            match self.bind(scope, &name, inputs) {
+                Ok(name) => bound.push(name),
+                Err(fault) => problems.push(RuleProblem::new(file, fault)),
+            }
+        }
+        bound.sort_unstable();
+        bound.dedup();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        products.extend((!is_computed).then(|| self.product(&rules.product)));
+        Ok(self.enter(Scope { bound, is_open: is_open || opens, depth: depth + 1, products }))
+    }
+
+    /// Returns the number of a product.
+    fn product(&mut self, product: &Product) -> usize {
+        let known = self.products.iter().position(|it| it == product);
+        known.unwrap_or_else(|| {
+            self.products.push(product.clone());
+            self.products.len() - 1
+        })
+    }
+
+    /// Returns a name that a sweep in this scope may bind.
+    fn bind(
+        &mut self,
+        scope: ScopeId,
+        name: &str,
+        inputs: &[InputName],
+    ) -> Result<BoundId, SweepFault> {
+        let shadow = || SweepFault::Shadow(name.to_owned());
+        let parsed: InputName = name.parse().map_err(|_| SweepFault::NoName(name.to_owned()))?;
+        if inputs.contains(&parsed) {
+            return Err(shadow());
+        }
+        let id = self.name(parsed);
+        if self.get(scope).bound.contains(&id) { Err(shadow()) } else { Ok(id) }
+    }
+}
+
+/// What the name of a computation is with the texts of some points.
+#[derive(Clone, Debug)]
+pub struct LevelName {
+    /// The names that it depends on and their texts, in words.
+    pub texts: Vec<String>,
+    /// The name with these texts.
+    pub name: Result<ComputationName, NameError>,
+}
+
+impl Scopes {
+    /// Returns what a name with free names is at the points of the sweeps around a scope, by their different texts.
+    /// The numbers of its free names are those of `inputs`, the task's, and then of bound names.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it depends on an input of the task or on texts that are computed, or if no point is left.
+    pub fn level_names(
+        &self,
+        scope: ScopeId,
+        name: &Template<ComputationName>,
+        inputs: &[InputName],
+    ) -> Result<Vec<LevelName>, SweepFault> {
+        let mut bound = Vec::new();
+        for number in name.names() {
+            match number.checked_sub(inputs.len()) {
+                Some(number) => bound.push(BoundId::at(number)),
+                None => return Err(SweepFault::InputName(inputs[number].to_string())),
+            }
+        }
+        let texts = self.texts(scope, &bound)?;
+        let level_name = |point: SweepPoint<'_>| {
+            let text = |number: usize| {
+                let bound = BoundId::at(number.checked_sub(inputs.len())?);
+                Some(&**point.value(self.text(bound))?)
+            };
+            LevelName {
+                texts: point.values().map(|(name, text)| format!("{name} is {text:?}")).collect(),
+                name: name.bind(text).map(|name| name.written().clone()),
+            }
+        };
+        Ok(texts.iter().map(level_name).collect())
+    }
+
+    /// Returns the texts that names have together in a scope: each combination once, with a column for each name. The
+    /// sweeps around the scope bind these names.
+    ///
+    /// # Errors
+    ///
+    /// Fails if texts of a name are computed, or if no point is left.
+    fn texts(&self, scope: ScopeId, names: &[BoundId]) -> Result<SweepPoints, SweepFault> {
+        let mut left: Vec<&str> = names.iter().map(|name| self.text(*name)).collect();
+        let mut factors = Vec::new();
+        for product in self.products(scope) {
+            if let Some(texts) = texts_of(product, &left)? {
+                left.retain(|name| texts.column(name).is_none());
+                factors.push(texts);
+            }
+        }
+        if let Some(name) = left.first() {
+            return Err(SweepFault::ComputedName((*name).to_owned()));
+        }
+        if factors.iter().any(SweepPoints::is_empty) {
+            return Err(SweepFault::NoLevels);
+        }
+        let texts = product(factors, None);
+        texts.map_err(|faults| first_fault(faults.into_iter().map(ProductFault::Factor)))
+    }
+}
+
+/// Returns the texts that those of some names have together that a product binds: each combination once, in the order of
+/// its points. `None` if it binds none of them.
+fn texts_of(rules: &Product, names: &[&str]) -> Result<Option<SweepPoints>, SweepFault> {
+    let excluded = rules.exclude.as_ref().map(SweepPoints::names).unwrap_or_default();
+    let is_named = |name: &str| names.contains(&name);
+    // No other factor changes the combinations.
+    let counts = |name: &str| is_named(name) || excluded.iter().any(|it| it == name);
+    let mut factors = rules.factors.clone();
+    factors.retain(|factor| factor.points.names().iter().any(|name| counts(name)));
+    let replicates = rules.replicates.filter(|_| counts(REPLICATE));
+    let all = factors.iter().flat_map(|factor| factor.points.names()).map(String::as_str);
+    if !all.chain(replicates.map(|_| REPLICATE)).any(is_named) {
+        return Ok(None);
+    }
+    let points = points(&Product { factors, exclude: rules.exclude.clone(), replicates });
+    points.map(|points| Some(points.columns(is_named))).map_err(first_fault)
+}
+
+fn first_fault(faults: impl IntoIterator<Item = ProductFault>) -> SweepFault {
+    let no_levels = ProductFault::Factor(FactorFault::NoFactors);
+    SweepFault::Product(faults.into_iter().next().unwrap_or(no_levels))
+}

@@ -1,0 +1,544 @@
+//! Reading points from a sheet: NDJSON, or TSV or CSV with a header. The problems that a sheet can have.
+
+mod delimited;
+pub(super) mod json;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::points::SweepPoints;
+use crate::exit::Explain;
+use crate::sweep::sheet::delimited::{SheetRecord, SheetRecords};
+use crate::template::{self, NoText};
+use crate::text_file::{self, TextError};
+use crate::words::counted;
+
+/// The greatest size of a sheet, in bytes.
+pub const MAX_SHEET: usize = 1 << 30;
+
+/// How a sheet is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SheetFormat {
+    /// A JSON object a line. The first one decides the columns; the others have the same fields in any order.
+    Ndjson,
+    /// A header, and a row a line, with tabs between the values. There are no quotes.
+    Tsv,
+    /// A header and rows as in RFC 4180.
+    Csv,
+    /// An array, which is not read.
+    JsonArray,
+}
+
+impl SheetFormat {
+    /// Returns the format of a sheet. An empty one is NDJSON without points. A tab in the first line means TSV: in CSV it would be
+    /// an error.
+    pub fn of(contents: &[u8]) -> Self {
+        let contents = trimmed(contents);
+        let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        match first.trim_ascii_start().first() {
+            None | Some(b'{') => Self::Ndjson,
+            Some(b'[') if json::is_array(contents) => Self::JsonArray,
+            Some(_) if first.contains(&b'\t') => Self::Tsv,
+            Some(_) => Self::Csv,
+        }
+    }
+}
+
+/// Reads the points of a sheet.
+///
+/// Text is identity: of a sheet only a byte order mark, carriage returns at the ends of lines, and newlines at
+/// its end are ignored. JSON strings, numbers as they are spelled and booleans are texts.
+///
+/// # Errors
+///
+/// Fails with all problems up to [`MAX_PROBLEMS`], in the order of their lines. If there are more,
+/// [`SheetFault::More`] follows.
+pub fn read(format: SheetFormat, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    if contents.len() > MAX_SHEET {
+        return Err(vec![SheetProblem { line: None, column: None, fault: SheetFault::TooLarge }]);
+    }
+    let contents = trimmed(contents);
+    let mut reader = SheetReader::default();
+    match format {
+        SheetFormat::Ndjson => reader.objects(contents),
+        SheetFormat::Tsv => reader.records(contents, b'\t'),
+        SheetFormat::Csv => reader.records(contents, b','),
+        SheetFormat::JsonArray => reader.problem(0, None, SheetFault::Array),
+    }
+    reader.finish()
+}
+
+/// Reads the levels of a factor, one a line, as points of one column.
+///
+/// This is a list like the other ones of a task: white space around a line is ignored.
+///
+/// # Errors
+///
+/// Fails as [`read`] does.
+pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader::default();
+    if contents.len() > MAX_SHEET {
+        reader.problem(0, None, SheetFault::TooLarge);
+        return reader.finish();
+    }
+    match text_file::lines(contents) {
+        Ok(lines) => reader.list(name, &lines),
+        Err(faults) => {
+            for (line, fault) in faults.into_iter().take(MAX_PROBLEMS + 1) {
+                let is_empty = fault == TextError::EmptyLine;
+                let fault = if is_empty { SheetFault::EmptyLine } else { SheetFault::NotText };
+                reader.problem(line, None, fault);
+            }
+        }
+    }
+    reader.finish()
+}
+
+/// Reads levels of a factor that are lines of a list already.
+///
+/// # Errors
+///
+/// Fails as [`read`] does.
+pub fn read_list(name: &str, lines: &[&str]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader::default();
+    reader.list(name, lines);
+    reader.finish()
+}
+
+/// Reads the points of rows that TSV could have; the first one is the header.
+///
+/// # Errors
+///
+/// Fails as [`read`] does.
+pub fn read_rows(rows: &[Vec<&str>]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader::default();
+    match rows {
+        [] => reader.problem(1, None, SheetFault::NoHeader),
+        [header, rows @ ..] => {
+            reader.header(1, header);
+            for (line, row) in (2..).zip(rows) {
+                reader.written(line, row);
+            }
+        }
+    }
+    reader.finish()
+}
+
+/// The sheet without its byte order mark and the newlines at its end.
+fn trimmed(contents: &[u8]) -> &[u8] {
+    let contents = contents.strip_prefix(b"\xef\xbb\xbf").unwrap_or(contents);
+    let end = contents.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
+    &contents[..end]
+}
+
+/// The text of a name or value. Unlike a file's, it has no final newline that does not count.
+fn checked(bytes: &[u8]) -> Result<&str, NoText> {
+    if bytes.ends_with(b"\n") { Err(NoText::Control) } else { template::text(bytes) }
+}
+
+/// A sheet that is being read.
+#[derive(Default)]
+struct SheetReader {
+    names: Vec<String>,
+    columns: Vec<Interner>,
+    rows: Vec<u32>,
+    /// The lines of the rows.
+    lines: Vec<u32>,
+    problems: Vec<SheetProblem>,
+    /// Whether nothing more is read: there are too many problems, or the columns are unknown.
+    is_over: bool,
+}
+
+/// A value of a row, or why it has none.
+type CellText<'a> = Result<Cow<'a, [u8]>, SheetFault>;
+
+impl SheetReader {
+    fn records(&mut self, contents: &[u8], separator: u8) {
+        let (mut records, mut record) =
+            (SheetRecords::new(contents, separator), SheetRecord::default());
+        let mut values = Vec::new();
+        if !records.read(&mut record) {
+            return self.problem(1, None, SheetFault::NoHeader);
+        }
+        match &record.faults[..] {
+            [] => self.header(1, &record.values),
+            faults => return faults.iter().for_each(|it| self.problem(1, None, it.1.clone())),
+        }
+        while !self.is_over && records.read(&mut record) {
+            let (expected, found) = (self.names.len(), record.width);
+            if !record.faults.is_empty() {
+                for (number, fault) in record.faults.drain(..) {
+                    self.problem(record.line, Some(number), fault);
+                }
+            } else if record.is_empty {
+                self.problem(record.line, None, SheetFault::EmptyLine);
+            } else if found != expected {
+                self.problem(record.line, None, SheetFault::Width { expected, found });
+            } else {
+                values.extend(record.values.drain(..).map(Ok));
+                self.row(record.line, &values);
+                values.clear();
+            }
+        }
+    }
+
+    fn objects(&mut self, contents: &[u8]) {
+        let mut columns = None;
+        let lines = contents.split(|byte| *byte == b'\n').take_while(|_| !contents.is_empty());
+        let mut lines = (1..).zip(lines).peekable();
+        while let Some((line, text)) = lines.next() {
+            if self.is_over {
+                break;
+            }
+            if text.trim_ascii().is_empty() {
+                self.problem(line, None, SheetFault::EmptyLine);
+                continue;
+            }
+            let fields = match json::fields(text) {
+                Ok(fields) => fields,
+                Err(fault) => {
+                    // If objects have several lines, no line is one.
+                    let is_inside =
+                        |(_, next): &(usize, &[u8])| !next.trim_ascii().starts_with(b"{");
+                    self.is_over |= matches!(fault, SheetFault::OpenObject(_))
+                        && columns.is_none()
+                        && lines.peek().is_some_and(is_inside);
+                    self.problem(line, None, fault);
+                    continue;
+                }
+            };
+            let columns = columns.get_or_insert_with(|| {
+                let names: Vec<&[u8]> = fields.iter().map(|(name, _)| name.as_bytes()).collect();
+                self.header(line, &names);
+                self.names.iter().cloned().zip(0..).collect()
+            });
+            if !self.is_over {
+                self.object(line, columns, &fields);
+            }
+        }
+    }
+
+    /// Adds a row whose values have names.
+    fn object(
+        &mut self,
+        line: usize,
+        columns: &HashMap<String, usize>,
+        fields: &[json::Field<'_>],
+    ) {
+        let mut values: Vec<Option<CellText<'_>>> = vec![None; self.names.len()];
+        let before = self.problems.len();
+        for (at, (name, value)) in fields.iter().enumerate() {
+            let here = self.names.get(at).is_some_and(|known| known == name);
+            let column = if here { Some(at) } else { columns.get(name.as_ref()).copied() };
+            let Some(column) = column else {
+                self.problem(line, None, SheetFault::UnknownField(name.to_string()));
+                continue;
+            };
+            let text = json::text(value).map(|text| match text {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            });
+            if values[column].replace(text).is_some() {
+                self.problem(line, None, SheetFault::SameName(name.to_string()));
+            }
+        }
+        let lacks = |value: &Option<CellText<'_>>| value.is_none();
+        for column in (0..values.len()).filter(|at| lacks(&values[*at])) {
+            self.problem(line, None, SheetFault::MissingField(self.names[column].clone()));
+        }
+        if self.problems.len() == before {
+            let values: Vec<CellText<'_>> = values.into_iter().flatten().collect();
+            self.row(line, &values);
+        }
+    }
+
+    /// Reads a list of levels.
+    fn list(&mut self, name: &str, lines: &[&str]) {
+        self.header(0, &[name.as_bytes()]);
+        for (at, line) in lines.iter().enumerate() {
+            if self.is_over {
+                break;
+            }
+            self.row(at + 1, &[Ok(Cow::Borrowed(line.as_bytes()))]);
+        }
+    }
+
+    /// Adds a row as it could be written in TSV.
+    fn written(&mut self, line: usize, row: &[&str]) {
+        let (expected, found) = (self.names.len(), row.len());
+        if self.is_over {
+        } else if matches!(row, [""]) {
+            self.problem(line, None, SheetFault::EmptyLine);
+        } else if found != expected {
+            self.problem(line, None, SheetFault::Width { expected, found });
+        } else {
+            let cells: Vec<_> = row.iter().map(|it| Ok(Cow::Borrowed(it.as_bytes()))).collect();
+            self.row(line, &cells);
+        }
+    }
+
+    /// Reads the names of the columns.
+    fn header(&mut self, line: usize, names: &[impl AsRef<[u8]>]) {
+        let before = self.problems.len();
+        if names.is_empty() {
+            self.problem(line, None, SheetFault::NoColumns);
+        }
+        if names.len() > MAX_COLUMNS {
+            self.problem(line, None, SheetFault::TooWide);
+        }
+        let mut seen = HashSet::new();
+        for (number, name) in (1..).zip(names.iter().take(MAX_COLUMNS)) {
+            match checked(name.as_ref()) {
+                Ok("") => self.problem(line, None, SheetFault::NoName(number)),
+                Ok(name) if !seen.insert(name) => {
+                    self.problem(line, None, SheetFault::SameName(name.to_owned()));
+                }
+                Ok(name) => self.names.push(name.to_owned()),
+                Err(fault) => self.problem(line, None, SheetFault::Name { number, fault }),
+            }
+        }
+        self.columns.resize_with(self.names.len(), Interner::default);
+        self.is_over |= self.problems.len() > before;
+    }
+
+    /// Adds a row with a value for each column.
+    fn row(&mut self, line: usize, values: &[CellText<'_>]) {
+        let begin = self.rows.len();
+        for (column, value) in values.iter().enumerate() {
+            let text = value.as_ref().map_err(Clone::clone);
+            match text.and_then(|value| Ok(checked(value)?)) {
+                Ok(text) => self.rows.push(self.columns[column].number(text)),
+                Err(fault) => self.problem(line, Some(column), fault),
+            }
+        }
+        if self.rows.len() - begin == values.len() {
+            // A sheet of 1 GiB has fewer lines than there are numbers.
+            self.lines.push(line as u32);
+        } else {
+            self.rows.truncate(begin);
+        }
+    }
+
+    /// Adds a problem in a line, counted from one, and a column, counted from zero. Line zero is the whole sheet.
+    fn problem(&mut self, line: usize, column: Option<usize>, fault: SheetFault) {
+        let fault = match self.problems.len() {
+            ..MAX_PROBLEMS => fault,
+            MAX_PROBLEMS => SheetFault::More,
+            _ => return,
+        };
+        self.is_over |= fault == SheetFault::More;
+        let column = column.filter(|_| !self.is_over);
+        let column = column.and_then(|column| self.names.get(column)).cloned();
+        self.problems.push(SheetProblem { line: (line > 0).then_some(line), column, fault });
+    }
+
+    fn finish(mut self) -> Result<SweepPoints, Vec<SheetProblem>> {
+        self.find_same_rows();
+        if !self.problems.is_empty() {
+            self.problems.sort_by_key(|it| (it.fault == SheetFault::More, it.line));
+            return Err(self.problems);
+        }
+        let levels = self.columns.into_iter().map(Interner::into_levels).collect();
+        Ok(SweepPoints { names: self.names, levels, rows: self.rows })
+    }
+
+    fn find_same_rows(&mut self) {
+        let rows = self.rows.chunks_exact(self.names.len().max(1));
+        let mut first = HashMap::with_capacity(self.lines.len());
+        let mut same = Vec::new();
+        for (row, line) in rows.zip(&self.lines) {
+            let before = *first.entry(row).or_insert(*line);
+            if before != *line && same.len() <= MAX_PROBLEMS {
+                same.push((*line as usize, before as usize));
+            }
+        }
+        for (line, before) in same {
+            self.problem(line, None, SheetFault::SameRow(before));
+        }
+    }
+}
+
+/// The greatest number of columns of a sheet.
+pub const MAX_COLUMNS: usize = 4096;
+
+/// The number of problems after which a sheet is not read further.
+pub const MAX_PROBLEMS: usize = 20;
+
+/// A problem at a place in a sheet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SheetProblem {
+    /// The line, counted from one; `None` for the sheet as a whole.
+    pub line: Option<usize>,
+    /// The name of the column, where it is known.
+    pub column: Option<String>,
+    /// The fault.
+    pub fault: SheetFault,
+}
+
+/// The kind of a problem of a sheet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SheetFault {
+    /// The sheet is larger than can be read.
+    #[error("the sheet is larger than 1 GiB")]
+    TooLarge,
+    /// There are too many columns.
+    #[error("the sheet has more than {MAX_COLUMNS} columns")]
+    TooWide,
+    /// A sheet with a header is empty.
+    #[error("the sheet has no header")]
+    NoHeader,
+    /// A list of levels is no text.
+    #[error("the list is not UTF-8 text")]
+    NotText,
+    /// A line between others is empty.
+    #[error("the line is empty")]
+    EmptyLine,
+    /// A column has no name.
+    #[error("the name of column {0} is empty")]
+    NoName(usize),
+    /// The name of a column cannot be one.
+    #[error("the name of column {number} cannot be used: {fault}")]
+    Name {
+        /// The number of the column, counted from one.
+        number: usize,
+        /// Why it cannot.
+        fault: NoText,
+    },
+    /// Two columns, or two fields of an object, have one name.
+    #[error("there are two columns {0:?}")]
+    SameName(String),
+    /// A value cannot be the text of a name.
+    #[error("the value cannot be used: {0}")]
+    Value(#[from] NoText),
+    /// A row has another number of values than there are columns.
+    #[error("the row has {}, and the header {expected}", counted(*found, "value"))]
+    Width {
+        /// The number of columns.
+        expected: usize,
+        /// The number of values.
+        found: usize,
+    },
+    /// A quoted value does not end.
+    #[error("a quoted value begins here and does not end")]
+    Unterminated,
+    /// A value without quotes has a quote in it.
+    #[error("a value that does not begin with a quote has one in it")]
+    QuoteInside,
+    /// Something follows the closing quote of a value.
+    #[error("something follows the closing quote of a value")]
+    AfterQuote,
+    /// The sheet is an array of JSON.
+    #[error("the sheet is a JSON array; NDJSON, TSV and CSV are read")]
+    Array,
+    /// An object of JSON goes on in the next line.
+    #[error("the line is not a JSON object: {0}")]
+    OpenObject(String),
+    /// A line is no JSON object.
+    #[error("the line is not a JSON object: {0}")]
+    Json(String),
+    /// A string of JSON is not valid.
+    #[error("the string is not valid: {0}")]
+    Escape(String),
+    /// An object has no fields.
+    #[error("the object has no fields")]
+    NoColumns,
+    /// A value is `null`.
+    #[error("the value is null")]
+    Null,
+    /// A value is an object or an array.
+    #[error("the value is an object or an array")]
+    Container,
+    /// An object lacks a field that the first one has.
+    #[error("the object has no field {0:?}")]
+    MissingField(String),
+    /// An object has a field that the first one has not.
+    #[error("the first object has no field {0:?}")]
+    UnknownField(String),
+    /// A row is the same as one before it.
+    #[error("the row is the same as that of line {0}")]
+    SameRow(usize),
+    /// The sheet was not read further.
+    #[error("there are more than {MAX_PROBLEMS} problems: the rest was not read")]
+    More,
+}
+
+impl Explain for SheetFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::TooLarge => "keep data in files, and their names in the sheet",
+            Self::TooWide => "give each point a row, not a column",
+            Self::NoHeader => "write the names of the columns into the first line",
+            Self::EmptyLine => "remove it; in CSV, \"\" is an empty value",
+            Self::NoName(_) => "name it, or remove the separator",
+            Self::SameName(_) => "rename or remove one of them",
+            Self::Name { fault: NoText::NotUtf8, .. } | Self::Value(NoText::NotUtf8) => {
+                "save the sheet as UTF-8"
+            }
+            Self::NotText => "save the list as UTF-8",
+            Self::Name { .. } => "give it a short name of one line",
+            Self::Value(_) => "write the value into a file, and the file's name here",
+            Self::Width { .. } => {
+                "separate values as the header does; in CSV, put one that has a comma in quotes"
+            }
+            Self::Unterminated => "close it with a quote, and write quotes in it twice",
+            Self::QuoteInside | Self::AfterQuote => {
+                "put the whole value in quotes, and write quotes in it twice"
+            }
+            Self::Array => {
+                "write one object a line, without brackets and commas around them; jq -c '.[]' does so"
+            }
+            Self::OpenObject(_) | Self::Json(_) | Self::NoColumns => {
+                "write one object a line, as in {\"x\": \"1\"}"
+            }
+            Self::Escape(_) => {
+                "write characters as they are; only \\, \" and control characters take a \\"
+            }
+            Self::Null => "write a text, as in \"\", or leave the row out",
+            Self::Container => "write it as a text, or give each of its parts a column",
+            Self::MissingField(_) | Self::UnknownField(_) => "give all objects the same fields",
+            Self::SameRow(_) => "remove one of them; replicates repeat points",
+            Self::More => "correct those that are listed first",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl fmt::Display for SheetProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(column) = &self.column {
+            write!(f, "column {column:?}: ")?;
+        }
+        self.fault.fmt(f)
+    }
+}
+
+/// The levels of a column that is being read.
+#[derive(Default)]
+pub(crate) struct Interner {
+    known: HashMap<Arc<str>, u32>,
+    levels: Vec<Arc<str>>,
+}
+
+impl Interner {
+    /// Returns the number of a text.
+    pub(crate) fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.known.get(text) {
+            return *number;
+        }
+        // A sheet of 1 GiB has fewer texts than there are numbers.
+        let (number, text) = (self.levels.len() as u32, Arc::<str>::from(text));
+        self.levels.push(Arc::clone(&text));
+        self.known.insert(text, number);
+        number
+    }
+
+    pub(crate) fn into_levels(self) -> Vec<Arc<str>> {
+        self.levels
+    }
+}

@@ -1,0 +1,615 @@
+//! The table of a sweep: a row for each point with its outputs, as NDJSON.
+//!
+//! A column has one type, but for the fields of JSON: these keep their own.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use serde_json::value::RawValue;
+
+use super::points::{SweepPoints, point_title, separators};
+use super::sheet::json;
+use super::{ColumnShape, TableColumn};
+use crate::digest::Sha1;
+use crate::exit::Explain;
+
+/// An output of the body of a sweep at a point.
+#[derive(Clone, Debug)]
+pub struct PointOutput {
+    /// Its contents. They may be left out (`None`) where [`needs_contents`] says so.
+    pub contents: Option<Box<[u8]>>,
+    /// Its hash, as it is written in the table.
+    pub hash: Sha1,
+}
+
+/// The outputs of the body of a sweep at a point; `None` if it failed.
+pub type PointOutputs = Option<Box<[PointOutput]>>;
+
+/// Why outputs cannot be rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableFault {
+    /// An output that should be JSON is none.
+    #[error("output {output:02} at {point}: {what}")]
+    Json {
+        /// The number of the output.
+        output: u8,
+        /// The point, as in `threads=8 size=10`.
+        point: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Two columns have one name.
+    #[error("the table has two columns {0:?}")]
+    SameColumn(String),
+}
+
+impl Explain for TableFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Json { .. } => "let exec write one JSON object, or one object a line for **",
+            Self::SameColumn(_) => "name the columns in the file columns of the sweep",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Whether an output of this size is read to make these columns.
+pub fn needs_contents(columns: &[TableColumn], output: u8, size: u64) -> bool {
+    let mut shapes = columns.iter().filter(|it| it.output == output).map(|it| &it.shape);
+    shapes.any(|shape| match shape {
+        ColumnShape::One(_) => size <= MAX_CELL as u64 + 1,
+        ColumnShape::Fields | ColumnShape::Rows => true,
+    })
+}
+
+/// The table of a sweep: its points with their outputs, in the order of the points. With `allow_failed`, the last column
+/// is the status.
+///
+/// Its rows are made whenever they are asked for, and depend on nothing but what it was gathered from.
+pub struct GatheredTable<'a> {
+    points: &'a SweepPoints,
+    outputs: &'a [PointOutputs],
+    columns: &'a [TableColumn],
+    allow_failed: bool,
+    parsed: ParsedOutputs<'a>,
+    names: ColumnNames,
+    types: Vec<CellType>,
+}
+
+impl<'a> GatheredTable<'a> {
+    /// The table of these points.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an output has no such columns, or two columns have one name.
+    pub fn new(
+        points: &'a SweepPoints,
+        outputs: &'a [PointOutputs],
+        columns: &'a [TableColumn],
+        allow_failed: bool,
+    ) -> Result<Self, TableFault> {
+        debug_assert_eq!(points.len(), outputs.len(), "each point has outputs, or failed");
+        let parsed = parse(points, outputs, columns)?;
+        let names = names(points, columns, &parsed, allow_failed)?;
+        let width = names.all.len();
+        let types = Vec::new();
+        let mut table = Self { points, outputs, columns, allow_failed, parsed, names, types };
+        table.types = cell_types(width, table.rows().map(|(_, cells)| cells));
+        Ok(table)
+    }
+
+    /// The names of its columns, all different.
+    pub fn names(&self) -> &[String] {
+        &self.names.all
+    }
+
+    /// The names of those that are fields of JSON, and have types of their own.
+    pub fn fields(&self) -> impl Iterator<Item = &String> {
+        let columns = self.columns.iter().zip(&self.names.fields);
+        columns.filter(|(column, _)| column.shape.is_json()).flat_map(|(_, names)| names)
+    }
+
+    /// Its rows, in the order of the points.
+    pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
+        (0..self.outputs.len())
+            .flat_map(|number| self.of_point(number).into_iter().map(move |cells| (number, cells)))
+    }
+
+    /// Writes it as NDJSON.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` does.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_table(self.names(), &self.types, self.rows().map(|(_, cells)| cells), out)
+    }
+
+    /// The rows of a point: one, unless an output of it has rows itself.
+    fn of_point(&self, number: usize) -> Vec<Vec<TableCell<'_>>> {
+        let of_point = || self.points.at(number).values().map(|(_, text)| TableCell::Text(text));
+        let status = |text| self.allow_failed.then_some(TableCell::Text(text));
+        let Some(outputs) = &self.outputs[number] else {
+            let mut row: Vec<_> = of_point().collect();
+            row.resize(self.names.all.len() - usize::from(self.allow_failed), TableCell::Null);
+            row.extend(status("failed"));
+            return vec![row];
+        };
+        let objects = self.parsed.rows.as_ref().map(|rows| &rows.objects[number]);
+        let row = |row_of_point: usize| {
+            let mut row: Vec<_> = of_point().collect();
+            for (column, names) in self.columns.iter().zip(&self.names.fields) {
+                match &column.shape {
+                    ColumnShape::One(_) => {
+                        let PointOutput { contents, hash } = &outputs[usize::from(column.output)];
+                        row.push(TableCell::Result { contents: contents.as_deref(), hash });
+                    }
+                    ColumnShape::Fields => {
+                        let fields = &self.parsed.fields[&column.output].objects[number][0];
+                        row.extend(names.iter().map(|name| cell(fields, name)));
+                    }
+                    ColumnShape::Rows => {
+                        let fields = objects.map(|objects| &objects[row_of_point]);
+                        let cells =
+                            |name: &String| fields.map_or(TableCell::Null, |it| cell(it, name));
+                        row.extend(names.iter().map(cells));
+                    }
+                }
+            }
+            row.extend(status("ok"));
+            row
+        };
+        (0..objects.map_or(1, Vec::len)).map(row).collect()
+    }
+}
+
+/// Returns what is wrong with the outputs of a point, where columns are made of their fields.
+pub fn fault_of_outputs(columns: &[TableColumn], outputs: &[PointOutput]) -> Option<String> {
+    columns.iter().find_map(|TableColumn { output, shape }| {
+        let is_rows = match shape {
+            ColumnShape::One(_) => return None,
+            ColumnShape::Fields => false,
+            ColumnShape::Rows => true,
+        };
+        let fault = objects(&outputs[usize::from(*output)], is_rows).err()?;
+        Some(format!("output {output:02}: {fault}"))
+    })
+}
+
+/// The names of all columns, and of those that each rule makes.
+struct ColumnNames {
+    all: Vec<String>,
+    fields: Vec<Vec<String>>,
+}
+
+fn names(
+    points: &SweepPoints,
+    columns: &[TableColumn],
+    parsed: &ParsedOutputs<'_>,
+    allow_failed: bool,
+) -> Result<ColumnNames, TableFault> {
+    let fields: Vec<Vec<String>> = columns
+        .iter()
+        .map(|column| match &column.shape {
+            ColumnShape::One(name) => vec![name.to_string()],
+            ColumnShape::Fields => parsed.fields[&column.output].names.clone(),
+            ColumnShape::Rows => {
+                parsed.rows.as_ref().map(|it| it.names.clone()).unwrap_or_default()
+            }
+        })
+        .collect();
+    let status = allow_failed.then(|| STATUS.to_owned());
+    let all = points.names().iter().chain(fields.iter().flatten()).cloned().chain(status);
+    let all: Vec<String> = all.collect();
+    let mut seen = HashSet::new();
+    match all.iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(TableFault::SameColumn(name.clone())),
+        None => Ok(ColumnNames { all, fields }),
+    }
+}
+
+/// The value of a field: its type, and its text.
+type FieldValue<'a> = (JsonType, Cow<'a, str>);
+
+/// The fields of an object by their names. Null is none.
+type ObjectFields<'a> = HashMap<Cow<'a, str>, FieldValue<'a>>;
+
+/// The objects of an output at each point; none where that failed.
+#[derive(Default)]
+struct ParsedOutput<'a> {
+    /// The names of all fields, in the order of their appearance.
+    names: Vec<String>,
+    objects: Vec<Vec<ObjectFields<'a>>>,
+}
+
+/// The outputs that are JSON.
+#[derive(Default)]
+struct ParsedOutputs<'a> {
+    /// Those with an object each, by number.
+    fields: HashMap<u8, ParsedOutput<'a>>,
+    /// The one that gives rows.
+    rows: Option<ParsedOutput<'a>>,
+}
+
+fn parse<'a>(
+    points: &SweepPoints,
+    outputs: &'a [PointOutputs],
+    columns: &[TableColumn],
+) -> Result<ParsedOutputs<'a>, TableFault> {
+    let mut parsed = ParsedOutputs::default();
+    for TableColumn { output, shape } in columns {
+        let is_rows = *shape == ColumnShape::Rows;
+        if !is_rows && *shape != ColumnShape::Fields {
+            continue;
+        }
+        let mut all = ParsedOutput::default();
+        let mut seen = HashSet::new();
+        for (point, outputs) in points.iter().zip(outputs) {
+            let Some(outputs) = outputs else {
+                all.objects.push(Vec::new());
+                continue;
+            };
+            let fault = |what: String| {
+                let point = point_title(point.values());
+                TableFault::Json { output: *output, point, what }
+            };
+            let found = objects(&outputs[usize::from(*output)], is_rows).map_err(fault)?;
+            let mut objects = Vec::with_capacity(found.len());
+            for fields in found {
+                let mut object = ObjectFields::with_capacity(fields.len());
+                for (name, value) in fields {
+                    if seen.insert(name.clone()) {
+                        all.names.push(name.to_string());
+                    }
+                    object.extend(value.map(|value| (name, value)));
+                }
+                objects.push(object);
+            }
+            all.objects.push(objects);
+        }
+        match is_rows {
+            true => parsed.rows = Some(all),
+            false => drop(parsed.fields.insert(*output, all)),
+        }
+    }
+    Ok(parsed)
+}
+
+/// The names of fields and their values, in order; `None` for null.
+type FieldValues<'a> = Vec<(Cow<'a, str>, Option<FieldValue<'a>>)>;
+
+/// Reads the object that an output is, or one for each line. What is wrong with it is the error.
+fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, String> {
+    let contents = output.contents.as_deref().ok_or("it is no file")?;
+    let lines: Vec<&[u8]> = match is_rows {
+        true => contents.split(|byte| *byte == b'\n').collect(),
+        false => vec![contents],
+    };
+    let mut objects = Vec::new();
+    for (number, line) in (1..).zip(lines) {
+        if is_rows && line.trim_ascii().is_empty() {
+            continue;
+        }
+        let place = |fault: &str| match is_rows {
+            true => format!("line {number}: {fault}"),
+            false => fault.to_owned(),
+        };
+        let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
+        let field = |(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?));
+        objects.push(fields.into_iter().map(field).collect::<Result<_, String>>()?);
+    }
+    Ok(objects)
+}
+
+/// The type and the text of a value: a string, or how it is spelled; `None` for null.
+fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, String> {
+    let spelled = Cow::Borrowed(value.get());
+    Ok(Some(match value.get().as_bytes().first() {
+        Some(b'n') => return Ok(None),
+        Some(b'"') => (JsonType::Text, json::text(value).map_err(|fault| fault.to_string())?),
+        Some(b't' | b'f') => (JsonType::Boolean, spelled),
+        Some(b'{' | b'[') => (JsonType::Text, spelled),
+        _ => (JsonType::Number, spelled),
+    }))
+}
+
+fn cell<'a>(fields: &'a ObjectFields<'_>, name: &str) -> TableCell<'a> {
+    let cell = |(of, text): &'a FieldValue<'_>| TableCell::Field(*of, text);
+    fields.get(name).map_or(TableCell::Null, cell)
+}
+
+/// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
+pub const MAX_CELL: usize = 1024;
+
+/// The last column of a table where failed points are rows.
+pub const STATUS: &str = "status";
+
+/// A value of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableCell<'a> {
+    /// Nothing: a failed point has no outputs.
+    Null,
+    /// The text of a factor or a label, of any length.
+    Text(&'a str),
+    /// A field of a result that is JSON, of any length. It keeps its type.
+    Field(JsonType, &'a str),
+    /// A result.
+    Result {
+        /// Its contents. They may be left out (`None`) if they are longer than [`MAX_CELL`] and a newline.
+        contents: Option<&'a [u8]>,
+        /// Its hash, as it is written in the table.
+        hash: &'a Sha1,
+    },
+}
+
+/// The type of a value of JSON that is not null. An object or array stands in a table as the text that it is spelled as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonType {
+    /// A number, as it is spelled.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A string.
+    Text,
+}
+
+/// How the values of a column are written. Each type can hold the values of those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CellType {
+    /// A JSON number as it is spelled.
+    Number,
+    /// A string.
+    Text,
+    /// A hash, as a string. Texts that are no results stay texts.
+    Hash,
+}
+
+/// Returns how the values of each column are written, in a table with rows of this width. None of them is kept: there may
+/// be a million.
+///
+/// All cells of a column have one type: numbers if all are JSON numbers, else texts if all are UTF-8 of at
+/// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type. Fields have
+/// types of their own, which do not depend on other rows.
+pub(super) fn cell_types<'a>(
+    width: usize,
+    rows: impl Iterator<Item = impl AsRef<[TableCell<'a>]>>,
+) -> Vec<CellType> {
+    let mut types = vec![CellType::Number; width];
+    for row in rows {
+        let row = row.as_ref();
+        debug_assert_eq!(row.len(), width, "a row has a cell for each column");
+        for (of_column, cell) in types.iter_mut().zip(row) {
+            *of_column = cell.narrowest(*of_column);
+        }
+    }
+    types
+}
+
+/// Writes a table with these types as NDJSON: compact, with the columns in the order of their names, which are different.
+///
+/// # Errors
+///
+/// Fails if `out` does.
+pub(super) fn write_table<'a>(
+    names: &[String],
+    types: &[CellType],
+    rows: impl Iterator<Item = Vec<TableCell<'a>>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let names = names.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>()?;
+    for row in rows {
+        for ((before, name), (of_column, cell)) in
+            separators().zip(&names).zip(types.iter().zip(&row))
+        {
+            out.write_all(before)?;
+            out.write_all(name)?;
+            out.write_all(b":")?;
+            cell.write(*of_column, &mut *out)?;
+        }
+        // Without columns, a row is an empty object.
+        out.write_all(if names.is_empty() { b"{}\n" } else { b"}\n" })?;
+    }
+    Ok(())
+}
+
+/// A row of a table: the number of its point, and its cells.
+pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
+
+/// The value of a cell in a table, of which all rows are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CellValue {
+    /// Nothing.
+    Null,
+    /// A number, as it is spelled.
+    Number(String),
+    /// A field of JSON that is `true` or `false`.
+    Boolean(bool),
+    /// A text, or a hash.
+    Text(String),
+}
+
+impl CellValue {
+    /// Makes a text of a number, as it is spelled.
+    pub fn make_text(&mut self) {
+        if let Self::Number(text) = self {
+            *self = Self::Text(std::mem::take(text));
+        }
+    }
+
+    /// Its text; nothing has an empty one.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Null => "",
+            Self::Boolean(true) => "true",
+            Self::Boolean(false) => "false",
+            Self::Number(text) | Self::Text(text) => text,
+        }
+    }
+}
+
+/// Returns the values that a table has for these rows.
+pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
+    let types = cell_types(width, rows.iter().map(|(_, row)| row));
+    let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
+        None => CellValue::Null,
+        Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
+        Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
+        Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
+    };
+    rows.iter().map(|(_, row)| row.iter().zip(&types).map(value).collect()).collect()
+}
+
+impl<'a> TableCell<'a> {
+    /// The text of the cell, unless it is null, too long or not UTF-8.
+    fn text(self) -> Option<&'a str> {
+        match self {
+            Self::Null => None,
+            Self::Text(text) | Self::Field(_, text) => Some(text),
+            Self::Result { contents, .. } => {
+                let contents = contents?;
+                let line = contents.strip_suffix(b"\n").unwrap_or(contents);
+                std::str::from_utf8(line).ok().filter(|text| text.len() <= MAX_CELL)
+            }
+        }
+    }
+
+    /// Returns the first type that can hold this cell, from the one of the cells before it on.
+    fn narrowest(self, before: CellType) -> CellType {
+        match self.text() {
+            _ if matches!(self, Self::Null | Self::Field(..)) || before == CellType::Hash => before,
+            None => CellType::Hash,
+            Some(text) if before == CellType::Number && is_number(text) => CellType::Number,
+            Some(_) => CellType::Text,
+        }
+    }
+
+    fn write(self, of_column: CellType, out: &mut dyn Write) -> io::Result<()> {
+        match self.written(of_column) {
+            None => out.write_all(b"null"),
+            Some((JsonType::Text, text)) => Ok(serde_json::to_writer(out, &*text)?),
+            Some((JsonType::Number | JsonType::Boolean, text)) => out.write_all(text.as_bytes()),
+        }
+    }
+
+    /// The type and the text of what stands in a column of this type; `None` for null.
+    fn written(self, of_column: CellType) -> Option<(JsonType, Cow<'a, str>)> {
+        let of_column_type = match of_column {
+            CellType::Number => JsonType::Number,
+            CellType::Text | CellType::Hash => JsonType::Text,
+        };
+        match (self, self.text()) {
+            (Self::Null, _) => None,
+            (Self::Field(own, text), _) => Some((own, text.into())),
+            (Self::Result { hash, .. }, _) if of_column == CellType::Hash => {
+                Some((JsonType::Text, hash.full().into()))
+            }
+            (_, text) => Some((of_column_type, text.unwrap_or_default().into())),
+        }
+    }
+}
+
+/// Whether a text is a number as JSON spells it, and nothing else.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && serde_json::from_str::<&RawValue>(text).is_ok_and(|number| number.get() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of one column.
+    fn table(cells: &[TableCell<'_>]) -> String {
+        let rows: Vec<_> = cells.iter().map(|cell| vec![*cell]).collect();
+        let text = text(&["x".to_owned()], &rows);
+        text.replace("{\"x\":", "").replace("}\n", ";")
+    }
+
+    fn text(names: &[String], rows: &[Vec<TableCell<'_>>]) -> String {
+        let types = cell_types(names.len(), rows.iter().cloned());
+        let mut text = Vec::new();
+        write_table(names, &types, rows.iter().cloned(), &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    const HASH: &str = "c0ffee0000000000000000000000000000000000";
+
+    /// The hash of each result.
+    fn hash() -> Sha1 {
+        Sha1::from_digits(HASH.as_bytes()).unwrap()
+    }
+
+    fn results(contents: &[&[u8]]) -> String {
+        let hash = hash();
+        let cells: Vec<_> = contents
+            .iter()
+            .map(|it| TableCell::Result { contents: Some(it), hash: &hash })
+            .collect();
+        table(&cells).replace(HASH, "c0ffee")
+    }
+
+    #[test]
+    fn a_column_has_one_type() {
+        assert_eq!(
+            results(&[b"1.50\n", b"-0e+9", b"1e999", b"123456789012345678901"]),
+            "1.50;-0e+9;1e999;123456789012345678901;"
+        );
+        assert_eq!(results(&[b"1", b"auto\n\n"]), "\"1\";\"auto\\n\";");
+        assert_eq!(results(&[b"auto", b"1"]), "\"auto\";\"1\";");
+        assert_eq!(results(&[b"1", b"a", b"\xff", b"2"]), "\"c0ffee\";".repeat(4));
+        let (long, longer) = ([b'a'; MAX_CELL], [b'a'; MAX_CELL + 1]);
+        assert!(results(&[&[&long[..], b"\n"].concat()]).starts_with("\"aaa"));
+        assert_eq!(results(&[&longer]), "\"c0ffee\";");
+        for text in
+            ["", "01", " 1", "1 ", "1\r", "+1", "1.", ".5", "-", "1e", "0x1", "true", "NaN", "[1]"]
+        {
+            assert!(results(&[text.as_bytes(), b"1"]).ends_with("\"1\";"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn null_fits_each_type_and_texts_are_never_hashes() {
+        let hash = hash();
+        let result = |contents| TableCell::Result { contents, hash: &hash };
+        assert_eq!(table(&[TableCell::Null, result(Some(b"1"))]), "null;1;");
+        assert_eq!(
+            table(&[result(Some(b"1")), TableCell::Null, result(None)]),
+            format!("\"{HASH}\";null;\"{HASH}\";")
+        );
+        assert_eq!(table(&[TableCell::Null]), "null;");
+        let long = "a".repeat(4096);
+        assert_eq!(table(&[TableCell::Text(&long)]), format!("\"{long}\";"));
+        assert_eq!(table(&[TableCell::Text("8"), TableCell::Text("16")]), "8;16;");
+    }
+
+    #[test]
+    fn fields_keep_their_types_whatever_the_others_are() {
+        let field = |of, text| TableCell::Field(of, text);
+        let cells = [
+            field(JsonType::Text, "1.10"),
+            field(JsonType::Number, "1.10"),
+            field(JsonType::Boolean, "true"),
+            TableCell::Null,
+            field(JsonType::Text, "true"),
+        ];
+        assert_eq!(table(&cells), "\"1.10\";1.10;true;null;\"true\";");
+        let rows: Vec<TableRow<'_>> = cells.iter().map(|cell| (0, vec![*cell])).collect();
+        let text = |text: &str| CellValue::Text(text.to_owned());
+        let values = [
+            text("1.10"),
+            CellValue::Number("1.10".to_owned()),
+            CellValue::Boolean(true),
+            CellValue::Null,
+            text("true"),
+        ];
+        assert_eq!(cell_values(1, &rows).concat(), values);
+    }
+
+    #[test]
+    fn a_row_is_a_compact_object() {
+        let names = ["a\"".to_owned(), "b".to_owned()];
+        let row = vec![TableCell::Text("1"), TableCell::Text("x y")];
+        assert_eq!(text(&names, &[row.clone(), row]), "{\"a\\\"\":1,\"b\":\"x y\"}\n".repeat(2));
+        assert_eq!(text(&names, &[]), "");
+    }
+}
