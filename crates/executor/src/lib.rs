@@ -1,47 +1,41 @@
 //! Starting processes, and nothing else: paths go in, an exit status comes out.
 //!
-//! Knows nothing of workflows, plans and the storage. `contract` is what executors promise,
-//! `invocation` and `ended` are what goes in and comes out. `log` and `interpreter` read what tells why an execution failed.
+//! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, `invocation` and `outcome` are
+//! what goes in and comes out. `files` are those that an execution must find unchanged, and its log.
 //! `local` executes on this host, with or without a `sandbox`. `slurm` submits workers to a cluster, and knows the allocation that
-//! a worker is in; `tasks` is how tasks of an execution ended.
+//! a worker is in. `probes` try to break out of the sandbox. `process` is this process itself: its signals and its terminal.
 
-mod contract;
-mod detach;
-mod ended;
-mod fake;
+mod executor;
+mod files;
 mod interpreter;
 mod invocation;
 mod local;
-mod log;
+mod outcome;
 pub mod probes;
-pub(crate) mod sandbox;
-mod signals;
+mod process;
+mod sandbox;
 pub mod slurm;
-mod status;
-mod tasks;
-mod turn;
-mod verified;
-mod within;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use self::contract::{AllocationShape, Completion, Executor, Offer, Reach};
-pub use self::detach::{Detach, Leaving, detach};
-pub use self::ended::{Ended, ExecuteError, Failed, Isolation, SUSPENDED, Usage};
-pub use self::fake::Fake;
+pub use self::executor::{
+    AllocationShape, Completion, Executor, Fake, HostTurn, Offer, Reach, TurnRequest,
+};
+pub use self::files::{HEAD, TAIL, VerifiedPath, head, tail};
 pub use self::interpreter::{installation, interpreter, links};
-pub use self::invocation::{CallProgram, DIRECTORY, InputFile, Inspection, Invocation, Span};
+pub use self::invocation::{
+    CallProgram, DIRECTORY, InputFile, Inspection, Invocation, Span, is_within,
+};
 pub use self::local::{GRACE, Local};
-pub use self::log::{HEAD, TAIL, head, tail};
+pub use self::outcome::{
+    Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, TaskStatuses, Usage,
+};
+pub use self::process::{
+    Detach, Leaving, TerminalRelay, detach, is_terminal, put_in_order, was_ignored,
+};
 pub use self::sandbox::{COMPUTATION, INPUTS, OUTPUTS};
-pub use self::sandbox::{Sandbox, SandboxError, TerminalRelay, is_shown, is_terminal};
-pub use self::signals::{put_in_order, was_ignored};
-pub use self::status::Status;
-pub use self::tasks::TaskStatuses;
-pub use self::turn::{HostTurn, TurnRequest};
-pub use self::verified::VerifiedPath;
-pub use self::within::is_within;
+pub use self::sandbox::{Sandbox, SandboxError, is_shown};
 
 /// Does what this program was started for by itself, if a hidden first argument says so.
 ///

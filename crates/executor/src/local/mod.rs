@@ -2,20 +2,14 @@
 //!
 //! Each `exec` leads its own process group. The rest of the group is killed when `exec` ends, so
 //! that published outputs are not written any more. Processes that have left the group are reported
-//! (see `orphans`), and killed at the end. With a sandbox, no process is left.
+//! (see `process_groups`), and killed at the end. With a sandbox, no process is left.
 //!
 //! The thread that submits an invocation waits for its process. Handing it to a thread of the executor
 //! would wake two threads for each call, one of them after the process has ended.
 
-mod gpus;
-mod groups;
+mod execution;
 mod host;
-mod inside;
-mod memory;
-mod orphans;
-mod outside;
-mod over;
-mod spanning;
+mod process_groups;
 
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;
@@ -26,21 +20,15 @@ use std::thread;
 
 use jiff::Timestamp;
 
-use self::gpus::Gpus;
-pub use self::groups::GRACE;
-use self::groups::Groups;
-use self::host::HostLock;
-use self::orphans::Orphans;
-use self::outside::Starter;
-use super::contract::{Completion, Executor, Offer, Reach};
-use super::ended::{Ended, ExecuteError, Isolation};
-use super::invocation::Invocation;
-use super::sandbox::error::SandboxError;
-use super::sandbox::pool::Sandbox;
+use self::execution::Starter;
+use self::host::{Gpus, HostLock};
+pub use self::process_groups::GRACE;
+use self::process_groups::{Groups, Orphans};
+use super::executor::{Completion, Executor, HostTurn, Offer, Reach, TurnRequest};
+use super::invocation::{self, Invocation};
+use super::outcome::{Ended, ExecuteError, Isolation, Status};
+use super::sandbox::{Sandbox, SandboxError};
 use super::slurm::Allocation;
-use super::status::Status;
-use super::turn::{HostTurn, TurnRequest};
-use super::within;
 use ce_model::task::access::{Access, Rule};
 
 /// Executes processes of this host, until it is cancelled.
@@ -75,7 +63,7 @@ impl Local {
     /// an execution has what that has, and shares nothing: it would wait for itself.
     #[must_use]
     pub fn sharing_host(self, directory: PathBuf) -> Self {
-        let directory = (!within::is_within_call()).then_some(directory);
+        let directory = (!invocation::is_within_call()).then_some(directory);
         let host = Arc::new(HostLock::in_directory(directory.clone()));
         Self { host, gpus: Arc::new(Gpus::in_directory(directory)), ..self }
     }
@@ -83,7 +71,7 @@ impl Local {
     /// Offers no more than this memory, in bytes.
     #[must_use]
     pub fn with_memory(self, memory: u64) -> Self {
-        let there = memory::for_executions().map_or(memory, |there| memory.min(there));
+        let there = host::memory_for_executions().map_or(memory, |there| memory.min(there));
         Self { memory: OnceLock::from(Some(there)), ..self }
     }
 
@@ -111,15 +99,15 @@ impl Local {
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
-                spanning::execute(groups, orphans, allocation, (span, invocation))
+                execution::execute_spanning(groups, orphans, allocation, (span, invocation))
             }
             (None, _) if !invocation.isolate => {
                 let hides_allocation = self.allocation.is_some();
                 let starter = Starter { hides_allocation, ..Starter::default() };
-                outside::execute(groups, orphans, invocation, &starter)
+                execution::execute_unsandboxed(groups, orphans, invocation, &starter)
             }
             (None, _) => match self.isolating_sandbox() {
-                Some(sandbox) => inside::execute(groups, sandbox, invocation),
+                Some(sandbox) => execution::execute_sandboxed(groups, sandbox, invocation),
                 None => return refused("it is to be isolated, which is not possible here"),
             },
         };
@@ -175,7 +163,7 @@ impl Executor for Local {
     }
 
     fn offer(&self) -> Offer {
-        let memory = *self.memory.get_or_init(memory::for_executions);
+        let memory = *self.memory.get_or_init(host::memory_for_executions);
         let reach = self.allocation.as_ref().map(Allocation::shape);
         let reach = reach.map_or(Reach::Process, Reach::Allocation);
         Offer { memory, gpus: Some(self.gpus.names().len()), reach }
@@ -200,7 +188,7 @@ impl Executor for Local {
         }
         // Every child of the main thread is an orphan.
         let over =
-            thread::scope(|scope| scope.spawn(|| outside::run(groups, orphans, command)).join());
+            thread::scope(|scope| scope.spawn(|| execution::run(groups, orphans, command)).join());
         Ok(over.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?.status())
     }
 

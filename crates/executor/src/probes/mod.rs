@@ -22,7 +22,7 @@ use std::sync::mpsc::channel;
 
 use self::attempt::{AS_ROOT, ATTEMPTS};
 use self::targets::{Targets, listed};
-use crate::{
+use super::{
     CallProgram, Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local,
     Sandbox, VerifiedPath,
 };

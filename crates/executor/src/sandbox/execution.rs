@@ -15,8 +15,7 @@ use super::mounts::{OLD, StepError, VERIFY, at, below};
 use super::process::unshare;
 use super::root::{Ready, SandboxUser, enter};
 use super::spec::{SandboxSpec, TMP};
-use crate::log::open_log;
-use crate::verified::open_verified;
+use crate::files::{open_log, open_verified};
 
 /// What others may not do with the mount points of an execution.
 pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);

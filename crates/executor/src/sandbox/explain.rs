@@ -101,9 +101,9 @@ fn rule(
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Bind;
     use super::*;
-    use crate::verified::VerifiedPath;
+    use crate::files::VerifiedPath;
+    use crate::sandbox::spec::Bind;
 
     fn lines(log: &str) -> Vec<String> {
         let bind = |mode, path: &str| {

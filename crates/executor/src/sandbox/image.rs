@@ -17,7 +17,7 @@ use super::mounts::{
     NEW, OLD, QUIET, StepError, VERIFY, at, below, bind_read_only, directory, opened,
 };
 use super::spec::SandboxSpec;
-use crate::verified::open_verified;
+use crate::files::open_verified;
 
 /// The mount points of a sandbox.
 struct Points<'a> {

@@ -6,7 +6,6 @@
 //! - `pool`, `client`: starting launchers and sending requests; `explain` finds paths that an execution may lack.
 //! - `launcher`, with `execution` and `namespace_init`: the launcher's side, with `process` for all its processes.
 //! - `root` with `image`, `system`, `loopback`, `nobody`, `privileges`, `filter`: the environment of an execution.
-//! - `terminal`: the pseudo-terminal of an execution that a user looks into.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `error` and `wire` are used by all.
 
 mod client;
@@ -26,7 +25,6 @@ mod process;
 mod root;
 mod spec;
 mod system;
-mod terminal;
 mod wire;
 
 use std::ffi::OsString;
@@ -37,7 +35,6 @@ pub use self::explain::is_shown;
 pub use self::pool::Sandbox;
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
 pub(crate) use self::system::{DEVICES, TELLING};
-pub use self::terminal::{TerminalRelay, is_terminal};
 
 /// Does what this program was started for by itself, if a hidden first argument says so.
 ///

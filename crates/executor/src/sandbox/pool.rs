@@ -8,11 +8,10 @@ use super::error::SandboxError;
 use super::explain;
 use super::mounts::VERIFY;
 use super::spec::SandboxSpec;
-use crate::ended::ExecuteError;
+use crate::files::{HEAD, TAIL, head, is_replaced, tail};
 use crate::interpreter::interpreter;
 use crate::invocation::Invocation;
-use crate::log::{HEAD, TAIL, head, tail};
-use crate::verified::is_replaced;
+use crate::outcome::ExecuteError;
 use ce_model::task::access::Rule;
 
 /// The number of times that a launcher is started, if it ends before it says whether it can isolate.

@@ -20,7 +20,7 @@ use super::nobody::{MEMORY, Nobody};
 use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::{Part, hide_secrets};
 use super::{image, privileges};
-use crate::verified::open_verified;
+use crate::files::open_verified;
 
 /// The directories that every execution has, beside parts of the system.
 const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];

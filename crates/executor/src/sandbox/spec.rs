@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::wire::{Frame, Parts};
+use crate::files::VerifiedPath;
 use crate::invocation::{DIRECTORY, Invocation};
-use crate::verified::VerifiedPath;
 use ce_model::task::access::{Access, Rule};
 
 /// The path of the computation's directory in the sandbox.

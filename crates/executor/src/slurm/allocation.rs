@@ -4,19 +4,17 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use super::client::Slurm;
 use super::error::SlurmError;
 use super::guard;
 use super::token::JobToken;
-use crate::contract::AllocationShape;
+use crate::executor::AllocationShape;
 use crate::invocation::Span;
 
 /// The number of the step that a shell of `salloc` is, which has the whole allocation.
@@ -194,7 +192,7 @@ pub(crate) fn is_of_allocation(name: &OsStr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Allocation;
+    use super::*;
 
     #[test]
     fn the_shape_is_what_was_asked_for() {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::client::CancelScope;
-use super::super::squeue::{JobState, SlurmJob};
-use super::super::submission::WorkerRequest;
 use super::asking::Backoff;
+use crate::slurm::client::CancelScope;
+use crate::slurm::squeue::{JobState, SlurmJob};
+use crate::slurm::submission::WorkerRequest;
 
 /// After Slurm has said that a worker ended, its hello may still be on its way through a network file system. If it ended
 /// with success, it has certainly said hello.

@@ -1,8 +1,8 @@
 //! Tests of the pool: what it never does in a world where anything may go wrong.
 
-use super::super::squeue::JobState;
 use super::tests::{cpus, demand, pool, s, token};
 use super::*;
+use crate::slurm::squeue::JobState;
 
 /// A Slurm and a storage in which anything may go wrong, and all jobs end at last.
 struct World {

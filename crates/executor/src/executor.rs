@@ -1,14 +1,15 @@
-//! The contract between executors and callers that submit invocations.
+//! The contract between executors and callers that submit invocations; and an executor that starts nothing.
 
+use std::any::Any;
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::Command;
 
-use super::ended::{Ended, ExecuteError};
+use jiff::Timestamp;
+
 use super::invocation::Invocation;
+use super::outcome::{Ended, ExecuteError, Failed, SUSPENDED, Status, Usage};
 use super::sandbox::error::SandboxError;
-use super::status::Status;
-use super::turn::{HostTurn, TurnRequest};
 
 /// What an executor has for all executions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,6 +155,75 @@ impl Drop for Completion {
 impl fmt::Debug for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Completion").finish_non_exhaustive()
+    }
+}
+
+/// What an execution takes of its host that other runs may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TurnRequest {
+    /// The number of graphics processors.
+    pub gpus: u32,
+    /// Whether nothing else may be executed on the host meanwhile.
+    pub exclusive: bool,
+}
+
+/// The right to execute, given back when dropped.
+pub struct HostTurn {
+    request: TurnRequest,
+    gpus: Vec<String>,
+    /// The locks.
+    _held: Box<dyn Any + Send>,
+}
+
+impl HostTurn {
+    /// A turn with these graphics processors, as long as something is held.
+    pub(super) fn new(request: TurnRequest, gpus: Vec<String>, held: impl Any + Send) -> Self {
+        Self { request, gpus, _held: Box::new(held) }
+    }
+
+    /// A turn of which nothing keeps anybody else waiting.
+    pub(super) fn beside_all(request: TurnRequest) -> Self {
+        Self::new(request, Vec::new(), ())
+    }
+
+    /// What was asked for.
+    pub const fn request(&self) -> TurnRequest {
+        self.request
+    }
+
+    /// The names of the graphics processors.
+    pub fn gpus(&self) -> &[String] {
+        &self.gpus
+    }
+}
+
+impl fmt::Debug for HostTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostTurn").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// Calls a function in place of a process, in the thread that submits. Its result is the exit
+/// status.
+#[derive(Debug)]
+pub struct Fake<F>(pub F);
+
+impl<F: Fn(&Invocation) -> i32 + Send + Sync> Executor for Fake<F> {
+    fn submit(&self, invocation: Invocation, completion: Completion) {
+        let start = Timestamp::now();
+        let code = (self.0)(&invocation);
+        let usage = Usage::since(start);
+        completion.deliver(Ok(match code {
+            0 => Ended::Done(usage),
+            SUSPENDED => Ended::Suspended(usage),
+            code => {
+                Ended::Failed(Failed { status: Status::Exited(code), usage, lacking: Vec::new() })
+            }
+        }));
+    }
+
+    fn capacity(&self) -> NonZeroUsize {
+        NonZeroUsize::MAX
     }
 }
 

@@ -1,0 +1,217 @@
+//! This process and its terminal: inherited signals, leaving for the background, and lending the terminal to an execution.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use fork::{Fork, fork};
+use nix::sys::signal::SigSet;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, setsid, waitpid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::termios::{
+    OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
+use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGPIPE, SIGWINCH};
+use signal_hook::flag;
+use signal_hook::iterator::{Handle, Signals};
+
+/// The greatest number of a signal.
+const LAST: i32 = 64;
+
+/// The signals that were ignored when the program started, a bit for each.
+static IGNORED: OnceLock<u64> = OnceLock::new();
+
+/// Unblocks all signals, and lets no process inherit that one is ignored. The process must have one
+/// thread yet: the others inherit from it.
+pub fn put_in_order() {
+    // Neither can fail for a signal that there is.
+    let _unblocked = SigSet::empty().thread_set_mask();
+    // The standard library ignores SIGPIPE, and restores the default action in its children.
+    let settled = |signal: &i32| *signal == SIGPIPE || FORBIDDEN.contains(signal);
+    for signal in (1..=LAST).filter(|signal| was_ignored(*signal) && !settled(signal)) {
+        let _caught = flag::register(signal, Arc::default());
+    }
+}
+
+/// Whether a signal was ignored when this program started: then it is to go on having no effect.
+pub fn was_ignored(signal: i32) -> bool {
+    // Without /proc it is not known. A handler of SIGCHLD does no harm.
+    let read = || ignored(&fs::read_to_string("/proc/self/status").ok()?);
+    let ignored = IGNORED.get_or_init(|| read().unwrap_or(bit(SIGCHLD)));
+    ignored & bit(signal) != 0
+}
+
+/// Reads the ignored signals from the text of `/proc/self/status`.
+fn ignored(status: &str) -> Option<u64> {
+    let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(digits.trim(), 16).ok()
+}
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Which of two processes this one is.
+#[derive(Debug)]
+pub enum Detach {
+    /// The one that goes on.
+    Child(Leaving),
+    /// The one that ends, with this exit code: the other one has left, or has ended.
+    Parent(u8),
+}
+
+/// A process that is about to leave its terminal.
+#[derive(Debug)]
+pub struct Leaving(File);
+
+/// Splits this process, which must have no other threads.
+///
+/// # Errors
+///
+/// Fails if there can be no more processes.
+pub fn detach() -> io::Result<Detach> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    match fork()? {
+        Fork::Child => {
+            drop(reader);
+            Ok(Detach::Child(Leaving(writer.into())))
+        }
+        Fork::Parent(child) => {
+            drop(writer);
+            let mut left = Vec::new();
+            File::from(reader).read_to_end(&mut left)?;
+            Ok(Detach::Parent(if left.is_empty() { exit_code(child)? } else { 0 }))
+        }
+    }
+}
+
+/// Waits for the end of a child. Returns its exit code, or that of a shell for a signal.
+fn exit_code(child: i32) -> io::Result<u8> {
+    let ended = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
+    let Some((_, status)) = ended else { return Ok(1) };
+    let code = status.exit_status().or_else(|| status.terminating_signal().map(|it| 128 + it));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+impl Leaving {
+    /// Leaves the terminal: from now on, everything that is printed goes to `log`, and there is nothing to be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no `/dev/null`.
+    pub fn leave(self, log: &File) -> io::Result<()> {
+        let Self(mut parent) = self;
+        let nothing = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        setsid()?;
+        dup2_stdin(&nothing)?;
+        dup2_stdout(log)?;
+        dup2_stderr(log)?;
+        // The parent may have been killed.
+        drop(parent.write_all(b"left"));
+        Ok(())
+    }
+}
+
+/// Whether a user types and reads: standard input and output are a terminal.
+pub fn is_terminal() -> bool {
+    isatty(io::stdin()) && isatty(io::stdout())
+}
+
+/// A pseudo-terminal. As long as it lives, the user's terminal passes on everything that is typed.
+#[derive(Debug)]
+pub struct TerminalRelay {
+    /// Its path on the host.
+    pub path: PathBuf,
+    /// How the user's terminal was.
+    saved: Termios,
+    /// Kept open, so that it is not hung up before the execution has it.
+    slave: Option<OwnedFd>,
+    shows: Option<JoinHandle<()>>,
+    resizes: Handle,
+}
+
+impl TerminalRelay {
+    /// Opens one of the size of the user's terminal, and begins to exchange.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no terminal, or no other one can be made.
+    pub fn start() -> io::Result<Self> {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let name = ptsname(&master, Vec::new())?.into_bytes();
+        let path = PathBuf::from(std::ffi::OsString::from_vec(name));
+        let slave = open(&path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let saved = tcgetattr(io::stdin())?;
+        tcsetattr(&slave, OptionalActions::Now, &saved)?;
+        let master = File::from(master);
+        let (size, mut typed, mut shown) = (master.try_clone()?, master.try_clone()?, master);
+        let resize = move || {
+            let _no_size = tcgetwinsize(io::stdin()).map(|it| tcsetwinsize(&size, it));
+        };
+        resize();
+        let mut signals = Signals::new([SIGWINCH])?;
+        let resizes = signals.handle();
+        thread::Builder::new().spawn(move || signals.forever().for_each(|_| resize()))?;
+        let mut raw = saved.clone();
+        raw.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
+        // This thread ends with the process: it may wait forever for the next key.
+        thread::Builder::new().spawn(move || pass(&mut io::stdin().lock(), &mut typed))?;
+        let shows = thread::Builder::new().spawn(move || pass(&mut shown, &mut io::stdout()))?;
+        Ok(Self { path, saved, slave: Some(slave), shows: Some(shows), resizes })
+    }
+}
+
+impl Drop for TerminalRelay {
+    /// Shows the rest, and leaves the user's terminal as it was.
+    fn drop(&mut self) {
+        drop(self.slave.take());
+        if let Some(shows) = self.shows.take() {
+            drop(shows.join());
+        }
+        self.resizes.close();
+        let _hung_up = tcsetattr(io::stdin(), OptionalActions::Now, &self.saved);
+    }
+}
+
+/// Passes bytes on as they come, until there are no more: a terminal without any process is an error.
+fn pass(from: &mut dyn Read, to: &mut dyn Write) {
+    let mut piece = [0; 4096];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return,
+            Ok(count) => {
+                if to.write_all(&piece[..count]).and_then(|()| to.flush()).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signal_hook::consts::{SIGHUP, SIGINT};
+
+    use super::*;
+
+    #[test]
+    fn the_ignored_signals_are_read() {
+        let read = ignored("Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000010001\n");
+        assert_eq!(read, Some(bit(SIGHUP) | bit(SIGCHLD)));
+        assert_eq!(read.map(|read| read & bit(SIGINT)), Some(0));
+        assert_eq!(ignored("Name:\tx\n"), None);
+        assert_eq!(bit(LAST), 1 << 63);
+    }
+}
