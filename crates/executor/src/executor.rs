@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::invocation::Invocation;
 use super::outcome::{Ended, ExecuteError, Failed, SUSPENDED, Status, Usage};
-use super::sandbox::error::SandboxError;
+use super::sandbox::SandboxError;
 
 /// What an executor has for all executions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

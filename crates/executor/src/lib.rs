@@ -7,7 +7,6 @@
 
 mod executor;
 mod files;
-mod interpreter;
 mod invocation;
 mod local;
 mod outcome;
@@ -23,7 +22,6 @@ pub use self::executor::{
     AllocationShape, Completion, Executor, Fake, HostTurn, Offer, Reach, TurnRequest,
 };
 pub use self::files::{HEAD, TAIL, VerifiedPath, head, tail};
-pub use self::interpreter::{installation, interpreter, links};
 pub use self::invocation::{
     CallProgram, DIRECTORY, InputFile, Inspection, Invocation, Span, is_within,
 };
@@ -34,8 +32,9 @@ pub use self::outcome::{
 pub use self::process::{
     Detach, Leaving, TerminalRelay, detach, is_terminal, put_in_order, was_ignored,
 };
-pub use self::sandbox::{COMPUTATION, INPUTS, OUTPUTS};
-pub use self::sandbox::{Sandbox, SandboxError, is_shown};
+pub use self::sandbox::{
+    COMPUTATION, INPUTS, OUTPUTS, Sandbox, SandboxError, installation, interpreter, is_shown, links,
+};
 
 /// Does what this program was started for by itself, if a hidden first argument says so.
 ///

@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use jiff::Timestamp;
 
-use super::sandbox::error::SandboxError;
+use super::sandbox::SandboxError;
 use ce_model::exit::Explain;
 use ce_model::task::access::Rule;
 

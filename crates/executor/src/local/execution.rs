@@ -23,8 +23,7 @@ use crate::invocation::{self, DIRECTORY, Invocation, Span};
 use crate::outcome::{
     Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, TaskStatuses, Usage,
 };
-use crate::sandbox::SandboxError;
-use crate::sandbox::pool::{Sandbox, lacking, refused, specify};
+use crate::sandbox::{Sandbox, SandboxError, lacking, refused, specify};
 use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
 use ce_model::task::access::Rule;
 

@@ -1,39 +1,51 @@
 //! The launcher: a process of one thread that prepares a sandbox once, and then forks executions in it,
-//! one after the other, each in mount and IPC namespaces of its own (see `execution`).
+//! one after the other, each in mount and IPC namespaces of its own.
 //!
-//! They share a process namespace in which, between two of them, there is only its first process (see
-//! `namespace_init`). Numbers that the launcher has are those of the host.
+//! They share a process namespace. Its first process ends what an execution has left behind, and reaps processes whose parent has
+//! ended. It has no privileges, and its root is empty. With it, all processes of its namespace end, and between two executions there
+//! is no other one. Numbers that the launcher has are those of the host.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto,
+    socket_with,
+};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getegid, geteuid, pidfd_open, setsid,
-    umask, waitid,
+    Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getegid,
+    geteuid, getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open,
+    set_parent_process_death_signal, setpgid, setsid, test_kill_process_group, umask, wait, waitid,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
+use signal_hook::consts::SIGCHLD;
 
-use super::mounts::{StepError, at};
-use super::namespace_init::NamespaceInit;
-use super::nobody::Nobody;
-use super::process::{End, forked, reap, send, send_failed, unshare};
-use super::root::Ready;
-use super::spec::SandboxSpec;
-use super::wire::{OWN_NETWORK, Reply};
-use super::{execution, filter, loopback, system};
+use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
+use super::process::{End, StepError, at, forked, reap, send, send_failed, unshare};
+use super::protocol::{OWN_NETWORK, Reply, Used};
+use super::root::{self, PROC, Ready, enter};
+use super::seccomp;
+use super::spec::{SandboxSpec, TMP};
+use super::user::{Nobody, SandboxUser, give_up_privileges};
+use crate::files::{open_log, open_verified};
 
 /// Runs the launcher until its standard input ends. The process must have one thread.
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let alone = arguments.next().is_some_and(|word| word == OWN_NETWORK);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    match prepare(alone, &devices).and_then(serve) {
+    match prepare(alone, &devices).and_then(serve_requests) {
         Ok(()) | Err(End::Over) => ExitCode::SUCCESS,
         Err(End::Failed(failed)) => {
             send_failed(failed);
@@ -67,19 +79,19 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, End> {
     let _older_kernel = unshare(UnshareFlags::NEWCGROUP);
     rustix::system::sethostname(b"sandbox").map_err(at("change the name of the host", ""))?;
     if alone {
-        loopback::start().map_err(at("start the loopback device", ""))?;
+        start_loopback().map_err(at("start the loopback device", ""))?;
         // A port that one execution has used is free for the next.
         let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
     }
-    let mask = umask(execution::MASK);
-    let ready = Ready::with(system::prepare(devices, nobody.is_some())?, nobody)?;
+    let mask = umask(MASK);
+    let ready = Ready::with(root::prepare_shared(devices, nobody.is_some())?, nobody)?;
     umask(mask);
     // Without it more of the kernel can be reached, but no files. `ce doctor` reports that.
-    let _older_kernel = filter::install(alone);
+    let _older_kernel = seccomp::install(alone);
     Ok(ready)
 }
 
-fn serve(mut root: Ready) -> Result<(), End> {
+fn serve_requests(mut root: Ready) -> Result<(), End> {
     // It ends processes of another user then.
     let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     let mut init = NamespaceInit::start(keeps)?;
@@ -89,10 +101,10 @@ fn serve(mut root: Ready) -> Result<(), End> {
         init.live_until_readable(&io::stdin())?;
         let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
         let Some(spec) = spec else { return Ok(()) };
-        let mask = umask(execution::MASK);
+        let mask = umask(MASK);
         root.fit(&spec)?;
         umask(mask);
-        let begun = match begin(&root, &spec) {
+        let begun = match fork_exec(&root, &spec) {
             // Nothing can be forked any more. The call is not to blame.
             Err(_) if init.has_ended() => return Err(End::Over),
             begun => begun?,
@@ -118,11 +130,11 @@ fn serve(mut root: Ready) -> Result<(), End> {
 }
 
 /// Forks a process that becomes `exec`. If that fails, it reports why and ends.
-fn begin(root: &Ready, spec: &SandboxSpec) -> Result<Option<Pid>, End> {
+fn fork_exec(root: &Ready, spec: &SandboxSpec) -> Result<Option<Pid>, End> {
     let (replies, sender) = pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))?;
     let Some(exec) = forked()? else {
         drop(replies);
-        let failed = execution::begin(root, spec);
+        let failed = become_exec(root, spec);
         let _gone = rustix::io::write(&sender, &failed.reply().frame());
         return Err(End::Over);
     };
@@ -156,4 +168,296 @@ fn follow(child: Pid) -> Result<i32, StepError> {
     let signal = |status: &WaitIdStatus| status.terminating_signal().map(|signal| -signal);
     let ended = status.and_then(|status| status.exit_status().or_else(|| signal(&status)));
     ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
+}
+
+/// What others may not do with the mount points of an execution.
+pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
+
+/// Becomes `exec`. Returns only if that is not possible, and why.
+fn become_exec(root: &Ready, spec: &SandboxSpec) -> StepError {
+    match prepare_exec(root, spec) {
+        Ok(mut command) => at("start", &spec.exec)(command.exec()),
+        Err(failed) => failed,
+    }
+}
+
+fn prepare_exec(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
+    let terminal = spec.terminal.as_deref().map(take_terminal).transpose()?;
+    if terminal.is_none() {
+        setpgid(None, None).map_err(at("make a process group", ""))?;
+    }
+    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
+    let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
+        .map_err(at(VERIFY, &spec.stage.path))?;
+    let open = |stage: &OwnedFd| open_log(stage, &spec.log).map_err(at("write", spec.log()));
+    // As this process has it, to make it, and then as that of the execution, which may open it again by its descriptor.
+    let mut log = open(&stage)?;
+    let (identity, stage) = SandboxUser::find(root.nobody.as_ref(), stage);
+    if let SandboxUser::Nobody(nobody) = identity {
+        log = open(&stage)?;
+        terminal.as_ref().map_or(Ok(()), |terminal| nobody.give(terminal))?;
+    }
+    let again = log.try_clone().map_err(at("write", spec.log()))?;
+    drop(stage);
+    // Mount points are seen by the execution, whatever files of its own are to be.
+    let mask = umask(MASK);
+    enter(root.complete(spec, identity)?, TMP)?;
+    umask(mask);
+    identity.assume()?;
+    let mut command = Command::new(&spec.exec);
+    command
+        .args(&spec.arguments)
+        .env_clear()
+        .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(again);
+    if let Some(terminal) = terminal {
+        let clone = || terminal.try_clone().map_err(at("open", "the terminal"));
+        command.stdin(clone()?).stdout(clone()?).stderr(clone()?);
+    }
+    Ok(command)
+}
+
+/// Makes a terminal of the host that of this process, in a session and a process group of its own.
+fn take_terminal(path: &Path) -> Result<File, StepError> {
+    setsid().map_err(at("make a session", ""))?;
+    let path = below(OLD, path);
+    let terminal =
+        OpenOptions::new().read(true).write(true).open(&path).map_err(at("open", &path))?;
+    ioctl_tiocsctty(&terminal).map_err(at("control", path))?;
+    Ok(terminal)
+}
+
+/// Starts it: a message RTM_NEWLINK for interface 1, with the flag IFF_UP.
+fn start_loopback() -> Result<(), Errno> {
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let mut message = [0_u8; 32];
+    // The header: length, type, and the flags "request" and "acknowledge".
+    message[0..4].copy_from_slice(&32_u32.to_ne_bytes());
+    message[4..6].copy_from_slice(&16_u16.to_ne_bytes());
+    message[6..8].copy_from_slice(&5_u16.to_ne_bytes());
+    // The interface, its flags, and which of them are to be changed.
+    message[20..24].copy_from_slice(&1_u32.to_ne_bytes());
+    message[24..28].copy_from_slice(&1_u32.to_ne_bytes());
+    message[28..32].copy_from_slice(&1_u32.to_ne_bytes());
+    let kernel = netlink::SocketAddrNetlink::new(0, 0);
+    sendto(&socket, &message, SendFlags::empty(), &kernel)?;
+    let mut answer = [0_u8; 128];
+    let (size, _) = recv(&socket, &mut answer, RecvFlags::empty())?;
+    let code = answer.get(16..20).filter(|_| size >= 20).and_then(|code| code.try_into().ok());
+    match code.map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(code) => Err(Errno::from_raw_os_error(-code)),
+        None => Err(Errno::IO),
+    }
+}
+
+/// It is ready, and the only process in its namespace.
+const ALONE: u8 = b'a';
+/// It has killed all other processes, and children of the launcher are among them.
+const OTHERS: u8 = b'o';
+/// It is the only process, and ends: it has reaped others, so its resource usage includes theirs,
+/// or it was limited by one of them.
+const LAST: u8 = b'l';
+
+/// Limits that a process can lower for another one of the same user without any privilege.
+const LIMITS: [Resource; 16] = [
+    Resource::Cpu,
+    Resource::Fsize,
+    Resource::Data,
+    Resource::Stack,
+    Resource::Core,
+    Resource::Rss,
+    Resource::Nproc,
+    Resource::Nofile,
+    Resource::Memlock,
+    Resource::As,
+    Resource::Locks,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Rttime,
+];
+
+/// The first process of a process namespace, as its launcher has it.
+#[derive(Debug)]
+pub(super) struct NamespaceInit {
+    pid: Pid,
+    /// Readable once it has ended.
+    ended: OwnedFd,
+    asks: File,
+    told: File,
+}
+
+impl NamespaceInit {
+    /// Forks it. Whatever this process forks from now on is in its namespace.
+    ///
+    /// It keeps these capabilities, beside that to set the numbers of its processes.
+    pub(super) fn start(keeps: CapabilitySet) -> Result<Self, End> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
+        let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
+        unshare(UnshareFlags::NEWPID)?;
+        let Some(pid) = forked()? else {
+            drop((asks, told));
+            run_init(&asked.into(), &tells.into(), keeps).unwrap_or_else(send_failed);
+            return Err(End::Over);
+        };
+        drop((asked, tells));
+        let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch number one", ""))?;
+        let mut init = Self { pid, ended, asks: asks.into(), told: told.into() };
+        // If it could not begin, it has sent why.
+        init.hear().map(|_| init).map_err(|_| End::Over)
+    }
+
+    /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource
+    /// usage if there were any; then the init has ended as well.
+    pub(super) fn end_all(&mut self) -> Result<Option<Used>, StepError> {
+        loop {
+            self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
+            match self.hear().map_err(at("hear of", "number one"))? {
+                ALONE => return Ok(None),
+                LAST => return reap(self.pid).map(Some),
+                // They were made with CLONE_PARENT.
+                _ => drop(wait(WaitOptions::empty()).map_err(at("wait", ""))?),
+            }
+        }
+    }
+
+    /// Waits until an input can be read. Ends the launcher if the first process has ended: somebody has killed it.
+    pub(super) fn live_until_readable(&self, input: &impl AsFd) -> Result<(), End> {
+        loop {
+            let mut fds =
+                [PollFd::new(&self.ended, PollFlags::IN), PollFd::new(input, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) if !fds[0].revents().is_empty() => return Err(End::Over),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(at("wait", "")(error).into()),
+            }
+        }
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.ended, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
+    }
+
+    fn hear(&mut self) -> io::Result<u8> {
+        let mut word = [0];
+        self.told.read_exact(&mut word)?;
+        Ok(word[0])
+    }
+}
+
+/// Runs as the first process until the launcher closes the pipe.
+fn run_init(asked: &File, tells: &File, keeps: CapabilitySet) -> Result<(), StepError> {
+    let numbers = show_processes()?;
+    unshare(UnshareFlags::NEWNS)?;
+    memory(NEW, c"mode=0555")?;
+    enter(NEW, "/")?;
+    give_up_privileges(CapabilitySet::CHECKPOINT_RESTORE | keeps)?;
+    follow_the_launcher(asked)?;
+    serve_as_init(asked, tells, numbers.as_ref())
+}
+
+/// Makes the `/proc` of executions. Returns where the number of the last process can be set, if it can.
+fn show_processes() -> Result<Option<File>, StepError> {
+    let flags = QUIET | MountFlags::NOEXEC;
+    let numbers = match mount("proc", NEW, "proc", flags, None) {
+        Ok(()) => {
+            bind_read_only(Path::new(NEW), Path::new(PROC), flags, None)?;
+            let numbers = below(NEW, Path::new("/sys/kernel/ns_last_pid"));
+            let numbers = OpenOptions::new().write(true).open(numbers).ok();
+            unmount(NEW, UnmountFlags::DETACH).map_err(at("let go of", "/proc"))?;
+            numbers
+        }
+        // A container that covers parts of its own `/proc` allows no complete other one. Processes
+        // of the host are visible in the host's, but cannot be affected.
+        Err(Errno::PERM) => {
+            let host = below(OLD, Path::new("/proc"));
+            bind_read_only(&host, Path::new(PROC), flags, None)?;
+            None
+        }
+        Err(error) => return Err(at("mount", "/proc")(error)),
+    };
+    root::cover_proc()?;
+    Ok(numbers)
+}
+
+/// Ends with the launcher from now on.
+fn follow_the_launcher(asked: &File) -> Result<(), StepError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the launcher", ""))?;
+    let mut fds = [PollFd::new(asked, PollFlags::IN)];
+    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(0) => Ok(()),
+        // It has ended meanwhile.
+        _ => Err(at("hear of the launcher", "")(Errno::PIPE)),
+    }
+}
+
+/// Reaps, and ends all whenever the launcher asks for it.
+fn serve_as_init(
+    mut asked: &File,
+    mut tells: &File,
+    numbers: Option<&File>,
+) -> Result<(), StepError> {
+    let (mut bell, rings) = UnixStream::pair().map_err(at("make", "a socket"))?;
+    bell.set_nonblocking(true).map_err(at("make", "a socket"))?;
+    signal_hook::low_level::pipe::register(SIGCHLD, rings).map_err(at("watch processes", ""))?;
+    let mut tell = |word| tells.write_all(&[word]).map_err(at("tell", "the launcher"));
+    tell(ALONE)?;
+    let (limits, mut reaped) = (LIMITS.map(getrlimit), false);
+    loop {
+        let mut fds = [PollFd::new(asked, PollFlags::IN), PollFd::new(&bell, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(at("wait", "")(error)),
+        }
+        let [asks, rung] = fds.map(|fd| !fd.revents().is_empty());
+        if rung {
+            let _more_at_once = bell.read(&mut [0; 64]);
+            reaped |= reap_all(WaitOptions::NOHANG)?;
+        }
+        if !asks {
+            continue;
+        }
+        if asked.read(&mut [0]).map_err(at("hear of the launcher", ""))? == 0 {
+            return Ok(());
+        }
+        if !kill_others(&mut reaped)? {
+            tell(OTHERS)?;
+        } else if reaped || LIMITS.map(getrlimit) != limits {
+            return tell(LAST);
+        } else {
+            // The next execution has the same numbers, where the kernel can do that.
+            let _older_kernel = numbers.map(|numbers| numbers.write_at(b"1", 0));
+            tell(ALONE)?;
+        }
+    }
+}
+
+/// Ends all other processes of the namespace. Returns whether none is left.
+fn kill_others(reaped: &mut bool) -> Result<bool, StepError> {
+    let nobody = Err(Errno::SRCH);
+    if kill_process_group(Pid::INIT, Signal::KILL) == nobody {
+        return Ok(true);
+    }
+    *reaped |= reap_all(WaitOptions::empty())?;
+    Ok(test_kill_process_group(Pid::INIT) == nobody)
+}
+
+/// Reaps ended children, or waits for all. Returns whether there was any.
+fn reap_all(options: WaitOptions) -> Result<bool, StepError> {
+    let mut any = false;
+    loop {
+        match wait(options) {
+            Ok(Some(_)) => any = true,
+            Ok(None) | Err(Errno::CHILD) => return Ok(any),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(at("wait", "")(error)),
+        }
+    }
 }

@@ -16,7 +16,7 @@ use rustix::mount::{
     mount_remount, move_mount, open_tree,
 };
 
-use super::wire::Reply;
+use super::process::{StepError, at};
 
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
@@ -32,30 +32,6 @@ pub(super) const NEW: &str = "/new";
 
 /// The step that fails if a path leads elsewhere than when it was verified.
 pub(super) const VERIFY: &str = "find again";
-
-/// A failed step: the operation and the path.
-#[derive(Debug)]
-pub(super) struct StepError {
-    pub(super) doing: &'static str,
-    pub(super) path: PathBuf,
-    pub(super) error: io::Error,
-}
-
-impl StepError {
-    /// The same, as a message.
-    pub(super) fn reply(self) -> Reply {
-        let errno = self.error.raw_os_error().unwrap_or_default();
-        Reply::Failed(self.doing.to_owned(), self.path, errno)
-    }
-}
-
-/// Adds the operation and the path to an error.
-pub(super) fn at<E: Into<io::Error>>(
-    doing: &'static str,
-    path: impl Into<PathBuf>,
-) -> impl FnOnce(E) -> StepError {
-    move |error| StepError { doing, path: path.into(), error: error.into() }
-}
 
 /// A path of a root, as it is named outside of it.
 pub(super) fn below(root: impl AsRef<Path>, path: &Path) -> PathBuf {

@@ -1,18 +1,18 @@
-//! The sandbox of an executor: a pool of launchers, and what an execution in one may have missed.
+//! The sandbox of an executor: a pool of launchers, which are started and asked to execute.
 
+use std::io::{self, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::client::{Launcher, Shared};
-use super::error::SandboxError;
-use super::explain;
-use super::mounts::VERIFY;
+use rustix::process::Pid;
+
+use super::SandboxError;
+use super::protocol::{HOST_NETWORK, LAUNCH, OWN_NETWORK, Reply, Used};
 use super::spec::SandboxSpec;
-use crate::files::{HEAD, TAIL, head, is_replaced, tail};
-use crate::interpreter::interpreter;
 use crate::invocation::Invocation;
-use crate::outcome::ExecuteError;
-use ce_model::task::access::Rule;
+use ce_model::task::access::Access;
 
 /// The number of times that a launcher is started, if it ends before it says whether it can isolate.
 const STARTS: usize = 3;
@@ -109,34 +109,117 @@ pub(crate) fn specify(invocation: &Invocation) -> Result<SandboxSpec, SandboxErr
     })
 }
 
-/// Returns the lines that may be missing in `access`, as far as the log shows.
-pub(crate) fn lacking(spec: &SandboxSpec) -> Vec<Rule> {
-    let log = tail(&spec.log(), TAIL).unwrap_or_default();
-    explain::lacking(spec, &String::from_utf8_lossy(&log), Path::exists)
+/// State shared by all executions of one launcher.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Shared {
+    network: bool,
+    devices: Vec<PathBuf>,
 }
 
-/// Returns why an execution could not begin.
-pub(crate) fn refused(
-    spec: &SandboxSpec,
-    invocation: &Invocation,
-    error: SandboxError,
-) -> ExecuteError {
-    let exec = invocation.executable();
-    match error {
-        SandboxError::Step { doing, source, .. } if doing == "start" => {
-            let script = head(&exec, HEAD).unwrap_or_default();
-            // A root of its own has its own interpreters.
-            let named = interpreter(&script).filter(|_| spec.root.is_none());
-            let lacking = named.map(|path| explain::installations(spec, &path));
-            let lacking = lacking.unwrap_or_default();
-            ExecuteError::Start { program: invocation.program_words(), exec, source, lacking }
+impl Shared {
+    fn of(access: &Access) -> Self {
+        let mut devices: Vec<PathBuf> = access.devices().map(Path::to_owned).collect();
+        devices.sort();
+        devices.dedup();
+        Self { network: access.network(), devices }
+    }
+}
+
+/// A launcher. It executes one thing at a time.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    shared: Shared,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// It executes nothing any more.
+    spent: bool,
+}
+
+impl Launcher {
+    /// Starts one.
+    fn start(program: &Path, shared: Shared) -> Result<Self, SandboxError> {
+        let mut command = Command::new(program);
+        command
+            .arg0("ce-launcher")
+            .arg(LAUNCH)
+            .arg(if shared.network { HOST_NETWORK } else { OWN_NETWORK })
+            .args(&shared.devices)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(SandboxError::Lost)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxError::Lost(io::ErrorKind::BrokenPipe.into()));
+        };
+        let output = BufReader::new(output);
+        let mut launcher = Self { shared, child, input, output, spent: false };
+        match launcher.reply()? {
+            Reply::Ready => Ok(launcher),
+            reply => Err(SandboxError::unexpected(reply)),
         }
-        SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
-            ExecuteError::Log { log: path, source }
+    }
+
+    /// Asks for an execution.
+    fn ask(&mut self, spec: &SandboxSpec) -> Result<(), SandboxError> {
+        spec.write(&mut self.input).map_err(|error| self.lost(error))
+    }
+
+    /// Waits until the execution that it was asked for begins; returns the process that leads its group.
+    pub(crate) fn begin(&mut self) -> Result<Pid, SandboxError> {
+        let mut failed = None;
+        loop {
+            match self.reply()? {
+                Reply::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
+                Reply::Over => return Err(failed.unwrap_or_else(SandboxError::garbled)),
+                reply => failed = Some(SandboxError::unexpected(reply)),
+            }
         }
-        SandboxError::Step { doing, path, source } if doing == VERIFY && is_replaced(&source) => {
-            ExecuteError::Replaced(path)
+    }
+
+    /// Waits until `exec` has ended; returns how: an exit status, or minus a signal.
+    pub(crate) fn wait(&mut self) -> Result<i32, SandboxError> {
+        match self.reply()? {
+            Reply::Ended(status) => Ok(status),
+            reply => Err(SandboxError::unexpected(reply).after_start()),
         }
-        error => ExecuteError::Isolate(error),
+    }
+
+    /// Lets the launcher reap the group's leader, waits for the end of all processes of the
+    /// execution, and returns their resource usage.
+    pub(crate) fn end(&mut self) -> Result<Used, SandboxError> {
+        self.input.write_all(b"a").map_err(|error| self.lost(error))?;
+        match self.reply()? {
+            Reply::Used(used) => Ok(used),
+            Reply::Last(used) => {
+                self.spent = true;
+                Ok(used)
+            }
+            reply => Err(SandboxError::unexpected(reply).after_start()),
+        }
+    }
+
+    fn reply(&mut self) -> Result<Reply, SandboxError> {
+        Reply::read(&mut self.output).map_err(|error| self.lost(error))
+    }
+
+    /// The reason why it does not answer: the signal that has ended it, if one has.
+    fn lost(&mut self, error: io::Error) -> SandboxError {
+        use io::ErrorKind::{BrokenPipe, UnexpectedEof};
+        // It closes its ends of the pipes by ending.
+        let is_ended = matches!(error.kind(), BrokenPipe | UnexpectedEof);
+        let status = is_ended.then(|| self.child.wait().ok()).flatten();
+        SandboxError::Lost(match status.and_then(|status| status.signal()) {
+            Some(signal) => io::Error::other(format!("it was killed by signal {signal}")),
+            None => error,
+        })
+    }
+}
+
+impl Drop for Launcher {
+    /// Ends the launcher, and an execution that is not waited for.
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
     }
 }

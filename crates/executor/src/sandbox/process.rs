@@ -1,14 +1,38 @@
-//! Processes of a launcher: forked, moved to new namespaces, reaped, and heard of.
+//! Processes of a launcher: forked, moved to new namespaces, reaped, and heard of; and errors that say which step failed.
 
 use std::io;
+use std::path::PathBuf;
 
 use fork::{Fork, fork};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
 
-use super::mounts::{StepError, at};
-use super::wire::{Reply, Used};
+use super::protocol::{Reply, Used};
+
+/// A failed step: the operation and the path.
+#[derive(Debug)]
+pub(super) struct StepError {
+    pub(super) doing: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) error: io::Error,
+}
+
+impl StepError {
+    /// The same, as a message.
+    pub(super) fn reply(self) -> Reply {
+        let errno = self.error.raw_os_error().unwrap_or_default();
+        Reply::Failed(self.doing.to_owned(), self.path, errno)
+    }
+}
+
+/// Adds the operation and the path to an error.
+pub(super) fn at<E: Into<io::Error>>(
+    doing: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(E) -> StepError {
+    move |error| StepError { doing, path: path.into(), error: error.into() }
+}
 
 /// The reason for the end of a launcher, or of a process forked from one.
 #[derive(Debug)]

@@ -1,25 +1,35 @@
-//! The root file system of an execution, which has only its mounts.
+//! The root file system of executions: the host's programs and libraries, read-only, and mounts.
 //!
-//! The launcher prepares one with everything that all executions share. An execution with further
-//! grants builds its own, since its mount points must not be visible to others.
+//! A launcher has its own file system in memory: `/old` is the host's, `/system` is the common part
+//! of the root of executions, and `/new` is for other mounts. An execution with further
+//! grants builds its own root, since its mount points must not be visible to others.
+//!
+//! A root that is an input takes the place of the host's programs. The mount points of the sandbox take precedence over its
+//! entries of the same name. No link of it is followed here: in the launcher, it might lead out of the root.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
-use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
-use rustix::process::{chdir, pivot_root};
-use rustix::thread::CapabilitySet;
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, mknodat, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+    mount_change, unmount,
+};
+use rustix::process::{chdir, geteuid, pivot_root};
 
 use super::mounts::{
-    self, NEW, OLD, QUIET, SYSTEM, StepError, VERIFY, at, below, bind_read_only, directory,
-    exchanged, memory, opened, restrict,
+    self, NEW, OLD, QUIET, SYSTEM, VERIFY, below, bind_read_only, directory, memory, mounted_below,
+    opened, restrict,
 };
-use super::nobody::{MEMORY, Nobody};
-use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
-use super::system::{Part, hide_secrets};
-use super::{image, privileges};
+use super::process::{StepError, at};
+use super::spec::{self, Bind, BindMode, COMPUTATION, HOME, INPUTS, OUTPUTS, SandboxSpec, TMP};
+use super::user::{MEMORY, Nobody, SandboxUser};
 use crate::files::open_verified;
 
 /// The directories that every execution has, beside parts of the system.
@@ -33,46 +43,6 @@ pub(super) struct Ready {
     inputs: Vec<bool>,
     /// The user that executions are outside, if that is another one.
     pub(super) nobody: Option<Nobody>,
-}
-
-/// Who an execution is to the kernel.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SandboxUser<'a> {
-    /// The user of the launcher.
-    Own,
-    /// Nobody: what it is given is shown as nobody's.
-    Nobody(&'a Nobody),
-    /// Root, without any privilege: the file system of the storage cannot show anything as another user's.
-    Root(&'a Nobody),
-}
-
-impl<'a> SandboxUser<'a> {
-    /// Returns who is to be executed, and the directory of its log as that user has it.
-    pub(super) fn find(root: &'a Ready, stage: OwnedFd) -> (Self, OwnedFd) {
-        let Some(nobody) = &root.nobody else { return (Self::Own, stage) };
-        match exchanged(&opened(&stage), &nobody.namespace) {
-            Ok(stage) => (Self::Nobody(nobody), stage),
-            Err(_) => (Self::Root(nobody), stage),
-        }
-    }
-
-    /// The user namespace by which the owners of files that it was given are exchanged.
-    const fn owners(self) -> Option<&'a OwnedFd> {
-        match self {
-            Self::Nobody(nobody) => Some(&nobody.namespace),
-            Self::Own | Self::Root(_) => None,
-        }
-    }
-
-    /// Makes this process that user, without any privilege.
-    pub(super) fn assume(self) -> Result<(), StepError> {
-        match self {
-            Self::Own => Ok(()),
-            Self::Nobody(nobody) => nobody.become_nobody(),
-            Self::Root(nobody) => nobody.become_root(),
-        }?;
-        privileges::give_up(CapabilitySet::empty())
-    }
 }
 
 impl Ready {
@@ -125,7 +95,7 @@ impl Ready {
             }
             if has_root {
                 let own = OWN.into_iter().map(Path::new).chain(parts().map(Part::name));
-                image::show(spec, own, owners)?;
+                show_image(spec, own, owners)?;
             }
             NEW
         };
@@ -178,8 +148,8 @@ fn bind(root: &str, bind: &Bind, owners: Option<&OwnedFd>) -> Result<(), StepErr
         }
     }
     match bind.mode {
-        Mode::Read => bind_read_only(&source, &target, QUIET, owners),
-        Mode::Write => {
+        BindMode::Read => bind_read_only(&source, &target, QUIET, owners),
+        BindMode::Write => {
             mounts::bind(&source, &target, true, owners).map_err(at("bind", &bind.source))?;
             restrict(&target, QUIET)
         }
@@ -193,4 +163,322 @@ pub(super) fn enter(root: &str, directory: &str) -> Result<(), StepError> {
     pivot_root(".", ".").map_err(at("take as root", root))?;
     unmount(".", UnmountFlags::DETACH).map_err(at("let go of", OLD))?;
     chdir(directory).map_err(at("enter", directory))
+}
+
+/// The mount points of a sandbox.
+struct MountPoints<'a> {
+    /// Those that every execution has.
+    own: Vec<&'a Path>,
+    /// Those of its inputs, and of what `access` grants.
+    bound: Vec<&'a Path>,
+}
+
+impl MountPoints<'_> {
+    /// Whether an entry of this name is not to be shown.
+    fn cover(&self, name: &Path) -> bool {
+        self.own.contains(&name) || self.bound.contains(&name)
+    }
+
+    /// Whether one of them is below this name.
+    fn are_below(&self, name: &Path) -> bool {
+        self.own.iter().chain(&self.bound).any(|point| point.starts_with(name))
+    }
+}
+
+/// Shows the entries of the root that an execution has, read-only. `own` are the mount points that every
+/// execution has.
+///
+/// A directory that has a mount point below it is made in memory, and its entries are shown in it.
+fn show_image<'a>(
+    spec: &'a SandboxSpec,
+    own: impl Iterator<Item = &'a Path>,
+    owners: Option<&OwnedFd>,
+) -> Result<(), StepError> {
+    let missing = || at("find", "the root")(Errno::NOENT);
+    let (root, id) = spec.root().and_then(|root| Some((root, root.id?))).ok_or_else(missing)?;
+    let points = MountPoints {
+        own: own.collect(),
+        bound: spec.binds.iter().map(|bind| bind.target.as_path()).collect(),
+    };
+    let top = open_verified(&below(OLD, &root.source), id).map_err(at(VERIFY, &root.source))?;
+    let mut left = vec![(top, PathBuf::from("/"))];
+    while let Some((place, name)) = left.pop() {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = openat(&place, ".", flags, Mode::empty()).and_then(Dir::new);
+        for entry in entries.map_err(at("list", &name))? {
+            let entry = entry.map_err(at("list", &name))?;
+            let word = OsStr::from_bytes(entry.file_name().to_bytes());
+            let name = name.join(word);
+            if word == "." || word == ".." || points.cover(&name) {
+                continue;
+            }
+            if let Some(deeper) = show_entry(&place, &name, &points, owners)? {
+                left.push((deeper, name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Shows an entry of a directory. Returns a directory of which the entries are to be shown instead.
+fn show_entry(
+    place: &OwnedFd,
+    name: &Path,
+    points: &MountPoints<'_>,
+    owners: Option<&OwnedFd>,
+) -> Result<Option<OwnedFd>, StepError> {
+    let word = name.file_name().unwrap_or_default();
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let entry = openat(place, word, flags, Mode::empty()).map_err(at("find", name))?;
+    let stat = fstat(&entry).map_err(at("look at", name))?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let target = below(NEW, name);
+    if points.are_below(name) {
+        return match kind {
+            FileType::Directory => directory(NEW, name).map(|_| Some(entry)),
+            _ if points.bound.iter().any(|point| point.starts_with(name)) => {
+                Err(at("show what access grants below a link or file of the root:", name)(
+                    Errno::LOOP,
+                ))
+            }
+            _ => Ok(None),
+        };
+    }
+    match kind {
+        FileType::Symlink => {
+            let to = readlinkat(&entry, "", Vec::new()).map_err(at("read the link", name))?;
+            symlink(OsStr::from_bytes(to.to_bytes()), target).map_err(at("link", name))?;
+            return Ok(None);
+        }
+        FileType::Directory => drop(directory(NEW, name)?),
+        _ => drop(File::create_new(&target).map_err(at("make", name))?),
+    }
+    bind_read_only(&opened(&entry), &target, QUIET, owners)?;
+    Ok(None)
+}
+
+/// The `/proc` of the namespace's init.
+pub(super) const PROC: &str = "/system/proc";
+
+/// The directories of programs, libraries and their configuration. A link on the host is a link in
+/// the sandbox. A root that `access` names takes their place.
+pub(super) const PROGRAMS: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+];
+
+/// Directories that describe processors and memory.
+pub(super) const HARDWARE: [&str; 2] = ["/sys/devices/system/cpu", "/sys/devices/system/node"];
+
+/// The devices that do no harm.
+pub(crate) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+/// Files of `/proc` with data on all processes of the host, or on keyrings.
+pub(crate) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "timer_list"];
+
+/// A part of the system, by its name.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// A symbolic link.
+    Link {
+        /// Its path.
+        name: PathBuf,
+        /// Its target, relative to that.
+        to: PathBuf,
+    },
+    /// A mount in the launcher's root for executions.
+    Mounted(PathBuf),
+}
+
+impl Part {
+    /// Its path.
+    pub(super) fn name(&self) -> &Path {
+        match self {
+            Self::Link { name, .. } | Self::Mounted(name) => name,
+        }
+    }
+
+    /// Whether it is of the host's programs and libraries.
+    pub(super) fn is_program(&self) -> bool {
+        PROGRAMS.iter().any(|name| self.name() == Path::new(name))
+    }
+}
+
+/// Moves a launcher, which has a mount namespace, into a file system of its own.
+///
+/// If executions are nobody, the kernel hides what only root may read.
+pub(super) fn prepare_shared(devices: &[PathBuf], nobody: bool) -> Result<Vec<Part>, StepError> {
+    let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change("/", everything).map_err(at("make private the mounts below", "/"))?;
+    memory("/tmp", c"mode=0755")?;
+    for directory in ["/tmp/old", "/tmp/system", "/tmp/new"] {
+        fs::create_dir(directory).map_err(at("make", directory))?;
+    }
+    pivot_root("/tmp", "/tmp/old").map_err(at("take as root", "/tmp"))?;
+    chdir("/").map_err(at("enter", "/"))?;
+    memory(SYSTEM, c"mode=0755")?;
+    let name = Path::new("/var/tmp");
+    let mut parts = vec![Part::Link { name: name.into(), to: relative(name, Path::new(TMP)) }];
+    for name in PROGRAMS.iter().chain(&HARDWARE).map(Path::new) {
+        let host = below(OLD, name);
+        let Ok(about) = host.symlink_metadata() else {
+            continue;
+        };
+        parts.push(if about.is_symlink() {
+            let to = host.read_link().map_err(at("read the link", name))?;
+            Part::Link { name: name.into(), to: relative(name, &to) }
+        } else {
+            bind_host(name, nobody)?;
+            Part::Mounted(name.into())
+        });
+    }
+    let dev = Path::new(SYSTEM).join("dev");
+    make_devices(&dev, devices, nobody)?;
+    for mounted in mounted_below(Path::new(SYSTEM))? {
+        // Mounts from /dev keep their device nodes.
+        let flags = if mounted.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
+        restrict(&mounted, MountFlags::RDONLY | flags)?;
+    }
+    parts.extend(["/dev", "/proc"].map(|name| Part::Mounted(name.into())));
+    Ok(parts)
+}
+
+/// The target of a link, in a form that means the same below another root.
+fn relative(name: &Path, to: &Path) -> PathBuf {
+    let Ok(to) = to.strip_prefix("/") else {
+        return to.to_owned();
+    };
+    // The root and the link itself are no steps.
+    let steps = name.components().count().saturating_sub(2);
+    (0..steps).map(|_| Path::new("..")).chain([to]).collect()
+}
+
+/// Binds a part of the host's system.
+fn bind_host(name: &Path, nobody: bool) -> Result<(), StepError> {
+    let target = directory(SYSTEM, name)?;
+    mount_bind_recursive(below(OLD, name), &target).map_err(at("bind", name))?;
+    if name == Path::new("/etc") && geteuid().is_root() && !nobody {
+        hide_secrets(&target)?;
+    }
+    Ok(())
+}
+
+/// Makes a /dev of the devices that do no harm, and of those that are granted.
+fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), StepError> {
+    fs::create_dir(dev).map_err(at("make", dev))?;
+    mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
+    let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
+    for name in usual.chain(granted.iter().cloned()) {
+        let source = below(OLD, &name);
+        let target = dev.join(name.strip_prefix("/dev").unwrap_or(&name));
+        let parent = target.parent().unwrap_or(dev);
+        fs::create_dir_all(parent).map_err(at("make", parent))?;
+        if nobody && granted.contains(&name) && copy_devices(&source, &target).is_ok() {
+            continue;
+        }
+        if source.is_dir() {
+            fs::create_dir_all(&target).map_err(at("make", &target))?;
+        } else {
+            File::create(&target).map_err(at("make", &target))?;
+        }
+        mount_bind_recursive(&source, &target).map_err(at("bind", &name))?;
+    }
+    for (name, to) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        let link = dev.join(name);
+        symlink(format!("/proc/self/fd{to}"), &link).map_err(at("link", link))?;
+    }
+    let shm = dev.join("shm");
+    fs::create_dir(&shm).map_err(at("make", shm))
+}
+
+/// Makes devices that nobody may use as root may use those of the host: one, or those of a directory. Links in it stay links. A file
+/// system of its own is left out.
+fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
+    let granted = fs::metadata(source)?;
+    let device = granted.dev();
+    let mut left = vec![(source.to_owned(), target.to_owned(), granted)];
+    while let Some((source, target, about)) = left.pop() {
+        let kind = FileType::from_raw_mode(about.mode());
+        match kind {
+            _ if about.dev() != device => return Err(io::ErrorKind::CrossesDevices.into()),
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                mknodat(CWD, &target, kind, Mode::empty(), about.rdev())?;
+                fs::set_permissions(&target, Permissions::from_mode(0o666))?;
+            }
+            FileType::Directory => {
+                fs::create_dir_all(&target)?;
+                for entry in fs::read_dir(&source)? {
+                    let entry = entry?;
+                    left.push((entry.path(), target.join(entry.file_name()), entry.metadata()?));
+                }
+            }
+            FileType::Symlink => symlink(fs::read_link(&source)?, &target)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Covers what only root may read by now: an ordinary user would not see it either.
+pub(super) fn hide_secrets(etc: &Path) -> Result<(), StepError> {
+    let mut left = vec![etc.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).map_err(at("list", &directory))? {
+            let entry = entry.map_err(at("list", &directory))?;
+            let about = entry.metadata().map_err(at("look at", entry.path()))?;
+            let (path, mode) = (entry.path(), about.permissions().mode());
+            if about.is_dir() && mode & 0o5 != 0o5 {
+                memory(&path, c"mode=0555")?;
+            } else if about.is_dir() {
+                left.push(path);
+            } else if about.is_file() && mode & 0o4 == 0 {
+                cover(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Covers files of `/proc` with data on others, and those that only root may read.
+pub(super) fn cover_proc() -> Result<(), StepError> {
+    let (telling, mut secret) = (TELLING.map(|name| Path::new(PROC).join(name)), Vec::new());
+    if geteuid().is_root() {
+        for entry in fs::read_dir(PROC).map_err(at("list", PROC))? {
+            let path = entry.map_err(at("list", PROC))?.path();
+            // A process may have ended meanwhile.
+            let about = fs::symlink_metadata(&path).ok();
+            let is_secret =
+                about.is_some_and(|it| it.is_file() && it.permissions().mode() & 0o4 == 0);
+            secret.extend((is_secret && !telling.contains(&path)).then_some(path));
+        }
+    }
+    let there = telling.iter().filter(|path| path.exists());
+    there.chain(&secret).try_for_each(|path| cover(path))
+}
+
+/// Covers a file with an empty one. Where it is bound without devices, it cannot be opened either.
+fn cover(path: &Path) -> Result<(), StepError> {
+    mount_bind("/old/dev/null", path).map_err(at("cover", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_the_same_place_below_another_root() {
+        let leads = |name: &str, to: &str| relative(Path::new(name), Path::new(to));
+        assert_eq!(leads("/bin", "usr/bin"), Path::new("usr/bin"));
+        assert_eq!(leads("/bin", "/usr/bin"), Path::new("usr/bin"));
+        assert_eq!(leads("/run/current-system", "/nix/s"), Path::new("../nix/s"));
+    }
 }

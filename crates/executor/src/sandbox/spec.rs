@@ -6,7 +6,7 @@ use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::wire::{Frame, Parts};
+use super::protocol::{Frame, Parts};
 use crate::files::VerifiedPath;
 use crate::invocation::{DIRECTORY, Invocation};
 use ce_model::task::access::{Access, Rule};
@@ -39,7 +39,7 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 
 /// The access to a path of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum BindMode {
     /// It can be read and executed.
     Read,
     /// It can be written, too.
@@ -49,7 +49,7 @@ pub(super) enum Mode {
 /// A path of the host, and where it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
-    pub(super) mode: Mode,
+    pub(super) mode: BindMode,
     /// Free of symbolic links: it is looked up below another root.
     pub(super) source: PathBuf,
     /// The file or directory that must be there, if it is known.
@@ -87,9 +87,9 @@ impl SandboxSpec {
     pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
-            Bind::verified(Mode::Read, tree, COMPUTATION.into()),
-            Bind::verified(Mode::Write, outbox, OUTPUTS.into()),
-            Bind::verified(Mode::Write, work, TMP.into()),
+            Bind::verified(BindMode::Read, tree, COMPUTATION.into()),
+            Bind::verified(BindMode::Write, outbox, OUTPUTS.into()),
+            Bind::verified(BindMode::Write, work, TMP.into()),
         ];
         let mut binds = Vec::from(own);
         let root = access.root().map(|label| label.number);
@@ -98,12 +98,12 @@ impl SandboxSpec {
         let inside = names(INPUTS, inputs.len());
         let shown = inputs.iter().zip(&inside);
         binds.extend(
-            shown.map(|(input, name)| Bind::verified(Mode::Read, &input.file, name.clone())),
+            shown.map(|(input, name)| Bind::verified(BindMode::Read, &input.file, name.clone())),
         );
         for rule in &access.rules {
             match rule {
-                Rule::Read(path) => binds.push(Bind::granted(Mode::Read, path)?),
-                Rule::Write(path) => binds.push(Bind::granted(Mode::Write, path)?),
+                Rule::Read(path) => binds.push(Bind::granted(BindMode::Read, path)?),
+                Rule::Write(path) => binds.push(Bind::granted(BindMode::Write, path)?),
                 Rule::Network => binds.extend(resolver(root.is_some())),
                 // The launcher has the devices. The others are in the environment, and in the root.
                 Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
@@ -114,7 +114,7 @@ impl SandboxSpec {
             invocation
                 .directory
                 .iter()
-                .map(|own| Bind::verified(Mode::Write, own, own.path.clone())),
+                .map(|own| Bind::verified(BindMode::Write, own, own.path.clone())),
         );
         binds.sort_by(|a, b| a.target.cmp(&b.target));
         let outputs = names(OUTPUTS, outputs.len());
@@ -180,7 +180,7 @@ impl SandboxSpec {
         frame.put(self.terminal.iter().next().map_or(&[][..], |it| it.as_os_str().as_bytes()));
         frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
         frame.put(self.root.map(|number| number.to_string()).unwrap_or_default().as_bytes());
-        let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
+        let mode = |bind: &Bind| OsStr::new(if bind.mode == BindMode::Read { "r" } else { "w" });
         frame.put_all(self.binds.iter().map(mode));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
         let ids: Vec<Vec<u8>> = self.binds.iter().map(|bind| bytes(bind.id)).collect();
@@ -209,7 +209,7 @@ impl SandboxSpec {
         let mut binds = Vec::with_capacity(targets.len());
         for (((mode, source), id), target) in modes.zip(sources).zip(ids).zip(targets) {
             binds.push(Bind {
-                mode: if mode == "r" { Mode::Read } else { Mode::Write },
+                mode: if mode == "r" { BindMode::Read } else { BindMode::Write },
                 source: source.into(),
                 id: read_id(id.as_bytes())?,
                 target: target.into(),
@@ -220,12 +220,12 @@ impl SandboxSpec {
 }
 
 impl Bind {
-    fn verified(mode: Mode, source: &VerifiedPath, target: PathBuf) -> Self {
+    fn verified(mode: BindMode, source: &VerifiedPath, target: PathBuf) -> Self {
         Self { mode, source: source.path.clone(), id: Some(source.id), target }
     }
 
     /// Binds a path granted by a line of `access`, under its own name.
-    fn granted(mode: Mode, path: &Path) -> Result<Self, (PathBuf, io::Error)> {
+    fn granted(mode: BindMode, path: &Path) -> Result<Self, (PathBuf, io::Error)> {
         let source = path.canonicalize().map_err(|error| (path.to_owned(), error))?;
         Ok(Self { mode, source, id: None, target: path.to_owned() })
     }
@@ -258,7 +258,7 @@ fn resolver(has_root: bool) -> Vec<Bind> {
         let source = Path::new(name).canonicalize().ok()?;
         let target = if has_root { name.into() } else { source.clone() };
         let is_shown = target.starts_with("/etc") || target.starts_with("/usr");
-        (has_root || !is_shown).then_some(Bind { mode: Mode::Read, source, id: None, target })
+        (has_root || !is_shown).then_some(Bind { mode: BindMode::Read, source, id: None, target })
     };
     ["/etc/resolv.conf", "/etc/hosts"].into_iter().filter_map(find).collect()
 }
@@ -302,7 +302,7 @@ mod tests {
             terminal: Some("/dev/pts/1".into()),
             inputs: vec![false, true],
             root: Some(1),
-            binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],
+            binds: vec![bind(BindMode::Read, None), bind(BindMode::Write, Some((2, 3)))],
         };
         let mut sent = Vec::new();
         spec.write(&mut sent).unwrap();

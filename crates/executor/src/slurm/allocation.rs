@@ -1,19 +1,26 @@
 //! The allocation of Slurm that a process is in: its shape, starting `exec` on all its tasks, and the end of its steps.
 //!
 //! Slurm starts and ends the processes of a step, on all nodes. A step that outlives the call which has started it is ended here.
+//! `srun` ends its step when it gets TERM, so it is started by a guard: this program, which becomes `srun` and is asked to end when
+//! the worker dies, in whatever way.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write};
 use std::num::NonZeroU32;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::client::Slurm;
 use super::error::SlurmError;
-use super::guard;
-use super::token::JobToken;
+use super::jobs::JobToken;
 use crate::executor::AllocationShape;
 use crate::invocation::Span;
 
@@ -119,7 +126,7 @@ impl Allocation {
             StatusFiles { directory: directory.to_owned(), prefix, tasks: span.tasks.get() };
         let mut chdir = OsString::from("--chdir=");
         chdir.push(work);
-        let mut words: Vec<OsString> = guard::words().into();
+        let mut words: Vec<OsString> = guard_words().into();
         words.push("srun".into());
         let nodes = span.nodes.map(|nodes| format!("--nodes={nodes}"));
         let options = [
@@ -188,6 +195,38 @@ impl StatusFiles {
 pub(crate) fn is_of_allocation(name: &OsStr) -> bool {
     let kept = ["SLURM_CONF", "SLURM_CLUSTERS"];
     name.as_encoded_bytes().starts_with(b"SLURM") && kept.iter().all(|kept| name != *kept)
+}
+
+/// The hidden first argument that makes this program a guard.
+const GUARD: &str = "--guard";
+
+/// The status of a program that cannot be executed, as shells have it.
+const NOT_EXECUTED: u8 = 127;
+
+/// The words before a program and its arguments that make it end with this process: with the thread that starts it.
+fn guard_words() -> [OsString; 3] {
+    ["/proc/self/exe".into(), GUARD.into(), std::process::id().to_string().into()]
+}
+
+/// Becomes another program, if the first argument is the hidden one.
+pub(crate) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.next()? != GUARD {
+        return None;
+    }
+    let parent = arguments.next()?.to_str()?.parse::<i32>().ok()?;
+    let mut command = Command::new(arguments.next()?);
+    command.args(arguments);
+    let followed = set_parent_process_death_signal(Some(Signal::TERM));
+    // It may have died before.
+    let is_alive = getppid().is_some_and(|pid| pid.as_raw_nonzero().get() == parent);
+    if followed.is_err() || !is_alive {
+        return Some(ExitCode::FAILURE);
+    }
+    let error = command.exec();
+    let program = command.get_program().display();
+    // It is the log of a call.
+    drop(writeln!(io::stderr(), "{program} cannot be executed: {error}"));
+    Some(NOT_EXECUTED.into())
 }
 
 #[cfg(test)]

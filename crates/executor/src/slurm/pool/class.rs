@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::WorkerDemand;
-use super::asking::Backoff;
+use super::{Backoff, WorkerDemand};
 
 /// After so many failures in a row nothing more is submitted.
 const FAILURES: u32 = 5;

@@ -6,26 +6,21 @@
 //! caller says that it is gone.
 
 mod array;
-mod asking;
 mod class;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use self::array::{JobArray, WorkerState};
-use self::asking::Asking;
 use self::class::WorkerClass;
 use super::client::CancelScope;
 use super::error::{SlurmError, SubmitFailure};
+use super::jobs::{ArrayTask, JobAnswer, JobToken, SlurmJob};
 use super::settings::SlurmSettings;
-use super::squeue::{JobAnswer, SlurmJob};
 use super::submission::WorkerRequest;
-use super::token::{ArrayTask, JobToken};
 use ce_model::exit::Explain;
 use ce_model::task::resources::Resources;
 
@@ -69,7 +64,7 @@ pub struct WorkerPool {
     most_pending: u32,
     classes: BTreeMap<Resources, WorkerClass>,
     arrays: BTreeMap<JobToken, JobArray>,
-    asking: Asking,
+    polling: Polling,
     asked: BTreeSet<JobToken>,
     failed_starts: BTreeMap<String, u32>,
     closing: Option<CancelScope>,
@@ -85,7 +80,7 @@ impl WorkerPool {
             most_pending: settings.pending.get(),
             classes: BTreeMap::new(),
             arrays: BTreeMap::new(),
-            asking: Asking::new(settings.interval),
+            polling: Polling::new(settings.interval),
             asked: BTreeSet::new(),
             failed_starts: BTreeMap::new(),
             closing: None,
@@ -130,7 +125,7 @@ impl WorkerPool {
         let Some(array) = self.arrays.get_mut(token) else { return };
         let Some(class) = self.classes.get_mut(&array.request.resources) else { return };
         array.is_submitting = false;
-        self.asking.hurry(now);
+        self.polling.hurry(now);
         let Err(error) = result else { return class.accepted() };
         let text = error.text();
         let stop = match error.failure() {
@@ -155,7 +150,7 @@ impl WorkerPool {
         let jobs = match answer {
             Ok(jobs) => jobs,
             Err(error) => {
-                if self.asking.failed(now) {
+                if self.polling.failed(now) {
                     self.notices
                         .push(format!("Slurm does not answer, and is asked again: {error}"));
                 }
@@ -168,7 +163,7 @@ impl WorkerPool {
             let Some(array) = self.arrays.get_mut(token) else { continue };
             is_new |= array.answered(now, |index| answer.of(token, index));
         }
-        self.asking.answered(now, is_new);
+        self.polling.answered(now, is_new);
     }
 
     /// Takes in the result of cancelling jobs.
@@ -228,11 +223,11 @@ impl WorkerPool {
         }
         let unknown = self.arrays.iter().filter(|(_, array)| array.is_unknown());
         let unknown: BTreeSet<_> = unknown.map(|(token, _)| token.clone()).collect();
-        match self.asking.next() {
+        match self.polling.next() {
             _ if unknown.is_empty() || self.closing.is_some() => {}
             Some(time) if time > now => times.push(time),
             Some(_) => {
-                self.asking.ask();
+                self.polling.ask();
                 self.asked.clone_from(&unknown);
                 return PoolAction::Ask(unknown.into_iter().collect());
             }
@@ -363,5 +358,85 @@ impl WorkerPool {
             }
         }
         reasons.into_iter().for_each(|reason| self.tell_once(reason));
+    }
+}
+
+/// The longest time between two questions, unless the user's interval is longer.
+const LONGEST: Duration = Duration::from_secs(60);
+/// So many failures in a row are told.
+const TOLD_FAILURES: u32 = 3;
+
+/// A time to wait that doubles.
+#[derive(Clone, Copy, Debug)]
+struct Backoff {
+    shortest: Duration,
+    now: Duration,
+}
+
+impl Backoff {
+    const fn new(shortest: Duration) -> Self {
+        Self { shortest, now: shortest }
+    }
+
+    /// Begins again with the shortest time.
+    const fn reset(&mut self) {
+        self.now = self.shortest;
+    }
+
+    /// The time to wait now. The next one is twice as long.
+    fn wait(&mut self) -> Duration {
+        let wait = self.now;
+        self.now = (wait * 2).min(LONGEST).max(self.shortest);
+        wait
+    }
+}
+
+/// The questions to Slurm, one after the other.
+#[derive(Debug)]
+struct Polling {
+    backoff: Backoff,
+    /// When to ask next.
+    next: Duration,
+    is_asked: bool,
+    failures: u32,
+}
+
+impl Polling {
+    const fn new(interval: Duration) -> Self {
+        let backoff = Backoff::new(interval);
+        Self { backoff, next: Duration::ZERO, is_asked: false, failures: 0 }
+    }
+
+    /// When to ask next, or `None` while an answer is awaited.
+    fn next(&self) -> Option<Duration> {
+        (!self.is_asked).then_some(self.next)
+    }
+
+    const fn ask(&mut self) {
+        self.is_asked = true;
+    }
+
+    /// There is something new to ask about, from now on.
+    fn hurry(&mut self, now: Duration) {
+        self.backoff.reset();
+        let sooner = now + self.backoff.shortest;
+        self.next = if self.next > now { self.next.min(sooner) } else { sooner };
+    }
+
+    /// An answer came, which may have told something new.
+    fn answered(&mut self, now: Duration, is_new: bool) {
+        if is_new {
+            self.backoff.reset();
+        }
+        (self.is_asked, self.failures) = (false, 0);
+        self.next = now + self.backoff.wait();
+    }
+
+    /// No answer came. Returns whether the user should know now.
+    fn failed(&mut self, now: Duration) -> bool {
+        self.is_asked = false;
+        self.failures += 1;
+        self.next = now + self.backoff.wait();
+        self.failures == TOLD_FAILURES
     }
 }

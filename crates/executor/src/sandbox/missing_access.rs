@@ -1,11 +1,16 @@
-//! Why an execution failed that would not have failed outside: a path that is not shown to it.
+//! Why an execution failed that would not have failed outside: a path that is not shown to it, such as its interpreter's.
 
-use std::path::{Path, PathBuf};
+use std::env;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
-use super::mounts::below;
-use super::spec::{COMPUTATION, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
-use super::system::{HARDWARE, PROGRAMS};
-use crate::interpreter::{installation, links};
+use super::SandboxError;
+use super::mounts::{VERIFY, below};
+use super::root::{HARDWARE, PROGRAMS};
+use super::spec::{BindMode, COMPUTATION, INPUTS, OUTPUTS, SandboxSpec, TMP};
+use crate::files::{HEAD, TAIL, head, is_replaced, tail};
+use crate::invocation::Invocation;
+use crate::outcome::ExecuteError;
 use ce_model::task::access::{Access, Rule};
 
 /// Paths under which every execution has something of its own.
@@ -29,9 +34,41 @@ pub fn is_shown(access: &Access, path: &Path) -> bool {
     system.chain(granted).any(|part| path.starts_with(part))
 }
 
+/// Returns the lines that may be missing in `access`, as far as the log shows.
+pub(crate) fn lacking(spec: &SandboxSpec) -> Vec<Rule> {
+    let log = tail(&spec.log(), TAIL).unwrap_or_default();
+    lacking_in(spec, &String::from_utf8_lossy(&log), Path::exists)
+}
+
+/// Returns why an execution could not begin.
+pub(crate) fn refused(
+    spec: &SandboxSpec,
+    invocation: &Invocation,
+    error: SandboxError,
+) -> ExecuteError {
+    let exec = invocation.executable();
+    match error {
+        SandboxError::Step { doing, source, .. } if doing == "start" => {
+            let script = head(&exec, HEAD).unwrap_or_default();
+            // A root of its own has its own interpreters.
+            let named = interpreter(&script).filter(|_| spec.root.is_none());
+            let lacking = named.map(|path| installations(spec, &path));
+            let lacking = lacking.unwrap_or_default();
+            ExecuteError::Start { program: invocation.program_words(), exec, source, lacking }
+        }
+        SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
+            ExecuteError::Log { log: path, source }
+        }
+        SandboxError::Step { doing, path, source } if doing == VERIFY && is_replaced(&source) => {
+            ExecuteError::Replaced(path)
+        }
+        error => ExecuteError::Isolate(error),
+    }
+}
+
 /// The lines of `access` that would grant an interpreter that exists outside only, and what its links lead
 /// to: the python of a virtual environment is a link to that of another directory.
-pub(super) fn installations(spec: &SandboxSpec, interpreter: &Path) -> Vec<Rule> {
+fn installations(spec: &SandboxSpec, interpreter: &Path) -> Vec<Rule> {
     let mut rules: Vec<PathBuf> = Vec::new();
     for path in links(interpreter) {
         let granted = rules.iter().any(|rule| path.starts_with(rule));
@@ -44,7 +81,7 @@ pub(super) fn installations(spec: &SandboxSpec, interpreter: &Path) -> Vec<Rule>
 
 /// The lines of `access` that would grant what the end of a log complains about: paths that exist
 /// outside only, or cannot be written.
-pub(super) fn lacking(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> bool) -> Vec<Rule> {
+fn lacking_in(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> bool) -> Vec<Rule> {
     let mut rules = Vec::new();
     for line in log.lines() {
         let read_only = line.contains("Read-only file system");
@@ -80,7 +117,8 @@ fn rule(
     let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
         || PROGRAMS.iter().chain(&HARDWARE).chain(&OWN).any(|part| path.starts_with(part))
         || is_in_root(spec, path);
-    let written = bound.is_some_and(|bind| bind.mode == Mode::Write) || path.starts_with(MEMORY);
+    let written =
+        bound.is_some_and(|bind| bind.mode == BindMode::Write) || path.starts_with(MEMORY);
     let own = [COMPUTATION, INPUTS].iter().any(|part| path.starts_with(part));
     let there = |path: &Path| exists(path).then(|| path.to_owned());
     if read_only {
@@ -99,8 +137,48 @@ fn rule(
     }
 }
 
+/// How many symbolic links are followed from an interpreter.
+const MAX_LINKS: usize = 16;
+
+/// Returns the interpreter that the first line of a script names.
+pub fn interpreter(script: &[u8]) -> Option<PathBuf> {
+    let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()?.split_whitespace().next().map(PathBuf::from)
+}
+
+/// Returns what has to be granted for a program to work: the directory that it is installed in, with its libraries,
+/// or else only the program. That is `/opt/venv` for `/opt/venv/bin/python`.
+pub fn installation(program: &Path) -> &Path {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let bin = program.parent().filter(|dir| dir.ends_with("bin"));
+    let prefix = bin.and_then(Path::parent).filter(|dir| dir.parent().is_some());
+    let prefix = prefix.filter(|dir| home.as_deref() != Some(*dir) && dir.join("lib").is_dir());
+    prefix.unwrap_or(program)
+}
+
+/// Returns a path, where it leads to if that is a symbolic link, and so on; the last one may not exist.
+pub fn links(path: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![path.to_owned()];
+    while let Some(last) = paths.last()
+        && let Ok(target) = fs::read_link(last)
+        && paths.len() <= MAX_LINKS
+    {
+        let mut next = PathBuf::new();
+        for part in last.parent().unwrap_or(last).join(target).components() {
+            match part {
+                Component::ParentDir => drop(next.pop()),
+                part => next.push(part),
+            }
+        }
+        paths.push(next);
+    }
+    paths
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
     use crate::files::VerifiedPath;
     use crate::sandbox::spec::Bind;
@@ -120,13 +198,13 @@ mod tests {
             inputs: vec![false],
             root: None,
             binds: vec![
-                bind(Mode::Read, "/data"),
-                bind(Mode::Write, "/data/out"),
-                bind(Mode::Write, TMP),
+                bind(BindMode::Read, "/data"),
+                bind(BindMode::Write, "/data/out"),
+                bind(BindMode::Write, TMP),
             ],
         };
         let exists = |path: &Path| !path.starts_with("/nowhere");
-        lacking(&spec, log, exists).iter().map(ToString::to_string).collect()
+        lacking_in(&spec, log, exists).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -148,5 +226,34 @@ mod tests {
         assert_eq!(lines(&log("/data/x")), ["write /data/x"]);
         assert_eq!(lines(&log("/data/out/x")), [""; 0]);
         assert_eq!(lines(&log("/computation/x")), [""; 0]);
+    }
+
+    #[test]
+    fn a_script_names_its_interpreter() {
+        assert_eq!(interpreter(b"#! /opt/py -u\nx"), Some("/opt/py".into()));
+        assert_eq!(interpreter(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn a_program_is_installed_with_its_libraries() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("bin/tool");
+        assert_eq!(installation(&program), program);
+        fs::create_dir(dir.path().join("lib")).unwrap();
+        assert_eq!(installation(&program), dir.path());
+        assert_eq!(installation(Path::new("/bin/sh")), Path::new("/bin/sh"));
+    }
+
+    #[test]
+    fn links_are_followed_until_they_end_or_lead_round() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("bin")).unwrap();
+        symlink("python3", at("bin/python")).unwrap();
+        symlink("../base/python3", at("bin/python3")).unwrap();
+        let found = links(&at("bin/python"));
+        assert_eq!(found, ["bin/python", "bin/python3", "base/python3"].map(at));
+        symlink("round", at("round")).unwrap();
+        assert_eq!(links(&at("round")).len(), MAX_LINKS + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The user that executions are outside if root starts them: nobody.
+//! The user that executions are outside, which is nobody if root starts them, and the privileges that they give up.
 //!
 //! So the kernel decides what of the system they may read, at each access. In a user namespace that all executions of a launcher
 //! share, nobody is root, and root is nobody. What an execution was given is shown by mounts with the same exchange: what root has
@@ -14,14 +14,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::fchown;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Gid, Uid, geteuid};
+use rustix::process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior};
 use rustix::thread::{
-    LinkNameSpaceType, UnshareFlags, move_into_link_name_space, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, LinkNameSpaceType, UnshareFlags,
+    move_into_link_name_space, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::mounts::{StepError, at};
-use super::process::{End, forked, reap, unshare};
+use super::mounts::{exchanged, opened};
+use super::process::{End, StepError, at, forked, reap, unshare};
 
 /// The number of nobody outside, and of root inside.
 const NOBODY: u32 = 65534;
@@ -134,6 +135,65 @@ fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
     let is_gone = error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
     is_gone || matches!(error.kind(), BrokenPipe | NotFound | UnexpectedEof)
+}
+
+/// Gives up all capabilities but some: neither this process nor its children can get any other, not
+/// even as root.
+pub(super) fn give_up_privileges(but: CapabilitySet) -> Result<(), StepError> {
+    let bits = CapabilitiesSecureBits::NO_ROOT
+        | CapabilitiesSecureBits::NO_ROOT_LOCKED
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
+        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    set_capabilities_secure_bits(bits).map_err(at("lock privileges", ""))?;
+    let none = CapabilitySet::empty();
+    let left = CapabilitySets { effective: but, permitted: but, inheritable: none };
+    set_capabilities(None, left).map_err(at("give up capabilities", ""))?;
+    set_no_new_privs(true).map_err(at("give up new privileges", ""))?;
+    // Others of the same user are not to read or write the memory of this process.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide memory", ""))
+}
+
+/// Who an execution is to the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SandboxUser<'a> {
+    /// The user of the launcher.
+    Own,
+    /// Nobody: what it is given is shown as nobody's.
+    Nobody(&'a Nobody),
+    /// Root, without any privilege: the file system of the storage cannot show anything as another user's.
+    Root(&'a Nobody),
+}
+
+impl<'a> SandboxUser<'a> {
+    /// Returns who is to be executed, and the directory of its log as that user has it.
+    pub(super) fn find(nobody: Option<&'a Nobody>, stage: OwnedFd) -> (Self, OwnedFd) {
+        let Some(nobody) = nobody else { return (Self::Own, stage) };
+        match exchanged(&opened(&stage), &nobody.namespace) {
+            Ok(stage) => (Self::Nobody(nobody), stage),
+            Err(_) => (Self::Root(nobody), stage),
+        }
+    }
+
+    /// The user namespace by which the owners of files that it was given are exchanged.
+    pub(super) const fn owners(self) -> Option<&'a OwnedFd> {
+        match self {
+            Self::Nobody(nobody) => Some(&nobody.namespace),
+            Self::Own | Self::Root(_) => None,
+        }
+    }
+
+    /// Makes this process that user, without any privilege.
+    pub(super) fn assume(self) -> Result<(), StepError> {
+        match self {
+            Self::Own => Ok(()),
+            Self::Nobody(nobody) => nobody.become_nobody(),
+            Self::Root(nobody) => nobody.become_root(),
+        }?;
+        give_up_privileges(CapabilitySet::empty())
+    }
 }
 
 #[cfg(test)]
