@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use compeval::cache::Cache;
-use compeval::evaluate::{Evaluation, Evaluator, ExecutionSettings, Exports, Files, Outcome};
+use compeval::evaluate::{
+    Evaluation, Evaluator, ExecutionSettings, Exports, Files, Outcome, Policy,
+};
 use compeval::executor::{Executor, Fake, InputFile, Invocation, Local, Sandbox};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
@@ -89,22 +91,10 @@ impl World {
         let Self { task, plan, inputs, directory } = self;
         let files = Files::new(task, plan, (inputs, &[]), &storage, true).unwrap();
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
-        let (trees, retries, limit) = (&Trees::new(directory), 0, None);
+        let (trees, policy) = (&Trees::new(directory), &Policy::default());
         let exports = &Exports::new(&evaluation.storage, trees);
-        let forced = &std::collections::HashSet::new();
-        let execution = Some(ExecutionSettings {
-            executor,
-            exports,
-            retries,
-            retry_failed: false,
-            limit,
-            forced,
-            accept: false,
-            fail_fast: false,
-            wait: false,
-            asks: true,
-            queue: None,
-        });
+        let execution =
+            Some(ExecutionSettings { executor, exports, policy, asks: true, queue: None });
         Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();
         assert!(evaluation.outputs().is_some(), "all outputs are there");
         evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()

@@ -48,6 +48,7 @@
 //! use std::path::Path;
 //!
 //! use compeval::load::{self, Uncommitted};
+//! use compeval::report;
 //! use compeval::session::{Kept, RunOptions, Session};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -55,8 +56,8 @@
 //!     let inputs = ["x", "y"].map(|file| Some(Path::new(file).into()));
 //!     let task = load::task(dir, Uncommitted::Refuse, None)?.task;
 //!     let session = Session::open(dir, storage, &RunOptions::default())?;
-//!     let evaluation = session.prepare(task, &inputs, false)?;
-//!     session.evaluate_quietly(&evaluation)?;
+//!     let evaluation = session.prepare(task, &inputs)?;
+//!     report::evaluate_quietly(&session, &evaluation)?;
 //!     for output in evaluation.outputs().unwrap_or_default() {
 //!         println!("{}", session.storage().path(&output.name).display());
 //!     }

@@ -11,11 +11,12 @@ use clap::Parser;
 use super::options::{PlaceName, slurm, task_dir, warn_of_links};
 use super::place::told_apart;
 use super::{Tool, say};
-use crate::report::{self, Bar};
-use crate::results::{AuditEnds, AuditPlan};
-use crate::session::{
-    AuditChoice, AuditSample, AuditTerms, CallNameError, Error, OutputError, RunOptions, Session,
+use crate::evaluate::Policy;
+use crate::questions::audit::{
+    AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
 };
+use crate::report::{self, Bar};
+use crate::session::{CallNameError, Error, OutputError, RunOptions, Session};
 use ce_git::Config;
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
@@ -144,7 +145,7 @@ impl Tool for AuditCalls {
             false => Session::open(&self.task, &path, &options)?,
         };
         let seed = self.sample.map(|_| self.seed.unwrap_or_else(random));
-        let plan = session.plan_audit(&self.task, &choice, seed.unwrap_or_default())?;
+        let plan = plan_audit(&session, &self.task, &choice, seed.unwrap_or_default())?;
         if let Some(seed) = seed {
             say("ce", &format_args!("the sample is that of --seed {seed}"));
         }
@@ -169,7 +170,7 @@ impl AuditCalls {
         let bar = Bar::of_calls(io::stderr().is_terminal() && !self.quiet, plan.calls.len());
         let mut ends = AuditEnds::new(plan);
         let mut told = Ok(());
-        let audited = session.audit(plan, &terms, &mut |at, end| {
+        let audited = audit(session, plan, &terms, &mut |at, end| {
             bar.advance(1);
             if told.is_ok() && !(self.quiet && end.agrees()) {
                 told = bar.aside(|| {
@@ -251,7 +252,7 @@ impl AuditCalls {
         };
         Ok(RunOptions {
             jobs: jobs.unwrap_or(default.jobs),
-            timeout: self.timeout,
+            policy: Policy { timeout: self.timeout, ..Policy::default() },
             durability: Durability::Synced,
             isolate: match (self.isolate, self.no_isolate) {
                 (false, false) => config.isolate()?.unwrap_or(default.isolate),
@@ -259,6 +260,7 @@ impl AuditCalls {
             },
             place: self.on.place(),
             slurm: slurm(config)?,
+            frontend: report::terminal(),
             ..default
         })
     }

@@ -10,8 +10,9 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{RunArgs, TaskDir, task_dir};
 use crate::questions::bisect::{BisectError, Bisection};
+use crate::questions::judge::{BisectStep, Criterion, Judge};
 use crate::report::{self, harmless, say};
-use crate::session::{BisectStep, Criterion, Error, Judge, OutputError, Session};
+use crate::session::{Error, OutputError, Session};
 use ce_git::{Commit, Range};
 use ce_model::exit::Exit;
 use ce_model::words::counted;
@@ -85,13 +86,14 @@ impl Tool for Bisect {
             output: self.output.as_deref(),
             test: &self.test,
             options: &options,
+            evaluate: report::evaluate_quietly,
         };
         let task = criterion.load_bad(&range.bad)?;
         let given = self.typed.resolve(&task, &config)?;
         Storage::existing(&given.storage)?;
         let session = Session::open(&self.task, &given.storage, &options)?;
         let session = session.reading(&self.task, &given.repositories);
-        let bad = session.prepare(task, &given.inputs, true)?;
+        let bad = session.prepare(task, &given.inputs)?;
         let mut judge = Judge::new(&session, criterion, bad);
         let mut tell = |step: BisectStep<'_>| {
             if !self.quiet {

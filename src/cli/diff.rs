@@ -9,6 +9,7 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir, task_dir};
 use crate::evaluate::Evaluation;
+use crate::report;
 use crate::report::{DiffReport, say};
 use crate::session::{Error, OutputError, Session};
 use ce_git::Snapshot;
@@ -114,11 +115,11 @@ impl Tool for Diff {
         };
         let session = session.reading(&self.task, &given.repositories);
         let [older, newer] = tasks;
-        let newer = session.prepare(newer, &given.inputs, true)?;
+        let newer = session.prepare(newer, &given.inputs)?;
         let older = session.prepare_like(older, &newer, titles)?;
         for (title, evaluation) in titles.into_iter().zip([&older, &newer]) {
-            session.evaluate_quietly(evaluation)?;
-            say("ce", &format_args!("{title}: {}", evaluation.totals()));
+            report::evaluate_quietly(&session, evaluation)?;
+            say("ce", &format_args!("{title}: {}", report::totals(evaluation)));
         }
         if let Some(signal) = session.interrupted_by() {
             return Ok(Exit::Interrupted(signal));

@@ -86,5 +86,5 @@ fn complain(evaluation: &Evaluation) {
         }
     }
     troubles.rest().for_each(|text| say("ce", &text));
-    evaluation.remembered_points().iter().for_each(|line| say("ce", line));
+    report::remembered_points(evaluation).iter().for_each(|line| say("ce", line));
 }

@@ -12,6 +12,7 @@ use clap::Args;
 use super::options::{Strict, TaskDir};
 use super::place::{PlaceError, setting};
 use crate::evaluate::Evaluation;
+use crate::report;
 use crate::session::{self, Error, Given, InputError, RangeError};
 use ce_git::Config;
 use ce_model::task::name::nearest;
@@ -122,7 +123,7 @@ impl PathArgs {
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
         let given = self.resolve(&task, &dir.config()?)?;
-        session::look_up(&dir.task, task, &given, strict.unrecorded())
+        session::look_up(&dir.task, task, &given, (strict.unrecorded(), report::terminal()))
     }
 
     /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of

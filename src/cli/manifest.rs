@@ -89,6 +89,8 @@ impl PrintManifest {
         let scan = Scan::at(&self.directory, &stop.asked)?;
         let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
         let progress = || (done.load(Ordering::Relaxed), bytes);
-        report::reading(true, progress, || scan.read(&stop.asked, &done))
+        let mut read = Err(DirectoryError::Interrupted);
+        report::while_reading(&progress, &mut || read = scan.read(&stop.asked, &done));
+        read
     }
 }

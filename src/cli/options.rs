@@ -8,6 +8,8 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::say;
+use crate::evaluate::Policy;
+use crate::report;
 use crate::session::{Error, Place, RunOptions};
 use ce_executor::slurm::{SlurmSetting, SlurmSettings};
 use ce_files::cache::Cache;
@@ -188,13 +190,14 @@ impl RunArgs {
             None => config.jobs()?,
         };
         Ok(RunOptions {
-            wait: false,
             jobs: jobs.unwrap_or(default.jobs),
-            retries: self.retry,
-            retry_failed: self.retry_failed,
-            accept: false,
-            fail_fast: self.fail_fast,
-            timeout: self.timeout,
+            policy: Policy {
+                retries: self.retry,
+                retry_failed: self.retry_failed,
+                fail_fast: self.fail_fast,
+                timeout: self.timeout,
+                ..Policy::default()
+            },
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
             isolate: match (self.isolate, self.no_isolate) {
                 (false, false) => config.isolate()?.unwrap_or(default.isolate),
@@ -206,12 +209,14 @@ impl RunArgs {
             slurm: slurm(config)?,
             is_job: false,
             quiet: false,
+            frontend: report::terminal(),
         })
     }
 
     /// The arguments that mean these options at any time.
     pub(super) fn frozen(&self, options: &RunOptions) -> Vec<String> {
-        let mut arguments = vec!["--on=slurm".to_owned(), format!("--retry={}", options.retries)];
+        let mut arguments =
+            vec!["--on=slurm".to_owned(), format!("--retry={}", options.policy.retries)];
         arguments.push(if options.isolate { "--isolate" } else { "--no-isolate" }.to_owned());
         arguments.extend(self.jobs.map(|jobs| format!("--jobs={jobs}")));
         arguments.extend(self.timeout.map(|limit| format!("--timeout={}ms", limit.as_millis())));

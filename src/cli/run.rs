@@ -24,12 +24,12 @@ use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
 };
 use crate::session::{
-    BeginError, CallNameError, Error, Given, OutputError, RunOptions, Session, bind,
+    BeginError, CallNameError, Error, Frontend, Given, OutputError, RunOptions, Session, bind,
     check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
 };
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Detach, detach};
-use ce_git::Trees;
+use ce_git::{Config, Trees};
 use ce_model::exit::Exit;
 use ce_model::plan::PointSelection;
 use ce_model::task::sweep::Factor;
@@ -174,9 +174,7 @@ impl Run {
         {
             return Ok(Exit::Done);
         }
-        let (wait, is_job) = (self.wait, self.as_job.is_some());
-        let (accept, quiet) = (self.accept, self.quiet);
-        let options = RunOptions { wait, is_job, accept, quiet, ..self.how.options(&config)? };
+        let options = self.options(&config)?;
         if self.detach == Some(Background::Job) {
             // Each of the jobs would do the first again, and the second may be gone by then.
             let excluded =
@@ -192,7 +190,7 @@ impl Run {
         let session = session.reading(dir, &repositories);
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone()).selecting(self.selection());
-        let evaluation = session.prepare(task, &inputs, !self.quiet)?;
+        let evaluation = session.prepare(task, &inputs)?;
         let frozen = || self.frozen(&evaluation, &options);
         let departed = departure.map(|it| it.depart(&session, (&evaluation, &options), frozen));
         if let Some(exit) = departed.transpose()?.flatten() {
@@ -219,6 +217,19 @@ impl Run {
             }
             _ => Ok(exit),
         }
+    }
+
+    /// The options of the session.
+    fn options(&self, config: &Config) -> Result<RunOptions, Error> {
+        let mut options = self.how.options(config)?;
+        options.policy.accept = self.accept;
+        options.policy.wait = self.wait;
+        options.is_job = self.as_job.is_some();
+        options.quiet = self.quiet;
+        if self.quiet {
+            options.frontend.while_reading = Frontend::default().while_reading;
+        }
+        Ok(options)
     }
 
     /// How an evaluation that is over ends the program. A job that is to be handed over says that its run will wait again.
@@ -306,15 +317,15 @@ impl Run {
             report::missing_literals(evaluation).for_each(|line| say(PROGRAM, &line));
         }
         if self.quiet || self.json {
-            evaluation.remembered_points().iter().for_each(|line| say(PROGRAM, line));
+            report::remembered_points(evaluation).iter().for_each(|line| say(PROGRAM, line));
         } else {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
             jobs.summarise(evaluation);
-            say(PROGRAM, &evaluation.totals());
+            say(PROGRAM, &report::totals(evaluation));
             let parts = [
-                ("failures at points", evaluation.failed_points()),
-                ("not finished at points", evaluation.unfinished_points()),
-                ("suspended at points", evaluation.suspended_points()),
+                ("failures at points", report::failed_points(evaluation)),
+                ("not finished at points", report::unfinished_points(evaluation)),
+                ("suspended at points", report::suspended_points(evaluation)),
             ];
             for (heading, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
                 say(PROGRAM, &format_args!("{heading}:\n  {}", lines.join("\n  ")));

@@ -98,7 +98,8 @@ impl Tool for ShowTable {
         choose_sweep(&task, name)?;
         let dir = TaskDir { task: self.task.clone(), at: None };
         let given = self.typed.resolve(&task, &dir.config()?)?;
-        let evaluation = look_up(&self.task, task, &given, self.strict.unrecorded())?;
+        let evaluation =
+            look_up(&self.task, task, &given, (self.strict.unrecorded(), report::terminal()))?;
         // Binding texts of inputs may make nodes one.
         let table = self.read(&evaluation)?;
         let attested = self.attested(&evaluation, &table)?;
@@ -178,8 +179,8 @@ impl ShowTable {
         let titles = titles.map(String::as_str);
         let dir = TaskDir { task: self.task.clone(), at: None };
         let given = self.typed.resolve(&tasks[1], &dir.config()?)?;
-        let sides =
-            look_up_versions(&self.task, (tasks, titles), &given, self.strict.unrecorded())?;
+        let how = (self.strict.unrecorded(), report::terminal());
+        let sides = look_up_versions(&self.task, (tasks, titles), &given, how)?;
         let (older, newer) = (self.read(&sides[0])?, self.read(&sides[1])?);
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)

@@ -9,6 +9,7 @@ use clap::Parser;
 
 use super::place::StorageDir;
 use super::{Tool, say};
+use crate::report;
 use crate::report::WorkerReport;
 use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
 use ce_executor::slurm::ArrayTask;
@@ -87,6 +88,7 @@ impl Tool for Serve {
             isolate: !self.no_isolate,
             unrecorded: Unrecorded::Adopt,
             quiet: self.quiet,
+            frontend: report::terminal(),
             ..default
         };
         let options = WorkerOptions {

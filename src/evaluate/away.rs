@@ -87,7 +87,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn precedence(&self, name: &ResultName) -> Precedence {
         match self.execution {
             _ if self.is_forced(name) => Precedence::New,
-            Some(settings) if settings.accept => Precedence::NewOfAway,
+            Some(settings) if settings.policy.accept => Precedence::NewOfAway,
             _ => Precedence::Recorded,
         }
     }

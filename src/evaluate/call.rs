@@ -164,7 +164,7 @@ impl<'a> Evaluator<'a> {
         let remembered = prior.is_some();
         let sources = self.sources(self.evaluation.plan.call(id));
         (self.observe)(Event::Started(id, name.clone(), prior));
-        let retries = settings.retries;
+        let retries = settings.policy.retries;
         let pending = Pending {
             id,
             computation,
@@ -210,12 +210,12 @@ impl<'a> Evaluator<'a> {
             values: &values,
             resources,
             forced,
-            accept: settings.accept,
+            accept: settings.policy.accept,
             audited: false,
         };
         let ticket = call.write(queue.rules());
         (self.observe)(Event::Queued(id, name.clone()));
-        let (retries, untold) = (settings.retries, Some(prior));
+        let (retries, untold) = (settings.policy.retries, Some(prior));
         CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, untold }))
     }
 
@@ -301,7 +301,7 @@ impl<'a> Evaluator<'a> {
 
     /// Whether a call is executed even if it has outputs.
     pub(super) fn is_forced(&self, name: &ResultName) -> bool {
-        self.execution.is_some_and(|it| it.forced.contains(name))
+        self.execution.is_some_and(|it| it.policy.forced.contains(name))
     }
 
     /// The next step of a call whose outputs may still be written.

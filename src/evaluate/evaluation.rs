@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::derived::DerivedValue;
-use super::{Outcome, ValueError};
+use super::{CallError, Outcome, ValueError};
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
+use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Plan, Source};
 use ce_model::task::workflow::{Computation, LabelPaths, Task};
-use ce_storage::records::{Published, Stamp};
+use ce_storage::records::{CallRecord, Published, Stamp};
 use ce_storage::{
-    ComputationVersion, Input, InputSource, OpenedValue, Outputs, Storage, StorageError, Stored,
-    TaskVersion,
+    ComputationVersion, Entry, Input, InputSource, OpenedValue, Outputs, Read, Record, ResultName,
+    Storage, StorageError, Stored, TaskVersion,
 };
 use ce_task::load::LaterFiles;
 
@@ -330,6 +331,78 @@ fn announce(task: &Task, plan: &Plan, storage: &Storage) {
     let literals = plan.literals().iter().map(ToString::to_string);
     let jobs = TaskVersion::from(task).directories();
     storage.announce_roots(calls.chain(literals).chain(jobs));
+}
+
+impl Evaluation {
+    /// A name in the storage as the user would write it.
+    pub fn shown(&self, name: &str) -> String {
+        let path = self.storage.shown(name).into_os_string();
+        path.into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
+    }
+
+    /// The exit code of the evaluation as a whole.
+    pub fn exit(&self) -> Exit {
+        let (mut has_failed, mut is_malformed) = (false, false);
+        for (call, _) in self.plan.calls() {
+            let Some(outcome @ Outcome::Failed { error, .. }) = self.outcome(call) else {
+                continue;
+            };
+            if error.is_storage() {
+                return Exit::Storage;
+            }
+            match **error {
+                // No call has made these points: a file of the task or an input is wrong, which nothing allows.
+                CallError::Points(_) if self.has_given_points(call) => is_malformed = true,
+                _ => has_failed |= !self.is_allowed(call, outcome),
+            }
+        }
+        match () {
+            () if has_failed => Exit::Failed,
+            () if is_malformed => Exit::Malformed,
+            () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
+            // What was made from replaced outputs was not looked up again.
+            () if self.has_replaced() => Exit::Missing,
+            () if self.is_complete() => Exit::Done,
+            () => Exit::Missing,
+        }
+    }
+
+    /// Whether the points of a sweep come from what the user gives, and from no call.
+    fn has_given_points(&self, sweep: CallId) -> bool {
+        self.plan.inputs(sweep).iter().all(|points| self.plan.awaited(*points).is_none())
+    }
+
+    /// Whether all is there that is asked for.
+    fn is_complete(&self) -> bool {
+        if self.plan.tops().is_empty() {
+            return self.plan.outputs().iter().all(|it| self.is_done(*it));
+        }
+        let is_over = |(call, outcome): (CallId, &Outcome)| {
+            let is_left_out = matches!(outcome, Outcome::LeftOut(_));
+            is_left_out || outcome.known().is_some() || self.is_allowed(call, outcome)
+        };
+        let mut outcomes = self.plan.calls().map(|(call, _)| Some((call, self.outcome(call)?)));
+        outcomes.all(|outcome| outcome.is_some_and(is_over))
+    }
+
+    /// Whether an output is there, if only in an archive, or nobody asked for it.
+    fn is_done(&self, output: Source) -> bool {
+        self.is_kept(output) || self.are_left_out(&[output])
+    }
+
+    /// The record of a call that was executed, if it can be read.
+    pub fn executed_record(&self, outcome: &Outcome) -> Option<CallRecord> {
+        let Outcome::Executed(outputs) = outcome else { return None };
+        match self.storage.records().read_entry(&Entry::Call(outputs.name.clone())) {
+            Ok(Read::Record(Record::Call(record))) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// Whether the call of this name was executed.
+    pub fn has_executed(&self, name: &ResultName) -> bool {
+        self.outcomes().any(|it| matches!(it, Outcome::Executed(_)) && it.name() == name)
+    }
 }
 
 #[cfg(test)]

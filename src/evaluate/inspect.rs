@@ -1,6 +1,7 @@
 //! Looking into a call: a shell, or another command, in the sandbox that its `exec` would have.
 
-use std::collections::HashSet;
+use crate::evaluate::Policy;
+
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -77,20 +78,8 @@ pub fn inspect(
     let InspectedCall { name, computation, sources, kept } = call;
     let inputs: Vec<_> = sources.iter().map(|it| it.digest).collect();
     check_directories(&computation.access, &inputs)?;
-    let forced = &HashSet::new();
-    let settings = ExecutionSettings {
-        executor,
-        exports,
-        retries: 0,
-        retry_failed: false,
-        limit: None,
-        forced,
-        accept: false,
-        fail_fast: false,
-        wait: false,
-        asks: false,
-        queue: None,
-    };
+    let policy = &Policy::default();
+    let settings = ExecutionSettings { executor, exports, policy, asks: false, queue: None };
     let tree = exports.directory(computation, true)?;
     let mut stage = storage.stage(computation.outputs.len())?;
     stage.make_directories(&computation.outputs, true)?;

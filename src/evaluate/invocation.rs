@@ -58,7 +58,7 @@ impl ExecutionRequest<'_> {
             log: LOG.to_owned(),
             access: access.clone(),
             isolate: settings.executor.isolates(),
-            limit: self.resources.time.into_iter().chain(settings.limit).min(),
+            limit: self.resources.time.into_iter().chain(settings.policy.timeout).min(),
             visible_gpus: self.gpus.into(),
             exclusive: self.resources.exclusive,
             inspection: None,

@@ -79,6 +79,25 @@ pub struct Evaluator<'a> {
     pub observe: &'a (dyn Fn(Event) + Sync),
 }
 
+/// How missing calls are executed, as the user wants it.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// The number of retries of a failed call.
+    pub retries: u32,
+    /// Whether failures that make rows of a table are tried again.
+    pub retry_failed: bool,
+    /// The time limit of an execution.
+    pub timeout: Option<Duration>,
+    /// The calls that are executed even if they have outputs.
+    pub forced: HashSet<ResultName>,
+    /// Whether outputs that are away are replaced by those that are made now, if these differ.
+    pub accept: bool,
+    /// Whether no more calls are started once one has failed.
+    pub fail_fast: bool,
+    /// Whether suspended calls are waited for.
+    pub wait: bool,
+}
+
 /// Settings for the execution of missing calls.
 #[derive(Clone, Copy)]
 pub struct ExecutionSettings<'a> {
@@ -86,20 +105,8 @@ pub struct ExecutionSettings<'a> {
     pub executor: &'a dyn Executor,
     /// The directories that computations run from.
     pub exports: &'a Exports<'a>,
-    /// The number of retries of a failed call.
-    pub retries: u32,
-    /// Whether failures that make rows of a table are tried again.
-    pub retry_failed: bool,
-    /// The time limit of an execution.
-    pub limit: Option<Duration>,
-    /// The calls that are executed even if they have outputs.
-    pub forced: &'a HashSet<ResultName>,
-    /// Whether outputs that are away are replaced by others, if these differ.
-    pub accept: bool,
-    /// Whether no more calls are started once one has failed.
-    pub fail_fast: bool,
-    /// Whether suspended calls are waited for.
-    pub wait: bool,
+    /// What the user wants.
+    pub policy: &'a Policy,
     /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
     pub asks: bool,
     /// The queue of the workers that execute calls in place of the executor.

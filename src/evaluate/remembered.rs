@@ -8,7 +8,7 @@ impl Evaluator<'_> {
     /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be that of
     /// another commit, of the same computation from the same inputs, like a result that is taken over.
     pub(super) fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
-        if self.execution.is_some_and(|it| it.retry_failed) || self.is_forced(name) {
+        if self.execution.is_some_and(|it| it.policy.retry_failed) || self.is_forced(name) {
             return None;
         }
         let storage = &self.evaluation.storage;

@@ -40,7 +40,7 @@ impl Evaluator<'_> {
             return Some(StopReason::Away);
         }
         let has_failed = self.evaluation.any_failed.load(Ordering::Acquire);
-        (execution.fail_fast && has_failed).then_some(StopReason::Failure)
+        (execution.policy.fail_fast && has_failed).then_some(StopReason::Failure)
     }
 
     /// Whether no more calls are started.

@@ -230,7 +230,7 @@ impl<'a> Evaluator<'a> {
         suspended: SuspendedCall,
     ) -> CallStep<'a> {
         self.evaluation.set_continuable(id, false);
-        let waits = self.execution.is_some_and(|it| it.wait && !it.executor.is_cancelled());
+        let waits = self.execution.is_some_and(|it| it.policy.wait && !it.executor.is_cancelled());
         match waits && suspended.continues {
             true => CallStep::Suspended(name, suspended),
             false => CallStep::Ended(Outcome::Unfinished(name, Unfinished::Suspended(suspended))),

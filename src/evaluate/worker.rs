@@ -4,6 +4,8 @@
 //! call. It ends when nobody has had a ticket for it for a while, when its time is over, or when it is asked to. What it
 //! has executed is published like anything, whether or not the run that wanted it lives.
 
+use crate::evaluate::Policy;
+
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -324,20 +326,15 @@ impl<'a> Worker<'a> {
         }
         self.exports.expect(&ticket.tree, ticket.export.clone());
         let executor = &Share::new(self.executor, &ticket.resources, ticket.isolated);
-        let forced = &self.forced(ticket);
-        let settings = ExecutionSettings {
-            executor,
-            exports: self.exports,
-            retries: 0,
+        let policy = &Policy {
             retry_failed: true,
-            limit: ticket.limit,
-            forced,
+            timeout: ticket.limit,
+            forced: self.forced(ticket),
             accept: ticket.accept,
-            fail_fast: false,
-            wait: false,
-            asks: false,
-            queue: None,
+            ..Policy::default()
         };
+        let settings =
+            ExecutionSettings { executor, exports: self.exports, policy, asks: false, queue: None };
         if ticket.audited {
             began.get_or_init(Instant::now);
             return self.audit(ticket, &evaluation.task.computations[0], &settings);

@@ -9,7 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::columns::terminal_width;
 use super::{TICK, harmless};
+use crate::report::say;
 use crate::results::ExchangeProgress;
+use crate::session::{Frontend, Work};
 
 /// The least number of columns for a bar and the longest numbers.
 const WIDE: usize = 75;
@@ -110,14 +112,10 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
     })
 }
 
-/// Reads inputs; if that takes a while and is to be visible, shows on a terminal how many bytes of how many
-/// are done, or that something is read.
-pub fn reading<T: Send>(
-    visible: bool,
-    done: impl Fn() -> (u64, u64),
-    read: impl FnOnce() -> T + Send,
-) -> T {
-    if !visible || !io::stderr().is_terminal() {
+/// Does some work that reads inputs. If that takes a while, shows on a terminal how many bytes of how many were read, or that
+/// something is read.
+pub fn while_reading(done: &dyn Fn() -> (u64, u64), read: Work<'_>) {
+    if !io::stderr().is_terminal() {
         return read();
     }
     thread::scope(|scope| {
@@ -125,7 +123,7 @@ pub fn reading<T: Send>(
         let reader = scope.spawn(move || {
             // Goes when all is read, or reading panics.
             let _sender = sender;
-            read()
+            read();
         });
         let (bar, mut waiting) = (Bar::new(true), Some(Bar::with(true, "{msg}")));
         while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
@@ -140,6 +138,11 @@ pub fn reading<T: Send>(
             }
         }
         waiting.iter().chain([&bar]).for_each(Bar::clear);
-        reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
-    })
+        reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+    });
+}
+
+/// The front end of sessions that shows its user what goes on.
+pub fn terminal() -> Frontend {
+    Frontend { notify: |text| say("ce", &text), while_reading }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::Tally;
 use super::point::PointCounts;
+use super::point::count_points;
 use crate::evaluate::Evaluation;
 use ce_model::plan::{BodySteps, CallId, PlannedSweep};
 use ce_model::task::workflow::NodeId;
@@ -71,7 +72,7 @@ fn node_of(evaluation: &Evaluation, steps: BodySteps<'_>) -> BodyNode {
         counted.tally.add(outcome, outcome.is_some_and(|it| evaluation.is_allowed(*call, it)));
         if let Some(sweep) = evaluation.plan.gathered(*call) {
             let (_, counts) = counted.sweep.get_or_insert((*call, PointCounts::default()));
-            evaluation.count_points(sweep, counts);
+            count_points(evaluation, sweep, counts);
         }
     }
     counted

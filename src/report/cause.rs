@@ -1,6 +1,9 @@
 //! Reasons and causes in words, one line each.
 
+use super::derived_title;
 use super::harmless;
+use super::title;
+use super::tree_version;
 use crate::evaluate::Evaluation;
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use ce_model::digest::Digest;
@@ -24,7 +27,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
         Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
         Why::NewAtPoint { at, .. } => format!("{} is new", named(*at)),
         Why::OtherSource { at } => format!("{} has another source than before", named(*at)),
-        Why::Waits { at, call } => format!("{} waits for {}", named(*at), evaluation.title(*call)),
+        Why::Waits { at, call } => format!("{} waits for {}", named(*at), title(evaluation, *call)),
         Why::NoLiteral { at, literal } => {
             format!("{}: {} is not in the storage", named(*at), literal_name(evaluation, *literal))
         }
@@ -81,23 +84,23 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             format!("the task's file {path} differs{digests}")
         }
         Cause::Tree(id, old) => {
-            let title = evaluation.derived_title(*id, 0);
+            let title = derived_title(evaluation, *id, 0);
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
             match evaluation.plan.tree(*id) {
                 Some(_) => {
-                    format!("{title} differs, now {}{digests}", evaluation.tree_version(*id))
+                    format!("{title} differs, now {}{digests}", tree_version(evaluation, *id))
                 }
                 None => format!("{title} differs{digests}"),
             }
         }
         Cause::Table(call) => table(evaluation, *call),
         Cause::NewAtPoint(id) => {
-            let title = evaluation.derived_title(*id, 0);
+            let title = derived_title(evaluation, *id, 0);
             match text_name(evaluation, *id) {
                 Some(name) => format!("{}={title} of a point is new", harmless(name)),
                 None if evaluation.plan.tree(*id).is_some() => {
-                    format!("{title} of a point is new: {}", evaluation.tree_version(*id))
+                    format!("{title} of a point is new: {}", tree_version(evaluation, *id))
                 }
                 None => format!("{title} of a point is new"),
             }
@@ -109,7 +112,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             let of = evaluation
                 .name(of)
                 .map_or_else(String::new, |it| format!(" of {}", evaluation.shown(&it)));
-            format!("{}{of} differs{digests}", evaluation.derived_title(*id, 0))
+            format!("{}{of} differs{digests}", derived_title(evaluation, *id, 0))
         }
         Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {
             Some(new) => {
@@ -141,7 +144,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
 fn table(evaluation: &Evaluation, call: CallId) -> String {
     let sheet = sheet_of(evaluation, call).map(harmless);
     let points = sheet.map_or_else(String::new, |it| format!(", and its points are those of {it}"));
-    format!("{} has other rows or columns{points}", evaluation.title(call))
+    format!("{} has other rows or columns{points}", title(evaluation, call))
 }
 
 fn no_literal(evaluation: &Evaluation, id: LiteralId) -> String {

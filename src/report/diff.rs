@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::derived_title;
 use super::explanation::log;
 use super::harmless;
+use super::output_names;
 use super::point::values_words;
+use super::title;
+use super::title_at_any_point;
 use crate::evaluate::Evaluation;
 use crate::questions::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, OutputVerdict, TreeDifference,
@@ -72,8 +76,8 @@ impl DiffReport<'_> {
     pub(super) fn symbol(&self, sources: [Option<Source>; 2]) -> String {
         let [one, other] = self.sides;
         match sources {
-            [_, Some(source)] => other.symbol(source),
-            [Some(source), None] => one.symbol(source),
+            [_, Some(source)] => symbol(other, source),
+            [Some(source), None] => symbol(one, source),
             [None, None] => String::new(),
         }
     }
@@ -81,13 +85,13 @@ impl DiffReport<'_> {
     /// The manifests of an output that is a directory on both sides and differs.
     pub(super) fn manifests(&self, output: &ComparedOutput) -> Option<[Manifest; 2]> {
         let [one, other] = differing(output)?;
-        Some([self.sides[0].manifest(one)?, self.sides[1].manifest(other)?])
+        Some([manifest_of(self.sides[0], one)?, manifest_of(self.sides[1], other)?])
     }
 
     /// The difference of the texts of an output that both sides have.
     pub(super) fn difference(&self, output: &ComparedOutput) -> Option<io::Result<Difference>> {
         let [one, other] = differing(output)?;
-        let [one, other] = [self.sides[0].path(one)?, self.sides[1].path(other)?];
+        let [one, other] = [path_of(self.sides[0], one)?, path_of(self.sides[1], other)?];
         Some(compare::difference(&one, &other))
     }
 
@@ -95,7 +99,8 @@ impl DiffReport<'_> {
     fn files(&self, sources: [Option<Source>; 2], out: &mut dyn Write) -> io::Result<()> {
         let width = self.titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
         for ((evaluation, title), source) in self.sides.iter().zip(self.titles).zip(sources) {
-            let text = source.map_or_else(|| "no such output".to_owned(), |it| evaluation.file(it));
+            let text =
+                source.map_or_else(|| "no such output".to_owned(), |it| file_words(evaluation, it));
             writeln!(out, "    {:width$}  {text}", harmless(title))?;
         }
         Ok(())
@@ -119,7 +124,7 @@ impl DiffReport<'_> {
         for compared in compare::compared_sweeps(self.sides) {
             let ComparedSweep { calls, points, only, unknown, differing, first, .. } = compared;
             let ComparedSweep { relabelled, other_columns, .. } = compared;
-            let title = self.sides[1].title_at_any_point(calls[1]);
+            let title = title_at_any_point(self.sides[1], calls[1]);
             writeln!(out, "\n{title}: {differing} of {} differ", counted(points, "point"))?;
             let rows = [0, 1].map(|at| self.sides[at].plan.gathered(calls[at])?.rows());
             let [Some(old), Some(new)] = rows else { continue };
@@ -163,7 +168,7 @@ impl DiffReport<'_> {
         let mut told: HashMap<String, usize> = HashMap::new();
         for compare::DivergentCall { calls, outputs } in divergent_calls {
             if self.sides[1].plan.call(calls[1]).point.is_some() {
-                let count = told.entry(self.sides[1].title_at_any_point(calls[1])).or_default();
+                let count = told.entry(title_at_any_point(self.sides[1], calls[1])).or_default();
                 *count += 1;
                 if *count > MAX_POINTS {
                     continue;
@@ -171,8 +176,8 @@ impl DiffReport<'_> {
             }
             for number in outputs {
                 let sources = calls.map(|call| Source::Output { call, number: number as u8 });
-                let title = self.sides[1].title(calls[1]);
-                let name = self.sides[1].symbol(sources[1]);
+                let title = title(self.sides[1], calls[1]);
+                let name = symbol(self.sides[1], sources[1]);
                 writeln!(out, "  {title}, output {number:02} {}", harmless(&name))?;
                 self.files(sources.map(Some), out)?;
             }
@@ -192,7 +197,7 @@ impl DiffReport<'_> {
         for difference_at in workflow_differences {
             let labels = ["TASK"].into_iter().chain(difference_at.path.iter().map(String::as_str));
             let path = labels.map(harmless).collect::<Vec<_>>().join(" / ");
-            let [one, other] = [0, 1].map(|at| self.sides[at].node(difference_at.nodes[at]));
+            let [one, other] = [0, 1].map(|at| node_words(self.sides[at], difference_at.nodes[at]));
             writeln!(out, "  {path}: {one} -> {other}")?;
         }
         Ok(())
@@ -251,53 +256,51 @@ fn entries(name: &str, differences: &[EntryDifference<'_>], out: &mut dyn Write)
     }
 }
 
-impl Evaluation {
-    /// The manifest of a directory.
-    fn manifest(&self, source: Source) -> Option<Manifest> {
-        let digest = self.digest(source).filter(Digest::is_directory)?;
-        self.storage.manifest(&self.name(source)?, &digest).ok()?
-    }
+/// The manifest of a directory.
+fn manifest_of(evaluation: &Evaluation, source: Source) -> Option<Manifest> {
+    let digest = evaluation.digest(source).filter(Digest::is_directory)?;
+    evaluation.storage.manifest(&evaluation.name(source)?, &digest).ok()?
+}
 
-    /// The symbolic name of a file in the task or computation.
-    fn symbol(&self, source: Source) -> String {
-        match source {
-            Source::Input(id) => self.task.inputs[id.index()].to_string(),
-            Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
-            Source::File(id) => self.task.files[id.index()].path.to_string(),
-            Source::Derived { value: tree, number } => self.derived_title(tree, number),
-            Source::Output { call, number } => {
-                self.output_names(call).nth(number.into()).unwrap_or_default().to_owned()
-            }
+/// The symbolic name of a file in the task or computation.
+fn symbol(evaluation: &Evaluation, source: Source) -> String {
+    match source {
+        Source::Input(id) => evaluation.task.inputs[id.index()].to_string(),
+        Source::Literal(id) => evaluation.plan.literals()[id.index()].to_string(),
+        Source::File(id) => evaluation.task.files[id.index()].path.to_string(),
+        Source::Derived { value: tree, number } => derived_title(evaluation, tree, number),
+        Source::Output { call, number } => {
+            output_names(evaluation, call).nth(number.into()).unwrap_or_default().to_owned()
         }
     }
+}
 
-    /// The path, size and SHA-1 of a file, or the reason why it is missing.
-    fn file(&self, source: Source) -> String {
-        let name = self.name(source).unwrap_or_default();
-        match self.digest(source) {
-            Some(digest) => {
-                let (size, sha1) = (size(digest.total()), digest.sha1.short());
-                format!("{}  {size}  {sha1}", self.shown(&name))
-            }
-            None => format!("{}  MISSING", self.shown(&name)),
+/// The path, size and SHA-1 of a file, or the reason why it is missing.
+fn file_words(evaluation: &Evaluation, source: Source) -> String {
+    let name = evaluation.name(source).unwrap_or_default();
+    match evaluation.digest(source) {
+        Some(digest) => {
+            let (size, sha1) = (size(digest.total()), digest.sha1.short());
+            format!("{}  {size}  {sha1}", evaluation.shown(&name))
         }
+        None => format!("{}  MISSING", evaluation.shown(&name)),
     }
+}
 
-    fn path(&self, source: Source) -> Option<std::path::PathBuf> {
-        let name = self.name(source)?;
-        Some(self.storage.path(&name))
-    }
+fn path_of(evaluation: &Evaluation, source: Source) -> Option<std::path::PathBuf> {
+    let name = evaluation.name(source)?;
+    Some(evaluation.storage.path(&name))
+}
 
-    /// A node of the workflow, in words.
-    pub(super) fn node(&self, node: NodeId) -> String {
-        match &self.task.workflow[node] {
-            Node::Computation { computation, outputs, .. } => {
-                let name = computation.written(&self.task);
-                let numbers: Vec<String> =
-                    outputs.numbers().map(|number| format!("{number:02}")).collect();
-                format!("{name}[{}]", numbers.join(", "))
-            }
-            _ => written_alone(&self.task, node),
+/// A node of the workflow, in words.
+pub(super) fn node_words(evaluation: &Evaluation, node: NodeId) -> String {
+    match &evaluation.task.workflow[node] {
+        Node::Computation { computation, outputs, .. } => {
+            let name = computation.written(&evaluation.task);
+            let numbers: Vec<String> =
+                outputs.numbers().map(|number| format!("{number:02}")).collect();
+            format!("{name}[{}]", numbers.join(", "))
         }
+        _ => written_alone(&evaluation.task, node),
     }
 }

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::ROOT;
 use super::diff::DiffReport;
+use super::diff::node_words;
 use super::explanation_json::change_log;
+use super::tally::tally;
 use crate::evaluate::Evaluation;
 use crate::questions::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
@@ -33,7 +35,7 @@ impl DiffReport<'_> {
             json!({
                 "version": self.titles[at],
                 "commit": side.task.commit.full(),
-                "tally": side.tally(),
+                "tally": tally(side),
             })
         });
         let task = self.sides[1].task.name.as_str();
@@ -62,7 +64,7 @@ impl DiffReport<'_> {
             print(self.call_json(&divergent))?;
         }
         for WorkflowDifference { path, nodes } in compare::workflow_differences(self.sides) {
-            let [old, new] = [0, 1].map(|at| self.sides[at].node(nodes[at]));
+            let [old, new] = [0, 1].map(|at| node_words(self.sides[at], nodes[at]));
             print(json!({ "event": "workflow", "path": path, "old": old, "new": new }))?;
         }
         for TaskFileDifference { path, contents: [old, new] } in

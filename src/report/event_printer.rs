@@ -3,14 +3,16 @@
 //! Events wait in a queue, so a slow or closed output does not delay the evaluation.
 
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::failed_points::remembered_points;
 use super::{Failures, Progress, Reporter, Silent, TICK, say};
 use crate::evaluate::{Evaluation, Event};
-use ce_model::exit::Exit;
-use ce_storage::records::{Provenance, RunState};
+use crate::session::{Observer, Progression, Session};
+use ce_model::exit::{Error, Exit};
+use ce_storage::records::Provenance;
 use ce_storage::{ResultName, StorageError, state_interval};
 
 /// The number of events that are printed at once.
@@ -57,65 +59,10 @@ impl<'a> EventPrinter<'a> {
         Self::new("ce", evaluation, (Box::new(Silent), Vec::new()), progress, io::sink())
     }
 
-    /// Prints all events until there are no more, that the user asked to stop, and each notice. Every few seconds it lets a
-    /// function know how far the run has come.
-    pub fn follow(
-        &mut self,
-        events: &Receiver<Event>,
-        interrupted_by: &dyn Fn() -> Option<u8>,
-        notice: &dyn Fn() -> Option<String>,
-        note: Option<&dyn Fn(&RunState)>,
-    ) {
-        let began = Provenance::now();
-        let mut noted = Instant::now();
-        self.write();
-        let mut interrupted = false;
-        let mut woken = 0;
-        loop {
-            match events.recv_timeout(TICK) {
-                Ok(event) => {
-                    self.event(&event);
-                    woken += 1;
-                    if woken > MAX_WAKES {
-                        thread::sleep(PAUSE);
-                    }
-                    events.try_iter().take(BATCH).for_each(|event| self.event(&event));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            while let Some(text) = notice() {
-                self.complain(&text);
-            }
-            self.write();
-            if !interrupted && interrupted_by().is_some() {
-                interrupted = true;
-                self.complain(
-                    "interrupted: ending the running computations (interrupt again to kill them)",
-                );
-            }
-            self.progress.show();
-            if let Some(note) = note
-                && noted.elapsed() > state_interval()
-            {
-                note(&self.progress.state(&began));
-                noted = Instant::now();
-            }
-        }
-        self.progress.clear();
-        let rest: Vec<String> = self.troubles.rest().collect();
-        rest.iter().for_each(|text| self.complain(text));
-    }
-
     /// Prints which points failed before, if nothing else tells them.
     pub fn remembered(&mut self) {
-        let lines = self.evaluation.remembered_points();
+        let lines = remembered_points(self.evaluation);
         lines.iter().for_each(|text| self.complain(text));
-    }
-
-    /// Whether a failure of a call with this error was printed.
-    pub fn has_reported(&self, error: &StorageError) -> bool {
-        self.troubles.have_told(error)
     }
 
     fn event(&mut self, event: &Event) {
@@ -160,5 +107,68 @@ impl<'a> EventPrinter<'a> {
         if let Err(error) = written {
             self.broken.get_or_insert(error);
         }
+    }
+}
+
+/// Evaluates, and prints nothing but failures and progress.
+///
+/// # Errors
+///
+/// Fails as [`Session::evaluate`] does.
+pub fn evaluate_quietly(session: &Session, evaluation: &Evaluation) -> Result<(), Error> {
+    let mut printer = EventPrinter::silent(evaluation, session.executes());
+    session.evaluate(evaluation, &mut printer)?;
+    printer.remembered();
+    Ok(())
+}
+
+impl Observer for EventPrinter<'_> {
+    /// Prints all events until there are no more, that the user asked to stop, and each notice. Every few seconds it notes how far
+    /// the run has come.
+    fn follow(&mut self, progression: &Progression<'_>) {
+        let &Progression { events, interrupted_by, notice, note } = progression;
+        let began = Provenance::now();
+        let mut noted = Instant::now();
+        self.write();
+        let mut interrupted = false;
+        let mut woken = 0;
+        loop {
+            match events.recv_timeout(TICK) {
+                Ok(event) => {
+                    self.event(&event);
+                    woken += 1;
+                    if woken > MAX_WAKES {
+                        thread::sleep(PAUSE);
+                    }
+                    events.try_iter().take(BATCH).for_each(|event| self.event(&event));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            while let Some(text) = notice() {
+                self.complain(&text);
+            }
+            self.write();
+            if !interrupted && interrupted_by().is_some() {
+                interrupted = true;
+                self.complain(
+                    "interrupted: ending the running computations (interrupt again to kill them)",
+                );
+            }
+            self.progress.show();
+            if let Some(note) = note
+                && noted.elapsed() > state_interval()
+            {
+                note(&self.progress.state(&began));
+                noted = Instant::now();
+            }
+        }
+        self.progress.clear();
+        let rest: Vec<String> = self.troubles.rest().collect();
+        rest.iter().for_each(|text| self.complain(text));
+    }
+
+    fn has_reported(&self, error: &StorageError) -> bool {
+        self.troubles.have_told(error)
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use super::cause::{input_of, reason};
+use super::point::point_words;
+use super::title_at_any_point;
 use crate::evaluate::Evaluation;
 use crate::questions::explain::{Causes, Explained, Explanation, Why};
 use ce_model::plan::CallId;
@@ -53,7 +55,7 @@ pub(super) fn groups<'a>(
     explanation: &'a Explanation,
 ) -> Vec<ExplainedGroup<'a>> {
     let is_at_point = |call| evaluation.plan.call(call).point.is_some();
-    let title = |call| evaluation.title_at_any_point(call);
+    let title = |call| title_at_any_point(evaluation, call);
     let calls = explanation.calls.iter().enumerate();
     let places: HashMap<CallId, usize> = calls.map(|(place, it)| (it.call, place)).collect();
     // Few points are told one by one, each in its place.
@@ -107,12 +109,12 @@ fn grouped<'a>(
 /// The name of the computation of a call.
 fn computation(evaluation: &Evaluation, call: CallId) -> String {
     let computation = evaluation.computation(call);
-    computation.map_or_else(|| evaluation.title_at_any_point(call), |it| it.name.to_string())
+    computation.map_or_else(|| title_at_any_point(evaluation, call), |it| it.name.to_string())
 }
 
 /// The first points of calls: `threads=8 size=1, threads=8 size=2, ...`.
 pub(super) fn points(evaluation: &Evaluation, calls: &[&Explained]) -> String {
-    let named = calls.iter().take(NAMED).filter_map(|it| evaluation.point_words(it.call));
+    let named = calls.iter().take(NAMED).filter_map(|it| point_words(evaluation, it.call));
     let others = if calls.len() > NAMED { ", ..." } else { "" };
     format!("{}{others}", named.collect::<Vec<_>>().join(", "))
 }

@@ -7,6 +7,8 @@ use super::cause::{cause, reason};
 use super::columns::aligned;
 use super::explained_groups::{ExplainedGroup, SharedReason, groups, groups_in_short, points};
 use super::harmless;
+use super::title;
+use super::title_at_any_point;
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::questions::explain::{Cause, Causes, Change, Explained, Explanation, Why};
@@ -85,14 +87,14 @@ fn in_short(
     numbers: impl Fn(&Causes) -> String,
 ) -> String {
     let (first, calls) = (group.calls[0], group.calls.len());
-    let mut titles = group.calls.iter().map(|it| evaluation.title_at_any_point(it.call));
-    let title = evaluation.title_at_any_point(first.call);
+    let mut titles = group.calls.iter().map(|it| title_at_any_point(evaluation, it.call));
+    let any_point = title_at_any_point(evaluation, first.call);
     let title = match evaluation.computation(first.call) {
-        _ if calls == 1 => evaluation.title(first.call),
-        Some(computation) if titles.any(|it| it != title) => {
+        _ if calls == 1 => title(evaluation, first.call),
+        Some(computation) if titles.any(|it| it != any_point) => {
             format!("{}, {}", computation.name, counted(calls, "call"))
         }
-        _ => format!("{title}, {}", counted(calls, "point")),
+        _ => format!("{any_point}, {}", counted(calls, "point")),
     };
     let own = |why| reason(evaluation, first.call, why);
     let reasons = group.reasons.iter().map(|SharedReason { text, why, causes }| {
@@ -179,7 +181,7 @@ fn group(
     let [first, _, ..] = &group.calls[..] else {
         return group.calls.iter().try_for_each(|it| call(evaluation, it, out));
     };
-    let title = evaluation.title_at_any_point(first.call);
+    let title = title_at_any_point(evaluation, first.call);
     writeln!(out, "{title}, {}{}", counted(group.calls.len(), "point"), cost(group))?;
     for SharedReason { text, causes, .. } in &group.reasons {
         writeln!(out, "    {text}{}", numbers(causes))?;
@@ -199,7 +201,7 @@ fn call(evaluation: &Evaluation, explained: &Explained, out: &mut dyn Write) -> 
     let name = evaluation.outcome(*call).map(Outcome::name);
     let name = name.map(|name| evaluation.shown(&name.short())).unwrap_or_default();
     let seconds = seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)));
-    writeln!(out, "{}: {name}{seconds}", evaluation.title(*call))?;
+    writeln!(out, "{}: {name}{seconds}", title(evaluation, *call))?;
     for (why, causes) in whys {
         writeln!(out, "    {}{}", reason(evaluation, *call, why), numbers(causes))?;
     }

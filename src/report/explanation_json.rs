@@ -6,6 +6,9 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::cause::{sheet_of, text_name};
+use super::derived_title;
+use super::title;
+use super::tree_version;
 use crate::evaluate::Evaluation;
 use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use ce_git::{ChangeLog, FileChange, LogLine};
@@ -117,16 +120,16 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         }
         Cause::Tree(id, old) if evaluation.plan.tree(*id).is_none() => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
-            let value = evaluation.derived_title(*id, 0);
+            let value = derived_title(evaluation, *id, 0);
             json!({ "cause": "point", "name": null, "value": value, "old": old, "new": new })
         }
         Cause::Table(call) => {
-            let (table, file) = (evaluation.title(*call), sheet_of(evaluation, *call));
+            let (table, file) = (title(evaluation, *call), sheet_of(evaluation, *call));
             json!({ "cause": "table", "table": table, "file": file })
         }
         Cause::NewAtPoint(id) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
-            let value = evaluation.derived_title(*id, 0);
+            let value = derived_title(evaluation, *id, 0);
             let name = text_name(evaluation, *id);
             json!({ "cause": "point", "name": name, "value": value, "new": new })
         }
@@ -134,7 +137,7 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let tree = evaluation.plan.tree(*id).map(|tree| &evaluation.task.trees[tree.index()]);
             let tree = tree.map(|tree| tree.name.as_str());
-            let version = evaluation.tree_version(*id);
+            let version = tree_version(evaluation, *id);
             json!({ "cause": "tree", "tree": tree, "version": version, "old": old, "new": new })
         }
         Cause::Member(id, old) => {

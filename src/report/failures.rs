@@ -8,6 +8,10 @@ use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fmt::Write;
 
+use super::given_values;
+use super::point::point_words;
+use super::title;
+use super::title_at_any_point;
 use super::{failed_points, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome, SuspendedCall};
 use ce_model::exit::Explain;
@@ -60,13 +64,13 @@ impl Failures {
         }
         match event {
             Event::Started(call, _, prior) => {
-                remembered(&evaluation.title(*call), prior.as_deref()?)
+                remembered(&title(evaluation, *call), prior.as_deref()?)
             }
             Event::Retried(call, outcome) => {
                 Some(failure(evaluation, *call, outcome)? + "  trying again")
             }
             Event::Held(call, _, holder) => {
-                Some(format!("{} waits for {holder}, which computes it", evaluation.title(*call)))
+                Some(format!("{} waits for {holder}, which computes it", title(evaluation, *call)))
             }
             Event::Suspended(call, _, suspended) => {
                 let text = suspended_text(evaluation, *call, suspended);
@@ -74,7 +78,7 @@ impl Failures {
             }
             Event::Unsettled(call, name) => {
                 let file = evaluation.shown(&name.output(0));
-                let title = evaluation.title(*call);
+                let title = title(evaluation, *call);
                 Some(format!(
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
@@ -119,8 +123,8 @@ impl Failures {
     /// Counts what happens at a point of a sweep. Returns whether the same was told of a few other points.
     fn is_shared(&mut self, evaluation: &Evaluation, event: &Event) -> bool {
         let Some((call, what)) = point_event(evaluation, event) else { return false };
-        let Some(point) = evaluation.point_words(call) else { return false };
-        let title = evaluation.title_at_any_point(call);
+        let Some(point) = point_words(evaluation, call) else { return false };
+        let title = title_at_any_point(evaluation, call);
         let shared = self.at_points.entry(PointEvent { title, what }).or_default();
         shared.count += 1;
         let is_shared = shared.count > POINTS;
@@ -219,7 +223,7 @@ fn points_warning(
     call: CallId,
     unmatched: &[ExclusionFault],
 ) -> Option<String> {
-    let title = evaluation.title(call);
+    let title = title(evaluation, call);
     let rows = evaluation.plan.gathered(call)?.rows()?;
     match unmatched {
         _ if rows.points.is_empty() && !rows.is_partial() => Some(format!(
@@ -269,17 +273,17 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
         return Some(suspended_text(evaluation, call, suspended));
     }
     if let Outcome::Unfinished(name, why) = outcome {
-        let mut text = format!("{} is not finished: {why}\n", evaluation.title(call));
+        let mut text = format!("{} is not finished: {why}\n", title(evaluation, call));
         line(&mut text, "call", &name.short());
         line(&mut text, "try", &why.hint().unwrap_or_default());
         return Some(text);
     }
     let Outcome::Failed { name, error, log, hint } = outcome else { return None };
-    let mut text = format!("{} failed: {error}\n", evaluation.title(call));
+    let mut text = format!("{} failed: {error}\n", title(evaluation, call));
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.for_each(|cause| line(&mut text, "because", &cause.to_string()));
     line(&mut text, "call", &name.short());
-    let given = evaluation.given_values(call);
+    let given = given_values(evaluation, call);
     if !given.is_empty() {
         line(&mut text, "reads", &given);
     }
@@ -299,7 +303,7 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
 /// Says in words that a call is suspended.
 fn suspended_text(evaluation: &Evaluation, call: CallId, suspended: &SuspendedCall) -> String {
     let why = suspended.to_string();
-    let mut text = format!("{} is suspended: {}\n", evaluation.title(call), harmless(&why));
+    let mut text = format!("{} is suspended: {}\n", title(evaluation, call), harmless(&why));
     line(&mut text, "call", &suspended.name.short());
     text
 }

@@ -7,7 +7,9 @@ use serde::{Serialize, Serializer};
 
 use super::json_call::{JsonCall, JsonMade};
 use super::json_sweep::{JsonSweep, json_sweeps};
+use super::output_names;
 use super::tally::is_zero;
+use super::tally::totals;
 use super::{Reporter, Tally, Totals};
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
 use ce_model::digest::Digest;
@@ -201,7 +203,7 @@ impl<'a> Json<'a> {
     /// Fails if the output cannot be written.
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
-        let (json, totals) = (Self(evaluation), evaluation.totals());
+        let (json, totals) = (Self(evaluation), totals(evaluation));
         let named = |(name, input): (&'a str, &Input)| {
             let Stored { name: file, digest, .. } = &input.file;
             JsonFile::new(Some(name), file.clone(), Some(*digest), input.there)
@@ -237,7 +239,7 @@ impl<'a> Json<'a> {
 
     /// The outputs of a call under the name that they have.
     fn call(&self, call: CallId, name: &ResultName) -> Vec<JsonFile<'a>> {
-        let outputs = self.0.output_names(call).enumerate().map(|(number, symbolic)| {
+        let outputs = output_names(self.0, call).enumerate().map(|(number, symbolic)| {
             let source = Source::Output { call, number: number as u8 };
             self.file(Some(symbolic), name.output(number), source)
         });
@@ -372,7 +374,7 @@ impl Reporter for Json<'_> {
         let sources = if points.is_some() { Vec::new() } else { plan.asked_outputs(&self.0.task) };
         let job = job_outputs(jobs.first().filter(|_| points.is_none()), sources.len());
         let (outputs, trees) = (self.outputs(&sources), self.trees().collect());
-        let (Totals { calls: tally, tables, at_least }, exit) = (self.0.totals(), exit.code());
+        let (Totals { calls: tally, tables, at_least }, exit) = (totals(self.0), exit.code());
         let tables = (tables.calls > 0).then_some(tables);
         print(&EventLine::End { trees, outputs, job, points, tally, tables, at_least, exit }, out)
     }

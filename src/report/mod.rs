@@ -56,15 +56,18 @@ pub use self::audit::{
     audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited,
     not_audited_json, planned_audits,
 };
-pub use self::bar::{Bar, exchanging, reading};
+pub use self::bar::{Bar, exchanging, terminal, while_reading};
 pub use self::checked_json::checked_json;
 pub use self::citation::{CitationFormat, citation};
 pub use self::commits::{commit, suspect_json};
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
-pub use self::event_printer::EventPrinter;
+pub use self::event_printer::{EventPrinter, evaluate_quietly};
 pub use self::explanation::{explanation, reasons};
 pub use self::explanation_json::explanation_json;
+pub use self::failed_points::{
+    failed_points, remembered_points, suspended_points, unfinished_points,
+};
 pub use self::failures::Failures;
 pub use self::gc::{Sum, candidates, pins, repositories};
 pub use self::json::Json;
@@ -75,6 +78,7 @@ pub use self::maintenance_json::{
 pub use self::output::Output;
 pub use self::package::{package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
+use self::point::point_words;
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent, missing_literals, paths_of_point};
 pub use self::resources::{resource_usage, resource_usage_json};
@@ -83,20 +87,19 @@ pub use self::revoked::revoked_results;
 pub use self::sight::Sight;
 pub use self::status::{Said, status_json, suspended_calls, waiting_jobs};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
-pub use self::tally::{Tally, Totals, left_out};
+pub use self::tally::{Tally, Totals, left_out, tally, totals};
 use self::terminal_text::without_controls;
 pub(crate) use self::terminal_text::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
-use crate::evaluate::{CallError, Evaluation, Event, Outcome, TreeValues};
+use crate::evaluate::{Evaluation, Event, TreeValues};
 use ce_model::exit::Exit;
 use ce_model::expand::point_title;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
 use ce_model::task::expression::written_alone;
 use ce_model::task::sweep::SWEEP_OUTPUTS;
 use ce_model::task::workflow::{ROOT_LABEL as ROOT, SweepId};
-use ce_storage::records::CallRecord;
-use ce_storage::{Entry, Read, Record, ResultName};
+use ce_storage::ResultName;
 
 /// Writes a message to standard error, after the name of the program. Names in it command no terminal, and mislead nobody.
 pub fn say(program: &str, text: &dyn fmt::Display) {
@@ -121,188 +124,116 @@ struct ShownOutput {
 /// The greatest number of inputs that tell a call from others.
 const GIVEN: usize = 6;
 
-impl Evaluation {
-    /// A name in the storage as the user would write it.
-    pub fn shown(&self, name: &str) -> String {
-        let path = self.storage.shown(name).into_os_string();
-        path.into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
-    }
-
-    /// The task's outputs, as a user would write their paths. That of a directory ends in a slash: it may be a link, and
-    /// `cp -r` then copies what it leads to.
-    fn shown_outputs(&self) -> impl Iterator<Item = ShownOutput> + '_ {
-        let rows = self.plan.jobs().and_then(PlannedSweep::rows);
-        let asked = self.plan.asked_outputs(&self.task).into_iter();
-        asked.enumerate().filter_map(move |(number, source)| {
-            let mut path = self.shown(&self.name(source)?);
-            if self.digest(source).is_some_and(|digest| digest.is_directory()) {
-                path.push('/');
-            }
-            let point = match (rows, source) {
-                (Some(rows), _) => {
-                    let point = rows.points.at(number / rows.width);
-                    Some(without_controls(&point_title(point.values())).into_owned())
-                }
-                (None, Source::Output { call, .. }) => self.point_words(call),
-                _ => None,
-            };
-            Some(ShownOutput {
-                point,
-                path,
-                is_there: self.is_there(source),
-                is_archived: self.is_archived(source),
-                is_left_out: self.are_left_out(&[source]),
-            })
-        })
-    }
-
-    /// The title of a call: its point if it depends on one, the name of its computation, and its label.
-    fn title(&self, call: CallId) -> String {
-        let title = self.title_at_any_point(call);
-        self.point_words(call).map_or_else(|| title.clone(), |point| format!("{point}: {title}"))
-    }
-
-    /// The title of a call without its point.
-    fn title_at_any_point(&self, call: CallId) -> String {
-        let path = self.label_path(call);
-        let label = harmless(path.as_deref().unwrap_or(ROOT));
-        match (self.plan.gathered(call), self.computation(call)) {
-            (Some(sweep), _) => format!("{} ({label})", self.sweep_title(sweep.sweep)),
-            (_, Some(computation)) => format!("{} ({label})", computation.name),
-            (None, None) => label.into_owned(),
+/// The task's outputs, as a user would write their paths. That of a directory ends in a slash: it may be a link, and
+/// `cp -r` then copies what it leads to.
+fn shown_outputs(evaluation: &Evaluation) -> impl Iterator<Item = ShownOutput> + '_ {
+    let rows = evaluation.plan.jobs().and_then(PlannedSweep::rows);
+    let asked = evaluation.plan.asked_outputs(&evaluation.task).into_iter();
+    asked.enumerate().filter_map(move |(number, source)| {
+        let mut path = evaluation.shown(&evaluation.name(source)?);
+        if evaluation.digest(source).is_some_and(|digest| digest.is_directory()) {
+            path.push('/');
         }
-    }
-
-    /// The inputs of a call that no call makes, as the workflow names them, with their labels: `n: INPUT('x')`. They tell it from
-    /// others of its computation.
-    fn given_values(&self, call: CallId) -> String {
-        let Self { plan, task, .. } = self;
-        let arguments = task.workflow[plan.call(call).node].inputs().iter();
-        let given = arguments.filter_map(|it| match plan.step(it.node) {
-            Step::Leaf(_) => {
-                let text = written_alone(task, it.node);
-                Some(format!("{}: {text}", harmless(&it.label)))
+        let point = match (rows, source) {
+            (Some(rows), _) => {
+                let point = rows.points.at(number / rows.width);
+                Some(without_controls(&point_title(point.values())).into_owned())
             }
-            Step::Call(_) | Step::Derived(_) | Step::PerPoint => None,
-        });
-        given.take(GIVEN).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether a call makes a table: not if the points of its sweep are jobs of their own.
-    fn has_table(&self, call: CallId) -> bool {
-        let sweep = self.plan.gathered(call);
-        sweep.is_some_and(|it| self.task.sweeps[it.sweep.index()].has_table)
-    }
-
-    /// A sweep in words: `SWEEP scaling`.
-    fn sweep_title(&self, sweep: SweepId) -> String {
-        let label = harmless(&self.task.sweeps[sweep.index()].label);
-        if label.is_empty() { "SWEEP".to_owned() } else { format!("SWEEP {label}") }
-    }
-
-    /// The names of the outputs of a call.
-    fn output_names(&self, call: CallId) -> impl Iterator<Item = &str> {
-        let outputs = self.computation(call).map(|it| it.outputs.iter().map(String::as_str));
-        let count = |sweep: &PlannedSweep| match self.task.sweeps[sweep.sweep.index()].has_table {
-            true => 1 + usize::from(sweep.with_directory),
-            false => 0,
-        };
-        let count = self.plan.gathered(call).map_or(0, count);
-        outputs.into_iter().flatten().chain(SWEEP_OUTPUTS.into_iter().take(count))
-    }
-
-    /// A derived value, as the text of the workflow has it: `TREE('lib')[00]`.
-    fn derived_title(&self, value: DerivedId, number: u8) -> String {
-        match &self.plan.value(value).how {
-            Derivation::Tree(tree, name) => {
-                let written = self.task.trees[tree.index()].name.as_str();
-                let name = harmless(name.as_ref().map_or(written, |name| name.as_str()));
-                format!("TREE('{name}')[{number:02}]")
-            }
-            Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
-            Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
-            Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
-            Derivation::Text(text) => format!("'{}'", harmless(text)),
-            Derivation::Points(points) => {
-                format!("POINTS('{}')", harmless(&self.task.sweeps[points.index()].label))
-            }
-            Derivation::Wrong(wrong) => harmless(&wrong.value).into_owned(),
-        }
-    }
-
-    /// The commit of a Git tree, with the revision that named it, if it is known.
-    fn tree_version(&self, tree: DerivedId) -> String {
-        match self.tree_values(tree) {
-            Some(Ok(TreeValues { version, revision: Some(revision), .. })) => {
-                format!("{} at {version}", harmless(revision))
-            }
-            Some(Ok(TreeValues { version, .. })) => version.clone(),
-            _ => "an unknown commit".to_owned(),
-        }
-    }
-
-    /// The exit code of the evaluation as a whole.
-    pub fn exit(&self) -> Exit {
-        let (mut has_failed, mut is_malformed) = (false, false);
-        for (call, _) in self.plan.calls() {
-            let Some(outcome @ Outcome::Failed { error, .. }) = self.outcome(call) else {
-                continue;
-            };
-            if error.is_storage() {
-                return Exit::Storage;
-            }
-            match **error {
-                // No call has made these points: a file of the task or an input is wrong, which nothing allows.
-                CallError::Points(_) if self.has_given_points(call) => is_malformed = true,
-                _ => has_failed |= !self.is_allowed(call, outcome),
-            }
-        }
-        match () {
-            () if has_failed => Exit::Failed,
-            () if is_malformed => Exit::Malformed,
-            () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
-            // What was made from replaced outputs was not looked up again.
-            () if self.has_replaced() => Exit::Missing,
-            () if self.is_complete() => Exit::Done,
-            () => Exit::Missing,
-        }
-    }
-
-    /// Whether the points of a sweep come from what the user gives, and from no call.
-    fn has_given_points(&self, sweep: CallId) -> bool {
-        self.plan.inputs(sweep).iter().all(|points| self.plan.awaited(*points).is_none())
-    }
-
-    /// Whether all is there that is asked for.
-    fn is_complete(&self) -> bool {
-        if self.plan.tops().is_empty() {
-            return self.plan.outputs().iter().all(|it| self.is_done(*it));
-        }
-        let is_over = |(call, outcome): (CallId, &Outcome)| {
-            let is_left_out = matches!(outcome, Outcome::LeftOut(_));
-            is_left_out || outcome.known().is_some() || self.is_allowed(call, outcome)
-        };
-        let mut outcomes = self.plan.calls().map(|(call, _)| Some((call, self.outcome(call)?)));
-        outcomes.all(|outcome| outcome.is_some_and(is_over))
-    }
-
-    /// Whether an output is there, if only in an archive, or nobody asked for it.
-    fn is_done(&self, output: Source) -> bool {
-        self.is_kept(output) || self.are_left_out(&[output])
-    }
-
-    /// The record of a call that was executed, if it can be read.
-    fn executed_record(&self, outcome: &Outcome) -> Option<CallRecord> {
-        let Outcome::Executed(outputs) = outcome else { return None };
-        match self.storage.records().read_entry(&Entry::Call(outputs.name.clone())) {
-            Ok(Read::Record(Record::Call(record))) => Some(record),
+            (None, Source::Output { call, .. }) => point_words(evaluation, call),
             _ => None,
-        }
-    }
+        };
+        Some(ShownOutput {
+            point,
+            path,
+            is_there: evaluation.is_there(source),
+            is_archived: evaluation.is_archived(source),
+            is_left_out: evaluation.are_left_out(&[source]),
+        })
+    })
+}
 
-    /// Whether the call of this name was executed.
-    pub fn has_executed(&self, name: &ResultName) -> bool {
-        self.outcomes().any(|it| matches!(it, Outcome::Executed(_)) && it.name() == name)
+/// The title of a call: its point if it depends on one, the name of its computation, and its label.
+fn title(evaluation: &Evaluation, call: CallId) -> String {
+    let title = title_at_any_point(evaluation, call);
+    point_words(evaluation, call).map_or_else(|| title.clone(), |point| format!("{point}: {title}"))
+}
+
+/// The title of a call without its point.
+fn title_at_any_point(evaluation: &Evaluation, call: CallId) -> String {
+    let path = evaluation.label_path(call);
+    let label = harmless(path.as_deref().unwrap_or(ROOT));
+    match (evaluation.plan.gathered(call), evaluation.computation(call)) {
+        (Some(sweep), _) => format!("{} ({label})", sweep_title(evaluation, sweep.sweep)),
+        (_, Some(computation)) => format!("{} ({label})", computation.name),
+        (None, None) => label.into_owned(),
+    }
+}
+
+/// The inputs of a call that no call makes, as the workflow names them, with their labels: `n: INPUT('x')`. They tell it from
+/// others of its computation.
+fn given_values(evaluation: &Evaluation, call: CallId) -> String {
+    let Evaluation { plan, task, .. } = evaluation;
+    let arguments = task.workflow[plan.call(call).node].inputs().iter();
+    let given = arguments.filter_map(|it| match plan.step(it.node) {
+        Step::Leaf(_) => {
+            let text = written_alone(task, it.node);
+            Some(format!("{}: {text}", harmless(&it.label)))
+        }
+        Step::Call(_) | Step::Derived(_) | Step::PerPoint => None,
+    });
+    given.take(GIVEN).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a call makes a table: not if the points of its sweep are jobs of their own.
+fn has_table(evaluation: &Evaluation, call: CallId) -> bool {
+    let sweep = evaluation.plan.gathered(call);
+    sweep.is_some_and(|it| evaluation.task.sweeps[it.sweep.index()].has_table)
+}
+
+/// A sweep in words: `SWEEP scaling`.
+fn sweep_title(evaluation: &Evaluation, sweep: SweepId) -> String {
+    let label = harmless(&evaluation.task.sweeps[sweep.index()].label);
+    if label.is_empty() { "SWEEP".to_owned() } else { format!("SWEEP {label}") }
+}
+
+/// The names of the outputs of a call.
+fn output_names(evaluation: &Evaluation, call: CallId) -> impl Iterator<Item = &str> {
+    let outputs = evaluation.computation(call).map(|it| it.outputs.iter().map(String::as_str));
+    let count = |sweep: &PlannedSweep| match evaluation.task.sweeps[sweep.sweep.index()].has_table {
+        true => 1 + usize::from(sweep.with_directory),
+        false => 0,
+    };
+    let count = evaluation.plan.gathered(call).map_or(0, count);
+    outputs.into_iter().flatten().chain(SWEEP_OUTPUTS.into_iter().take(count))
+}
+
+/// A derived value, as the text of the workflow has it: `TREE('lib')[00]`.
+fn derived_title(evaluation: &Evaluation, value: DerivedId, number: u8) -> String {
+    match &evaluation.plan.value(value).how {
+        Derivation::Tree(tree, name) => {
+            let written = evaluation.task.trees[tree.index()].name.as_str();
+            let name = harmless(name.as_ref().map_or(written, |name| name.as_str()));
+            format!("TREE('{name}')[{number:02}]")
+        }
+        Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
+        Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
+        Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
+        Derivation::Text(text) => format!("'{}'", harmless(text)),
+        Derivation::Points(points) => {
+            format!("POINTS('{}')", harmless(&evaluation.task.sweeps[points.index()].label))
+        }
+        Derivation::Wrong(wrong) => harmless(&wrong.value).into_owned(),
+    }
+}
+
+/// The commit of a Git tree, with the revision that named it, if it is known.
+fn tree_version(evaluation: &Evaluation, tree: DerivedId) -> String {
+    match evaluation.tree_values(tree) {
+        Some(Ok(TreeValues { version, revision: Some(revision), .. })) => {
+            format!("{} at {version}", harmless(revision))
+        }
+        Some(Ok(TreeValues { version, .. })) => version.clone(),
+        _ => "an unknown commit".to_owned(),
     }
 }
 

@@ -34,53 +34,55 @@ pub(super) struct PointCounts {
     pub(super) steps: usize,
 }
 
-impl Evaluation {
-    /// The point of a call in words, if it depends on one: `threads=8 size=1000`.
-    pub(super) fn point_words(&self, call: CallId) -> Option<String> {
-        let point = self.plan.point(&self.task, call);
-        (!point.is_empty()).then(|| words(&point))
-    }
+/// The point of a call in words, if it depends on one: `threads=8 size=1000`.
+pub(super) fn point_words(evaluation: &Evaluation, call: CallId) -> Option<String> {
+    let point = evaluation.plan.point(&evaluation.task, call);
+    (!point.is_empty()).then(|| words(&point))
+}
 
-    /// Adds the points of a sweep, without the steps of its body.
-    pub(super) fn count_points(&self, sweep: &PlannedSweep, counts: &mut PointCounts) {
-        counts.sweeps += 1;
-        let Some(rows) = sweep.rows() else {
-            counts.unknown += 1;
-            return;
-        };
-        counts.points += rows.points.len();
-        let is_known = |source: &Source| self.digest(*source).is_some();
-        let without = rows.iter().filter(|(_, sources)| !sources.iter().all(is_known));
-        counts.without_result += without.count();
-    }
+/// Adds the points of a sweep, without the steps of its body.
+pub(super) fn count_points(
+    evaluation: &Evaluation,
+    sweep: &PlannedSweep,
+    counts: &mut PointCounts,
+) {
+    counts.sweeps += 1;
+    let Some(rows) = sweep.rows() else {
+        counts.unknown += 1;
+        return;
+    };
+    counts.points += rows.points.len();
+    let is_known = |source: &Source| evaluation.digest(*source).is_some();
+    let without = rows.iter().filter(|(_, sources)| !sources.iter().all(is_known));
+    counts.without_result += without.count();
+}
 
-    /// The points of sweeps with the same rules in words: `threads (4) x size (3): 12 points are 7 calls`.
-    pub(super) fn points_words(
-        &self,
-        sweep: &PlannedSweep,
-        counts: &PointCounts,
-        is_computed: bool,
-    ) -> String {
-        let rules = &self.task.sweeps[sweep.sweep.index()];
-        let columns = match is_computed {
-            true => sweep.rows().map(|rows| computed(self, rules, &rows.points)),
-            false => Some(product(rules)),
-        };
-        let columns = columns.filter(|it| !it.is_empty()).map(|it| format!("{it}: "));
-        let PointCounts { sweeps, unknown, points, steps, .. } = *counts;
-        let several = if sweeps > 1 { format!(" in {sweeps} tables") } else { String::new() };
-        let unknown = match unknown {
-            0 => String::new(),
-            _ if unknown == sweeps => return format!("{}not known", columns.unwrap_or_default()),
-            _ => format!(", those of {unknown} not known"),
-        };
-        let is_call = self.task.workflow[sweep.body].slice().is_some();
-        let noun = if is_call { "call" } else { "value" };
-        let fewer =
-            if steps < points { format!(" are {}", counted(steps, noun)) } else { String::new() };
-        let points = counted(points, "point");
-        format!("{}{points}{several}{fewer}{unknown}", columns.unwrap_or_default())
-    }
+/// The points of sweeps with the same rules in words: `threads (4) x size (3): 12 points are 7 calls`.
+pub(super) fn points_words(
+    evaluation: &Evaluation,
+    sweep: &PlannedSweep,
+    counts: &PointCounts,
+    is_computed: bool,
+) -> String {
+    let rules = &evaluation.task.sweeps[sweep.sweep.index()];
+    let columns = match is_computed {
+        true => sweep.rows().map(|rows| computed(evaluation, rules, &rows.points)),
+        false => Some(product(rules)),
+    };
+    let columns = columns.filter(|it| !it.is_empty()).map(|it| format!("{it}: "));
+    let PointCounts { sweeps, unknown, points, steps, .. } = *counts;
+    let several = if sweeps > 1 { format!(" in {sweeps} tables") } else { String::new() };
+    let unknown = match unknown {
+        0 => String::new(),
+        _ if unknown == sweeps => return format!("{}not known", columns.unwrap_or_default()),
+        _ => format!(", those of {unknown} not known"),
+    };
+    let is_call = evaluation.task.workflow[sweep.body].slice().is_some();
+    let noun = if is_call { "call" } else { "value" };
+    let fewer =
+        if steps < points { format!(" are {}", counted(steps, noun)) } else { String::new() };
+    let points = counted(points, "point");
+    format!("{}{points}{several}{fewer}{unknown}", columns.unwrap_or_default())
 }
 
 /// Factors and the numbers of their levels: `threads (4) x size (3) x 2 replicates`.

@@ -15,6 +15,7 @@ use super::columns::terminal_width;
 use super::failed_points::what;
 use super::progress_line::RunProgress;
 use super::remaining::{Remaining, TimeLeft};
+use super::title;
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::questions::history::usual_seconds;
 use ce_model::plan::CallId;
@@ -164,7 +165,7 @@ impl<'a> Progress<'a> {
         {
             self.state.failed += 1;
             if self.failures.len() < LINES {
-                self.failures.push(FailedTitle { title: self.evaluation.title(call), reason });
+                self.failures.push(FailedTitle { title: title(self.evaluation, call), reason });
             }
         }
         let is_over = outcome.is_some_and(|it| it.suspended().is_none());
@@ -213,7 +214,7 @@ impl<'a> Progress<'a> {
             Event::Started(call, ..) => {
                 self.queued.remove(call);
                 let now = Instant::now();
-                self.running.insert((now, *call), self.evaluation.title(*call));
+                self.running.insert((now, *call), title(self.evaluation, *call));
                 self.since.insert(*call, now);
                 self.first.get_or_insert(now);
             }
@@ -230,7 +231,7 @@ impl<'a> Progress<'a> {
 
     /// Notes what a call waits for.
     fn hold(&mut self, call: CallId, what: &str) {
-        let text = format!("{}: {what}", self.evaluation.title(call));
+        let text = format!("{}: {what}", title(self.evaluation, call));
         self.held.insert(call, (Instant::now(), text));
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::shown_outputs;
 use super::{Reporter, ShownOutput, without_controls};
 use crate::evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
@@ -46,7 +47,7 @@ impl Reporter for Quiet<'_> {
     }
 
     fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
-        for ShownOutput { point, path, is_there, .. } in self.0.shown_outputs() {
+        for ShownOutput { point, path, is_there, .. } in shown_outputs(self.0) {
             match point {
                 _ if !is_there => {}
                 Some(point) => writeln!(out, "{point}\t{path}")?,

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::columns::{ColumnStyle, fitted_within, terminal_width};
 use super::harmless;
+use super::title;
 use crate::evaluate::Evaluation;
 use crate::questions::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
@@ -113,7 +114,7 @@ pub fn why_unknown(evaluation: &Evaluation, table: &SweepTable) -> String {
     let Some((call, status)) = &table.unknown_because else {
         return "the call that computes them is missing".to_owned();
     };
-    let title = evaluation.title(*call);
+    let title = title(evaluation, *call);
     match status {
         RowStatus::Failed { reason, log } => {
             let log = log.as_ref().map(|log| format!("; log: {log}")).unwrap_or_default();

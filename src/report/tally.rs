@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::has_table;
+use super::sweep_title;
 use crate::evaluate::{Evaluation, Outcome, Unfinished};
 use ce_model::words::counted;
 
@@ -68,33 +70,31 @@ pub(super) const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-impl Evaluation {
-    /// The number of calls of computations by outcome.
-    pub fn tally(&self) -> Tally {
-        self.totals().calls
-    }
+/// The number of calls of computations by outcome.
+pub fn tally(evaluation: &Evaluation) -> Tally {
+    totals(evaluation).calls
+}
 
-    /// The numbers of calls and of tables by outcome.
-    pub fn totals(&self) -> Totals {
-        let mut totals = Totals { at_least: self.plan.grows(), ..Totals::default() };
-        for (call, _) in self.plan.calls() {
-            let outcome = self.outcome(call);
-            let tally = match self.plan.computation(call) {
-                Some(_) => &mut totals.calls,
-                None if !self.has_table(call) => continue,
-                None => &mut totals.tables,
-            };
-            tally.add(outcome, outcome.is_some_and(|it| self.is_allowed(call, it)));
-        }
-        totals
+/// The numbers of calls and of tables by outcome.
+pub fn totals(evaluation: &Evaluation) -> Totals {
+    let mut totals = Totals { at_least: evaluation.plan.grows(), ..Totals::default() };
+    for (call, _) in evaluation.plan.calls() {
+        let outcome = evaluation.outcome(call);
+        let tally = match evaluation.plan.computation(call) {
+            Some(_) => &mut totals.calls,
+            None if !has_table(evaluation, call) => continue,
+            None => &mut totals.tables,
+        };
+        tally.add(outcome, outcome.is_some_and(|it| evaluation.is_allowed(call, it)));
     }
+    totals
 }
 
 /// Returns, for each sweep of which not all points were asked for, how many were and how many were not.
 pub fn left_out(evaluation: &Evaluation) -> impl Iterator<Item = String> + '_ {
     evaluation.plan.partial_sweeps().into_iter().map(|(sweep, [asked, all])| {
         let title = match evaluation.task.sweeps[sweep.index()].has_table {
-            true => evaluation.sweep_title(sweep),
+            true => sweep_title(evaluation, sweep),
             false => "the task".to_owned(),
         };
         format!("{asked} of {all} points of {title}: {} were not asked for", all - asked)

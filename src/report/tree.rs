@@ -14,6 +14,10 @@ use std::io::{self, Write};
 
 pub use self::state::TreeStyle;
 use super::body::Body;
+use super::derived_title;
+use super::has_table;
+use super::shown_outputs;
+use super::sweep_title;
 use super::{ROOT, Reporter, ShownOutput, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome, Unfinished};
 use ce_model::exit::Exit;
@@ -192,7 +196,7 @@ impl<'a> TreePrinter<'a> {
     fn close_derived(&self, value: DerivedId, out: &mut dyn Write) -> io::Result<()> {
         let Some(OpenStep { node, label, .. }) = self.stack.last() else { return Ok(()) };
         for number in self.evaluation.task.workflow[*node].numbers() {
-            let text = self.evaluation.derived_title(value, number);
+            let text = derived_title(self.evaluation, value, number);
             let source = Source::Derived { value, number };
             self.leaf(self.stack.len() - 1, (label, &text), source, out)?;
         }
@@ -253,7 +257,7 @@ impl<'a> TreePrinter<'a> {
                 (computation.written(task).to_owned(), outputs)
             }
             Node::Sweep { sweep, .. } if task.sweeps[sweep.index()].has_table => {
-                (self.evaluation.sweep_title(*sweep), &[])
+                (sweep_title(self.evaluation, *sweep), &[])
             }
             _ => return Ok(()),
         };
@@ -275,7 +279,7 @@ impl<'a> TreePrinter<'a> {
         (call, outcome): (CallId, &Outcome),
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        if self.evaluation.plan.gathered(call).is_some() && !self.evaluation.has_table(call) {
+        if self.evaluation.plan.gathered(call).is_some() && !has_table(self.evaluation, call) {
             return Ok(());
         }
         let text = match outcome {
@@ -346,7 +350,7 @@ impl Reporter for TreePrinter<'_> {
         self.go_on(out)?;
         let whose = if self.evaluation.plan.tops().is_empty() { "Task outputs" } else { "Outputs" };
         writeln!(out, "\n{whose} are:")?;
-        for output in self.evaluation.shown_outputs() {
+        for output in shown_outputs(self.evaluation) {
             let ShownOutput { point, path, is_there, is_archived, is_left_out } = output;
             let status = match () {
                 () if is_there => String::new(),

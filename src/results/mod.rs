@@ -5,7 +5,6 @@
 //! doc/results.md describes it for users.
 
 mod attestation;
-mod audits;
 mod beliefs;
 mod candidates;
 mod conflict;
@@ -45,7 +44,6 @@ use ce_model::exit::{Exit, Explain};
 use ce_storage::StorageError;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
-pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 pub use self::candidates::{PullRequest, Pulled};
 pub use self::crowded::CrowdedDirectory;
 pub use self::exchange_progress::ExchangeProgress;

@@ -46,7 +46,7 @@ impl Session {
         evaluator.evaluate(NonZeroUsize::MIN)?;
         let is_needed = |id| {
             let found = looked.outcome(id).and_then(Outcome::known);
-            let has_result = found.is_some_and(|it| !self.forced.contains(&it.name));
+            let has_result = found.is_some_and(|it| !self.policy.forced.contains(&it.name));
             !has_result && looked.plan.call(id).is_needed() && !is_left_out(&looked.plan, id)
         };
         let misfits: Vec<_> = misfits.into_iter().filter(|(id, _)| is_needed(*id)).collect();

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use super::{Error, Given, RunOptions, Session};
+use super::{Error, Frontend, Given, RunOptions, Session};
 use crate::evaluate::{EvaluateError, Evaluation, Evaluator};
 use ce_git::Config;
 use ce_model::task::workflow::Task;
@@ -18,10 +18,11 @@ pub fn look_up(
     dir: &Path,
     task: Task,
     given: &Given,
-    unrecorded: Unrecorded,
+    (unrecorded, frontend): (Unrecorded, Frontend),
 ) -> Result<Evaluation, Error> {
-    let evaluation = inspect(dir, given, unrecorded)?.prepare(task, &given.inputs, true)?;
-    evaluator(&evaluation).evaluate(NonZeroUsize::MIN)?;
+    let session = inspect(dir, given, (unrecorded, frontend))?;
+    let evaluation = session.prepare(task, &given.inputs)?;
+    look_only(&evaluation, NonZeroUsize::MIN)?;
     Ok(evaluation)
 }
 
@@ -35,13 +36,13 @@ pub fn look_up_versions(
     dir: &Path,
     ([older, newer], titles): ([Task; 2], [&str; 2]),
     given: &Given,
-    unrecorded: Unrecorded,
+    (unrecorded, frontend): (Unrecorded, Frontend),
 ) -> Result<[Evaluation; 2], Error> {
-    let session = inspect(dir, given, unrecorded)?;
-    let newer = session.prepare(newer, &given.inputs, true)?;
+    let session = inspect(dir, given, (unrecorded, frontend))?;
+    let newer = session.prepare(newer, &given.inputs)?;
     let older = session.prepare_like(older, &newer, titles)?;
     for evaluation in [&older, &newer] {
-        match evaluator(evaluation).evaluate(NonZeroUsize::MIN) {
+        match look_only(evaluation, NonZeroUsize::MIN) {
             Ok(()) | Err(EvaluateError::Output(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -50,15 +51,23 @@ pub fn look_up_versions(
 }
 
 /// A session in which nothing is computed.
-fn inspect(dir: &Path, given: &Given, unrecorded: Unrecorded) -> Result<Session, Error> {
+fn inspect(
+    dir: &Path,
+    given: &Given,
+    (unrecorded, frontend): (Unrecorded, Frontend),
+) -> Result<Session, Error> {
     let Given { storage, repositories, .. } = given;
     Storage::existing(storage)?;
     let takeover = RunOptions::takeover(&Config::of(dir)?)?;
-    let options = RunOptions { unrecorded, takeover, ..RunOptions::default() };
+    let options = RunOptions { unrecorded, takeover, frontend, ..RunOptions::default() };
     Ok(Session::inspect(dir, storage, &options)?.reading(dir, repositories))
 }
 
-/// An evaluator that only looks.
-pub(super) fn evaluator(evaluation: &Evaluation) -> Evaluator<'_> {
-    Evaluator { evaluation, execution: None, observe: &|_| {} }
+/// Looks for the results of all calls, in so many threads. Computes and writes nothing.
+///
+/// # Errors
+///
+/// Fails if threads cannot be started, or the storage cannot be read.
+pub fn look_only(evaluation: &Evaluation, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
+    Evaluator { evaluation, execution: None, observe: &|_| {} }.evaluate(jobs)
 }

@@ -5,8 +5,6 @@
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
 mod access;
-mod audit;
-mod bisect;
 mod calls;
 mod error;
 mod fit;
@@ -29,18 +27,17 @@ mod slurm;
 mod suspended;
 mod worker;
 
-use std::cell::Cell;
 use std::collections::HashSet;
+use std::io;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
 use std::{iter, mem};
 
-pub use self::audit::{AuditChoice, AuditSample, AuditTerms};
-pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::calls::{CallNameError, find_call};
 pub use self::error::{BeginError, Interrupted, OutputError, WriteError};
 pub use self::follow::print_log;
@@ -51,9 +48,9 @@ pub use self::inspection::{InspectionError, InspectionSession};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
-pub use self::look_up::{look_up, look_up_versions};
+pub use self::look_up::{look_only, look_up, look_up_versions};
 use self::options::local;
-pub use self::options::{Given, Place, RunOptions};
+pub use self::options::{Frontend, Given, Place, RunOptions, Work};
 use self::outages::{StorageNotices, unless_interrupted};
 pub use self::place::{ResultPathError, naming_results};
 pub use self::points::{
@@ -65,11 +62,10 @@ use self::slurm::SlurmWorkers;
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker::{WorkerOptions, WorkerSession};
 use crate::evaluate::{
-    EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
-    WorkerQueue,
+    Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
+    ExecutionSettings, Exports, Files, Policy, Texts, WorkerQueue,
 };
-use crate::report::{EventPrinter, reading};
-use ce_executor::Executor;
+use ce_executor::{ExecuteError, Executor, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 pub use ce_model::exit::{Error, Exit};
@@ -78,6 +74,27 @@ use ce_model::task::workflow::Task;
 use ce_storage::records::RunState;
 use ce_storage::{InputSource, ResultName, Storage, StorageError};
 
+/// What goes on in an evaluation.
+pub struct Progression<'a> {
+    /// What happens to calls, until there is no more.
+    pub events: &'a mpsc::Receiver<Event>,
+    /// Returns the signal by which the user has asked to stop, if any.
+    pub interrupted_by: &'a dyn Fn() -> Option<u8>,
+    /// Returns something that the user should know by now, each thing once.
+    pub notice: &'a dyn Fn() -> Option<String>,
+    /// Keeps how far the run has come, for other programs. A dry run keeps nothing.
+    pub note: Option<&'a dyn Fn(&RunState)>,
+}
+
+/// Follows an evaluation, and tells the user.
+pub trait Observer {
+    /// Follows until there are no more events.
+    fn follow(&mut self, progression: &Progression<'_>);
+
+    /// Whether the user was told of a failure of a call with this error.
+    fn has_reported(&self, error: &StorageError) -> bool;
+}
+
 /// A storage, and whatever is needed to evaluate tasks of one repository with it.
 pub struct Session {
     storage: Arc<Storage>,
@@ -85,15 +102,7 @@ pub struct Session {
     /// The repositories that tasks read as values.
     sources: Arc<SourceRepositories>,
     jobs: NonZeroUsize,
-    retries: u32,
-    retry_failed: bool,
-    accept: bool,
-    fail_fast: bool,
-    limit: Option<Duration>,
-    /// Whether suspended calls are waited for.
-    wait: bool,
-    /// The calls that are executed even if they have outputs.
-    forced: HashSet<ResultName>,
+    policy: Policy,
     /// The points that are evaluated.
     selection: PointSelection,
     /// The queue of the workers that execute calls, if they are not executed here.
@@ -104,10 +113,11 @@ pub struct Session {
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
     /// Whether inputs that are not in the storage are put there.
     stores: bool,
-    /// Whether the warning about missing isolation was printed.
-    warned: Cell<bool>,
+    /// Whether the user was warned that nothing is isolated.
+    warned: AtomicBool,
     /// What is to be told of the storage's file system.
     notices: Arc<StorageNotices>,
+    frontend: Frontend,
 }
 
 impl Session {
@@ -120,7 +130,7 @@ impl Session {
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let executor = local(options, None, None);
         let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
-        let notices = Arc::<StorageNotices>::default();
+        let notices = Arc::new(StorageNotices::new(options.frontend));
         let how = (options.unrecorded, options.durability);
         let opened = Storage::open_patiently(
             storage,
@@ -162,20 +172,15 @@ impl Session {
             trees: Trees::new(dir),
             sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
             jobs: options.jobs,
-            retries: options.retries,
-            retry_failed: options.retry_failed,
-            accept: options.accept,
-            fail_fast: options.fail_fast,
-            limit: options.timeout,
-            wait: options.wait,
-            forced: HashSet::new(),
+            policy: options.policy.clone(),
             selection: PointSelection::default(),
             stores: executor.is_some(),
             executor,
             queue: None,
             slurm: None,
-            warned: Cell::new(false),
-            notices: Arc::default(),
+            warned: AtomicBool::new(false),
+            notices: Arc::new(StorageNotices::new(options.frontend)),
+            frontend: options.frontend,
         }
     }
 
@@ -194,8 +199,9 @@ impl Session {
 
     /// Executes these calls even if they have outputs.
     #[must_use]
-    pub fn forcing(self, forced: HashSet<ResultName>) -> Self {
-        Self { forced, ..self }
+    pub fn forcing(mut self, forced: HashSet<ResultName>) -> Self {
+        self.policy.forced = forced;
+        self
     }
 
     /// Returns the storage.
@@ -208,27 +214,24 @@ impl Session {
         self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
     }
 
-    /// Binds and plans a task, and finds or stores its inputs and other leaves. If that takes a while,
-    /// progress is shown on a terminal if `visible`.
+    /// Binds and plans a task, and finds or stores its inputs and other leaves.
     ///
     /// # Errors
     ///
     /// Fails if an input cannot be read, if a value of the task is wrong with the texts of inputs, or if the
     /// storage cannot be read or written.
-    pub fn prepare(
-        &self,
-        task: Task,
-        given: &[Option<InputSource>],
-        visible: bool,
-    ) -> Result<Evaluation, Error> {
+    pub fn prepare(&self, task: Task, given: &[Option<InputSource>]) -> Result<Evaluation, Error> {
         let (task, given) = bind(&self.trees, task, given)?;
         let plan = self.plan(&task);
         check_selection(&plan)?;
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
         let (storage, store) = (&self.storage, self.stores);
-        let read = || Files::new(&task, &plan, (inputs, own), storage, store);
-        let files = reading(visible, || storage.inputs().taken_in(), read);
+        let mut files = None;
+        (self.frontend.while_reading)(&|| storage.inputs().taken_in(), &mut || {
+            files = Some(Files::new(&task, &plan, (inputs, own), storage, store));
+        });
+        let files = files.unwrap_or(Err(StorageError::Interrupted));
         let failed = |error| of_input(&task, &given, error);
         let mut files = self.unless_interrupted(files, failed)?;
         let mut found = mem::take(&mut files.inputs).into_iter().flatten();
@@ -290,7 +293,16 @@ impl Session {
     }
 
     /// Binds another version of a task, with the texts of the inputs that a version was given.
-    fn bind_like(&self, task: Task, other: &Evaluation, titles: [&str; 2]) -> Result<Task, Error> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if it needs the text of an input that the other one lacks.
+    pub fn bind_like(
+        &self,
+        task: Task,
+        other: &Evaluation,
+        titles: [&str; 2],
+    ) -> Result<Task, Error> {
         bind_like(&self.trees, task, other, no_input(titles))
     }
 
@@ -315,12 +327,80 @@ impl Session {
         })
     }
 
+    /// Executes calls again, and compares them with their results. Passes the place of each call with its end to `ended`. When the
+    /// user asks to stop, no further call begins.
+    ///
+    /// # Errors
+    ///
+    /// Fails if threads cannot be started, or what was written cannot be flushed.
+    pub fn execute_again(
+        &self,
+        calls: &[AuditedCall],
+        budget: AuditBudget,
+        ended: &mut dyn FnMut(usize, AuditedEnd),
+    ) -> Result<(), EvaluateError> {
+        let Some((executor, _)) = &self.executor else { return Ok(()) };
+        let exports = &Exports::new(&self.storage, &self.trees);
+        let policy = &Policy { timeout: self.policy.timeout, ..Policy::default() };
+        let (executor, queue) = (&**executor, self.queue.as_deref());
+        let settings = ExecutionSettings { executor, exports, policy, asks: false, queue };
+        Audit { storage: &self.storage, settings, calls, budget }.run(ended, &|| {
+            if let Some(notice) = self.notice() {
+                (self.frontend.notify)(&notice);
+            }
+        })
+    }
+
+    /// Runs a user's command, which is interrupted like executions. Its output goes to standard
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be started, or nothing is executed.
+    pub fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        match &self.executor {
+            Some((executor, _)) => executor.run(command),
+            None => Err(ExecuteError::Interrupted),
+        }
+    }
+
+    /// A session on the same storage for tasks in another directory, which executes nothing.
+    #[must_use]
+    pub fn looking_in(&self, dir: &Path) -> Self {
+        Self {
+            storage: Arc::clone(&self.storage),
+            trees: Trees::new(dir),
+            sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
+            jobs: self.jobs,
+            policy: Policy { timeout: self.policy.timeout, ..Policy::default() },
+            selection: PointSelection::default(),
+            queue: None,
+            slurm: None,
+            executor: None,
+            stores: self.stores,
+            warned: AtomicBool::new(false),
+            notices: Arc::clone(&self.notices),
+            frontend: self.frontend,
+        }
+    }
+
+    /// The number of calls that are executed at the same time.
+    pub const fn jobs(&self) -> NonZeroUsize {
+        self.jobs
+    }
+
+    /// Whether inputs that are not in the storage are put there.
+    pub const fn stores_inputs(&self) -> bool {
+        self.stores
+    }
+
     /// Whether calls can be executed, so that progress is worth showing.
     pub const fn executes(&self) -> bool {
         self.executor.is_some()
     }
 
-    /// Evaluates in other threads, and prints events in this one.
+    /// Evaluates in other threads, and lets an observer follow in this one.
     ///
     /// # Errors
     ///
@@ -329,15 +409,13 @@ impl Session {
     pub fn evaluate(
         &self,
         evaluation: &Evaluation,
-        printer: &mut EventPrinter<'_>,
+        observer: &mut dyn Observer,
     ) -> Result<(), Error> {
         self.check_fit(evaluation)?;
         let (sender, events) = mpsc::channel::<Event>();
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
-        let (trees, forced) = (&self.trees, &self.forced);
-        let (jobs, retries, limit, accept) = (self.jobs, self.retries, self.limit, self.accept);
-        let (retry_failed, fail_fast) = (self.retry_failed, self.fail_fast);
-        let (wait, queue) = (self.wait, self.queue.as_deref());
+        let (trees, policy) = (&self.trees, &self.policy);
+        let (jobs, queue) = (self.jobs, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when all senders are dropped.
@@ -346,13 +424,7 @@ impl Session {
                 let execution = executor.map(|executor| ExecutionSettings {
                     executor,
                     exports,
-                    retries,
-                    retry_failed,
-                    limit,
-                    forced,
-                    accept,
-                    fail_fast,
-                    wait,
+                    policy,
                     asks: true,
                     queue,
                 });
@@ -362,28 +434,21 @@ impl Session {
             let note = |state: &RunState| drop(evaluation.storage.note_state(state));
             let note: Option<&dyn Fn(&RunState)> = executor.is_some().then_some(&note);
             self.notices.follow(true);
-            printer.follow(&events, &|| self.interrupted_by(), &|| self.notice(), note);
+            observer.follow(&Progression {
+                events: &events,
+                interrupted_by: &|| self.interrupted_by(),
+                notice: &|| self.notice(),
+                note,
+            });
             self.notices.follow(false);
             evaluating.join()
         });
         match evaluated {
             // Calls that failed because of it have reported it.
-            Ok(Err(EvaluateError::Storage(error))) if printer.has_reported(&error) => Ok(()),
+            Ok(Err(EvaluateError::Storage(error))) if observer.has_reported(&error) => Ok(()),
             Ok(evaluated) => Ok(evaluated?),
             Err(panic) => resume_unwind(panic),
         }
-    }
-
-    /// Evaluates, and prints nothing but failures and progress.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`evaluate`](Self::evaluate) does.
-    pub fn evaluate_quietly(&self, evaluation: &Evaluation) -> Result<(), Error> {
-        let mut printer = EventPrinter::silent(evaluation, self.executes());
-        self.evaluate(evaluation, &mut printer)?;
-        printer.remembered();
-        Ok(())
     }
 }
 

@@ -4,6 +4,8 @@ use ce_model::exit::Explain;
 
 use std::error::Error as _;
 
+use std::sync::atomic::Ordering;
+
 use super::Session;
 
 impl Session {
@@ -23,7 +25,7 @@ impl Session {
     /// hint.
     fn isolation_warning(&self) -> Option<String> {
         let (executor, _) = self.executor.as_ref()?;
-        let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
+        let error = executor.exposed().filter(|_| !self.warned.swap(true, Ordering::AcqRel))?;
         let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         let hint = error.hint();
         let hint = hint.as_deref().unwrap_or("ce doctor, which says what the host lacks");

@@ -4,29 +4,39 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
+use crate::evaluate::Policy;
 use ce_executor::slurm::{Allocation, SlurmSettings};
 use ce_executor::{Executor, Local, Sandbox};
 use ce_files::cache::Cache;
 use ce_git::{Config, ConfigError};
 use ce_storage::{Durability, InputSource, Takeover, Unrecorded};
 
+/// Some work, which may be done in another thread.
+pub type Work<'a> = &'a mut (dyn FnMut() + Send);
+
+/// How a session speaks to its user outside of an evaluation. The default says nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Frontend {
+    /// Tells the user something that they should know.
+    pub notify: fn(&str),
+    /// Does some work, and shows meanwhile how many bytes of how many were read.
+    pub while_reading: fn(&dyn Fn() -> (u64, u64), Work<'_>),
+}
+
+impl Default for Frontend {
+    fn default() -> Self {
+        Self { notify: |_| {}, while_reading: |_, read| read() }
+    }
+}
+
 /// Options for the execution and publication of missing calls.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The greatest number of computations that run at the same time.
     pub jobs: NonZeroUsize,
-    /// The number of retries of a failed call.
-    pub retries: u32,
-    /// Whether failures that make rows of a table are tried again.
-    pub retry_failed: bool,
-    /// Whether outputs that are away are replaced by those that are made now, if these differ.
-    pub accept: bool,
-    /// Whether no more calls are started once one has failed.
-    pub fail_fast: bool,
-    /// The time limit of a computation.
-    pub timeout: Option<Duration>,
+    /// How missing calls are executed.
+    pub policy: Policy,
     /// Whether results are flushed to the disk before they are published.
     pub durability: Durability,
     /// Whether computations are isolated, where the host allows it.
@@ -39,12 +49,12 @@ pub struct RunOptions {
     pub place: Place,
     /// How workers are submitted to Slurm.
     pub slurm: SlurmSettings,
-    /// Whether suspended calls are waited for.
-    pub wait: bool,
     /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
     pub is_job: bool,
     /// Whether the user is not told that the run waits for a collection.
     pub quiet: bool,
+    /// Who tells the user something outside of an evaluation.
+    pub frontend: Frontend,
 }
 
 /// Where calls are executed.
@@ -63,20 +73,16 @@ impl Default for RunOptions {
     fn default() -> Self {
         Self {
             jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-            retries: 0,
-            retry_failed: false,
-            accept: false,
-            fail_fast: false,
-            timeout: None,
+            policy: Policy::default(),
             durability: Durability::Synced,
             isolate: true,
             unrecorded: Unrecorded::Adopt,
             takeover: Takeover::Isolated,
             place: Place::Here,
             slurm: SlurmSettings::default(),
-            wait: false,
             is_job: false,
             quiet: false,
+            frontend: Frontend::default(),
         }
     }
 }

@@ -7,20 +7,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::interrupt::Interrupts;
-use super::{Error, Interrupted};
-use crate::report::say;
+use super::{Error, Frontend, Interrupted};
 use ce_model::words::duration;
 use ce_storage::{Outage, Patience, Storage, StorageError};
 
-/// What is to be told. Unless somebody tells it beside the progress, it is printed at once.
-#[derive(Debug, Default)]
+/// What is to be told. Unless somebody tells it beside the progress, it is told at once.
+#[derive(Debug)]
 pub(super) struct StorageNotices {
+    frontend: Frontend,
     untold: Mutex<VecDeque<String>>,
     is_followed: AtomicBool,
     has_warned: AtomicBool,
 }
 
 impl StorageNotices {
+    pub(super) fn new(frontend: Frontend) -> Self {
+        let (is_followed, has_warned) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { frontend, untold: Mutex::default(), is_followed, has_warned }
+    }
+
     /// Waits for a storage that is away until `stop` becomes true, and tells that here. If it is quiet, waits for collections
     /// are not told.
     pub(super) fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>, is_quiet: bool) -> Patience {
@@ -38,7 +43,7 @@ impl StorageNotices {
         self.is_followed.store(is_followed, Ordering::Release);
         if !is_followed {
             while let Some(text) = self.next() {
-                say("ce", &text);
+                (self.frontend.notify)(&text);
             }
         }
     }
@@ -116,7 +121,7 @@ mod tests {
         for (is_quiet, outage, is_told) in
             [(false, &collection, true), (true, &collection, false), (true, &over, true)]
         {
-            let notices = Arc::<StorageNotices>::default();
+            let notices = Arc::new(StorageNotices::new(Frontend::default()));
             notices.is_followed.store(true, Ordering::Release);
             (notices.patience(Arc::default(), is_quiet).tell)(outage);
             assert_eq!(notices.next().is_some(), is_told, "{outage:?}");

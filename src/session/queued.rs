@@ -16,7 +16,7 @@ impl Session {
         options: &RunOptions,
     ) -> Result<(), Error> {
         let synced = options.durability == Durability::Synced;
-        let (isolated, limit) = (options.isolate, options.timeout);
+        let (isolated, limit) = (options.isolate, options.policy.timeout);
         let rules = TicketRules { isolated, synced, limit };
         let on_slurm = options.place == Place::Slurm;
         let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
@@ -24,7 +24,9 @@ impl Session {
         if on_slurm {
             let options =
                 SlurmOptions { settings: options.slurm.clone(), isolate: isolated, synced };
-            self.slurm = Some(SlurmWorkers::start(&self.storage, &queue, executor, options)?);
+            let workers =
+                SlurmWorkers::start(&self.storage, &queue, executor, options, self.frontend);
+            self.slurm = Some(workers?);
         }
         self.queue = Some(queue);
         Ok(())

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{BeginError, Error};
+use super::{BeginError, Error, Frontend};
 use crate::evaluate::{TicketCounts, WorkerQueue};
 use ce_executor::Executor;
 use ce_executor::slurm::{
@@ -47,6 +47,7 @@ pub(super) struct SlurmWorkers {
     /// Dropping it ends the thread.
     open: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    frontend: Frontend,
 }
 
 struct SlurmShared {
@@ -71,6 +72,7 @@ impl SlurmWorkers {
         queue: &Arc<WorkerQueue>,
         executor: &Arc<dyn Executor>,
         options: SlurmOptions,
+        frontend: Frontend,
     ) -> Result<Self, Error> {
         let logs = storage.submissions()?;
         let program = worker_program()?;
@@ -92,7 +94,7 @@ impl SlurmWorkers {
         let thread = thread.spawn(move || driver.drive(&closed));
         let thread = thread.map_err(BeginError::new)?;
         let executor = Arc::clone(executor);
-        Ok(Self { executor, shared, open: Some(open), thread: Some(thread) })
+        Ok(Self { executor, shared, open: Some(open), thread: Some(thread), frontend })
     }
 
     /// Returns what the user should know by now, each thing once.
@@ -117,7 +119,7 @@ impl Drop for SlurmWorkers {
         }
         // Nobody asks for these any more.
         for notice in self.shared.notices().drain(..) {
-            crate::report::say("ce-run", &notice);
+            (self.frontend.notify)(&notice);
         }
     }
 }

@@ -9,7 +9,6 @@ use super::interrupt::Interrupts;
 use super::outages::{StorageNotices, unless_interrupted};
 use super::{BeginError, Error, RunOptions, local};
 use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
-use crate::report::say;
 use ce_executor::Executor;
 use ce_executor::slurm::{Allocation, ArrayTask};
 use ce_storage::{Durability, Storage, WorkerAbilities};
@@ -55,11 +54,11 @@ impl WorkerSession {
         let shape = allocation.as_ref().map(Allocation::shape);
         let executor = local(&run, memory, allocation);
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
-        let notices = Arc::<StorageNotices>::default();
+        let notices = Arc::new(StorageNotices::new(run.frontend));
         let patience = notices.patience(interrupts.asked(), run.quiet);
         let opened = Storage::await_existing(storage, idle, &patience, || {
             let text = "is not there yet: waiting for it, as long as for a call (--idle)";
-            say("ce", &format_args!("the storage {} {text}", storage.display()));
+            (run.frontend.notify)(&format!("the storage {} {text}", storage.display()));
         });
         let opened = opened.and_then(|()| {
             Storage::open_patiently(storage, (run.unrecorded, run.durability), patience)
@@ -81,7 +80,7 @@ impl WorkerSession {
             life,
         })?;
         if let Some(warning) = notices.links(&storage) {
-            say("ce", &warning);
+            (run.frontend.notify)(&warning);
         }
         Ok(Self { storage: Arc::new(storage), executor, interrupts, rules, began: Instant::now() })
     }

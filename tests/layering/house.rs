@@ -3,20 +3,25 @@
 /// The modules of the package at the root from the ground up. A module imports what stands in lines before its own. The parts of
 /// `questions` have layers of their own, and name each other as everybody does.
 pub(crate) const LAYERS: [&[&str]; 8] = [
-    &["evaluate", "questions::history", "doctor"],
     &[
-        "questions::bisect",
+        "evaluate",
+        "questions::history",
         "questions::collect",
-        "questions::compare",
-        "questions::explain",
         "questions::package",
         "questions::status",
-        "questions::table",
+        "doctor",
         "results",
     ],
-    &["questions::page"],
-    &["report", "export", "questions"],
     &["session"],
+    &[
+        "questions::audit",
+        "questions::bisect",
+        "questions::compare",
+        "questions::explain",
+        "questions::table",
+    ],
+    &["questions::judge", "questions::page"],
+    &["report", "export", "questions"],
     &["cli"],
     &["lib"],
     &["bin"],

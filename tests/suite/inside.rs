@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use compeval::evaluate::{Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files};
+use compeval::evaluate::{Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Policy};
 use compeval::executor::{Executor, Fake, Invocation};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
@@ -123,20 +123,9 @@ impl World {
         let observe = &|event: Event| events.lock().unwrap().push(event);
         let trees = Trees::new(&self.storage);
         let exports = &Exports::new(&evaluation.storage, &trees);
-        let (forced, limit) = (&HashSet::new(), None);
-        let settings = |executor| ExecutionSettings {
-            executor,
-            exports,
-            retry_failed: false,
-            retries,
-            limit,
-            forced,
-            accept: false,
-            fail_fast: false,
-            wait: false,
-            asks: true,
-            queue: None,
-        };
+        let policy = &Policy { retries, ..Policy::default() };
+        let settings =
+            |executor| ExecutionSettings { executor, exports, policy, asks: true, queue: None };
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();
@@ -157,7 +146,7 @@ impl World {
         let path = |name: &str| evaluation.storage.path(name);
         Evaluated {
             exit: evaluation.exit(),
-            tally: evaluation.tally(),
+            tally: compeval::report::tally(evaluation),
             outputs: outputs.iter().map(|output| read(&path(&output.name))).collect(),
             names: evaluation.outcomes().map(|outcome| outcome.name().short()).collect(),
             text: String::from_utf8(text).unwrap(),

@@ -72,48 +72,47 @@ pub struct TreeDifference {
 /// The greatest number of commits in a list.
 const MAX_COMMITS: usize = 10;
 
-impl Evaluation {
-    /// The versions of the Git trees with this name, in the order of the plan.
-    fn tree_versions(&self, name: &TreeName) -> impl Iterator<Item = &str> {
-        self.plan.derived().filter_map(move |(id, _)| {
-            let tree = &self.task.trees[self.plan.tree(id)?.index()];
-            let values = self.tree_values(id).filter(|_| tree.name.written() == name)?;
-            Some(values.ok()?.version.as_str())
-        })
-    }
+/// The versions of the Git trees with this name, in the order of the plan.
+fn tree_versions<'a>(evaluation: &'a Evaluation, name: &TreeName) -> impl Iterator<Item = &'a str> {
+    evaluation.plan.derived().filter_map(move |(id, _)| {
+        let tree = &evaluation.task.trees[evaluation.plan.tree(id)?.index()];
+        let values = evaluation.tree_values(id).filter(|_| tree.name.written() == name)?;
+        Some(values.ok()?.version.as_str())
+    })
+}
 
-    /// The outputs of a call, if they exist.
-    fn made(&self, call: CallId) -> Option<Vec<Digest>> {
-        let outputs = self.outcome(call)?.outputs()?;
-        Some(outputs.files.iter().map(|file| file.digest).collect())
-    }
+/// The outputs of a call, if they exist.
+fn made(evaluation: &Evaluation, call: CallId) -> Option<Vec<Digest>> {
+    let outputs = evaluation.outcome(call)?.outputs()?;
+    Some(outputs.files.iter().map(|file| file.digest).collect())
+}
 
-    /// The outputs that a node passes up, as far as they are known.
-    fn passes(&self, node: NodeId) -> Vec<Option<Digest>> {
-        let numbers = self.task.workflow[node].numbers();
-        match self.plan.step(node) {
-            Step::Call(call) => {
-                numbers.map(|number| self.digest(Source::Output { call, number })).collect()
-            }
-            Step::Derived(value) => {
-                numbers.map(|number| self.digest(Source::Derived { value, number })).collect()
-            }
-            Step::Leaf(source) => vec![self.digest(source)],
-            Step::PerPoint => Vec::new(),
+/// The outputs that a node passes up, as far as they are known.
+fn passes(evaluation: &Evaluation, node: NodeId) -> Vec<Option<Digest>> {
+    let numbers = evaluation.task.workflow[node].numbers();
+    match evaluation.plan.step(node) {
+        Step::Call(call) => {
+            numbers.map(|number| evaluation.digest(Source::Output { call, number })).collect()
+        }
+        Step::Derived(value) => {
+            numbers.map(|number| evaluation.digest(Source::Derived { value, number })).collect()
+        }
+        Step::Leaf(source) => vec![evaluation.digest(source)],
+        Step::PerPoint => Vec::new(),
+    }
+}
+
+/// All calls with known inputs, by computation and inputs.
+fn calls_by_inputs(evaluation: &Evaluation) -> HashMap<(&ComputationName, Vec<Digest>), CallId> {
+    let mut first = HashMap::new();
+    for (id, call) in evaluation.plan.calls() {
+        let inputs: Option<_> =
+            call.inputs.iter().map(|source| evaluation.digest(*source)).collect();
+        if let Some((inputs, computation)) = inputs.zip(evaluation.computation(id)) {
+            first.entry((&computation.name, inputs)).or_insert(id);
         }
     }
-
-    /// All calls with known inputs, by computation and inputs.
-    fn calls(&self) -> HashMap<(&ComputationName, Vec<Digest>), CallId> {
-        let mut first = HashMap::new();
-        for (id, call) in self.plan.calls() {
-            let inputs: Option<_> = call.inputs.iter().map(|source| self.digest(*source)).collect();
-            if let Some((inputs, computation)) = inputs.zip(self.computation(id)) {
-                first.entry((&computation.name, inputs)).or_insert(id);
-            }
-        }
-        first
-    }
+    first
 }
 
 /// Compares the outputs of two tasks, number by number.
@@ -141,7 +140,7 @@ pub fn tree_differences([one, other]: [&Evaluation; 2]) -> Vec<TreeDifference> {
     let names: BTreeSet<&TreeName> =
         other.task.trees.iter().map(|tree| tree.name.written()).collect();
     for name in names {
-        for (old, new) in one.tree_versions(name).zip(other.tree_versions(name)) {
+        for (old, new) in tree_versions(one, name).zip(tree_versions(other, name)) {
             if old == new {
                 continue;
             }
@@ -161,11 +160,11 @@ pub fn tree_differences([one, other]: [&Evaluation; 2]) -> Vec<TreeDifference> {
 
 /// Returns the calls with different outputs from the same inputs, in the order of the plan.
 pub fn divergent_calls([one, other]: [&Evaluation; 2]) -> Vec<DivergentCall> {
-    let others = other.calls();
+    let others = calls_by_inputs(other);
     let mut divergent = Vec::new();
-    for (key, id) in one.calls() {
+    for (key, id) in calls_by_inputs(one) {
         if let Some(&other_id) = others.get(&key)
-            && let (Some(a), Some(b)) = (one.made(id), other.made(other_id))
+            && let (Some(a), Some(b)) = (made(one, id), made(other, other_id))
             && a != b
         {
             let numbers = 0..a.len().max(b.len());
@@ -243,7 +242,7 @@ fn are_same([one, other]: [&Evaluation; 2], [a, b]: [NodeId; 2]) -> bool {
     if one.plan.step(a) == Step::PerPoint || other.plan.step(b) == Step::PerPoint {
         return false;
     }
-    let (a, b) = (one.passes(a), other.passes(b));
+    let (a, b) = (passes(one, a), passes(other, b));
     a == b && a.iter().all(Option::is_some)
 }
 

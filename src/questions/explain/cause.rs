@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::awaited_by;
 use super::{Cause, Comparison, FirstCause, Why};
 use crate::evaluate::Evaluation;
 use ce_model::plan::{CallId, Source};
@@ -209,7 +210,7 @@ impl Behind {
             let behind: Vec<Link> = match of_calls.get(&id) {
                 Some(links) => links.to_vec(),
                 None if evaluation.computation(id).is_some() => Vec::new(),
-                None => evaluation.awaited_by(id).map(Link::Missing).collect(),
+                None => awaited_by(evaluation, id).map(Link::Missing).collect(),
             };
             let before = waiting.len();
             waiting.extend(behind.iter().filter_map(|link| match link {

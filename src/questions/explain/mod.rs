@@ -207,8 +207,11 @@ impl Explanation {
     /// Explains all missing calls of an evaluation without execution.
     pub fn new(evaluation: &Evaluation) -> Self {
         let Evaluation { task, plan, storage, .. } = evaluation;
-        let missing: Vec<CallId> =
-            plan.calls().map(|(id, _)| id).filter(|&id| evaluation.missing(id).is_some()).collect();
+        let missing: Vec<CallId> = plan
+            .calls()
+            .map(|(id, _)| id)
+            .filter(|&id| missing(evaluation, id).is_some())
+            .collect();
         if missing.is_empty() {
             return Self { calls: Vec::new(), causes: Vec::new(), unread: 0 };
         }
@@ -236,32 +239,30 @@ impl Explanation {
     }
 }
 
-impl Evaluation {
-    /// The prior attempt at a call, if the call is missing. Tables are not calls that are executed.
-    fn missing(&self, call: CallId) -> Option<Option<&PriorAttempt>> {
-        self.computation(call)?;
-        match self.outcome(call)? {
-            Outcome::Missing(_, prior) => Some(prior.as_deref()),
-            _ => None,
-        }
+/// The prior attempt at a call, if the call is missing. Tables are not calls that are executed.
+fn missing(evaluation: &Evaluation, call: CallId) -> Option<Option<&PriorAttempt>> {
+    evaluation.computation(call)?;
+    match evaluation.outcome(call)? {
+        Outcome::Missing(_, prior) => Some(prior.as_deref()),
+        _ => None,
     }
+}
 
-    /// The call itself; or, for one that gathers a table, the first missing call that this waits for, if there is one.
-    fn missing_behind(&self, mut call: CallId) -> CallId {
-        while self.computation(call).is_none()
-            && let Some(awaited) = self.awaited_by(call).next()
-        {
-            call = awaited;
-        }
-        call
+/// The call itself; or, for one that gathers a table, the first missing call that this waits for, if there is one.
+fn missing_behind(evaluation: &Evaluation, mut call: CallId) -> CallId {
+    while evaluation.computation(call).is_none()
+        && let Some(awaited) = awaited_by(evaluation, call).next()
+    {
+        call = awaited;
     }
+    call
+}
 
-    /// The missing calls that a call waits for, without failures that are not tried again.
-    fn awaited_by(&self, call: CallId) -> impl Iterator<Item = CallId> {
-        let awaited = self.plan.inputs(call).iter().filter_map(|it| self.plan.awaited(*it));
-        let awaited = awaited.filter(|it| !self.is_given_up(*it));
-        awaited.filter(|it| self.outcome(*it).is_none_or(|it| it.known().is_none()))
-    }
+/// The missing calls that a call waits for, without failures that are not tried again.
+fn awaited_by(evaluation: &Evaluation, call: CallId) -> impl Iterator<Item = CallId> {
+    let awaited = evaluation.plan.inputs(call).iter().filter_map(|it| evaluation.plan.awaited(*it));
+    let awaited = awaited.filter(|it| !evaluation.is_given_up(*it));
+    awaited.filter(|it| evaluation.outcome(*it).is_none_or(|it| it.known().is_none()))
 }
 
 /// The calls of a plan, with their nearest earlier calls.
@@ -284,7 +285,7 @@ impl Comparison<'_> {
             plan.inputs(id).iter().map(|source| self.ingredient(*source)).collect();
         let nearest = self.archive.nearest(computation, &ingredients);
         self.nearest[id.index()] = nearest;
-        if let Some(Some(prior)) = self.evaluation.missing(id) {
+        if let Some(Some(prior)) = missing(self.evaluation, id) {
             if prior.away {
                 return vec![Why::Away];
             }
@@ -358,7 +359,7 @@ impl Comparison<'_> {
             let plan = &self.evaluation.plan;
             match (plan.awaited(source), plan.origin(source)) {
                 (Some(call), _) => {
-                    absent.push(Why::Waits { at, call: self.evaluation.missing_behind(call) });
+                    absent.push(Why::Waits { at, call: missing_behind(self.evaluation, call) });
                 }
                 (None, Source::Literal(literal)) => absent.push(Why::NoLiteral { at, literal }),
                 (None, _) => {}

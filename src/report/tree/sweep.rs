@@ -6,6 +6,9 @@ use std::io::{self, Write};
 use super::super::body::Body;
 use super::super::harmless;
 use super::super::point::PointCounts;
+use super::super::point::count_points;
+use super::super::point::points_words;
+use super::super::sweep_title;
 use super::{OpenStep, TreePrinter, TreeStyle, indent};
 use crate::evaluate::{Evaluation, Outcome};
 use ce_model::plan::{CallId, Operation, Step};
@@ -31,7 +34,7 @@ impl TreePrinter<'_> {
             self.pointed = true;
             let mut counts =
                 PointCounts { steps: plan.body_steps(sweep), ..PointCounts::default() };
-            self.evaluation.count_points(sweep, &mut counts);
+            count_points(self.evaluation, sweep, &mut counts);
             self.points(call, &counts, is_computed, out)?;
         }
         if self.pointed && !self.computing && self.started_sweeps.contains(&id) {
@@ -59,7 +62,7 @@ impl TreePrinter<'_> {
     ) -> io::Result<()> {
         let Some(sweep) = self.evaluation.plan.gathered(call) else { return Ok(()) };
         indent(self.stack.len(), out)?;
-        writeln!(out, "points: {}", self.evaluation.points_words(sweep, counts, is_computed))
+        writeln!(out, "points: {}", points_words(self.evaluation, sweep, counts, is_computed))
     }
 
     /// Prints the node at the top of the stack, which depends on the points of a sweep.
@@ -81,7 +84,7 @@ impl TreePrinter<'_> {
                 writeln!(out, "{name} ({}): {}", harmless(label), counts(tally.to_string()))
             }
             Node::Sweep { sweep, .. } => {
-                let title = self.evaluation.sweep_title(*sweep);
+                let title = sweep_title(self.evaluation, *sweep);
                 writeln!(out, "{title} ({}): {}", harmless(label), counts(tally.of_tables()))
             }
             _ => writeln!(out, "{}: {}", harmless(label), written_alone(task, node)),
@@ -92,7 +95,7 @@ impl TreePrinter<'_> {
     pub(super) fn points_without_result(&self, call: CallId, outcome: &Outcome) -> Option<String> {
         let sweep = self.evaluation.plan.gathered(call)?;
         let mut counts = PointCounts::default();
-        self.evaluation.count_points(sweep, &mut counts);
+        count_points(self.evaluation, sweep, &mut counts);
         let PointCounts { points, without_result, .. } = counts;
         match outcome {
             _ if without_result == 0 => None,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Attested;
 use crate::evaluate::{AuditedCall, AuditedEnd};
+use crate::results::Attested;
 use ce_model::digest::Blake3;
 use ce_model::exit::Explain;
 use ce_storage::records::AuditVerdict;

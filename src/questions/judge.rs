@@ -1,18 +1,17 @@
 //! Judging commits: a task is evaluated as it was at each, and its outputs are compared or tested.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
-use super::{Error, InputError, RunOptions, Session};
+use super::bisect::{BisectError, Bisection, Judgement, WrongOutput};
 use crate::evaluate::Evaluation;
-use crate::questions::bisect::{BisectError, Bisection, Judgement, WrongOutput};
+use crate::session::{InputError, RunOptions, Session};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{Commit, Range};
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::{Error, Exit, Explain};
 use ce_model::task::slice::{SliceError, WrittenSlice};
 use ce_model::task::workflow::Task;
 use ce_task::load::{self, LoadError};
@@ -52,6 +51,8 @@ pub struct Criterion<'a> {
     pub test: &'a [OsString],
     /// How the task is evaluated.
     pub options: &'a RunOptions,
+    /// Evaluates, and tells the user what they should know meanwhile.
+    pub evaluate: fn(&Session, &Evaluation) -> Result<(), Error>,
 }
 
 /// A step of a search.
@@ -189,7 +190,7 @@ impl<'a> Judge<'a> {
             }
             evaluation => evaluation?,
         };
-        self.session.evaluate_quietly(&evaluation)?;
+        (self.criterion.evaluate)(self.session, &evaluation)?;
         let verdict = self.compare(commit, &evaluation)?;
         self.known.push((evaluation.task, verdict.clone()));
         Ok(verdict)
@@ -218,7 +219,7 @@ impl<'a> Judge<'a> {
             }
         }
         if let Some((program, arguments)) = self.criterion.test.split_first() {
-            let paths = outputs.iter().map(|output| self.session.storage.path(&output.name));
+            let paths = outputs.iter().map(|output| self.session.storage().path(&output.name));
             let mut command = Command::new(program);
             let status = self.session.run_command(command.args(arguments).args(paths));
             let program = program.display().to_string();
@@ -256,18 +257,6 @@ fn judgement(commit: &ObjectId, status: Status) -> Result<CommitVerdict, Error> 
         status => {
             let (rev, reason) = (commit.short().to_owned(), status.to_string());
             Err(BisectError::Aborted { rev, reason }.into())
-        }
-    }
-}
-
-impl Session {
-    /// Runs a user's command, which is interrupted like executions. Its output goes to standard
-    /// error.
-    fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
-        command.stdin(Stdio::null()).stdout(io::stderr());
-        match &self.executor {
-            Some((executor, _)) => executor.run(command),
-            None => Err(ExecuteError::Interrupted),
         }
     }
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::choice::AuditChoice;
+use super::plan::{AuditPlan, NotAudited, PlannedAudit};
 use crate::evaluate::{AuditedCall, EvaluateError, Evaluation, Outcome};
-use crate::results::{Attestations, AuditPlan, NotAudited, PlannedAudit, call_identity};
-use crate::session::{CallNameError, Error, Interrupted, Session, look_up};
+use crate::results::{Attestations, call_identity};
+use crate::session::{CallNameError, Interrupted, Session, look_only};
 use ce_files::cache::Cache;
 use ce_git::{Trees, top};
 use ce_model::digest::ObjectId;
+use ce_model::exit::Error;
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, Plan, Source};
 use ce_model::task::workflow::NONDETERMINISTIC;
@@ -51,69 +53,67 @@ struct AuditPlanner<'a> {
     plan: AuditPlan,
 }
 
-impl Session {
-    /// Plans an audit of calls of tasks in the repository of this directory: the least attested first, then by name. A
-    /// sample is chosen with `seed`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read, a named call or job is not recorded, or a named call cannot be audited.
-    pub fn plan_audit(
-        &self,
-        dir: &Path,
-        choice: &AuditChoice,
-        seed: u64,
-    ) -> Result<AuditPlan, Error> {
-        let records = &RecordedCalls::read(self)?;
-        let real = dir
-            .canonicalize()
-            .map_err(|source| LoadError::Directory { path: dir.to_owned(), source })?;
-        let top = &top(&real).unwrap_or(real);
-        let mut planner = AuditPlanner {
-            session: self,
-            top,
-            records,
-            attestations: Attestations::read(&self.storage)?,
-            named: matches!(choice, AuditChoice::Calls(_)),
-            nondeterministic: HashMap::new(),
-            open: records.chosen(choice)?,
-            plan: AuditPlan::default(),
-        };
-        for (name, job) in &records.jobs {
-            if !matches!(choice, AuditChoice::Job(only) if only != name) {
-                planner.job(job)?;
-            }
+/// Plans an audit of calls of tasks in the repository of this directory: the least attested first, then by name. A
+/// sample is chosen with `seed`.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read, a named call or job is not recorded, or a named call cannot be audited.
+pub fn plan_audit(
+    session: &Session,
+    dir: &Path,
+    choice: &AuditChoice,
+    seed: u64,
+) -> Result<AuditPlan, Error> {
+    let records = &RecordedCalls::read(session)?;
+    let real = dir
+        .canonicalize()
+        .map_err(|source| LoadError::Directory { path: dir.to_owned(), source })?;
+    let top = &top(&real).unwrap_or(real);
+    let mut planner = AuditPlanner {
+        session,
+        top,
+        records,
+        attestations: Attestations::read(session.storage())?,
+        named: matches!(choice, AuditChoice::Calls(_)),
+        nondeterministic: HashMap::new(),
+        open: records.chosen(choice)?,
+        plan: AuditPlan::default(),
+    };
+    for (name, job) in &records.jobs {
+        if !matches!(choice, AuditChoice::Job(only) if only != name) {
+            planner.job(job)?;
         }
-        let mut plan = planner.finish();
-        if matches!(choice, AuditChoice::Calls(_))
-            && let Some((name, why)) = plan.left_out.first_key_value()
-        {
-            return Err(NotAuditedError(name.clone(), why.clone()).into());
-        }
-        plan.calls.sort_by_cached_key(|it| (it.attested.rank(), it.call.recorded.name.short()));
-        // What another commit took over is the same call, unless other outputs are recorded there.
-        if !matches!(choice, AuditChoice::Calls(_)) {
-            let mut seen = HashSet::new();
-            plan.calls.retain(|it| seen.insert((it.id, it.call.recorded.digests())));
-        }
-        if let AuditChoice::Sample(sample) = choice {
-            let names: Vec<String> =
-                plan.calls.iter().map(|it| it.call.recorded.name.short()).collect();
-            let mut chosen = sample.chosen(&names, seed).into_iter();
-            plan.calls.retain(|_| chosen.next().unwrap_or_default());
-        }
-        Ok(plan)
     }
+    let mut plan = planner.finish();
+    if matches!(choice, AuditChoice::Calls(_))
+        && let Some((name, why)) = plan.left_out.first_key_value()
+    {
+        return Err(NotAuditedError(name.clone(), why.clone()).into());
+    }
+    plan.calls.sort_by_cached_key(|it| (it.attested.rank(), it.call.recorded.name.short()));
+    // What another commit took over is the same call, unless other outputs are recorded there.
+    if !matches!(choice, AuditChoice::Calls(_)) {
+        let mut seen = HashSet::new();
+        plan.calls.retain(|it| seen.insert((it.id, it.call.recorded.digests())));
+    }
+    if let AuditChoice::Sample(sample) = choice {
+        let names: Vec<String> =
+            plan.calls.iter().map(|it| it.call.recorded.name.short()).collect();
+        let mut chosen = sample.chosen(&names, seed).into_iter();
+        plan.calls.retain(|_| chosen.next().unwrap_or_default());
+    }
+    Ok(plan)
 }
 
 impl RecordedCalls {
     fn read(session: &Session) -> Result<Self, StorageError> {
         let mut records = Self { calls: HashMap::new(), jobs: Vec::new() };
-        for entry in Survey::new(&session.storage).entries()? {
+        for entry in Survey::new(session.storage()).entries()? {
             if !matches!(entry, Entry::Call(_) | Entry::Job(_)) {
                 continue;
             }
-            let record = match session.storage.records().read_entry(&entry)? {
+            let record = match session.storage().records().read_entry(&entry)? {
                 Read::Record(record) if entry.fits(&record) => record,
                 // ce verify reports it.
                 Read::Record(_) | Read::Spoiled | Read::Absent => continue,
@@ -218,7 +218,7 @@ impl AuditPlanner<'_> {
             Err(LoadError::Snapshot(_)) => return Ok(Err(NotAudited::NoCommit)),
             Err(error) => return Ok(Err(NotAudited::Task(error.to_string()))),
         };
-        let storage = &self.session.storage;
+        let storage = self.session.storage();
         let mut given = Vec::with_capacity(task.inputs.len());
         for (name, default) in task.inputs.iter().zip(&task.defaults) {
             let recorded = job.inputs.iter().find(|it| it.name == *name);
@@ -234,7 +234,7 @@ impl AuditPlanner<'_> {
             }
             given.push(file.map(InputSource::File));
         }
-        let evaluation = self.session.looking_in(&dir).prepare(task, &given, false);
+        let evaluation = self.session.looking_in(&dir).prepare(task, &given);
         if let Some(signal) = self.session.interrupted_by() {
             return Err(Interrupted(signal).into());
         }
@@ -243,7 +243,7 @@ impl AuditPlanner<'_> {
             Err(error) if error.of::<StorageError>().is_some() => return Err(error),
             Err(error) => return Ok(Err(NotAudited::Task(error.to_string()))),
         };
-        match look_up::evaluator(&evaluation).evaluate(self.session.jobs) {
+        match look_only(&evaluation, self.session.jobs()) {
             Ok(()) | Err(EvaluateError::Output(_)) => Ok(Ok(evaluation)),
             Err(error) => Err(error.into()),
         }
@@ -298,7 +298,7 @@ impl AuditPlanner<'_> {
         };
         evaluation.stored(source).or_else(|| {
             let (name, digest) = (evaluation.name(source)?, evaluation.digest(source)?);
-            let is_to_come = is_own && !self.session.stores;
+            let is_to_come = is_own && !self.session.stores_inputs();
             is_to_come.then_some(Stored { name, digest, stamp: Stamp::Unknown })
         })
     }
