@@ -36,11 +36,13 @@
 //! - [`storage`]: files that never change, their records, and their maintenance.
 //! - [`executor`]: starts processes, in a sandbox or without one.
 //! - [`evaluate`]: evaluates the calls of a plan.
-//! - [`questions`]: queries on results: history, comparison, explanation, bisection, collection.
+//! - [`session`]: evaluations on one storage, from options to the published job.
+//! - [`history`]: what made a result, and what nobody needs. [`queries`]: comparison, explanation, bisection, audits, tables.
+//! - [`exchange`]: push and pull.
 //! - [`report`]: events and answers as text and JSON.
 //! - [`edit`]: makes and changes tasks: a workflow from text, by an editor, or from nothing.
 //! - [`export`]: the expression as DOT, SVG.
-//! - [`session`]: one evaluation from options to the published job, and every error that ends a program.
+//! - [`exit`]: exit codes, and every error that ends a program.
 //!
 //! A program that evaluates a task:
 //!
@@ -72,16 +74,17 @@
 pub mod cli;
 #[doc(hidden)]
 pub mod doctor;
-pub mod evaluate;
 pub mod export;
-pub mod questions;
 pub mod report;
-pub mod results;
-pub mod session;
 
+pub use ce_evaluate as evaluate;
+pub use ce_evaluate::session;
+pub use ce_exchange as exchange;
 pub use ce_executor as executor;
 pub use ce_files::{cache, manifest};
 pub use ce_git as git;
+pub use ce_history as history;
 pub use ce_model::{digest, exit, expand, plan, task};
+pub use ce_queries as queries;
 pub use ce_storage as storage;
 pub use ce_task::{edit, load};

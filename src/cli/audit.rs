@@ -11,16 +11,16 @@ use clap::Parser;
 use super::options::{PlaceName, slurm, task_dir, warn_of_links};
 use super::place::told_apart;
 use super::{Tool, say};
-use crate::evaluate::Policy;
-use crate::questions::audit::{
-    AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
-};
 use crate::report::{self, Bar};
-use crate::session::{CallNameError, Error, OutputError, RunOptions, Session};
+use ce_evaluate::Policy;
+use ce_evaluate::session::{CallNameError, Error, OutputError, RunOptions, Session};
 use ce_git::Config;
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
 use ce_model::words::{parse_count, parse_duration, parse_number};
+use ce_queries::audit::{
+    AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
+};
 use ce_storage::{Durability, ResultName, Storage};
 
 /// Two options say differently which calls are audited.

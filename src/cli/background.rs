@@ -8,9 +8,9 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use super::say;
-use crate::evaluate::Evaluation;
 use crate::report::Progress;
-use crate::session::{
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::{
     BeginError, Error, OutputError, Place, RunJobRequest, RunOptions, Session, WriteError,
     is_to_be_handed_over, own_token,
 };

@@ -9,13 +9,13 @@ use clap::Parser;
 use super::Tool;
 use super::given::PathArgs;
 use super::options::{RunArgs, TaskDir, task_dir};
-use crate::questions::bisect::{BisectError, Bisection};
-use crate::questions::judge::{BisectStep, Criterion, Judge};
 use crate::report::{self, harmless, say};
-use crate::session::{Error, OutputError, Session};
+use ce_evaluate::session::{Error, OutputError, Session};
 use ce_git::{Commit, Range};
 use ce_model::exit::Exit;
 use ce_model::words::counted;
+use ce_queries::bisect::{BisectError, Bisection};
+use ce_queries::judge::{BisectStep, Criterion, Judge};
 use ce_storage::Storage;
 
 /// Find the first commit after which an output differs, or a test of it fails

@@ -11,7 +11,7 @@ use super::{
     Forget, Gc, Init, InspectCall, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve,
     Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
 };
-use crate::session::{Error, OutputError, WriteError};
+use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_model::exit::Exit;
 
 /// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice

@@ -8,7 +8,7 @@ use clap::Parser;
 use super::Tool;
 use super::options::TaskDir;
 use crate::report::{self, say};
-use crate::session::{Error, OutputError, check_trees, expand_own_sheets};
+use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
 use ce_model::exit::Exit;
 use ce_model::expand::Lookalike;

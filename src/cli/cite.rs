@@ -8,10 +8,10 @@ use clap::{Parser, ValueEnum};
 use super::options::warn_of_links;
 use super::place::StorageFile;
 use super::{Tool, say};
-use crate::questions::history::History;
-use crate::questions::package::Citation;
 use crate::report::{CitationFormat, citation, harmless};
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
+use ce_history::History;
+use ce_history::package::Citation;
 use ce_model::exit::Exit;
 use ce_storage::{Defect, Maintenance, Storage};
 

@@ -9,7 +9,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use super::diff::{RevisionRange, versions};
 use super::{Tool, say};
 use crate::report;
-use crate::session::{BeginError, Error, OutputError, Stop};
+use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_git::{CommitFilter, CommitHistory};
 use ce_model::exit::Exit;
 use ce_model::words::parse_number;

@@ -8,7 +8,7 @@ use super::place::StorageDir;
 use super::{Tool, say};
 use crate::doctor;
 use crate::report::{self, GradeCounts};
-use crate::session::{BeginError, Error, OutputError, Stop};
+use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_model::exit::Exit;
 
 /// Probe whether a storage can keep its promises on this file system and host

@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::write::{self, Target};
 use super::{Tool, say, tell};
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
 use ce_model::words::quoted_path;
 use ce_task::edit::{EditError, Edited, Editing};

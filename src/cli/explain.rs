@@ -7,12 +7,12 @@ use clap::Parser;
 use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir};
-use crate::evaluate::{Evaluation, Event};
-use crate::questions::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
-use crate::session::{Error, OutputError, check_own_sheets};
+use ce_evaluate::session::{Error, OutputError, check_own_sheets};
+use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
 use ce_model::words::counted;
+use ce_queries::explain::{self, Explanation};
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///

@@ -9,12 +9,10 @@ use clap::Parser;
 use super::options::warn_of_links;
 use super::place::{setting, told_apart};
 use super::{Tool, say};
-use crate::questions::history::History;
-use crate::questions::package::{
-    Package, PackageError, PackageKind, Packer, own_directory, vacant,
-};
 use crate::report::{package_json, package_readme};
-use crate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
+use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
+use ce_history::History;
+use ce_history::package::{Package, PackageError, PackageKind, Packer, own_directory, vacant};
 use ce_model::exit::Exit;
 use ce_model::words::counted;
 use ce_storage::Storage;

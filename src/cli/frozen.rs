@@ -7,8 +7,8 @@ use super::background::NotInJob;
 use super::given::PathArgs;
 use super::options::{RunArgs, TaskDir};
 use super::points::{PointArgs, typed};
-use crate::evaluate::Evaluation;
-use crate::session::{BeginError, Error, RunOptions};
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::{BeginError, Error, RunOptions};
 use ce_model::task::sweep::Factor;
 
 /// The arguments of a run.

@@ -11,9 +11,9 @@ use clap::Args;
 
 use super::options::{Strict, TaskDir};
 use super::place::{PlaceError, setting};
-use crate::evaluate::Evaluation;
 use crate::report;
-use crate::session::{self, Error, Given, InputError, RangeError};
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::{self, Error, Given, InputError, RangeError};
 use ce_git::Config;
 use ce_model::task::name::nearest;
 use ce_model::task::workflow::{RangedInput, RangedInputs, Task};

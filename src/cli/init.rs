@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
 use ce_model::task::name::ComputationName;
 use ce_model::words::quoted_path;

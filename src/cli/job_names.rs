@@ -2,9 +2,9 @@
 
 use super::background::PROGRAM;
 use super::say;
-use crate::evaluate::Evaluation;
 use crate::report::harmless;
-use crate::session::Kept;
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::Kept;
 use ce_model::words::counted;
 use ce_storage::ResultName;
 use ce_task::load::listed;

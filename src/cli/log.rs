@@ -7,10 +7,10 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use super::place::StorageDir;
-use crate::questions::history::{self, Filter, Past};
 use crate::report;
-use crate::results::Attestations;
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
+use ce_exchange::Attestations;
+use ce_history::{Filter, Past};
 use ce_model::digest::DIRTY;
 use ce_model::exit::Exit;
 use ce_model::words::{parse_number, parse_seconds};
@@ -94,9 +94,9 @@ impl Tool for Log {
         };
         let storage = Storage::existing(&self.storage.find()?)?;
         warn_of_links(&storage)?;
-        let log = history::log(&storage, &filter)?;
+        let log = ce_history::log(&storage, &filter)?;
         if log.is_empty() && filter.is_selective() && self.most != Some(0) {
-            let why = history::why_none(&storage, &filter)?;
+            let why = ce_history::why_none(&storage, &filter)?;
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
             report::say("ce", &format_args!("no call matches{why}"));
         }
@@ -111,8 +111,8 @@ impl Tool for Log {
         let printed = match (self.resources, self.json) {
             (false, false) => report::log(&log, attested.as_deref(), out),
             (false, true) => report::log_json(&log, attested.as_deref(), out),
-            (true, false) => report::resource_usage(&history::resource_usage(&log), out),
-            (true, true) => report::resource_usage_json(&history::resource_usage(&log), out),
+            (true, false) => report::resource_usage(&ce_history::resource_usage(&log), out),
+            (true, true) => report::resource_usage_json(&ce_history::resource_usage(&log), out),
         };
         printed.map_err(OutputError)?;
         Ok(Exit::Done)

@@ -10,7 +10,7 @@ use clap::Parser;
 
 use super::{Tool, say};
 use crate::report;
-use crate::session::{BeginError, Error, OutputError, Stop};
+use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_files::manifest::{DirectoryError, Manifest, Scan};
 use ce_model::advice;
 use ce_model::exit::Exit;

@@ -83,7 +83,7 @@ pub use self::viz::Viz;
 pub use self::worker::Serve;
 pub use self::write::WriteText;
 use crate::report::{Output, say};
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::task::expression::Mistake;
 use ce_task::edit::EditError;

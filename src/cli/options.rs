@@ -8,9 +8,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::say;
-use crate::evaluate::Policy;
 use crate::report;
-use crate::session::{Error, Place, RunOptions};
+use ce_evaluate::Policy;
+use ce_evaluate::session::{Error, Place, RunOptions};
 use ce_executor::slurm::{SlurmSetting, SlurmSettings};
 use ce_files::cache::Cache;
 use ce_git::Config;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::report::PAGE_MARK;
-use crate::session::{Error, WriteError};
+use ce_evaluate::session::{Error, WriteError};
 use ce_model::exit::Explain;
 
 /// A page would replace something else.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::given::PathArgs;
 use super::say;
-use crate::session::{Error, for_each, read_points};
+use ce_evaluate::session::{Error, for_each, read_points};
 use ce_model::expand::{self, Likeness, Lookalike};
 use ce_model::task::sweep::Factor;
 use ce_model::task::template;

@@ -11,11 +11,11 @@ use super::place::{AbsentStorage, Ends};
 use super::push::limit;
 use super::{Tool, say};
 use crate::report::{exchanging, not_pulled, pulled, pulled_json};
-use crate::results::{
+use ce_evaluate::session::{Error, OutputError};
+use ce_exchange::{
     DEFAULT_LIMIT, PullRequest, Pulled, ResultsBranch, ResultsError, TrustRule, TrustSettings,
     mirror, pull,
 };
-use crate::session::{Error, OutputError};
 use ce_files::cache::Cache;
 use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;

@@ -10,11 +10,11 @@ use super::options::writable;
 use super::place::Ends;
 use super::{Tool, say};
 use crate::report::{exchanging, not_pushed, pushed, pushed_json};
-use crate::results::{
+use ce_evaluate::session::{CallNameError, Error, OutputError};
+use ce_exchange::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, PushedLogs, RevokeRequest,
     mirror, push, revoke,
 };
-use crate::session::{CallNameError, Error, OutputError};
 use ce_files::cache::Cache;
 use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;

@@ -9,14 +9,14 @@ use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_lin
 use super::page_file::PageFile;
 use super::{Tool, say};
 use crate::export::Drawing;
-use crate::questions::history::{History, Subject};
-use crate::questions::package::Packer;
-use crate::questions::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
-use crate::questions::table::{SweepTable, all_sweeps};
 use crate::report;
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
+use ce_history::package::Packer;
+use ce_history::{History, Subject};
 use ce_model::exit::Exit;
 use ce_model::words::{counted, parse_number};
+use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
+use ce_queries::table::{SweepTable, all_sweeps};
 use ce_storage::Storage;
 
 /// The greatest number of shapes that are drawn: more cannot be read.

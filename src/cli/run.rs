@@ -18,12 +18,11 @@ use super::options::{Dirty, RunArgs, TaskDir};
 use super::place::AbsentStorage;
 use super::points::{PointArgs, levels, ranged};
 use super::style::StyleName;
-use crate::evaluate::Evaluation;
-use crate::questions::explain::Explanation;
 use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
 };
-use crate::session::{
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::{
     BeginError, CallNameError, Error, Frontend, Given, OutputError, RunOptions, Session, bind,
     check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
 };
@@ -34,6 +33,7 @@ use ce_model::exit::Exit;
 use ce_model::plan::PointSelection;
 use ce_model::task::sweep::Factor;
 use ce_model::task::workflow::{RangedInputs, Task};
+use ce_queries::explain::Explanation;
 use ce_storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
 use ce_task::load;
 

@@ -10,7 +10,7 @@ use super::Tool;
 use super::options::task_dir;
 use super::place::{around, is_storage};
 use crate::report::{Sight, say};
-use crate::session::{Error, InspectionError, InspectionSession, OutputError};
+use ce_evaluate::session::{Error, InspectionError, InspectionSession, OutputError};
 use ce_executor::Status;
 use ce_model::exit::Exit;
 

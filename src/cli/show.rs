@@ -7,10 +7,10 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use super::place::StorageFile;
-use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
-use crate::results::Attestations;
-use crate::session::{BeginError, Error, OutputError, Stop, find_call, print_log};
+use ce_evaluate::session::{BeginError, Error, OutputError, Stop, find_call, print_log};
+use ce_exchange::Attestations;
+use ce_history::{History, TakenOver};
 use ce_model::exit::Exit;
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
@@ -72,7 +72,7 @@ impl Tool for Show {
         };
         let points = history.points(storage, subject)?;
         let revoked = storage.revocations().of(subject.entry, subject.record)?;
-        let texts = history::texts(storage, subject);
+        let texts = ce_history::texts(storage, subject);
         let roles = history.roles(storage, subject, &ancestors)?;
         let ancestry = Ancestry {
             storage,

@@ -10,9 +10,11 @@ use jiff::Timestamp;
 
 use super::Tool;
 use super::place::StorageDir;
-use crate::questions::status::{SuspendedFact, suspended};
 use crate::report::{self, Output, Said, TICK};
-use crate::session::{BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting};
+use ce_evaluate::session::{
+    BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting,
+};
+use ce_history::status::{SuspendedFact, suspended};
 use ce_model::exit::Exit;
 use ce_storage::Storage;
 use ce_storage::records::SuspensionState;

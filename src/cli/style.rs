@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 
 use crate::report::TreeStyle;
-use crate::session::Error;
+use ce_evaluate::session::Error;
 use ce_git::Config;
 
 /// How the tree tells states.

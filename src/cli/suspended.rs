@@ -8,7 +8,7 @@ use clap::Parser;
 use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::report;
-use crate::session::{Error, OutputError, SuspensionSession};
+use ce_evaluate::session::{Error, OutputError, SuspensionSession};
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
 use ce_model::words::counted;

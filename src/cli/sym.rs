@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::TaskDir;
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
 use ce_model::task::expression::{Labels, Sharing, Style, Text};
 use ce_task::load::Uncommitted;

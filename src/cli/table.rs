@@ -9,15 +9,15 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, task_dir};
 use super::points::{PointArgs, ranged};
-use crate::evaluate::Evaluation;
-use crate::questions::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 use crate::report::{self, TableFormat, say};
-use crate::results::{Attestations, Attested};
-use crate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
+use ce_exchange::{Attestations, Attested};
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
 use ce_model::task::sweep::Factor;
 use ce_model::task::workflow::Task;
+use ce_queries::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 
 /// More versions were named than can be compared.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use super::place::StorageDir;
 use super::times::{PastTime, time};
 use super::{Tool, say};
 use crate::report::{self, Bar};
-use crate::session::{BeginError, Error, OutputError, Stop};
+use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_model::exit::Exit;
 use ce_model::words::{counted, quoted, quoted_path};
 use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};

@@ -13,7 +13,7 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
 use crate::export::Drawing;
-use crate::session::{Error, OutputError, WriteError};
+use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
 use ce_model::plan::Plan;

@@ -11,7 +11,7 @@ use super::place::StorageDir;
 use super::{Tool, say};
 use crate::report;
 use crate::report::WorkerReport;
-use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
+use ce_evaluate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
 use ce_executor::slurm::ArrayTask;
 use ce_model::exit::Exit;
 use ce_model::task::resources::parse_size;

@@ -8,7 +8,7 @@ use clap::{Args, Parser};
 
 use super::options::new_task_dir;
 use super::{Tool, say_mistakes};
-use crate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
 use ce_model::task::text::MAX_POINTS_FILE;
 use ce_model::words::counted;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::evaluate::Evaluation;
+use ce_evaluate::Evaluation;
 use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
 use ce_model::task::workflow::{Node, NodeId, Task};
 use ce_model::words::counted;

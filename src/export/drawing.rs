@@ -7,7 +7,7 @@
 
 use super::bodies::{Bodies, BodyFrame, ShapeCount};
 use super::state::{ShapeState, activity, in_words, word};
-use crate::evaluate::Evaluation;
+use ce_evaluate::Evaluation;
 use ce_model::plan::{CallId, Plan, Source, Step};
 use ce_model::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use ce_model::task::workflow::{

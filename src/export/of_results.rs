@@ -3,7 +3,7 @@
 use super::bodies::ShapeCount;
 use super::drawing::{Arrow, Drawing, Shape, ShapeKind};
 use super::state::ShapeState;
-use crate::questions::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
+use ce_queries::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 
 impl Drawing {
     /// Draws how results were made from each other, as their records have it.

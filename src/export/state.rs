@@ -1,6 +1,6 @@
 //! The states of shapes: whether their files are in the storage, and what goes on with calls whose files are not.
 
-use crate::evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Evaluation, Outcome};
 use ce_model::plan::CallId;
 
 /// Whether files are in the storage.

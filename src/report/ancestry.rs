@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{harmless, point};
-use crate::questions::history::{
+use ce_exchange::Attested;
+use ce_history::{
     Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
     TableSummary, TakenOver,
 };
-use crate::results::Attested;
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::words::{self, counted};
 use ce_storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::columns::aligned;
 use super::harmless;
-use crate::evaluate::AuditedEnd;
-use crate::questions::audit::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
-use crate::results::Attested;
+use ce_evaluate::AuditedEnd;
+use ce_exchange::Attested;
 use ce_model::exit::Explain;
 use ce_model::words::{counted, duration};
+use ce_queries::audit::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 use ce_storage::Storage;
 use ce_storage::records::{
     AuditFailure, AuditVerdict, FirstDifference, LineDifference, OutputDifference,

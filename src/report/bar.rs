@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::columns::terminal_width;
 use super::{TICK, harmless};
 use crate::report::say;
-use crate::results::ExchangeProgress;
-use crate::session::{Frontend, Work};
+use ce_evaluate::session::{Frontend, InputReading};
+use ce_exchange::ExchangeProgress;
 
 /// The least number of columns for a bar and the longest numbers.
 const WIDE: usize = 75;
@@ -114,7 +114,7 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
 
 /// Does some work that reads inputs. If that takes a while, shows on a terminal how many bytes of how many were read, or that
 /// something is read.
-pub fn while_reading(done: &dyn Fn() -> (u64, u64), read: Work<'_>) {
+pub fn while_reading(done: &dyn Fn() -> (u64, u64), read: InputReading<'_>) {
     if !io::stderr().is_terminal() {
         return read();
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::harmless;
-use crate::questions::package::Citation;
+use ce_history::package::Citation;
 
 /// A form of citations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

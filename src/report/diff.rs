@@ -10,16 +10,16 @@ use super::output_names;
 use super::point::values_words;
 use super::title;
 use super::title_at_any_point;
-use crate::evaluate::Evaluation;
-use crate::questions::compare::{
-    self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, OutputVerdict, TreeDifference,
-};
+use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, Manifest};
 use ce_model::digest::Digest;
 use ce_model::plan::Source;
 use ce_model::task::expression::written_alone;
 use ce_model::task::workflow::{Node, NodeId};
 use ce_model::words::{counted, size};
+use ce_queries::compare::{
+    self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, OutputVerdict, TreeDifference,
+};
 
 /// The greatest number of differences of two directories that are printed.
 const MAX_ENTRIES: usize = 20;

@@ -9,15 +9,15 @@ use super::diff::DiffReport;
 use super::diff::node_words;
 use super::explanation_json::change_log;
 use super::tally::tally;
-use crate::evaluate::Evaluation;
-use crate::questions::compare::{
-    self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
-    TaskFileDifference, TreeDifference, WorkflowDifference,
-};
+use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, shown};
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Source};
 use ce_model::task::points::SweepPoint;
+use ce_queries::compare::{
+    self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
+    TaskFileDifference, TreeDifference, WorkflowDifference,
+};
 
 impl DiffReport<'_> {
     /// Prints an object a line: the versions, each output, each difference, and the end.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::failed_points::remembered_points;
 use super::{Failures, Progress, Reporter, Silent, TICK, say};
-use crate::evaluate::{Evaluation, Event};
-use crate::session::{Observer, Progression, Session};
+use ce_evaluate::session::{Observer, Progression, Session};
+use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::{Error, Exit};
 use ce_storage::records::Provenance;
 use ce_storage::{ResultName, StorageError, state_interval};

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::cause::{input_of, reason};
 use super::point::point_words;
 use super::title_at_any_point;
-use crate::evaluate::Evaluation;
-use crate::questions::explain::{Causes, Explained, Explanation, Why};
+use ce_evaluate::Evaluation;
 use ce_model::plan::CallId;
+use ce_queries::explain::{Causes, Explained, Explanation, Why};
 
 /// Up to this number of points each has its own entry.
 const ALONE: usize = 3;

@@ -9,12 +9,12 @@ use super::explained_groups::{ExplainedGroup, SharedReason, groups, groups_in_sh
 use super::harmless;
 use super::title;
 use super::title_at_any_point;
-use crate::evaluate::Evaluation;
-use crate::evaluate::Outcome;
-use crate::questions::explain::{Cause, Causes, Change, Explained, Explanation, Why};
+use ce_evaluate::Evaluation;
+use ce_evaluate::Outcome;
 use ce_git::{ChangeLog, FileChange, LineCounts};
 use ce_model::exit::Exit;
 use ce_model::words::{counted, duration};
+use ce_queries::explain::{Cause, Causes, Change, Explained, Explanation, Why};
 
 /// The greatest number of files of a change that are listed.
 const FILES: usize = 20;

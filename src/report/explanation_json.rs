@@ -9,11 +9,11 @@ use super::cause::{sheet_of, text_name};
 use super::derived_title;
 use super::title;
 use super::tree_version;
-use crate::evaluate::Evaluation;
-use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
+use ce_evaluate::Evaluation;
 use ce_git::{ChangeLog, FileChange, LogLine};
 use ce_model::plan::Source;
 use ce_model::task::workflow::ComputationId;
+use ce_queries::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use ce_storage::ResultName;
 
 /// Prints a line for each cause, a line for each call that would run, and a line with the totals.

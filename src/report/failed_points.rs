@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::point::point_words;
 use super::title_at_any_point;
-use crate::evaluate::{CallError, Evaluation, Outcome, Unfinished};
+use ce_evaluate::{CallError, Evaluation, Outcome, Unfinished};
 use ce_model::plan::{CallId, FirstRows};
 use ce_model::words::counted;
 

@@ -13,7 +13,7 @@ use super::point::point_words;
 use super::title;
 use super::title_at_any_point;
 use super::{failed_points, harmless};
-use crate::evaluate::{Evaluation, Event, Outcome, SuspendedCall};
+use ce_evaluate::{Evaluation, Event, Outcome, SuspendedCall};
 use ce_model::exit::Explain;
 use ce_model::expand::ExclusionFault;
 use ce_model::plan::CallId;

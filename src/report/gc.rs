@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::columns::aligned;
-use crate::questions::collect::{Candidate, Group, Presence};
+use ce_history::collect::{Candidate, Group, Presence};
 use ce_model::words::{duration, size};
 use ce_storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
 

@@ -11,7 +11,7 @@ use super::output_names;
 use super::tally::is_zero;
 use super::tally::totals;
 use super::{Reporter, Tally, Totals};
-use crate::evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
+use ce_evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, PlannedSweep, Source};

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::ROOT;
-use crate::evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Evaluation, Outcome};
 use ce_model::plan::CallId;
 
 /// Which call it is.

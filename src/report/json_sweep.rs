@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::evaluate::Evaluation;
+use ce_evaluate::Evaluation;
 use ce_model::task::workflow::{Node, SweepId};
 
 /// A sweep of a task.

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::columns::fitted;
 use super::point;
-use crate::questions::history::{Past, TakenOver};
-use crate::results::Attested;
+use ce_exchange::Attested;
+use ce_history::{Past, TakenOver};
 use ce_model::digest::SHORT;
 use ce_model::words::size;
 

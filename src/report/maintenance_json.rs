@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Sum;
-use crate::questions::collect::{Candidate, Group, Presence};
+use ce_history::collect::{Candidate, Group, Presence};
 use ce_storage::maintenance::verify::{Verdict, VerifyEvent};
 use ce_storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecord, Storage};
 

@@ -92,7 +92,7 @@ use self::terminal_text::without_controls;
 pub(crate) use self::terminal_text::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
-use crate::evaluate::{Evaluation, Event, TreeValues};
+use ce_evaluate::{Evaluation, Event, TreeValues};
 use ce_model::exit::Exit;
 use ce_model::expand::point_title;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::harmless;
-use crate::questions::package::{FileMaker, MakerInput, Package, PackagedFile, PackagedResult};
+use ce_history::package::{FileMaker, MakerInput, Package, PackagedFile, PackagedResult};
 
 /// The text of the page, in Markdown.
 pub fn package_readme(package: &Package, storage: &Path) -> String {

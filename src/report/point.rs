@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::harmless;
-use crate::evaluate::Evaluation;
+use ce_evaluate::Evaluation;
 use ce_model::expand::REPLICATE;
 use ce_model::plan::{CallId, PlannedSweep, Source};
 use ce_model::task::points::{SweepPoint, SweepPoints};

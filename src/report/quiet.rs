@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::shown_outputs;
 use super::{Reporter, ShownOutput, without_controls};
-use crate::evaluate::{Evaluation, Event};
+use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
 use ce_model::expand::point_title;
 use ce_model::task::points::SweepPoint;

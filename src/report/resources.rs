@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::columns::fitted;
-use crate::questions::history::ResourceUsage;
+use ce_history::ResourceUsage;
 use ce_model::task::resources::Resource;
 use ce_model::words::{duration, short_duration, size};
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::harmless;
-use crate::results::{LeftOut, Pulled, Pushed, RefusedFor, RefusedResult, RevokedResult};
+use ce_exchange::{LeftOut, Pulled, Pushed, RefusedFor, RefusedResult, RevokedResult};
 use ce_model::words::{counted, size};
 
 /// The greatest number of results that are named for one reason.

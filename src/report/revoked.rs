@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::harmless;
-use crate::evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Evaluation, Outcome};
 use ce_model::digest::Digest;
 use ce_storage::Entry;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::harmless;
-use crate::evaluate::InspectedCall;
+use ce_evaluate::InspectedCall;
 use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
 
 /// What there is in the sandbox of a call.

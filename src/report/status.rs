@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{JsonActivities, harmless, point};
-use crate::evaluate::SuspensionAnswer;
-use crate::questions::history::InputTexts;
-use crate::questions::status::SuspendedFact;
+use ce_evaluate::SuspensionAnswer;
 use ce_executor::{SUSPENDED, Status};
+use ce_history::InputTexts;
+use ce_history::status::SuspendedFact;
 use ce_model::words::counted;
 use ce_storage::records::{SubmittedRun, SuspensionState, WaitingJob};
 use ce_storage::{Activity, Storage};

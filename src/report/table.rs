@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 use super::columns::{ColumnStyle, fitted_within, terminal_width};
 use super::harmless;
 use super::title;
-use crate::evaluate::Evaluation;
-use crate::questions::table::{
-    ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
-};
-use crate::results::Attested;
+use ce_evaluate::Evaluation;
+use ce_exchange::Attested;
 use ce_model::expand::CellValue;
 use ce_model::words::counted;
+use ce_queries::table::{
+    ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
+};
 use ce_storage::Holder;
 
 /// How a table is printed.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::has_table;
 use super::sweep_title;
-use crate::evaluate::{Evaluation, Outcome, Unfinished};
+use ce_evaluate::{Evaluation, Outcome, Unfinished};
 use ce_model::words::counted;
 
 /// The number of calls by outcome.

@@ -19,7 +19,7 @@ use super::has_table;
 use super::shown_outputs;
 use super::sweep_title;
 use super::{ROOT, Reporter, ShownOutput, harmless};
-use crate::evaluate::{Evaluation, Event, Outcome, Unfinished};
+use ce_evaluate::{Evaluation, Event, Outcome, Unfinished};
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
 use ce_model::task::expression::written_alone;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::say;
-use crate::evaluate::WorkerEvent;
+use ce_evaluate::WorkerEvent;
 use ce_model::words::counted;
 use ce_storage::records::{FailedCall, OutputSource, Ticket, TicketEnd};
 

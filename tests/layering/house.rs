@@ -1,34 +1,8 @@
 //! The plan of the house: what the modules of a crate may import. The compiler keeps the order of the crates.
 
-/// The modules of the package at the root from the ground up. A module imports what stands in lines before its own. The parts of
-/// `questions` have layers of their own, and name each other as everybody does.
-pub(crate) const LAYERS: [&[&str]; 8] = [
-    &[
-        "evaluate",
-        "questions::history",
-        "questions::collect",
-        "questions::package",
-        "questions::status",
-        "doctor",
-        "results",
-    ],
-    &["session"],
-    &[
-        "questions::audit",
-        "questions::bisect",
-        "questions::compare",
-        "questions::explain",
-        "questions::table",
-    ],
-    &["questions::judge", "questions::page"],
-    &["report", "export", "questions"],
-    &["cli"],
-    &["lib"],
-    &["bin"],
-];
-
-/// The module whose parts have layers of their own.
-pub(crate) const GROUP: &str = "questions";
+/// The modules of the package at the root from the ground up. A module imports what stands in lines before its own.
+pub(crate) const LAYERS: [&[&str]; 4] =
+    [&["report", "export", "doctor"], &["cli"], &["lib"], &["bin"]];
 
 /// The rooms of the storage from the ground up. A room imports those before its own.
 pub(crate) const ROOMS: [&str; 5] = ["disk", "layout", "records", "store", "maintenance"];

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use house::{GROUP, LAYERS, ROOMS};
+use house::{LAYERS, ROOMS};
 
 /// The greatest number of lines of a file.
 const LONGEST: usize = 900;
@@ -73,23 +73,9 @@ fn word(text: &str) -> &str {
     &text[..end.max(1)]
 }
 
-/// The modules whose paths follow `prefix::`; of the group, its part.
-fn modules(code: &str, prefix: &str) -> Vec<String> {
-    let mut modules = followers(code, prefix);
-    modules.retain(|module| *module != GROUP);
-    let parts = followers(code, &format!("{prefix}::{GROUP}"));
-    let parts = parts.into_iter().map(|part| format!("{GROUP}::{part}"));
-    modules.into_iter().map(str::to_owned).chain(parts).collect()
-}
-
-/// The module that a file belongs to: one of `lib.rs`, or a part of the group.
-fn module(file: &str) -> String {
-    let mut names = file.trim_end_matches("/mod.rs").trim_end_matches(".rs").split('/');
-    let module = names.next().unwrap_or_default();
-    match names.next() {
-        Some(part) if module == GROUP => format!("{module}::{part}"),
-        _ => module.to_owned(),
-    }
+/// The module that a file belongs to.
+fn module(file: &str) -> &str {
+    word(file)
 }
 
 /// How far from the ground a module is.
@@ -100,23 +86,20 @@ fn height(module: &str) -> Option<usize> {
 /// Tells which imports of a file of the package at the root are against the order of its modules.
 fn wrong_imports(file: &str, text: &str) -> Vec<String> {
     let (code, own) = (code(text), module(file));
-    let Some(height_of_own) = height(&own) else {
+    let Some(height_of_own) = height(own) else {
         return vec![format!("{file} is in no layer")];
     };
-    // At the top, `super` is the crate or a group; below, `super::super` may be.
-    let group = own.split_once("::").map(|(group, _)| format!("{group}::")).unwrap_or_default();
-    let is_top = file.matches('/').count() == usize::from(!group.is_empty());
-    let outside = if is_top || file.ends_with("/mod.rs") { "super" } else { "super::super" };
-    let beside = followers(&code, outside).into_iter().map(|name| format!("{group}{name}"));
-    let imports = ["crate", "compeval"].map(|prefix| modules(&code, prefix));
-    let imports: BTreeSet<String> =
-        imports.into_iter().flatten().chain(beside.filter(|it| !it.ends_with('*'))).collect();
-    let wrong = |name: &String| match height(name) {
+    // At the top, `super` is the crate; below, `super::super` may be.
+    let outside =
+        if !file.contains('/') || file.ends_with("/mod.rs") { "super" } else { "super::super" };
+    let imports = ["crate", "compeval", outside].map(|prefix| followers(&code, prefix));
+    let wrong = |name: &&str| match height(name) {
         _ if *name == own => false,
         Some(height) => height >= height_of_own,
-        // Braces hide names from this test. What is in a group and no part of it has no layer.
-        None => name.ends_with('{') || name.contains("::"),
+        // Braces hide names from this test.
+        None => *name == "{",
     };
+    let imports: BTreeSet<&str> = imports.into_iter().flatten().collect();
     imports.into_iter().filter(wrong).map(|name| format!("{file} imports {name}")).collect()
 }
 
@@ -166,20 +149,11 @@ fn a_module_imports_only_what_is_below_it() {
 #[test]
 fn a_wrong_import_would_be_seen() {
     for (file, text, wrong) in [
-        ("evaluate/call.rs", "use crate::cli::Run;", "evaluate/call.rs imports cli"),
-        ("evaluate/mod.rs", "use super::session::Session;", "evaluate/mod.rs imports session"),
-        ("report/page/mod.rs", "use crate::{session, results};", "report/page/mod.rs imports {"),
+        ("report/tree.rs", "use crate::cli::Run;", "report/tree.rs imports cli"),
+        ("report/mod.rs", "use super::export::dot;", "report/mod.rs imports export"),
+        ("report/page/mod.rs", "use crate::{cli, export};", "report/page/mod.rs imports {"),
+        ("report/tree.rs", "use super::super::cli::Run;", "report/tree.rs imports cli"),
         ("lib.rs", "use crate::bin::ce;", "lib.rs imports bin"),
-        (
-            "questions/history/log.rs",
-            "use super::super::bisect::Bisection;",
-            "questions/history/log.rs imports questions::bisect",
-        ),
-        (
-            "questions/history/log.rs",
-            "use crate::questions::page::Data;",
-            "questions/history/log.rs imports questions::page",
-        ),
         ("somewhere.rs", "", "somewhere.rs is in no layer"),
     ] {
         assert!(wrong_imports(file, text).contains(&wrong.to_owned()), "{file}: {text}");
@@ -190,10 +164,10 @@ fn a_wrong_import_would_be_seen() {
 fn a_right_import_is_fine() {
     for (file, text) in [
         (
-            "results/push.rs",
+            "report/tree.rs",
             "// see crate::cli\n/// [`Run`](crate::cli)\nmod tests { use super::*; }",
         ),
-        ("session/mod.rs", "use super::evaluate::Evaluation;\nuse crate::report::say;"),
+        ("cli/run.rs", "use super::options::HowToRun;\nuse crate::report::say;"),
         ("bin/ce.rs", "compeval::cli::main::<compeval::cli::Ce>()"),
     ] {
         assert_eq!(wrong_imports(file, text), Vec::<String>::new(), "{file}: {text}");

@@ -13,8 +13,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use compeval::questions::collect::{CollectRequest, Fate, candidates, collect};
-use compeval::questions::history::History;
+use compeval::history::History;
+use compeval::history::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::storage::{Durability, InputSource, Maintenance, Storage, Unrecorded};
 #[cfg(debug_assertions)]
 use rustix::process::Signal;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use compeval::questions::collect::{CollectRequest, Fate, candidates, collect};
-use compeval::questions::history::History;
+use compeval::history::History;
+use compeval::history::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::storage::{Durability, Maintenance, Storage, Unrecorded};
 use jiff::Timestamp;
 

@@ -1,6 +1,6 @@
 //! What is told of sweeps: the tree, failures by point, totals.
 
-use compeval::questions::history::usual_seconds;
+use compeval::history::usual_seconds;
 use compeval::storage::{Storage, Unrecorded};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::*;
-use crate::evaluate::{Evaluator, Files};
+use ce_evaluate::{Evaluator, Files};
 use ce_model::digest::Digest;
 use ce_model::task::name::StorageName;
 use ce_model::task::slice::WrittenSlice;

@@ -9,9 +9,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::questions::page::PageData;
 use crate::report::terminal_text::harmless;
 use ce_model::digest::Blake3;
+use ce_queries::page::PageData;
 
 /// What every page has near its beginning, by which it is known.
 pub const PAGE_MARK: &str = r#"<meta name="generator" content="compeval report">"#;

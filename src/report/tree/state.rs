@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use super::Evaluation;
-use crate::evaluate::{Outcome, Unfinished};
+use ce_evaluate::{Outcome, Unfinished};
 use ce_model::plan::{CallId, Source};
 use ce_model::words::{duration, short_duration};
 

@@ -10,7 +10,7 @@ use super::super::point::count_points;
 use super::super::point::points_words;
 use super::super::sweep_title;
 use super::{OpenStep, TreePrinter, TreeStyle, indent};
-use crate::evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Evaluation, Outcome};
 use ce_model::plan::{CallId, Operation, Step};
 use ce_model::task::expression::written_alone;
 use ce_model::task::workflow::Node;

@@ -1,0 +1,303 @@
+//! The facts of a failed execution, gathered before its directories are emptied. Reads a bounded part of each.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Scene, log};
+use crate::CallError;
+use ce_executor::{
+    ExecuteError, HEAD, Status, TAIL, head, installation, interpreter, is_shown, links, tail,
+};
+use ce_model::task::access::Rule;
+use ce_model::task::name::is_directory;
+use ce_model::task::workflow::{Computation, LIBRARY};
+use ce_storage::{PublishError, Stage};
+
+/// How many lines at the end of a log are searched: as many as are shown.
+const LINES: usize = 12;
+
+/// How many files of a directory are looked at.
+const FILES: usize = 1000;
+
+/// How an execution failed.
+#[derive(Debug, Default)]
+pub(super) enum Ending {
+    /// A file that it takes to start `exec` is not there.
+    NotStarted,
+    /// `exec` ended by itself, with a status other than zero.
+    #[default]
+    Exited,
+    /// `exec` ended with status zero, and an output is missing.
+    NoOutput(MissingOutput),
+    /// `exec` ended with status zero, and made a directory that should be a file: the output of this name.
+    DirectoryMade(String),
+    /// In another way.
+    Other,
+}
+
+/// An output that is missing.
+#[derive(Debug, Default)]
+pub(super) struct MissingOutput {
+    pub(super) number: usize,
+    /// Its symbolic name.
+    pub(super) name: String,
+    /// Which argument of `exec` is its path, from 1.
+    pub(super) argument: usize,
+    /// The ending that a file beside it has after its name: `.npy`.
+    pub(super) suffix: Option<String>,
+    /// No other output is there.
+    pub(super) is_alone: bool,
+}
+
+/// A program that is not in the `PATH` of an execution.
+#[derive(Debug)]
+pub(super) struct MissingProgram {
+    pub(super) name: String,
+    /// Where it is in the `PATH` of this process.
+    pub(super) found: Option<PathBuf>,
+    /// The path that has to be granted for it, if that is not shown.
+    pub(super) grant: Option<PathBuf>,
+}
+
+/// Everything that hints depend on.
+#[derive(Debug, Default)]
+pub(super) struct FailureFacts {
+    pub(super) ending: Ending,
+    pub(super) isolated: bool,
+    /// The name of the input that is its root.
+    pub(super) root: Option<String>,
+    /// `access` grants the network.
+    pub(super) network: bool,
+    /// The computation's directory in the task.
+    pub(super) directory: String,
+    /// The rules that `access` may lack, as the executor says.
+    pub(super) lacking: Vec<Rule>,
+    /// The first line of `exec`, or the beginning of that.
+    pub(super) first_line: String,
+    /// The interpreter that it names and where the links lead to that begin there.
+    pub(super) interpreter: Vec<PathBuf>,
+    /// The last of these does not exist on this host, or in the root.
+    pub(super) no_interpreter: bool,
+    /// The last lines that were printed.
+    pub(super) log: String,
+    /// How many bytes were printed.
+    pub(super) printed: u64,
+    /// A link that leads out of the computation and that the log mentions, and its target.
+    pub(super) link: Option<(PathBuf, PathBuf)>,
+    /// A program that the log says is missing.
+    pub(super) program: Option<MissingProgram>,
+    /// The Python environment that is active where this process was started.
+    pub(super) environment: Option<PathBuf>,
+    /// The files in the working directory, sorted.
+    pub(super) left: Vec<String>,
+    /// An output that is a directory, of which the log says that it exists: its number and name.
+    pub(super) existing: Option<(usize, String)>,
+}
+
+impl FailureFacts {
+    pub(super) fn gather(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Self {
+        let Scene { computation, tree, isolated, .. } = *scene;
+        let log = last_lines(&stage.log());
+        let ending = ending(stage, computation, error);
+        let begin = head(&tree.join("exec"), HEAD).unwrap_or_default();
+        let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
+        let link = match ending {
+            Ending::Exited | Ending::NoOutput(_) => outward(scene, &log),
+            Ending::NotStarted | Ending::DirectoryMade(_) | Ending::Other => None,
+        };
+        let left = match ending {
+            Ending::NoOutput(_) => names_in(&stage.work()),
+            _ => Vec::new(),
+        };
+        let active = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().find_map(env::var_os);
+        Self {
+            isolated,
+            root: scene.root.as_ref().and(computation.access.root()).map(|it| it.name.clone()),
+            network: computation.access.network(),
+            directory: format!("{LIBRARY}/{}", computation.name),
+            lacking: lacking(error),
+            first_line: String::from_utf8_lossy(first).into_owned(),
+            no_interpreter,
+            interpreter,
+            printed: stage.log().symlink_metadata().map_or(0, |log| log.len()),
+            link,
+            program: log::missing_program(&log).map(|name| program(name, computation)),
+            environment: active.map(PathBuf::from).filter(|path| path.join("bin/python").exists()),
+            left,
+            existing: existing(stage, computation, &log),
+            ending,
+            log,
+        }
+    }
+}
+
+/// Returns the interpreter that a script names and where its links lead to, and whether the last of these
+/// does not exist. In a root of its own, links are not followed one by one.
+fn interpreters(script: &[u8], root: Option<&Path>) -> (Vec<PathBuf>, bool) {
+    let named = interpreter(script);
+    let found = match root {
+        None => named.map(|path| links(&path)).unwrap_or_default(),
+        Some(_) => Vec::from_iter(named),
+    };
+    let inside = |path: &Path| match root {
+        None => path.to_owned(),
+        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+    };
+    let is_missing = found.last().is_some_and(|path| !inside(path).exists());
+    (found, is_missing)
+}
+
+fn ending(stage: &Stage<'_>, computation: &Computation, error: &CallError) -> Ending {
+    match error {
+        CallError::Ended(failed) if matches!(failed.status, Status::Exited(_)) => Ending::Exited,
+        CallError::Execute(ExecuteError::Start { source, .. })
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            Ending::NotStarted
+        }
+        CallError::Publish(PublishError::NoOutput { number, output }) => {
+            let (number, name) = (*number, output.clone());
+            let places: Vec<PathBuf> = stage.outputs().collect();
+            Ending::NoOutput(MissingOutput {
+                number,
+                name,
+                argument: computation.inputs.len() + number + 1,
+                suffix: places.get(number).and_then(|path| suffix(stage, number, path)),
+                is_alone: places.iter().all(|path| path.symlink_metadata().is_err()),
+            })
+        }
+        CallError::Publish(PublishError::NotAFile { number, output }) => {
+            let place = stage.outputs().nth(*number);
+            match place.is_some_and(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())) {
+                true => Ending::DirectoryMade(output.clone()),
+                false => Ending::Other,
+            }
+        }
+        _ => Ending::Other,
+    }
+}
+
+/// The first output that is a directory and of which the log says that it exists.
+fn existing(stage: &Stage<'_>, computation: &Computation, log: &str) -> Option<(usize, String)> {
+    if !log.contains("File exists") && !log.contains("already exists") {
+        return None;
+    }
+    let mut outputs = computation.outputs.iter().zip(stage.outputs()).enumerate();
+    let (number, (name, _)) = outputs.find(|(number, (name, place))| {
+        let (inside, outside) = (format!("/outputs/{number:02}"), place.to_string_lossy());
+        is_directory(name) && (log.contains(&inside) || log.contains(&*outside))
+    })?;
+    Some((number, name.clone()))
+}
+
+/// Returns the ending that a file has after the name of an output, where that belongs or where a sandbox shows it.
+fn suffix(stage: &Stage<'_>, number: usize, output: &Path) -> Option<String> {
+    let outside = (stage.directory(), output.file_name()?.to_string_lossy().into_owned());
+    let inside = (stage.outbox(), format!("{number:02}"));
+    [outside, inside].into_iter().find_map(|(dir, name)| {
+        let begin = format!("{name}.");
+        let names = names_in(&dir);
+        let longer = names.iter().find(|it| it.starts_with(&begin))?;
+        Some(longer[name.len()..].to_owned())
+    })
+}
+
+fn lacking(error: &CallError) -> Vec<Rule> {
+    match error {
+        CallError::Ended(failed) => failed.lacking.clone(),
+        CallError::Execute(ExecuteError::Start { lacking, .. }) => lacking.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn last_lines(log: &Path) -> String {
+    let end = tail(log, TAIL).unwrap_or_default();
+    let end = String::from_utf8_lossy(&end);
+    let lines: Vec<&str> = end.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
+
+/// The names of files in a directory, sorted.
+fn names_in(dir: &Path) -> Vec<String> {
+    if !dir.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten().take(FILES);
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let mut names: Vec<String> =
+        files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Looks for a program where a shell of the user's would.
+fn program(name: &str, computation: &Computation) -> MissingProgram {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).map(|dir| dir.join(name));
+    let found = found.filter(|path| path.is_absolute()).find(|path| path.is_file());
+    let grant = found.as_deref().map(installation);
+    let grant = grant.filter(|path| !is_shown(&computation.access, path)).map(Path::to_owned);
+    MissingProgram { name: name.to_owned(), found, grant }
+}
+
+/// The first link in a computation's directory that leads out of it to nothing that `exec` sees, and that
+/// the log mentions; with its target.
+fn outward(scene: &Scene<'_>, log: &str) -> Option<(PathBuf, PathBuf)> {
+    let Scene { computation, tree, isolated, .. } = *scene;
+    let mut rooms = vec![PathBuf::new()];
+    let mut seen = 0;
+    while let Some(room) = rooms.pop() {
+        for entry in fs::read_dir(tree.join(&room)).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > FILES {
+                return None;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = room.join(entry.file_name());
+            if kind.is_dir() {
+                rooms.push(path);
+            } else if kind.is_symlink()
+                && log::mentions(log, &entry.file_name().to_string_lossy())
+                && let Ok(target) = fs::read_link(entry.path())
+            {
+                let seen = match isolated {
+                    true => target.is_absolute() && is_shown(&computation.access, &target),
+                    false => entry.path().exists(),
+                };
+                if !seen && leads_out(&room, &target) {
+                    return Some((path, target));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Whether a link in a directory of a tree leads out of the tree, as far as names tell.
+fn leads_out(room: &Path, target: &Path) -> bool {
+    let mut depth = room.components().count();
+    for part in target.components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            _ => return true,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_out_if_it_climbs_too_high_or_is_absolute() {
+        let leads = |room: &str, target: &str| leads_out(Path::new(room), Path::new(target));
+        assert!(leads("", "../common") && leads("a", "../../x") && leads("a/b", "/data"));
+        assert!(!leads("", "a/../b") && !leads("a", "../x") && !leads("", "./x"));
+    }
+}

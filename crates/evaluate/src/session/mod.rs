@@ -1,0 +1,458 @@
+//! A session: one or more evaluations on one storage, from options to the published job.
+//!
+//! It owns the storage, the executor and the signals that interrupt it. A program opens a session,
+//! lets it [`prepare`](Session::prepare) a task, which returns an [`Evaluation`], and lets it
+//! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
+
+mod access;
+mod calls;
+mod error;
+mod fit;
+mod follow;
+mod input_error;
+mod inputs;
+mod inspection;
+mod interrupt;
+mod job;
+mod look_up;
+mod notices;
+mod options;
+mod outages;
+mod place;
+mod points;
+mod queued;
+mod run_job;
+mod sheets;
+mod slurm;
+mod suspended;
+mod worker;
+
+use std::collections::HashSet;
+use std::io;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::{iter, mem};
+
+pub use self::calls::{CallNameError, find_call};
+pub use self::error::{BeginError, Interrupted, OutputError, WriteError};
+pub use self::follow::print_log;
+pub use self::input_error::InputError;
+pub use self::inputs::{bind, check_directories, check_trees, with_defaults};
+use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
+pub use self::inspection::{InspectionError, InspectionSession};
+use self::interrupt::Interrupts;
+pub use self::interrupt::Stop;
+pub use self::job::{FinishedJob, Kept, find_job};
+pub use self::look_up::{look_only, look_up, look_up_versions};
+use self::options::local;
+pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
+use self::outages::{StorageNotices, unless_interrupted};
+pub use self::place::{ResultPathError, naming_results};
+pub use self::points::{
+    FinishedJobs, RangeError, check_selection, find_jobs, for_each, read_points,
+};
+pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::sheets::{check_own_sheets, check_wanted, expand_own_sheets};
+use self::slurm::SlurmWorkers;
+pub use self::suspended::{SuspensionError, SuspensionSession};
+pub use self::worker::{WorkerOptions, WorkerSession};
+use crate::{
+    Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
+    ExecutionSettings, Exports, Files, Policy, Texts, WorkerQueue,
+};
+use ce_executor::{ExecuteError, Executor, Status};
+use ce_files::cache::Cache;
+use ce_git::{SourceRepositories, Trees};
+pub use ce_model::exit::{Error, Exit};
+use ce_model::plan::{Plan, PointSelection, Source};
+use ce_model::task::workflow::Task;
+use ce_storage::records::RunState;
+use ce_storage::{InputSource, ResultName, Storage, StorageError};
+
+/// What goes on in an evaluation.
+pub struct Progression<'a> {
+    /// What happens to calls, until there is no more.
+    pub events: &'a mpsc::Receiver<Event>,
+    /// Returns the signal by which the user has asked to stop, if any.
+    pub interrupted_by: &'a dyn Fn() -> Option<u8>,
+    /// Returns something that the user should know by now, each thing once.
+    pub notice: &'a dyn Fn() -> Option<String>,
+    /// Keeps how far the run has come, for other programs. A dry run keeps nothing.
+    pub note: Option<&'a dyn Fn(&RunState)>,
+}
+
+/// Follows an evaluation, and tells the user.
+pub trait Observer {
+    /// Follows until there are no more events.
+    fn follow(&mut self, progression: &Progression<'_>);
+
+    /// Whether the user was told of a failure of a call with this error.
+    fn has_reported(&self, error: &StorageError) -> bool;
+}
+
+/// A storage, and whatever is needed to evaluate tasks of one repository with it.
+pub struct Session {
+    storage: Arc<Storage>,
+    trees: Trees,
+    /// The repositories that tasks read as values.
+    sources: Arc<SourceRepositories>,
+    jobs: NonZeroUsize,
+    policy: Policy,
+    /// The points that are evaluated.
+    selection: PointSelection,
+    /// The queue of the workers that execute calls, if they are not executed here.
+    queue: Option<Arc<WorkerQueue>>,
+    /// The workers that serve it on Slurm.
+    slurm: Option<SlurmWorkers>,
+    /// `None` if nothing is to be computed.
+    executor: Option<(Arc<dyn Executor>, Interrupts)>,
+    /// Whether inputs that are not in the storage are put there.
+    stores: bool,
+    /// Whether the user was warned that nothing is isolated.
+    warned: AtomicBool,
+    /// What is to be told of the storage's file system.
+    notices: Arc<StorageNotices>,
+    frontend: Frontend,
+}
+
+impl Session {
+    /// Opens a storage to evaluate tasks of the repository in a directory; creates it if it does
+    /// not exist. From now on SIGINT, SIGTERM and SIGHUP interrupt executions.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written, or signals not be watched.
+    pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
+        let executor = local(options, None, None);
+        let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
+        let notices = Arc::new(StorageNotices::new(options.frontend));
+        let how = (options.unrecorded, options.durability);
+        let opened = Storage::open_patiently(
+            storage,
+            how,
+            notices.patience(interrupts.asked(), options.quiet),
+        );
+        let storage = unless_interrupted(opened, &interrupts)?;
+        let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
+        let storage = storage.taking_over(options.takeover);
+        job::record_use(&storage, dir)?;
+        let mut session =
+            Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
+        session.notices = notices;
+        if options.place != Place::Here {
+            session.queue_calls(&executor, options)?;
+        }
+        Ok(session)
+    }
+
+    /// Opens a storage, which need not exist, for reading only: nothing is computed or written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is something other than a storage.
+    pub fn inspect(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
+        let storage = Storage::inspect(storage, options.unrecorded)?;
+        let storage = storage.with_cache(Cache::of_user()).taking_over(options.takeover);
+        Ok(Self::with(storage, dir, options, None))
+    }
+
+    fn with(
+        storage: Storage,
+        dir: &Path,
+        options: &RunOptions,
+        executor: Option<(Arc<dyn Executor>, Interrupts)>,
+    ) -> Self {
+        Self {
+            storage: Arc::new(storage),
+            trees: Trees::new(dir),
+            sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
+            jobs: options.jobs,
+            policy: options.policy.clone(),
+            selection: PointSelection::default(),
+            stores: executor.is_some(),
+            executor,
+            queue: None,
+            slurm: None,
+            warned: AtomicBool::new(false),
+            notices: Arc::new(StorageNotices::new(options.frontend)),
+            frontend: options.frontend,
+        }
+    }
+
+    /// Reads these repositories, of a task in this directory, in place of those that it records.
+    #[must_use]
+    pub fn reading(self, dir: &Path, repositories: &[(String, PathBuf)]) -> Self {
+        let sources = Arc::new(SourceRepositories::new(dir, repositories.to_vec()));
+        Self { sources, ..self }
+    }
+
+    /// Evaluates those points only that are selected.
+    #[must_use]
+    pub fn selecting(self, selection: PointSelection) -> Self {
+        Self { selection, ..self }
+    }
+
+    /// Executes these calls even if they have outputs.
+    #[must_use]
+    pub fn forcing(mut self, forced: HashSet<ResultName>) -> Self {
+        self.policy.forced = forced;
+        self
+    }
+
+    /// Returns the storage.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Returns the signal that interrupted the session, if any.
+    pub fn interrupted_by(&self) -> Option<u8> {
+        self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
+    }
+
+    /// Binds and plans a task, and finds or stores its inputs and other leaves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input cannot be read, if a value of the task is wrong with the texts of inputs, or if the
+    /// storage cannot be read or written.
+    pub fn prepare(&self, task: Task, given: &[Option<InputSource>]) -> Result<Evaluation, Error> {
+        let (task, given) = bind(&self.trees, task, given)?;
+        let plan = self.plan(&task);
+        check_selection(&plan)?;
+        let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
+        let own = &own_files(&self.trees, &task)?;
+        let (storage, store) = (&self.storage, self.stores);
+        let mut files = None;
+        (self.frontend.while_reading)(&|| storage.inputs().taken_in(), &mut || {
+            files = Some(Files::new(&task, &plan, (inputs, own), storage, store));
+        });
+        let files = files.unwrap_or(Err(StorageError::Interrupted));
+        let failed = |error| of_input(&task, &given, error);
+        let mut files = self.unless_interrupted(files, failed)?;
+        let mut found = mem::take(&mut files.inputs).into_iter().flatten();
+        let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
+        let is_read = self.selection.inputs_read(&task)?;
+        let files = fill_in((&task, &is_read), files, given, InputError::NotGiven)?;
+        let texts = if task.trees.is_empty() {
+            Texts::new()
+        } else {
+            texts(inputs.iter().chain(own.iter().flatten()))
+        };
+        self.with_trees(Evaluation::new(task, plan, files, Arc::clone(storage)), texts)
+    }
+
+    /// Plans another version of a task, with the inputs of the same names that a version was given.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it has an input that was not given, and no default for it, or the storage cannot be
+    /// read. `titles` names both versions for that error.
+    pub fn prepare_like(
+        &self,
+        task: Task,
+        other: &Evaluation,
+        titles: [&str; 2],
+    ) -> Result<Evaluation, Error> {
+        let task = self.bind_like(task, other, titles)?;
+        let plan = self.plan(&task);
+        let own = own_files(&self.trees, &task)?;
+        let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
+        let files = self.unless_interrupted(files, Error::from)?;
+        let all = vec![true; task.inputs.len()];
+        let files = fill_in((&task, &all), files, given_to(other, &task), no_input(titles))?;
+        let mut texts = texts(own.iter().flatten());
+        texts.extend(other.texts().clone());
+        self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)
+    }
+
+    /// Makes all derived values that wait for no call.
+    fn with_trees(&self, evaluation: Evaluation, texts: Texts) -> Result<Evaluation, Error> {
+        let evaluation = evaluation.reading(Arc::clone(&self.sources), texts);
+        // Where only some calls are asked for, they make what they need.
+        let is_whole = evaluation.plan.tops().is_empty();
+        let values = evaluation.plan.derived().map(|(id, _)| id).filter(|_| is_whole);
+        let values = values.map(|value| (value, Source::Derived { value, number: 0 }));
+        let (trees, members): (Vec<_>, Vec<_>) = values
+            .filter(|(_, source)| evaluation.plan.awaited(*source).is_none())
+            .partition(|(value, _)| evaluation.plan.tree(*value).is_some());
+        let store = self.stores;
+        for (_, member) in members {
+            // The calls that read it have the error.
+            let _remembered = evaluation.derive(iter::once(member), store);
+        }
+        let known = trees.into_iter().map(|(_, tree)| tree);
+        match (evaluation.derive(known, store), self.interrupted_by()) {
+            (Err(error), Some(signal)) if error.is_interrupted() => Err(Interrupted(signal).into()),
+            (made, _) => Ok(made.map(|()| evaluation)?),
+        }
+    }
+
+    /// Binds another version of a task, with the texts of the inputs that a version was given.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it needs the text of an input that the other one lacks.
+    pub fn bind_like(
+        &self,
+        task: Task,
+        other: &Evaluation,
+        titles: [&str; 2],
+    ) -> Result<Task, Error> {
+        bind_like(&self.trees, task, other, no_input(titles))
+    }
+
+    /// Plans a task, and loads the record cache meanwhile.
+    fn plan(&self, task: &Task) -> Plan {
+        let selection = self.selection.clone();
+        thread::scope(|scope| {
+            let plan = scope.spawn(|| Plan::of_points(task, selection));
+            self.storage.load_record_cache(&task.name);
+            plan.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
+    fn unless_interrupted<T>(
+        &self,
+        read: Result<T, StorageError>,
+        failed: impl FnOnce(StorageError) -> Error,
+    ) -> Result<T, Error> {
+        read.map_err(|error| match (error, self.interrupted_by()) {
+            (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
+            (error, _) => failed(error),
+        })
+    }
+
+    /// Executes calls again, and compares them with their results. Passes the place of each call with its end to `ended`. When the
+    /// user asks to stop, no further call begins.
+    ///
+    /// # Errors
+    ///
+    /// Fails if threads cannot be started, or what was written cannot be flushed.
+    pub fn execute_again(
+        &self,
+        calls: &[AuditedCall],
+        budget: AuditBudget,
+        ended: &mut dyn FnMut(usize, AuditedEnd),
+    ) -> Result<(), EvaluateError> {
+        let Some((executor, _)) = &self.executor else { return Ok(()) };
+        let exports = &Exports::new(&self.storage, &self.trees);
+        let policy = &Policy { timeout: self.policy.timeout, ..Policy::default() };
+        let (executor, queue) = (&**executor, self.queue.as_deref());
+        let settings = ExecutionSettings { executor, exports, policy, asks: false, queue };
+        Audit { storage: &self.storage, settings, calls, budget }.run(ended, &|| {
+            if let Some(notice) = self.notice() {
+                (self.frontend.notify)(&notice);
+            }
+        })
+    }
+
+    /// Runs a user's command, which is interrupted like executions. Its output goes to standard
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be started, or nothing is executed.
+    pub fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        match &self.executor {
+            Some((executor, _)) => executor.run(command),
+            None => Err(ExecuteError::Interrupted),
+        }
+    }
+
+    /// A session on the same storage for tasks in another directory, which executes nothing.
+    #[must_use]
+    pub fn looking_in(&self, dir: &Path) -> Self {
+        Self {
+            storage: Arc::clone(&self.storage),
+            trees: Trees::new(dir),
+            sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
+            jobs: self.jobs,
+            policy: Policy { timeout: self.policy.timeout, ..Policy::default() },
+            selection: PointSelection::default(),
+            queue: None,
+            slurm: None,
+            executor: None,
+            stores: self.stores,
+            warned: AtomicBool::new(false),
+            notices: Arc::clone(&self.notices),
+            frontend: self.frontend,
+        }
+    }
+
+    /// The number of calls that are executed at the same time.
+    pub const fn jobs(&self) -> NonZeroUsize {
+        self.jobs
+    }
+
+    /// Whether inputs that are not in the storage are put there.
+    pub const fn stores_inputs(&self) -> bool {
+        self.stores
+    }
+
+    /// Whether calls can be executed, so that progress is worth showing.
+    pub const fn executes(&self) -> bool {
+        self.executor.is_some()
+    }
+
+    /// Evaluates in other threads, and lets an observer follow in this one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a call asks for more than there is, before anything is executed; if no thread can be started, or if the storage
+    /// failed and no call reports it.
+    pub fn evaluate(
+        &self,
+        evaluation: &Evaluation,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Error> {
+        self.check_fit(evaluation)?;
+        let (sender, events) = mpsc::channel::<Event>();
+        let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
+        let (trees, policy) = (&self.trees, &self.policy);
+        let (jobs, queue) = (self.jobs, self.queue.as_deref());
+        let evaluated = thread::scope(|scope| {
+            let evaluating = scope.spawn(move || {
+                // The events end when all senders are dropped.
+                let observe = &move |event| drop(sender.send(event));
+                let exports = &Exports::new(&evaluation.storage, trees);
+                let execution = executor.map(|executor| ExecutionSettings {
+                    executor,
+                    exports,
+                    policy,
+                    asks: true,
+                    queue,
+                });
+                Evaluator { evaluation, execution, observe }.evaluate(jobs)
+            });
+            // A run whose state cannot be written goes on.
+            let note = |state: &RunState| drop(evaluation.storage.note_state(state));
+            let note: Option<&dyn Fn(&RunState)> = executor.is_some().then_some(&note);
+            self.notices.follow(true);
+            observer.follow(&Progression {
+                events: &events,
+                interrupted_by: &|| self.interrupted_by(),
+                notice: &|| self.notice(),
+                note,
+            });
+            self.notices.follow(false);
+            evaluating.join()
+        });
+        match evaluated {
+            // Calls that failed because of it have reported it.
+            Ok(Err(EvaluateError::Storage(error))) if observer.has_reported(&error) => Ok(()),
+            Ok(evaluated) => Ok(evaluated?),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+/// The error of an input that only the first of two versions takes.
+fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> InputError {
+    move |name| InputError::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
+}

@@ -1,0 +1,130 @@
+//! What a session is asked for.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use crate::Policy;
+use ce_executor::slurm::{Allocation, SlurmSettings};
+use ce_executor::{Executor, Local, Sandbox};
+use ce_files::cache::Cache;
+use ce_git::{Config, ConfigError};
+use ce_storage::{Durability, InputSource, Takeover, Unrecorded};
+
+/// Some work, which may be done in another thread.
+pub type InputReading<'a> = &'a mut (dyn FnMut() + Send);
+
+/// How a session speaks to its user outside of an evaluation. The default says nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Frontend {
+    /// Tells the user something that they should know.
+    pub notify: fn(&str),
+    /// Does some work, and shows meanwhile how many bytes of how many were read.
+    pub while_reading: fn(&dyn Fn() -> (u64, u64), InputReading<'_>),
+}
+
+impl Default for Frontend {
+    fn default() -> Self {
+        Self { notify: |_| {}, while_reading: |_, read| read() }
+    }
+}
+
+/// Options for the execution and publication of missing calls.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The greatest number of computations that run at the same time.
+    pub jobs: NonZeroUsize,
+    /// How missing calls are executed.
+    pub policy: Policy,
+    /// Whether results are flushed to the disk before they are published.
+    pub durability: Durability,
+    /// Whether computations are isolated, where the host allows it.
+    pub isolate: bool,
+    /// The treatment of outputs without a record.
+    pub unrecorded: Unrecorded,
+    /// Which results of other commits are taken over.
+    pub takeover: Takeover,
+    /// Where calls are executed.
+    pub place: Place,
+    /// How workers are submitted to Slurm.
+    pub slurm: SlurmSettings,
+    /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
+    pub is_job: bool,
+    /// Whether the user is not told that the run waits for a collection.
+    pub quiet: bool,
+    /// Who tells the user something outside of an evaluation.
+    pub frontend: Frontend,
+}
+
+/// Where calls are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this host, by this process.
+    Here,
+    /// By workers, which others start.
+    Workers,
+    /// By workers that are submitted to Slurm.
+    Slurm,
+}
+
+impl Default for RunOptions {
+    /// All cores, isolated, synced; no retries, no time-out.
+    fn default() -> Self {
+        Self {
+            jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            policy: Policy::default(),
+            durability: Durability::Synced,
+            isolate: true,
+            unrecorded: Unrecorded::Adopt,
+            takeover: Takeover::Isolated,
+            place: Place::Here,
+            slurm: SlurmSettings::default(),
+            is_job: false,
+            quiet: false,
+            frontend: Frontend::default(),
+        }
+    }
+}
+
+impl RunOptions {
+    /// Which results of other commits are taken over, as Git's configuration has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting is wrong.
+    pub fn takeover(config: &Config) -> Result<Takeover, ConfigError> {
+        Ok(match config.trusts_trees()? {
+            Some(true) => Takeover::Tree,
+            Some(false) | None => Takeover::Isolated,
+        })
+    }
+}
+
+/// Where the results are, and what the task is given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The directory of the storage.
+    pub storage: PathBuf,
+    /// The inputs, in the task's order; `None` for one that is its default.
+    pub inputs: Vec<Option<InputSource>>,
+    /// The repositories that the user names, and where they are.
+    pub repositories: Vec<(String, PathBuf)>,
+}
+
+/// An executor of this host, with this memory if that is less than the host's, and this allocation.
+pub(super) fn local(
+    options: &RunOptions,
+    memory: Option<u64>,
+    allocation: Option<Allocation>,
+) -> Arc<dyn Executor> {
+    let sandbox = options.isolate.then(Sandbox::default);
+    let mut executor = Local::new(options.jobs, sandbox).in_allocation(allocation);
+    if let Some(cache) = Cache::of_user() {
+        executor = executor.sharing_host(cache.locks_of_host());
+    }
+    if let Some(memory) = memory {
+        executor = executor.with_memory(memory);
+    }
+    Arc::new(executor)
+}

@@ -1,0 +1,205 @@
+//! A session for suspended calls: they are asked how they stand, cancelled, and forgotten.
+
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use super::interrupt::Interrupts;
+use super::{BeginError, CallNameError, Error, RunOptions, local};
+use crate::{CallError, SuspensionAnswer, ask_suspended};
+use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
+use ce_model::exit::{Exit, Explain};
+use ce_storage::{Holder, Lease, ResultName, Storage, StorageError, Suspension};
+
+/// Why nothing was done to a suspended call.
+#[derive(Debug, thiserror::Error)]
+pub enum SuspensionError {
+    /// It is not suspended.
+    #[error("the call {0} is not suspended")]
+    NotSuspended(String),
+    /// A run goes on with it.
+    #[error("the call {call} is being executed by {holder}")]
+    Held {
+        /// Its short name.
+        call: String,
+        /// The run.
+        holder: Holder,
+    },
+    /// Its `cancel` has failed.
+    #[error("the call {call} is not cancelled; of its file cancel, {status}{}", said(line.as_deref()))]
+    Cancel {
+        /// Its short name.
+        call: String,
+        /// How its `cancel` ended.
+        status: Status,
+        /// What that has printed first.
+        line: Option<String>,
+    },
+    /// Its program cannot be executed.
+    #[error("the call {call} cannot be asked or cancelled")]
+    Execute {
+        /// Its short name.
+        call: String,
+        /// Why.
+        source: CallError,
+    },
+}
+
+fn said(line: Option<&str>) -> String {
+    line.map(|line| format!(": {line}")).unwrap_or_default()
+}
+
+impl Explain for SuspensionError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NotSuspended(_) => Exit::Malformed,
+            Self::Held { .. } | Self::Cancel { .. } | Self::Execute { .. } => Exit::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotSuspended(_) => "ce status lists the calls that are",
+            Self::Held { .. } => "interrupt that run, or wait for its end",
+            Self::Cancel { .. } | Self::Execute { .. } => {
+                "end what it has started by hand, then ce forget removes its directory"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A storage with suspended calls, and what executes their programs.
+pub struct SuspensionSession {
+    storage: Arc<Storage>,
+    executor: Arc<dyn Executor>,
+    interrupts: Interrupts,
+}
+
+impl SuspensionSession {
+    /// Opens a storage, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no storage, it cannot be written, or signals not be watched.
+    pub fn open(storage: &Path) -> Result<Self, Error> {
+        let options = RunOptions::default();
+        Storage::existing(storage)?;
+        let storage = Storage::open(storage, options.unrecorded, options.durability)?;
+        let executor = local(&options, None, None);
+        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
+        Ok(Self { storage: Arc::new(storage), executor, interrupts })
+    }
+
+    /// The storage.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The signal that interrupted it, if any.
+    pub fn interrupted_by(&self) -> Option<u8> {
+        self.interrupts.caught()
+    }
+
+    /// Asks a suspended call how it stands; `None` if it has no program for that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program cannot be executed as its `exec` was.
+    pub fn ask(&self, suspension: &Suspension) -> Result<Option<SuspensionAnswer>, CallError> {
+        let _turn = self.turn()?;
+        self.execute(suspension, CallProgram::Status)
+    }
+
+    /// Takes a turn among the runs of this host. Who waits for it has no lease.
+    fn turn(&self) -> Result<Option<HostTurn>, CallError> {
+        Ok(self.executor.enter(TurnRequest::default(), true)?)
+    }
+
+    /// Executes a program of a suspended call. Every child of the main thread is an orphan, so another thread does it.
+    fn execute(
+        &self,
+        suspension: &Suspension,
+        program: CallProgram,
+    ) -> Result<Option<SuspensionAnswer>, CallError> {
+        let (storage, executor) = (&*self.storage, &*self.executor);
+        let execute = || ask_suspended(storage, executor, suspension, program);
+        thread::scope(|scope| scope.spawn(execute).join())
+            .unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Returns the calls that are named: by their short names, files, or places.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first one that is not suspended.
+    pub fn find(&self, calls: &[PathBuf]) -> Result<Vec<Suspension>, Error> {
+        let find = |path: &PathBuf| {
+            let name = self.storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
+            let name = name
+                .and_then(|it| ResultName::of_suspended(&it).or_else(|| ResultName::of_call(&it)));
+            let name = name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?;
+            let found = self.storage.suspensions().read(&name)?;
+            found.ok_or_else(|| SuspensionError::NotSuspended(name.short()).into())
+        };
+        calls.iter().map(find).collect()
+    }
+
+    /// Ends what a suspended call has started, if it has a program for that, and removes its directory. Returns what the program
+    /// has printed first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a run executes the call, or the program fails: then nothing is removed.
+    pub fn cancel(&self, suspension: &Suspension) -> Result<Option<String>, Error> {
+        let turn = self.turn().map_err(|source| {
+            let call = suspension.name.short();
+            SuspensionError::Execute { call, source }
+        });
+        let _turn = turn?;
+        let (_lease, suspension) = self.hold(suspension)?;
+        let call = || suspension.name.short();
+        let answer = self.execute(&suspension, CallProgram::Cancel);
+        let answer = answer.map_err(|source| SuspensionError::Execute { call: call(), source })?;
+        let line = match answer {
+            Some(SuspensionAnswer { status: Status::Exited(0), line }) => line,
+            Some(SuspensionAnswer { status, line }) => {
+                return Err(SuspensionError::Cancel { call: call(), status, line }.into());
+            }
+            None => None,
+        };
+        self.storage.suspensions().remove(&suspension)?;
+        self.storage.flush()?;
+        Ok(line)
+    }
+
+    /// Removes the directory of a suspended call, and leaves alone what it has started.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a run executes the call, or the storage cannot be written.
+    pub fn forget(&self, suspension: &Suspension) -> Result<(), Error> {
+        let (_lease, suspension) = self.hold(suspension)?;
+        self.storage.suspensions().remove(&suspension)?;
+        Ok(self.storage.flush()?)
+    }
+
+    /// Acquires the lease of a call, and reads again how it stands.
+    fn hold(&self, suspension: &Suspension) -> Result<(Lease<'_>, Suspension), Error> {
+        let name = &suspension.name;
+        let lease = self.storage.leases().acquire(name);
+        let lease = lease.map_err(|holder| SuspensionError::Held { call: name.short(), holder })?;
+        let again: Result<_, StorageError> = self.storage.suspensions().read(name);
+        match again? {
+            Some(again) => Ok((lease, again)),
+            None => Err(SuspensionError::NotSuspended(name.short()).into()),
+        }
+    }
+}
+
+impl Drop for SuspensionSession {
+    fn drop(&mut self) {
+        self.executor.finish();
+    }
+}

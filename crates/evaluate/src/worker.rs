@@ -1,0 +1,392 @@
+//! Workers: runs that execute the calls of other runs.
+//!
+//! A worker claims tickets from the queues of all living runs, as many as it has room for, and evaluates each as a task of one
+//! call. It ends when nobody has had a ticket for it for a while, when its time is over, or when it is asked to. What it
+//! has executed is published like anything, whether or not the run that wanted it lives.
+
+use crate::Policy;
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::misfit::Misfit;
+use super::reservations::{Reservation, Reservations};
+use super::share::Share;
+use super::worker_time::{WorkerRules, WorkerTime};
+use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
+use ce_executor::{Executor, GRACE, Offer};
+use ce_model::exit::Explain;
+use ce_model::plan::CallId;
+use ce_model::task::resources::Resources;
+use ce_storage::records::{FailedCall, Ticket, TicketEnd};
+use ce_storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
+
+/// The shortest and the longest pause between two looks for tickets.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(250)];
+
+/// The age at which a list of tickets is read again.
+const STALE: Duration = Duration::from_secs(1);
+
+/// The interval at which a worker looks again whether what a call needs has become visible.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A worker.
+pub struct Worker<'a> {
+    /// The storage.
+    pub storage: &'a Arc<Storage>,
+    /// Starts processes.
+    pub executor: &'a dyn Executor,
+    /// The directories that computations run from.
+    pub exports: &'a Exports<'a>,
+    /// For whom it works, and how long.
+    pub rules: WorkerRules,
+    /// Receives events, in the thread where they happen.
+    pub observe: &'a (dyn Fn(WorkerEvent<'_>) + Sync),
+}
+
+/// An event of a worker.
+#[derive(Debug)]
+pub enum WorkerEvent<'a> {
+    /// It executes a ticket.
+    Began(&'a Ticket),
+    /// It has answered a ticket; `None` if another worker may have it.
+    Ended(&'a Ticket, Option<&'a TicketEnd>),
+}
+
+/// A ticket that waits.
+struct WaitingTicket<'a> {
+    queue: ServedQueue<'a>,
+    class: String,
+    number: u64,
+    reservation: Reservation,
+}
+
+/// A ticket that a thread is to execute.
+struct Assignment<'a> {
+    key: CallId,
+    claimed: ClaimedTicket<'a>,
+    id: String,
+}
+
+/// A ticket that a thread has executed.
+struct Finished {
+    key: CallId,
+    /// What distinguishes it, if it was refused.
+    refused: Option<String>,
+    /// Fails if the storage could not be written.
+    answered: Result<(), StorageError>,
+}
+
+/// What a worker has, and what of it is free.
+struct Desk<'a> {
+    slots: usize,
+    offer: Offer,
+    free: Reservations,
+    /// The tickets that wait, the first one last, as they were when they were listed.
+    waiting: Vec<WaitingTicket<'a>>,
+    listed: Option<Instant>,
+    refused: HashSet<String>,
+    running: usize,
+    given: usize,
+}
+
+impl<'a> Worker<'a> {
+    /// Works until there is nothing to do any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if threads cannot be started, or the storage cannot be read.
+    pub fn work(&self) -> Result<(), EvaluateError> {
+        let slots = self.executor.capacity().get();
+        let (assign, assignments) = channel::<Assignment<'a>>();
+        let (finish, finished) = channel();
+        let assignments = Mutex::new(assignments);
+        let time = WorkerTime { began: Instant::now(), life: self.rules.life };
+        let ended: Result<(), EvaluateError> = thread::scope(|scope| {
+            for _ in 0..slots {
+                let (finish, assignments) = (finish.clone(), &assignments);
+                let thread = thread::Builder::new().name("worker".to_owned());
+                let serve = move || self.serve(time, assignments, &finish);
+                thread.spawn_scoped(scope, serve).map_err(EvaluateError::Threads)?;
+            }
+            drop(finish);
+            let worked = self.assign(time, &assign, &finished);
+            drop(assign);
+            let answered = self.end_calls(time, &finished);
+            Ok(worked.and(answered)?)
+        });
+        self.executor.finish();
+        ended?;
+        // Those that have ended since nothing was assigned any more.
+        Ok(finished.try_iter().try_for_each(|it| it.answered)?)
+    }
+
+    /// Claims tickets as long as there are any.
+    fn assign(
+        &self,
+        time: WorkerTime,
+        assign: &Sender<Assignment<'a>>,
+        finished: &Receiver<Finished>,
+    ) -> Result<(), StorageError> {
+        let slots = self.executor.capacity().get();
+        let offer = self.executor.offer();
+        let free = Reservations::new(slots, offer);
+        let (waiting, refused) = Default::default();
+        let mut desk =
+            Desk { slots, offer, free, waiting, listed: None, refused, running: 0, given: 0 };
+        let [shortest, longest] = PAUSES;
+        let mut pause = shortest;
+        let mut busy = Instant::now();
+        loop {
+            if self.executor.is_cancelled() || time.is_over() {
+                return Ok(());
+            }
+            let claimed = self.claim(&mut desk, time, assign)?;
+            if claimed > 0 || desk.running > 0 {
+                busy = Instant::now();
+            }
+            if busy.elapsed() > self.rules.idle {
+                return Ok(());
+            }
+            pause = if claimed > 0 { shortest } else { (pause * 2).min(longest) };
+            let left = time.left().unwrap_or(pause);
+            match finished.recv_timeout(pause.min(left)) {
+                Ok(first) => {
+                    let all = std::iter::once(first).chain(finished.try_iter());
+                    for Finished { key, refused, answered } in all {
+                        // A worker that ends is noticed. Its calls are given to others.
+                        answered?;
+                        desk.free.release(key);
+                        desk.running -= 1;
+                        desk.refused.extend(refused);
+                    }
+                    pause = shortest;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    /// Ends the calls that are still being executed when the time is over.
+    fn end_calls(
+        &self,
+        time: WorkerTime,
+        finished: &Receiver<Finished>,
+    ) -> Result<(), StorageError> {
+        if self.executor.is_cancelled() || !time.is_over() {
+            return Ok(());
+        }
+        self.executor.cancel();
+        let end = Instant::now() + GRACE;
+        let mut answered = Ok(());
+        // All threads have ended when nothing can come any more.
+        loop {
+            match finished.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(finished) => answered = answered.and(finished.answered),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return answered,
+            }
+            if Instant::now() >= end {
+                self.executor.kill();
+                return answered;
+            }
+        }
+    }
+
+    /// Claims what there is room for. Returns how many tickets that were.
+    fn claim(
+        &self,
+        desk: &mut Desk<'a>,
+        time: WorkerTime,
+        assign: &Sender<Assignment<'a>>,
+    ) -> Result<usize, StorageError> {
+        let mut claimed = 0;
+        if !desk.free.fits(Reservation::ONE) {
+            return Ok(claimed);
+        }
+        let is_stale = desk.listed.is_none_or(|listed| listed.elapsed() > STALE);
+        if is_stale || desk.waiting.is_empty() {
+            self.list(desk, time)?;
+        }
+        // The first ticket decides: what it needs is not given to later ones.
+        while let Some(first) = desk.waiting.last()
+            && desk.free.fits(first.reservation)
+            && let Some(WaitingTicket { queue, class, number, reservation }) = desk.waiting.pop()
+        {
+            // A run that has just ended has no tickets any more.
+            let ticket = match queue.claim(&class, number) {
+                Err(_) if !queue.is_served() => None,
+                ticket => ticket?,
+            };
+            let Some(ticket) = ticket else { continue };
+            let key = CallId::at(desk.given);
+            desk.given += 1;
+            desk.running += 1;
+            claimed += 1;
+            desk.free.take(key, reservation);
+            let id = queue.id(number);
+            if assign.send(Assignment { key, claimed: ticket, id }).is_err() {
+                break;
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Lists the tickets that wait, and that this worker can execute.
+    fn list(&self, desk: &mut Desk<'a>, time: WorkerTime) -> Result<(), StorageError> {
+        desk.waiting.clear();
+        for queue in self.storage.queues(&self.rules.users)? {
+            for (class, numbers) in queue.tickets()? {
+                let Some(resources) = Resources::of_class(&class) else { continue };
+                let is_too_much = Misfit::of(&resources, desk.slots, &desk.offer).is_some();
+                let is_wasteful = self.rules.only_spanning && !resources.spans();
+                if is_too_much || is_wasteful || !time.suffices_for(&resources) {
+                    continue;
+                }
+                let reservation = Reservation::of(&resources).unwrap_or(Reservation::ONE);
+                for number in numbers {
+                    if desk.refused.is_empty() || !desk.refused.contains(&queue.id(number)) {
+                        let (queue, class) = (queue.clone(), class.clone());
+                        desk.waiting.push(WaitingTicket { queue, class, number, reservation });
+                    }
+                }
+            }
+        }
+        // Those of several runs take turns.
+        desk.waiting.sort_by_key(|it| std::cmp::Reverse(it.number));
+        desk.listed = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Executes tickets until there are no more.
+    fn serve(
+        &self,
+        time: WorkerTime,
+        assignments: &Mutex<Receiver<Assignment<'a>>>,
+        finish: &Sender<Finished>,
+    ) {
+        loop {
+            let next = assignments.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(Assignment { key, claimed, id }) = next else { return };
+            let end = match &claimed.ticket {
+                Some(ticket) => {
+                    (self.observe)(WorkerEvent::Began(ticket));
+                    // What waits for another run, or for a turn on this host, has not begun.
+                    let began = OnceLock::new();
+                    let end = self.execute(ticket, &began);
+                    let had = began.get().map(Instant::elapsed);
+                    let end = end.or_else(|| time.out_of_time(had?));
+                    (self.observe)(WorkerEvent::Ended(ticket, end.as_ref()));
+                    end
+                }
+                None => Some(TicketEnd::Refused(
+                    "its ticket was written by another version of compeval".to_owned(),
+                )),
+            };
+            let is_refused = matches!(end, Some(TicketEnd::Refused(_)));
+            let gives_back = is_refused || end.is_none();
+            let answered = end.map_or(Ok(()), |end| claimed.answer(end));
+            let answered = answered.and_then(|()| match gives_back {
+                true => claimed.put_back(),
+                false => claimed.close(),
+            });
+            let refused = is_refused.then_some(id);
+            if finish.send(Finished { key, refused, answered }).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Executes a ticket, and notes when that began. Returns what became of it; `None` if another worker may have it.
+    fn execute(&self, ticket: &Ticket, began: &OnceLock<Instant>) -> Option<TicketEnd> {
+        if ticket.isolated && !self.executor.isolates() {
+            let why = self.executor.exposed().map(|error| format!(": {error}"));
+            let why = format!("calls cannot be isolated there{}", why.unwrap_or_default());
+            return Some(TicketEnd::Refused(why));
+        }
+        if ticket.synced && !self.rules.synced {
+            return Some(TicketEnd::Refused(
+                "the worker has --no-sync, and the run has not".to_owned(),
+            ));
+        }
+        let evaluation = match ticket::evaluation(ticket, self.storage) {
+            Ok(evaluation) => evaluation,
+            Err(error) => return Some(TicketEnd::Refused(error.to_string())),
+        };
+        self.announce(ticket);
+        if let Some(missing) = self.await_visible(ticket) {
+            let is_cancelled = self.executor.is_cancelled();
+            let how = format!("{missing} is not visible to the worker");
+            return (!is_cancelled).then_some(TicketEnd::Refused(how));
+        }
+        self.exports.expect(&ticket.tree, ticket.export.clone());
+        let executor = &Share::new(self.executor, &ticket.resources, ticket.isolated);
+        let policy = &Policy {
+            retry_failed: true,
+            timeout: ticket.limit,
+            forced: self.forced(ticket),
+            accept: ticket.accept,
+            ..Policy::default()
+        };
+        let settings =
+            ExecutionSettings { executor, exports: self.exports, policy, asks: false, queue: None };
+        if ticket.audited {
+            began.get_or_init(Instant::now);
+            return self.audit(ticket, &evaluation.task.computations[0], &settings);
+        }
+        let execution = Some(settings);
+        let observe = &|event| {
+            if matches!(event, Event::Started(..)) {
+                began.get_or_init(Instant::now);
+            }
+        };
+        let evaluator = Evaluator { evaluation: &evaluation, execution, observe };
+        match scheduler::carry_out(&evaluator, NonZeroUsize::MIN) {
+            Ok(()) => {}
+            Err(EvaluateError::Storage(error)) => {
+                // It may be published, and be lost with the power.
+                let name = evaluation.outcomes().next().map(|it| it.name().short());
+                return Some(TicketEnd::Failed(FailedCall {
+                    name: name.unwrap_or_default(),
+                    reason: error.to_string(),
+                    hint: error.hint(),
+                    recurs: false,
+                    storage: true,
+                }));
+            }
+            Err(error) => return Some(TicketEnd::Lost(error.to_string())),
+        }
+        match evaluation.outcomes().next() {
+            Some(outcome) => ticket::answer(outcome),
+            None => Some(TicketEnd::Lost("the worker broke down".to_owned())),
+        }
+    }
+
+    /// Keeps what a ticket needs from being collected, even if its run ends.
+    fn announce(&self, ticket: &Ticket) {
+        let values = ticket.values.iter().map(|value| value.name.clone());
+        let results = ticket.version().directories();
+        let tree = self.storage.trees().name(&ticket.tree);
+        self.storage.announce_roots(values.chain(results).chain([tree]));
+    }
+
+    /// Waits until everything is visible that a ticket names: a file system of several hosts may show it late. Returns
+    /// what is not, if the wait is over.
+    fn await_visible(&self, ticket: &Ticket) -> Option<String> {
+        let began = Instant::now();
+        let tree = self.storage.trees().name(&ticket.tree);
+        let needed = || ticket.values.iter().map(|it| &it.name).chain([&tree]);
+        loop {
+            let missing = needed().find(|name| !self.storage.has(name).unwrap_or(false))?;
+            if began.elapsed() > 2 * lease_timeout() || self.executor.is_cancelled() {
+                return Some(missing.clone());
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Making room without losing what is known: choosing the calls whose outputs can be had again, and making these away.
+
+use std::collections::{HashMap, HashSet};
+use std::mem;
+
+use jiff::Timestamp;
+
+use super::in_use::InUse;
+use super::repeatable::RepeatableCalls;
+use super::{Candidate, Fate, MOVED_AT_ONCE, bytes, inputs_of_suspended, seconds};
+use crate::History;
+use ce_model::digest::Digest;
+use ce_storage::records::CallRecord;
+use ce_storage::{
+    Departing, Entry, Maintenance, Pins, Record, Storage, StorageError, Survey, split_member,
+};
+
+/// Returns the calls whose outputs are here and may be made away, sorted by name. Those stay that are pinned, with all that
+/// they were made from, that suspended calls read, that jobs read as literals, or that others are links to; and what
+/// was recorded since a time.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn departing<'a>(
+    storage: &Storage,
+    history: &'a History,
+    since: Option<Timestamp>,
+) -> Result<Vec<Candidate<'a>>, StorageError> {
+    let pinned: Vec<Entry> = Pins::new(storage).all()?.into_iter().map(|(it, _)| it).collect();
+    let read = inputs_of_suspended(storage)?;
+    let results = history.results();
+    let linked = results.iter().filter_map(|(_, record)| match record {
+        Record::Call(call) => call.linked(),
+        _ => None,
+    });
+    let literals = results.iter().flat_map(|(_, record)| match record {
+        Record::Job(job) => job.literals.as_deref().unwrap_or_default(),
+        _ => &[],
+    });
+    let literals = literals.filter_map(|literal| Entry::of_file(&literal.file));
+    let stay: HashSet<Entry> = read.into_iter().chain(linked).chain(literals).collect();
+    let kept = history.with_origins(pinned.iter());
+    let mut candidates = Vec::new();
+    for ((entry, record), _) in results.iter().zip(kept).filter(|(_, kept)| !kept) {
+        let Record::Call(call) = record else { continue };
+        let is_young = since.is_some_and(|since| record.at().is_none_or(|at| at >= since));
+        let may_leave = !call.dirty && !call.outputs.is_empty() && call.linked().is_none();
+        if is_young || stay.contains(entry) || !may_leave || !is_here(storage, entry, record)? {
+            continue;
+        }
+        let (bytes, seconds) = (bytes(record), seconds(history, record));
+        candidates.push(Candidate { entry, record, bytes, seconds });
+    }
+    Ok(candidates)
+}
+
+/// Whether all files of a result are there.
+fn is_here(storage: &Storage, entry: &Entry, record: &Record) -> Result<bool, StorageError> {
+    let mut files = entry.expected_files(record).into_iter();
+    files.try_fold(true, |here, file| Ok(here && storage.has(&file.name)?))
+}
+
+/// Keeps those candidates whose outputs can be made again, byte for byte: they are repeatable, and all that
+/// they read is here or can be made again.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn recomputable<'a>(
+    storage: &Storage,
+    history: &History,
+    candidates: Vec<Candidate<'a>>,
+) -> Result<Vec<Candidate<'a>>, StorageError> {
+    let chosen: HashSet<&Entry> = candidates.iter().map(|it| it.entry).collect();
+    let mut repeatable = RepeatableCalls::new(storage)?;
+    let mut made = Remakeable::default();
+    for (entry, record) in history.results() {
+        let is_made = match record {
+            Record::Call(call) if repeatable.has(call) => {
+                let is_here = is_here(storage, entry, record)?;
+                // What stays needs not be made again.
+                chosen.contains(entry) || !is_here
+            }
+            _ => false,
+        };
+        match record {
+            Record::Call(call) if is_made => made.waiting.push((entry, call)),
+            Record::Call(_) | Record::TaskInput(_) if is_here(storage, entry, record)? => {
+                let files = entry.expected_files(record);
+                made.known.extend(files.iter().map(|file| file.digest));
+            }
+            _ => {}
+        }
+    }
+    let makeable = made.settle(|entry| chosen.contains(entry));
+    Ok(candidates.into_iter().filter(|it| makeable.contains(it.entry)).collect())
+}
+
+/// What can be made from what is here.
+#[derive(Default)]
+struct Remakeable<'a> {
+    /// The contents that are here, or can be made.
+    known: HashSet<Digest>,
+    /// Calls of which that is not known yet.
+    waiting: Vec<(&'a Entry, &'a CallRecord)>,
+}
+
+impl<'a> Remakeable<'a> {
+    /// Returns the calls that can be made again. Those that are here and cannot stay, and others may be made from them.
+    fn settle(mut self, is_here: impl Fn(&Entry) -> bool) -> HashSet<&'a Entry> {
+        let mut makeable = HashSet::new();
+        loop {
+            self.make(&mut makeable);
+            let produced: HashSet<Digest> =
+                self.waiting.iter().flat_map(|(_, call)| outputs(call)).collect();
+            let waiting = mem::take(&mut self.waiting);
+            // Nothing makes what they read.
+            let (stuck, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, call)| {
+                let lacks = |it: &&Digest| !self.known.contains(it) && !produced.contains(it);
+                call.inputs.iter().any(|input| lacks(&input))
+            });
+            self.waiting = waiting;
+            if stuck.is_empty() {
+                return makeable;
+            }
+            let staying = stuck.iter().filter(|(entry, _)| is_here(entry));
+            self.known.extend(staying.flat_map(|(_, call)| outputs(call)));
+        }
+    }
+
+    /// Finds all calls that can be made from what is known.
+    fn make(&mut self, makeable: &mut HashSet<&'a Entry>) {
+        let mut readers: HashMap<Digest, Vec<usize>> = HashMap::new();
+        let mut lacking: Vec<usize> = Vec::with_capacity(self.waiting.len());
+        for (at, (_, call)) in self.waiting.iter().enumerate() {
+            let inputs: HashSet<&Digest> = call.inputs.iter().collect();
+            let unknown: Vec<_> =
+                inputs.into_iter().filter(|it| !self.known.contains(it)).collect();
+            lacking.push(unknown.len());
+            unknown.into_iter().for_each(|it| readers.entry(*it).or_default().push(at));
+        }
+        let mut ready: Vec<usize> = (0..lacking.len()).filter(|at| lacking[*at] == 0).collect();
+        let mut is_made = vec![false; lacking.len()];
+        while let Some(at) = ready.pop() {
+            let (entry, call) = self.waiting[at];
+            is_made[at] = true;
+            makeable.insert(entry);
+            for output in outputs(call).filter(|output| self.known.insert(*output)) {
+                for reader in readers.remove(&output).unwrap_or_default() {
+                    lacking[reader] -= 1;
+                    if lacking[reader] == 0 {
+                        ready.push(reader);
+                    }
+                }
+            }
+        }
+        let mut is_made = is_made.into_iter();
+        self.waiting.retain(|_| !is_made.next().unwrap_or_default());
+    }
+}
+
+fn outputs(call: &CallRecord) -> impl Iterator<Item = Digest> + '_ {
+    call.outputs.iter().map(|output| output.digest)
+}
+
+/// Makes the outputs of candidates away, unless they are in use. Reports the fate of each.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read or written.
+pub fn depart(
+    storage: &Storage,
+    history: &History,
+    candidates: &[Candidate<'_>],
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError> {
+    Survey::new(storage).check_no_links()?;
+    let maintenance = Maintenance::new(storage);
+    let mut departing: Vec<(&Entry, Departing<'_>)> = Vec::new();
+    for Candidate { entry, record, .. } in candidates {
+        let (Entry::Call(name), Record::Call(call)) = (*entry, *record) else { continue };
+        match maintenance.mark_departing(name, call)? {
+            Some(one) => departing.push((*entry, one)),
+            None => report(entry, Fate::Kept),
+        }
+    }
+    // On the disk, no output is missing without a mark.
+    storage.flush()?;
+    let mut in_use = InUse::read(storage, history, HashSet::new())?;
+    let mut gone: HashSet<&Entry> = HashSet::new();
+    while !departing.is_empty() {
+        let rest = departing.split_off(departing.len().min(MOVED_AT_ONCE));
+        let mut batch = mem::replace(&mut departing, rest);
+        in_use.update()?;
+        let gate = storage.close_gate()?;
+        in_use.update()?;
+        for (_, one) in &mut batch {
+            if !one.is_wanted(in_use.roots())? {
+                one.leave()?;
+            }
+        }
+        // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+        in_use.add_announced()?;
+        gate.release()?;
+        for (entry, one) in batch {
+            if one.is_wanted(in_use.roots())? {
+                one.stay()?;
+                report(entry, Fate::Kept);
+            } else {
+                one.discard()?;
+                gone.insert(entry);
+                report(entry, Fate::Collected);
+            }
+        }
+    }
+    for (entry, record) in history.results() {
+        let (Entry::Job(name), Record::Job(job)) = (entry, record) else { continue };
+        let makers = job.outputs.iter();
+        let mut makers = makers.filter_map(|it| Entry::of_file(split_member(&it.file).0));
+        if makers.any(|maker| gone.contains(&maker)) {
+            maintenance.depart_job(name, job)?;
+        }
+    }
+    storage.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ce_storage::ResultName;
+
+    /// A call with these inputs and outputs.
+    fn call(inputs: &[&str], output: &str) -> CallRecord {
+        let digest = |text: &str| {
+            let Digest { sha1, blake3, size, .. } = Digest::of(text.as_bytes());
+            format!(r#"{{"sha1":"{}","blake3":"{}","size":{size}}}"#, sha1.full(), blake3.full())
+        };
+        let inputs: Vec<String> = inputs.iter().map(|it| digest(it)).collect();
+        let text = format!(
+            r#"{{"format":3,"computation":"x","commit":"{0}","tree":"{0}","inputs":[{1}],"outputs":[{2}],
+            "origin":{{"shared":{{"isolation":"namespaces"}}}}}}"#,
+            "1".repeat(40),
+            inputs.join(","),
+            digest(output)
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The numbers of those calls that can be made again from what is known; these are not here.
+    fn made(known: &[&str], calls: &[CallRecord], away: &[usize]) -> Vec<usize> {
+        let entry = |at: usize| Entry::Call(ResultName::of_short(&format!("c_x/1/{at}")).unwrap());
+        let entries: Vec<Entry> = (0..calls.len()).map(entry).collect();
+        let remakeable = Remakeable {
+            known: known.iter().map(|it| Digest::of(it.as_bytes())).collect(),
+            waiting: entries.iter().zip(calls).collect(),
+        };
+        let is_here = |it: &Entry| !away.iter().any(|at| entries[*at] == *it);
+        let made = remakeable.settle(is_here);
+        (0..calls.len()).filter(|at| made.contains(&entries[*at])).collect()
+    }
+
+    #[test]
+    fn what_is_made_from_what_is_here_can_be_made_again() {
+        let chain = [call(&["b"], "c"), call(&["a"], "b"), call(&["b", "c", "b"], "d")];
+        assert_eq!(made(&["a"], &chain, &[]), [0, 1, 2]);
+        // The first one stays, and the others can be made from it, unless it is away already.
+        assert_eq!(made(&[], &chain, &[]), [0, 2]);
+        assert_eq!(made(&[], &chain, &[1]), [0; 0]);
+    }
+
+    #[test]
+    fn what_only_makes_itself_cannot_be_made_again() {
+        let same = [call(&["a"], "a"), call(&["a"], "b"), call(&["b"], "a")];
+        assert_eq!(made(&[], &same, &[]), [0; 0]);
+        assert_eq!(made(&["a"], &same, &[]), [0, 1, 2]);
+    }
+}

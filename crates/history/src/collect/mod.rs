@@ -1,0 +1,326 @@
+//! Garbage collection: choosing the results to remove, and removing them. Tombstones remain.
+//!
+//! A kept result is kept with everything that it was made from, since an evaluation looks up calls
+//! from the leaves. Results in use by a run are kept, too.
+
+mod away;
+mod in_use;
+mod repeatable;
+mod repositories;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
+
+use jiff::Timestamp;
+
+pub use self::away::{depart, departing, recomputable};
+use self::in_use::InUse;
+pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
+use crate::History;
+use ce_git::ReachableSet;
+use ce_model::digest::Digest;
+use ce_model::task::template::may_be;
+use ce_storage::records::CallRecord;
+use ce_storage::{
+    Entry, ExpectedFile, Maintenance, Pins, Record, ResultName, Retired, Storage, StorageError,
+    Survey, Suspension,
+};
+
+/// The number of results whose files are moved away before the gate is opened for those who wait.
+const MOVED_AT_ONCE: usize = 500;
+
+/// The results to keep. A result is a candidate if neither condition holds.
+#[derive(Debug, Default)]
+pub struct CollectRequest {
+    /// Results of commits that are reachable in some repositories.
+    pub reach: Option<ReachableSet>,
+    /// Results recorded since this time.
+    pub since: Option<Timestamp>,
+}
+
+/// A result that is not kept.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    /// The result.
+    pub entry: &'a Entry,
+    /// Its record.
+    pub record: &'a Record,
+    /// The size of its own files, in bytes.
+    pub bytes: u64,
+    /// The duration of its execution, in seconds; 0 if it was not executed.
+    pub seconds: f64,
+}
+
+/// The fate of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was removed.
+    Collected,
+    /// It is in use, or was pinned meanwhile.
+    Kept,
+}
+
+impl CollectRequest {
+    /// Whether a commit that is kept has it.
+    fn reaches(&self, record: &Record) -> bool {
+        let commit = match record {
+            Record::Call(call) => Some(&call.commit),
+            Record::Job(job) => Some(&job.commit),
+            Record::Table(_) | Record::TaskInput(_) => None,
+        };
+        self.reach.as_ref().zip(commit).is_some_and(|(reach, commit)| reach.has(commit))
+    }
+
+    fn keeps(&self, record: &Record) -> bool {
+        self.reaches(record)
+            || self.since.is_some_and(|since| record.at().is_none_or(|at| at >= since))
+    }
+}
+
+/// Returns the results that are not kept, sorted by name.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn candidates<'a>(
+    storage: &Storage,
+    history: &'a History,
+    request: &CollectRequest,
+) -> Result<Vec<Candidate<'a>>, StorageError> {
+    let pinned: Vec<Entry> =
+        Pins::new(storage).all()?.into_iter().map(|(entry, _)| entry).collect();
+    let names = || request.reach.iter().flat_map(ReachableSet::literals);
+    let literals: Vec<Entry> = names().filter_map(Entry::of_file).collect();
+    // The texts of names in braces are those of any job that was or will be evaluated.
+    let open: Vec<&str> = names().filter(|name| name.contains('{')).collect();
+    let may_be_read = |entry: &Entry, record: &Record| {
+        let is_named = |file: &ExpectedFile| open.iter().any(|name| may_be(name, &file.name));
+        !open.is_empty() && entry.expected_files(record).iter().any(is_named)
+    };
+    let keeps =
+        |(entry, record): &&(Entry, Record)| request.keeps(record) || may_be_read(entry, record);
+    let suspended = inputs_of_suspended(storage)?;
+    let requested = history.results().iter().filter(keeps);
+    let kept = requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals).chain(&suspended);
+    // A table with failed points may be the output of a task, and that has no job then.
+    let kept = kept.chain(history.tables_of(|record| request.reaches(record)));
+    let kept = history.with_origins(kept);
+    let mut candidates = Vec::new();
+    for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {
+        let (bytes, seconds) = (bytes(record), seconds(history, record));
+        candidates.push(Candidate { entry, record, bytes, seconds });
+    }
+    Ok(candidates)
+}
+
+/// Candidates that the same tasks have used.
+#[derive(Debug)]
+pub struct Group<'a> {
+    /// The tasks of the recorded jobs that they belong to; none if they belong to no job.
+    pub tasks: Vec<&'a str>,
+    /// The candidates, sorted by name.
+    pub candidates: Vec<&'a Candidate<'a>>,
+}
+
+/// Groups candidates by the tasks that have used them, sorted. Those of no recorded job come last.
+pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<Group<'a>> {
+    let mut jobs: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for (entry, record) in history.results() {
+        if let Record::Job(job) = record {
+            jobs.entry(job.task.as_str()).or_default().push(entry);
+        }
+    }
+    let mut tasks: HashMap<&Entry, Vec<&str>> = HashMap::new();
+    for (task, jobs) in jobs {
+        let used = history.results().iter().zip(history.with_origins(jobs.into_iter()));
+        for ((entry, _), _) in used.filter(|(_, used)| *used) {
+            tasks.entry(entry).or_default().push(task);
+        }
+    }
+    let mut groups: BTreeMap<(bool, Vec<&str>), Vec<&Candidate<'_>>> = BTreeMap::new();
+    for candidate in candidates {
+        let tasks = tasks.get(candidate.entry).cloned().unwrap_or_default();
+        groups.entry((tasks.is_empty(), tasks)).or_default().push(candidate);
+    }
+    groups.into_iter().map(|((_, tasks), candidates)| Group { tasks, candidates }).collect()
+}
+
+fn bytes(record: &Record) -> u64 {
+    match record {
+        Record::Call(call) => {
+            // The sizes in a spoiled record may be arbitrarily large.
+            call.outputs.iter().map(|output| output.digest.total()).fold(0, u64::saturating_add)
+        }
+        // Its outputs are links to those of its calls.
+        Record::Job(_) => 0,
+        // The files of its directory are shared with those of its calls.
+        Record::Table(table) => {
+            let table = table.outputs.iter().take(1).chain([&table.recipe]);
+            table.map(|file| file.digest.total()).fold(0, u64::saturating_add)
+        }
+        Record::TaskInput(input) => input.file.digest.total(),
+    }
+}
+
+/// The duration of the execution, in seconds; 0 for a result that was taken over from a present
+/// one.
+fn seconds(history: &History, record: &Record) -> f64 {
+    let Record::Call(call) = record else { return 0.0 };
+    let source = call.execution().and_then(|execution| execution.taken_over.as_deref());
+    let source = source.and_then(Entry::of_short);
+    if source.is_some_and(|source| history.has(&source)) {
+        return 0.0;
+    }
+    call.seconds().unwrap_or_default()
+}
+
+/// The calls that are suspended, whether or not the index has them.
+fn suspensions(storage: &Storage) -> Result<Vec<Suspension>, StorageError> {
+    let names = Survey::new(storage).suspended()?;
+    let read = names.iter().map(|name| storage.suspensions().read(name));
+    Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// The results that suspended calls read.
+fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
+    Ok(in_use::inputs(&suspensions(storage)?).collect())
+}
+
+/// Returns the candidates that are in use: removing them would keep them.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn in_use(
+    storage: &Storage,
+    history: &History,
+    candidates: &[Candidate<'_>],
+) -> Result<HashSet<Entry>, StorageError> {
+    let roots = storage.gc_roots()?;
+    let mut used = HashSet::new();
+    for Candidate { entry, record, .. } in candidates {
+        if roots.has(entry, entry.expected_files(record).len()) {
+            used.insert((*entry).clone());
+            used.extend(history.linked(entry));
+        }
+    }
+    Ok(used)
+}
+
+/// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
+/// the fate of each.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read or written.
+pub fn collect(
+    storage: &Storage,
+    history: &History,
+    candidates: &[Candidate<'_>],
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError> {
+    Survey::new(storage).check_no_links()?;
+    // The records of calls tell whether these are over.
+    storage.suspensions().tidy()?;
+    let mut retired = Maintenance::new(storage).half_collected()?;
+    for Candidate { entry, record, .. } in candidates {
+        match Maintenance::new(storage).retire(entry, record)? {
+            Some(one) => retired.push(one),
+            None => report(entry, Fate::Kept),
+        }
+    }
+    // On the disk, a result with a record must have its files.
+    storage.flush()?;
+    let gone = candidates.iter().map(|it| it.entry).collect();
+    let mut in_use = InUse::read(storage, history, gone)?;
+    // All others at once, since they may be links to each other; few of them have files that are moved.
+    let (mut inputs, others): (Vec<_>, Vec<_>) =
+        retired.into_iter().partition(|one| matches!(one.entry(), Entry::TaskInput(_)));
+    let collected = take_away(storage, &mut in_use, others, report)?;
+    while !inputs.is_empty() {
+        let rest = inputs.split_off(inputs.len().min(MOVED_AT_ONCE));
+        take_away(storage, &mut in_use, mem::replace(&mut inputs, rest), report)?;
+    }
+    let suspended = suspensions(storage)?;
+    let mut used = trees(history, candidates);
+    used.extend(suspended.iter().map(|it| it.record.tree.full()));
+    let roots = &mut in_use.into_roots();
+    Maintenance::new(storage).remove_unused(&used, &collected, roots)?;
+    let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
+    let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
+    let directories = digests.iter().filter(|digest| digest.is_directory());
+    Maintenance::new(storage).remove_unused_manifests(directories)?;
+    storage.flush()
+}
+
+/// Takes retired results away, unless they are in use. Returns the calls that went.
+///
+/// The gate is closed for the moves, and for what has come into use since it was last looked.
+fn take_away(
+    storage: &Storage,
+    in_use: &mut InUse<'_>,
+    mut retired: Vec<Retired<'_>>,
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<Vec<(ResultName, CallRecord)>, StorageError> {
+    in_use.update()?;
+    for one in &retired {
+        // Nobody pins what has no record.
+        if one.is_pinned()? {
+            in_use.add(one.entry());
+        }
+    }
+    let mut stays = settle(&retired, in_use);
+    let gate = storage.close_gate()?;
+    if in_use.update()? {
+        stays = settle(&retired, in_use);
+    }
+    for (one, _) in retired.iter_mut().zip(&stays).filter(|(_, stays)| !**stays) {
+        one.move_away()?;
+    }
+    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+    if in_use.add_announced()? {
+        stays = settle(&retired, in_use);
+    }
+    gate.release()?;
+    let mut collected = Vec::new();
+    for (one, stays) in retired.into_iter().zip(stays) {
+        let entry = one.entry().clone();
+        if stays {
+            one.restore()?;
+            report(&entry, Fate::Kept);
+            continue;
+        }
+        if let (Entry::Call(name), Record::Call(record)) = (&entry, one.record()) {
+            collected.push((name.clone(), record.clone()));
+        }
+        one.discard()?;
+        report(&entry, Fate::Collected);
+    }
+    Ok(collected)
+}
+
+/// Whether each of some retired results stays: it is in use, or the directories of one that is are links to it.
+fn settle(retired: &[Retired<'_>], in_use: &mut InUse<'_>) -> Vec<bool> {
+    for one in retired.iter().filter(|one| one.is_in(in_use.roots())).collect::<Vec<_>>() {
+        in_use.add_linked(one.entry());
+    }
+    retired.iter().map(|one| one.is_in(in_use.roots())).collect()
+}
+
+/// The trees of computations with results that are not candidates.
+fn trees<'a>(history: &'a History, candidates: &[Candidate<'_>]) -> HashSet<&'a str> {
+    let trees = kept(history, candidates).filter_map(|(_, record)| match record {
+        Record::Call(call) => Some(call.tree.full()),
+        Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+    });
+    trees.collect()
+}
+
+/// The results that are not candidates.
+fn kept<'a>(
+    history: &'a History,
+    candidates: &[Candidate<'_>],
+) -> impl Iterator<Item = &'a (Entry, Record)> {
+    let gone: HashSet<Entry> = candidates.iter().map(|it| it.entry.clone()).collect();
+    history.results().iter().filter(move |(entry, _)| !gone.contains(entry))
+}

@@ -1,0 +1,314 @@
+//! A package of results: their files under readable names, for people without the storage.
+//!
+//! Every name is made of checked parts, so none leads out of the package: see [`path_part`]. Sources are named by
+//! the places of records, never by what records say. The whole package appears at once, or not at all.
+
+mod citation;
+mod error;
+mod maker;
+mod naming;
+mod write;
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+pub use self::citation::Citation;
+pub use self::error::{BadFile, PackageError};
+pub use self::maker::{FileMaker, MakerInput};
+use self::naming::{OutputNames, Places};
+pub use self::write::vacant;
+pub use self::write::{Package, PackageKind};
+use crate::{History, HistoryError, Subject};
+use ce_model::digest::Digest;
+use ce_model::expand::{path_part, point_path};
+use ce_model::task::name::MemberPath;
+use ce_storage::records::JobRecord;
+use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError, split_member};
+
+/// The file of a package that says what made each other one.
+pub const README: &str = "README.md";
+
+/// The directory of the points of a sweep.
+const POINTS: &str = "points";
+
+/// The directory of what a job's outputs were made from.
+const INTERMEDIATE: &str = "intermediate";
+
+/// A file or directory of a package.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PackagedFile {
+    /// Its path in the package.
+    pub path: String,
+    /// Its name in the storage.
+    pub file: String,
+    /// Its digest.
+    pub contents: Digest,
+    /// What made it.
+    pub made: FileMaker,
+    /// The recorded file that holds it: itself, or the directory that it is a member of.
+    #[serde(skip)]
+    holder: String,
+}
+
+/// A result in a package.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PackagedResult {
+    /// Its short name in the storage.
+    pub name: String,
+    /// The name of the task or the computation, unless it is a table or a task input.
+    pub title: Option<String>,
+    /// The commit of the task or the computation.
+    pub commit: Option<String>,
+    /// The names of the inputs of a job, and their digests.
+    pub inputs: Vec<(String, Digest)>,
+}
+
+/// Collects the files of a package.
+#[derive(Debug)]
+pub struct Packer<'a> {
+    storage: &'a Storage,
+    history: &'a History,
+    names: OutputNames<'a>,
+    places: Places,
+    files: Vec<PackagedFile>,
+    results: Vec<PackagedResult>,
+    bad: Vec<BadFile>,
+}
+
+impl<'a> Packer<'a> {
+    /// A package without any file. Names that the storage does not know are looked for in the repository
+    /// of the current directory.
+    pub fn new(storage: &'a Storage, history: &'a History) -> Self {
+        let names = OutputNames::new(storage);
+        let places = Places::default();
+        let (files, results, bad) = (Vec::new(), Vec::new(), Vec::new());
+        Self { storage, history, names, places, files, results, bad }
+    }
+
+    /// Returns the result that a user names: by any file of it, or by its short name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn find(&self, name: &str) -> Result<Subject<'a>, HistoryError> {
+        let plain: std::path::PathBuf = std::path::Path::new(name).components().collect();
+        let names = [plain.to_str().map(str::to_owned), self.storage.name_of(&plain)];
+        let short = names.iter().flatten().find_map(|name| {
+            let result = ResultName::of_short(name)?;
+            let entry = match name.get(..2)? {
+                "t_" => Entry::Job(result),
+                _ => Entry::of_short(name)?,
+            };
+            self.history.subject(&entry.file(0)).filter(|it| *it.entry == entry)
+        });
+        short.map_or_else(|| self.history.find(self.storage, name), Ok)
+    }
+
+    /// Adds a result below a directory of the package, which may be empty; with `all`, also the outputs of all
+    /// calls of a job.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn add(&mut self, dir: &str, result: Subject<'a>, all: bool) -> Result<(), StorageError> {
+        self.results.push(summary(result));
+        self.places.reserve(&join(dir, README));
+        let Record::Job(job) = result.record else {
+            for (number, file) in result.entry.expected_files(result.record).iter().enumerate() {
+                if let Some(subject) = self.history.subject(&file.name) {
+                    let name = self.names.of(subject, number);
+                    self.push(dir, (number, &name), subject, None)?;
+                }
+            }
+            return match (result.entry, result.record) {
+                (Entry::Table(name), Record::Table(table)) if table.outputs.len() == 1 => {
+                    self.points(&join(dir, POINTS), name)
+                }
+                _ => Ok(()),
+            };
+        };
+        self.places.reserve(&join(dir, INTERMEDIATE));
+        let tables = self.tables(job);
+        for at in 0..tables.len() {
+            self.places.reserve(&join(dir, &numbered(POINTS, at)));
+        }
+        for number in 0..job.outputs.len() {
+            self.output(dir, result.entry, job, number)?;
+        }
+        for (at, table) in tables.iter().enumerate() {
+            self.points(&join(dir, &numbered(POINTS, at)), table)?;
+        }
+        if all { self.calls(&join(dir, INTERMEDIATE), job) } else { Ok(()) }
+    }
+
+    /// The files, results and damage that were found.
+    pub(super) fn found(self) -> (Vec<PackagedResult>, Vec<PackagedFile>, Vec<BadFile>) {
+        (self.results, self.files, self.bad)
+    }
+
+    /// The tables of a job whose directories are not among its outputs.
+    fn tables(&self, job: &JobRecord) -> Vec<ResultName> {
+        let entries = job.calls.iter().filter_map(|call| Entry::of_short(call));
+        let mut tables: Vec<ResultName> = Vec::new();
+        for entry in entries {
+            let directory = entry.file(1);
+            let is_output = job.outputs.iter().any(|output| output.file == directory);
+            if let Entry::Table(table) = entry
+                && !is_output
+                && !tables.contains(&table)
+            {
+                tables.push(table);
+            }
+        }
+        tables
+    }
+
+    /// Adds an output of a job, under its name in the computation that made it.
+    fn output(
+        &mut self,
+        dir: &str,
+        entry: &Entry,
+        job: &JobRecord,
+        number: usize,
+    ) -> Result<(), StorageError> {
+        let Some(subject) = self.history.subject(&entry.file(number)) else { return Ok(()) };
+        let (value, member) = split_member(&job.outputs[number].file);
+        let name = match (member, self.history.subject(value)) {
+            (Some(member), _) => member.rsplit('/').next().unwrap_or(member).to_owned(),
+            (None, Some(Subject { entry: Entry::TaskInput(_), .. })) => {
+                let digest = job.outputs[number].digest;
+                let mut inputs = job.inputs.iter().filter(|input| input.digest == digest);
+                // Of several inputs with the same contents, nobody knows which one it is.
+                match (inputs.next(), inputs.next()) {
+                    (Some(input), None) => input.name.to_string(),
+                    _ => format!("{number:02}"),
+                }
+            }
+            (None, Some(made)) => self.names.of(made, made.number),
+            (None, None) => format!("{number:02}"),
+        };
+        self.push(dir, (number, &name), subject, None)
+    }
+
+    /// Adds the outputs of each point of a table, in a directory for each.
+    fn points(&mut self, dir: &str, table: &ResultName) -> Result<(), StorageError> {
+        let mut rows: Vec<RecipeRow> = Vec::new();
+        let header = self.storage.tables().read_recipe(table, |row| rows.push(row))?;
+        let Some(header) = header else {
+            self.bad.push(BadFile::new(table.recipe(), "it is missing or damaged".to_owned()));
+            return Ok(());
+        };
+        for RecipeRow { values, outputs } in rows {
+            if values.len() != header.names.len() {
+                let why = "the values of a point are not as many as its names".to_owned();
+                self.bad.push(BadFile::new(table.recipe(), why));
+                break;
+            }
+            let names = header.names.iter().map(String::as_str);
+            let dir = match point_path(names.zip(&values)) {
+                point if point.is_empty() => dir.to_owned(),
+                point => join(dir, &point),
+            };
+            for (number, output) in outputs.into_iter().flatten().enumerate() {
+                let name = header.outputs.get(number).cloned();
+                let name = name.unwrap_or_else(|| format!("{number:02}"));
+                let member = split_member(&output.file).1.map(str::to_owned);
+                let member = member.map(|member| member.parse::<MemberPath>()).transpose();
+                match (self.history.recorded(&output.file, &output.digest), member) {
+                    (Some(subject), Ok(member)) => {
+                        // Another file with the same contents is whole.
+                        let is_named = split_member(&output.file).0 == subject.promise.name;
+                        let member = member.filter(|_| is_named).map(|it| (it, output.digest));
+                        self.push(&dir, (number, &name), subject, member)?;
+                    }
+                    _ => self.bad.push(BadFile::new(output.file, "it has no record".to_owned())),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the outputs of all calls of a job. Nodes with equal inputs have the same call.
+    fn calls(&mut self, dir: &str, job: &JobRecord) -> Result<(), StorageError> {
+        let mut seen = HashSet::new();
+        for call in job.calls.iter().filter(|call| seen.insert(*call)) {
+            let Some(entry @ Entry::Call(_)) = Entry::of_short(call) else { continue };
+            let Some(first) = self.history.subject(&entry.file(0)) else {
+                self.bad.push(BadFile::new(call.clone(), "it has no record".to_owned()));
+                continue;
+            };
+            let Record::Call(record) = first.record else { continue };
+            let inputs = call.rsplit('/').next().unwrap_or_default();
+            let computation = join(dir, &path_part(record.computation.as_str()));
+            let wanted = join(&computation, &part(inputs));
+            let version = entry.version().unwrap_or_default();
+            let dir = self.places.take(wanted, |turn| {
+                join(&computation, &part(&numbered(&format!("{inputs}-{version}"), turn)))
+            });
+            for number in 0..record.outputs.len() {
+                if let Some(subject) = self.history.subject(&entry.file(number)) {
+                    let name = self.names.of(subject, number);
+                    self.push(&dir, (number, &name), subject, None)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file under a name, or under its number if something else has that name.
+    fn push(
+        &mut self,
+        dir: &str,
+        (number, name): (usize, &str),
+        subject: Subject<'a>,
+        member: Option<(MemberPath, Digest)>,
+    ) -> Result<(), StorageError> {
+        let name = part(name.strip_suffix('/').unwrap_or(name));
+        let path = self.places.take(join(dir, &name), |turn| {
+            join(dir, &part(&format!("{}-{name}", numbered(&format!("{number:02}"), turn))))
+        });
+        let made = FileMaker::of(self.storage, self.history, subject)?;
+        let holder = subject.promise.name.clone();
+        let (file, contents) = match member {
+            Some((member, digest)) => (format!("{holder}/{member}"), digest),
+            None => (holder.clone(), subject.promise.digest),
+        };
+        self.files.push(PackagedFile { path, file, contents, made, holder });
+        Ok(())
+    }
+}
+
+/// The directory of a result beside others: `TASK/COMMIT/INPUTS`.
+pub fn own_directory(entry: &Entry) -> String {
+    let short = entry.short();
+    let short = short.strip_prefix("t_").or_else(|| short.strip_prefix("c_")).unwrap_or(&short);
+    short.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+fn summary(result: Subject<'_>) -> PackagedResult {
+    let name = result.entry.short();
+    let (title, commit, inputs) = match result.record {
+        Record::Job(job) => {
+            let inputs = job.inputs.iter().map(|it| (it.name.to_string(), it.digest));
+            (Some(job.task.to_string()), Some(&job.commit), inputs.collect())
+        }
+        Record::Call(call) => (Some(call.computation.to_string()), Some(&call.commit), Vec::new()),
+        Record::Table(_) | Record::TaskInput(_) => (None, None, Vec::new()),
+    };
+    PackagedResult { name, title, commit: commit.map(|it| it.full().to_owned()), inputs }
+}
+
+/// A text as one part of a path, which is not empty.
+fn part(text: &str) -> String {
+    if text.is_empty() { "%".to_owned() } else { path_part(text) }
+}
+
+fn join(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+/// A name with a number, unless that is 0.
+fn numbered(name: &str, number: usize) -> String {
+    if number == 0 { name.to_owned() } else { format!("{name}-{}", number + 1) }
+}

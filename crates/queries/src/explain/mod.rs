@@ -1,0 +1,397 @@
+//! Why calls would run: what differs from the nearest earlier result, down to the first causes.
+//!
+//! A missing call is compared with the nearest earlier successful call of its computation. Each
+//! difference is a [`Why`]. A different input either is one of the user's, or was made by another
+//! call. Following these leads from many calls to a few [`Cause`]s. The time is linear in calls and
+//! their inputs. Nothing is changed or executed.
+//!
+//! A call that failed at another commit is compared with itself. What a call reads at its point of a sweep was
+//! never that of another point, so it is not said to differ: it is new.
+
+mod ahead;
+mod cause;
+mod change;
+mod failed;
+mod nearest;
+mod order;
+mod point;
+
+use std::collections::HashMap;
+
+use self::cause::Tracing;
+use self::nearest::{Archive, Ingredient};
+use ce_evaluate::{Evaluation, Outcome};
+use ce_model::digest::{Digest, ObjectId, shown_version};
+use ce_model::plan::{CallId, DerivedId, LiteralId, Source};
+use ce_model::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
+use ce_storage::records::{FailureRecord, Provenance};
+use ce_storage::{PastCall, PriorAttempt, ResultName};
+
+pub use self::cause::Causes;
+pub use self::change::{Change, changes};
+
+/// A version of a computation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CodeVersion {
+    /// The commit of the repository that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// The tree is not the commit's.
+    pub dirty: bool,
+}
+
+/// A reason why a call would run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// No earlier call of the computation has anything in common with it.
+    NeverComputed,
+    /// The nearest earlier call was of another version of the computation. The tree is the same if
+    /// only the commit differs.
+    ComputationChanged(CodeVersion),
+    /// The computation has uncommitted changes, and no result of this version.
+    Uncommitted(Option<CodeVersion>),
+    /// An input has other contents.
+    InputDiffers {
+        /// The number of the input.
+        at: usize,
+        /// Its digest before.
+        old: Digest,
+        /// Its digest now.
+        new: Digest,
+    },
+    /// An input is that of a point of a sweep, and the nearest earlier call has read another one.
+    NewAtPoint {
+        /// The number of the input.
+        at: usize,
+        /// Its digest.
+        new: Digest,
+    },
+    /// An input has another source than before: the workflow has changed.
+    OtherSource {
+        /// The number of the input.
+        at: usize,
+    },
+    /// An input is not computed yet.
+    Waits {
+        /// The number of the input.
+        at: usize,
+        /// The call that makes it.
+        call: CallId,
+    },
+    /// An input is a literal that is not in the storage.
+    NoLiteral {
+        /// The number of the input.
+        at: usize,
+        /// The literal.
+        literal: LiteralId,
+    },
+    /// The last execution failed.
+    FailedLast {
+        /// The failure.
+        failure: FailureRecord,
+        /// The log in the storage, if it printed anything.
+        log: Option<String>,
+    },
+    /// Its outputs were collected.
+    Collected(Provenance),
+    /// Its outputs are away, and needed.
+    Away,
+    /// It has a record, but its outputs are missing or damaged.
+    Damaged,
+}
+
+/// A first cause of why calls would run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Calls of a computation were never computed.
+    NeverComputed(ComputationId),
+    /// A computation has another version.
+    Computation(ComputationId, CodeVersion),
+    /// A computation has uncommitted changes.
+    Uncommitted(ComputationId, Option<CodeVersion>),
+    /// A task input has other contents.
+    Input(InputId, Digest),
+    /// A literal has other contents.
+    Literal(LiteralId, Digest),
+    /// A file of the task has other contents.
+    File(TaskFileId, Digest),
+    /// A Git tree is another one, or at another commit.
+    Tree(DerivedId, Digest),
+    /// A member of a directory that no call made has other contents.
+    Member(DerivedId, Digest),
+    /// The table of a sweep has other contents.
+    Table(CallId),
+    /// A text, file or tree of a point of a sweep is new.
+    NewAtPoint(DerivedId),
+    /// A literal is not in the storage.
+    NoLiteral(LiteralId),
+    /// The input of a computation with this number has another source.
+    OtherSource(ComputationId, usize),
+    /// A computation has made other outputs from the same inputs.
+    OtherOutputs(ComputationId),
+    /// The outputs of a computation differ, and there is no record of the earlier ones.
+    Unrecorded(ComputationId),
+    /// The last executions of calls of a computation failed.
+    FailedLast(ComputationId),
+    /// Results of a computation were collected.
+    Collected(ComputationId),
+    /// Outputs of a computation are away, and needed.
+    Away(ComputationId),
+    /// Results of a computation are damaged.
+    Damaged(ComputationId),
+}
+
+/// A first cause, and the number of calls that would run because of it, among others.
+#[derive(Debug)]
+pub struct FirstCause {
+    /// The cause.
+    pub cause: Cause,
+    /// The number of calls.
+    pub calls: usize,
+}
+
+/// A call that would run.
+#[derive(Debug)]
+pub struct Explained {
+    /// The call.
+    pub call: CallId,
+    /// The reasons, with the causes of each; never empty.
+    pub whys: Vec<(Why, Causes)>,
+    /// The earlier call that it was compared with, which may have failed.
+    pub nearest: Option<ResultName>,
+    /// The estimated duration, in seconds, from earlier calls.
+    pub seconds: Option<f64>,
+}
+
+/// The explanation of all calls that would run.
+#[derive(Debug)]
+pub struct Explanation {
+    /// All calls that would run, in the order of the plan, and those of a node in the order of their points.
+    pub calls: Vec<Explained>,
+    /// The first causes, in the order in which the calls lead to them.
+    pub causes: Vec<FirstCause>,
+    /// The number of unreadable records.
+    pub unread: usize,
+}
+
+impl CodeVersion {
+    /// The version as in names.
+    pub fn short(&self) -> String {
+        shown_version(&self.commit, &self.tree, self.dirty)
+    }
+
+    /// The current version of a computation.
+    pub fn of(computation: &Computation) -> Self {
+        let Computation { commit, tree, dirty, .. } = computation;
+        Self { commit: commit.clone(), tree: tree.clone(), dirty: *dirty }
+    }
+
+    fn of_earlier(PastCall { record, .. }: &PastCall) -> Self {
+        Self { commit: record.commit.clone(), tree: record.tree.clone(), dirty: record.dirty }
+    }
+}
+
+impl Why {
+    /// The reason that a computation had another version.
+    const fn of_version(computation: &Computation, old: CodeVersion) -> Self {
+        match computation.dirty {
+            true => Self::Uncommitted(Some(old)),
+            false => Self::ComputationChanged(old),
+        }
+    }
+}
+
+impl Explanation {
+    /// Explains all missing calls of an evaluation without execution.
+    pub fn new(evaluation: &Evaluation) -> Self {
+        let Evaluation { task, plan, storage, .. } = evaluation;
+        let missing: Vec<CallId> = plan
+            .calls()
+            .map(|(id, _)| id)
+            .filter(|&id| missing(evaluation, id).is_some())
+            .collect();
+        if missing.is_empty() {
+            return Self { calls: Vec::new(), causes: Vec::new(), unread: 0 };
+        }
+        let earlier = ce_history::earlier(storage, task.computations.iter().map(|it| &it.name));
+        let unread = earlier.unread;
+        let archive = Archive::new(evaluation, earlier);
+        let nearest = vec![None; plan.calls().len()];
+        let mut comparison = Comparison { evaluation, archive, nearest, failed: HashMap::new() };
+        let calls: Vec<(CallId, Vec<Why>)> =
+            missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
+        let seconds = ahead::estimates(&comparison, missing.into_iter());
+        let (causes, sets) = Tracing::new(&comparison, &calls).finish();
+        let mut explained = Vec::with_capacity(calls.len());
+        for (((call, whys), causes), seconds) in calls.into_iter().zip(sets).zip(seconds) {
+            explained.push(Explained {
+                call,
+                whys: whys.into_iter().zip(causes).collect(),
+                nearest: comparison.name(call),
+                seconds,
+            });
+        }
+        order::by_points(&evaluation.task, plan, &mut explained);
+        let causes = order::by_calls(&mut explained, causes);
+        Self { calls: explained, causes, unread }
+    }
+}
+
+/// The prior attempt at a call, if the call is missing. Tables are not calls that are executed.
+fn missing(evaluation: &Evaluation, call: CallId) -> Option<Option<&PriorAttempt>> {
+    evaluation.computation(call)?;
+    match evaluation.outcome(call)? {
+        Outcome::Missing(_, prior) => Some(prior.as_deref()),
+        _ => None,
+    }
+}
+
+/// The call itself; or, for one that gathers a table, the first missing call that this waits for, if there is one.
+fn missing_behind(evaluation: &Evaluation, mut call: CallId) -> CallId {
+    while evaluation.computation(call).is_none()
+        && let Some(awaited) = awaited_by(evaluation, call).next()
+    {
+        call = awaited;
+    }
+    call
+}
+
+/// The missing calls that a call waits for, without failures that are not tried again.
+fn awaited_by(evaluation: &Evaluation, call: CallId) -> impl Iterator<Item = CallId> {
+    let awaited = evaluation.plan.inputs(call).iter().filter_map(|it| evaluation.plan.awaited(*it));
+    let awaited = awaited.filter(|it| !evaluation.is_given_up(*it));
+    awaited.filter(|it| evaluation.outcome(*it).is_none_or(|it| it.known().is_none()))
+}
+
+/// The calls of a plan, with their nearest earlier calls.
+struct Comparison<'a> {
+    evaluation: &'a Evaluation,
+    archive: Archive<'a>,
+    /// The nearest earlier call of each missing one.
+    nearest: Vec<Option<usize>>,
+    /// The calls that failed at another commit.
+    failed: HashMap<CallId, ResultName>,
+}
+
+impl Comparison<'_> {
+    /// Finds the nearest earlier call of a missing one. Returns the reasons why the missing one
+    /// would run.
+    fn whys(&mut self, id: CallId) -> Vec<Why> {
+        let Evaluation { plan, storage, .. } = self.evaluation;
+        let Some(computation) = plan.computation(id) else { return Vec::new() };
+        let ingredients: Vec<Ingredient> =
+            plan.inputs(id).iter().map(|source| self.ingredient(*source)).collect();
+        let nearest = self.archive.nearest(computation, &ingredients);
+        self.nearest[id.index()] = nearest;
+        if let Some(Some(prior)) = missing(self.evaluation, id) {
+            if prior.away {
+                return vec![Why::Away];
+            }
+            if let Some(failure) = &prior.failure {
+                let log = self
+                    .evaluation
+                    .outcome(id)
+                    .and_then(|it| storage.attempts().failure_log(it.name()));
+                return vec![Why::FailedLast { failure: failure.clone(), log }];
+            }
+            if let Some(tombstone) = &prior.collected {
+                return vec![Why::Collected(tombstone.collected.clone())];
+            }
+        }
+        if let Some((name, why)) = self.failed_elsewhere(id, nearest, &ingredients) {
+            self.nearest[id.index()] = None;
+            self.failed.insert(id, name);
+            return [why].into_iter().chain(self.absent(id)).collect();
+        }
+        let Some(nearest) = nearest else {
+            let dirty = self.evaluation.computation(id).is_some_and(|it| it.dirty);
+            let mut whys = vec![if dirty { Why::Uncommitted(None) } else { Why::NeverComputed }];
+            whys.extend(self.absent(id));
+            return whys;
+        };
+        let mut whys = self.differences(id, nearest);
+        if whys.is_empty() {
+            // It existed, with the same inputs if the missing ones come out the same.
+            match &self.archive.calls[nearest].collected {
+                Some(collected) => whys.push(Why::Collected(collected.clone())),
+                None if !self.absent(id).is_empty() => {}
+                None if self.archive.has_inputs(nearest, &ingredients) => whys.push(Why::Damaged),
+                None => {
+                    // An input is derived from what is not stored yet: no result has it.
+                    self.nearest[id.index()] = None;
+                    whys.push(Why::NeverComputed);
+                }
+            }
+        }
+        whys.extend(self.absent(id));
+        whys
+    }
+
+    /// The name of the call that a missing one is compared with.
+    fn name(&self, call: CallId) -> Option<ResultName> {
+        let nearest = self.nearest[call.index()].map(|at| &self.archive.calls[at].name);
+        nearest.or_else(|| self.failed.get(&call)).cloned()
+    }
+
+    /// An input with its digest, or with the one that it would have if nothing had changed.
+    fn ingredient(&self, source: Source) -> Ingredient {
+        let before = || match source {
+            Source::Output { call, number } => {
+                let earlier = &self.archive.calls[self.nearest[call.index()]?];
+                Some(earlier.record.outputs.get(usize::from(number))?.digest)
+            }
+            Source::Input(_) | Source::Literal(_) | Source::File(_) | Source::Derived { .. } => {
+                None
+            }
+        };
+        Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
+    }
+
+    /// The missing inputs of a call.
+    fn absent(&self, id: CallId) -> Vec<Why> {
+        let mut absent = Vec::new();
+        for (at, &source) in self.evaluation.plan.inputs(id).iter().enumerate() {
+            if self.evaluation.digest(source).is_some() {
+                continue;
+            }
+            let plan = &self.evaluation.plan;
+            match (plan.awaited(source), plan.origin(source)) {
+                (Some(call), _) => {
+                    absent.push(Why::Waits { at, call: missing_behind(self.evaluation, call) });
+                }
+                (None, Source::Literal(literal)) => absent.push(Why::NoLiteral { at, literal }),
+                (None, _) => {}
+            }
+        }
+        absent
+    }
+
+    /// The known differences between a call and an earlier one.
+    fn differences(&self, id: CallId, earlier: usize) -> Vec<Why> {
+        let Some(computation) = self.evaluation.computation(id) else { return Vec::new() };
+        let call = &self.archive.calls[earlier];
+        let mut whys = Vec::new();
+        if !self.archive.is_same_version(call, computation) {
+            let old = CodeVersion::of_earlier(call);
+            whys.push(Why::of_version(computation, old));
+        }
+        for (at, source) in self.evaluation.plan.inputs(id).iter().enumerate() {
+            let new = self.evaluation.digest(*source);
+            let Some(&old) = call.record.inputs.get(at) else { continue };
+            if new == Some(old) {
+                continue;
+            }
+            if let Some(new) = new
+                && self.is_of_point(id, *source)
+            {
+                whys.push(Why::NewAtPoint { at, new });
+            } else if !self.archive.fits(earlier, at, *source) {
+                whys.push(Why::OtherSource { at });
+            } else if let Some(new) = new {
+                whys.push(Why::InputDiffers { at, old, new });
+            }
+        }
+        whys
+    }
+}

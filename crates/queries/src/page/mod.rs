@@ -1,0 +1,254 @@
+//! The data of a page about results: calls, tables, outputs, and how they were made from each other.
+//!
+//! All records are read once. What is shown is limited: the newest calls, the first rows of a table, the end of a log. The
+//! data say how many there are. They are a function of the storage and the task: equal ones give equal pages.
+
+mod calls;
+mod graph;
+mod index;
+mod outputs;
+mod tables;
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+pub use self::calls::{PageCall, PageCallState, PageLog};
+pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
+use self::index::PageIndex;
+pub use self::index::{PageInput, PageValue, ValueOrigin};
+pub use self::outputs::PageOutput;
+pub use self::tables::{PageRow, PageTable, TaskTable};
+use ce_evaluate::Evaluation;
+use ce_exchange::Attestations;
+use ce_history::{History, Subject};
+use ce_model::plan::CallId;
+use ce_storage::{Entry, Record, Storage, StorageError};
+
+/// What a page is about.
+#[derive(Debug)]
+pub enum PageScope<'a> {
+    /// All results of a storage.
+    Storage,
+    /// Some results, and all that they were made from.
+    Results(&'a [Subject<'a>]),
+    /// A task with its inputs, of which some calls may be missing.
+    Task(TaskScope<'a>),
+}
+
+/// A task with its inputs, as it was looked up.
+#[derive(Debug)]
+pub struct TaskScope<'a> {
+    /// The evaluation, which only looked.
+    pub evaluation: &'a Evaluation,
+    /// The shapes of the drawing: the label of each, and its calls.
+    pub shapes: Vec<(String, &'a [CallId])>,
+    /// The tables of its sweeps.
+    pub tables: Vec<TaskTable>,
+}
+
+/// How much of everything is on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PageLimits {
+    /// At most so many calls, the newest.
+    pub calls: usize,
+    /// At most so many rows of each table, the first.
+    pub rows: usize,
+    /// At most so many bytes of each log, the last.
+    pub log_bytes: u64,
+    /// At most so many bytes of all logs, those of failures and of the newest calls.
+    pub all_log_bytes: u64,
+    /// At most so many tables and outputs, the newest.
+    pub results: usize,
+}
+
+/// A shape of the drawing on a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PageShape {
+    /// Its label.
+    pub label: String,
+    /// The calls that it stands for, as far as they are on the page.
+    pub calls: Vec<usize>,
+}
+
+/// The data of a page.
+#[derive(Debug, Serialize)]
+pub struct PageData {
+    /// What it is about: the name of the task, of the storage, or of the result.
+    pub title: String,
+    /// Facts about that: a name and a text.
+    pub facts: Vec<(String, String)>,
+    /// The calls, the newest first.
+    pub calls: Vec<PageCall>,
+    /// The number of all calls, of which some may not be on the page.
+    pub calls_in_all: usize,
+    /// The task inputs.
+    pub inputs: Vec<PageInput>,
+    /// The tables of sweeps.
+    pub tables: Vec<PageTable>,
+    /// The number of all tables.
+    pub tables_in_all: usize,
+    /// The outputs of jobs, or the files that were asked for.
+    pub outputs: Vec<PageOutput>,
+    /// The number of all of them.
+    pub outputs_in_all: usize,
+    /// The shapes of the drawing, in its order; none if it is too large to be drawn.
+    pub shapes: Vec<PageShape>,
+    /// How much there may be.
+    pub limits: PageLimits,
+    /// How the results were made from each other, unless there is a drawing of the task.
+    #[serde(skip)]
+    pub graph: ResultGraph,
+}
+
+impl PageData {
+    /// Gathers the data of a page from records that were read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn gather(
+        storage: &Storage,
+        history: &History,
+        scope: &mut PageScope<'_>,
+        limits: PageLimits,
+    ) -> Result<Self, StorageError> {
+        let wanted = Wanted::new(history, scope);
+        let past = history.log(storage, |name| wanted.has(name))?;
+        let mut index = PageIndex::new(storage, history);
+        if let PageScope::Task(task) = scope {
+            index.add_names(task.evaluation);
+        }
+        let mut calls = calls::of_past(past);
+        calls::add_missing(scope, &mut calls);
+        calls::sort(&mut calls);
+        index.number_calls(calls.iter().map(|call| &call.name));
+        let mut tables =
+            tables::recorded(&wanted.entries(history), (storage, history), &mut index)?;
+        calls::add_records(&mut calls, &mut index);
+        tables::add_origins(&mut tables, &mut index);
+        let mut outputs = outputs::of(scope, &wanted.entries(history), &mut index);
+        let graph = match scope {
+            PageScope::Task(_) => ResultGraph::default(),
+            _ => ResultGraph::new(&calls, &tables, &outputs),
+        };
+        if let PageScope::Task(task) = scope {
+            tables = tables::of_task(std::mem::take(&mut task.tables), &index);
+        }
+        let in_all = (calls.len(), tables.len(), outputs.len());
+        calls.truncate(limits.calls);
+        tables.truncate(limits.results);
+        outputs.truncate(limits.results);
+        tables.iter_mut().for_each(|table| table.limit(limits.rows));
+        calls::add_attested(&mut calls, &Attestations::read(storage)?, &index);
+        calls::add_logs(&mut calls, storage, limits)?;
+        let shapes = match scope {
+            PageScope::Task(task) => index.shapes_of_task(task),
+            _ => graph.shapes(),
+        };
+        let shapes = shapes.into_iter().map(|shape| shape.below(limits.calls)).collect();
+        let (title, facts) = outputs::title(scope, storage);
+        let (calls_in_all, tables_in_all, outputs_in_all) = in_all;
+        let inputs = index.inputs();
+        Ok(Self {
+            title,
+            facts,
+            calls,
+            calls_in_all,
+            inputs,
+            tables,
+            tables_in_all,
+            outputs,
+            outputs_in_all,
+            shapes,
+            limits,
+            graph,
+        })
+    }
+
+    /// What was left out, in words: a sentence for each kind.
+    pub fn omissions(&self) -> Vec<String> {
+        let of = |shown: usize, all: usize, one: &str, which: &str| {
+            (shown < all).then(|| format!("only the {which} {shown} of {all} {one} are shown"))
+        };
+        let mut said: Vec<String> = [
+            of(self.calls.len(), self.calls_in_all, "calls", "newest"),
+            of(self.tables.len(), self.tables_in_all, "tables", "newest"),
+            of(self.outputs.len(), self.outputs_in_all, "outputs", "newest"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        for table in &self.tables {
+            let what = format!("rows of the table {}", table.title);
+            said.extend(of(table.rows.len(), table.rows_in_all, &what, "first"));
+        }
+        let logs = || self.calls.iter().filter_map(|call| call.log.as_ref());
+        match logs().filter(|log| log.tail.is_none()).count() {
+            0 => {}
+            left => said.push(format!("{left} of {} logs are left out", logs().count())),
+        }
+        said
+    }
+}
+
+impl PageShape {
+    /// With only those calls that have smaller numbers.
+    fn below(mut self, calls: usize) -> Self {
+        self.calls.retain(|call| *call < calls);
+        self
+    }
+}
+
+/// The results that a page is about.
+struct Wanted {
+    /// The short names of calls that need no record; `None` if all of the storage are wanted.
+    names: Option<HashSet<String>>,
+    /// Of each result with a record, whether it is wanted.
+    recorded: Vec<bool>,
+}
+
+impl Wanted {
+    fn new(history: &History, scope: &PageScope<'_>) -> Self {
+        let all = history.results();
+        let (mut names, roots): (HashSet<String>, Vec<Entry>) = match scope {
+            PageScope::Storage => {
+                return Self { names: None, recorded: vec![true; all.len()] };
+            }
+            PageScope::Results(subjects) => {
+                let (mut names, mut roots) = (HashSet::new(), Vec::new());
+                for subject in *subjects {
+                    match subject.record {
+                        Record::Job(job) => {
+                            names.extend(job.calls.iter().cloned().chain([subject.entry.short()]));
+                        }
+                        _ => roots.push(subject.entry.clone()),
+                    }
+                }
+                (names, roots)
+            }
+            PageScope::Task(TaskScope { evaluation, .. }) => {
+                let outcomes = evaluation.outcomes();
+                (outcomes.map(|outcome| outcome.name().short()).collect(), Vec::new())
+            }
+        };
+        // A job's calls are all of them. What they read when they were executed may be of another commit, if they were taken over.
+        let mut recorded = history.with_origins(roots.iter());
+        for (wanted, (entry, _)) in recorded.iter_mut().zip(all) {
+            *wanted |= names.contains(&entry.short());
+        }
+        let of_record = all.iter().zip(&recorded).filter(|(_, wanted)| **wanted);
+        names.extend(of_record.map(|((entry, _), _)| entry.short()));
+        Self { names: Some(names), recorded }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(name))
+    }
+
+    /// Those of them that have a record.
+    fn entries<'a>(&self, history: &'a History) -> Vec<&'a (Entry, Record)> {
+        let all = history.results().iter().zip(&self.recorded);
+        all.filter(|(_, wanted)| **wanted).map(|(result, _)| result).collect()
+    }
+}
