@@ -5,14 +5,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::library::signature;
-use super::{EditError, real, replace};
 use ce_model::task::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowLayout,
 };
 use ce_model::task::name::{ComputationName, InputName, TaskName};
 use ce_model::task::slice::WrittenSlice;
 use ce_model::task::workflow::LIBRARY;
+
+use super::library::signature;
+use super::{EditError, real, replace};
 
 /// The parts of a new task.
 #[derive(Debug)]

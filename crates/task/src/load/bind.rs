@@ -7,12 +7,6 @@ use std::mem;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::own_files::OwnFiles;
-use super::problems::{LoadFault, Problems};
-use super::source::TaskSource;
-use super::task_trees::TaskTrees;
-use super::worktree::WorkTree;
-use super::{LoadError, real};
 use ce_git::Snapshot;
 use ce_model::task::name::{InputName, NameError};
 use ce_model::task::resources::ResourceLine;
@@ -21,6 +15,12 @@ use ce_model::task::workflow::{
     Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
     TreeCommit,
 };
+
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
+use super::values::{OwnFiles, TaskTrees};
+use super::worktree::WorkTree;
+use super::{LoadError, real};
 
 /// Returns a task in a directory without free names, given the contents of the inputs that its values name.
 /// Expressions that become equal are one.

@@ -4,20 +4,20 @@
 //! They are found like those that are loaded with the task, in the version that it was loaded from.
 
 use std::error::Error;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{io, thread};
 
-use super::own_files::OwnFiles;
-use super::problems::{LoadFault, Problems};
-use super::source::TaskSource;
-use super::worktree::WorkTree;
 use ce_git::{Snapshot, Trees};
 use ce_model::digest::ObjectId;
 use ce_model::task::name::{TaskPath, TreeName};
 use ce_model::task::workflow::{FileContents, LoadedFrom, RecordedTree, Task};
+
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
+use super::values::OwnFiles;
+use super::worktree::WorkTree;
 
 /// Finds files of a task, in a thread of its own that keeps what it has read.
 #[derive(Debug)]

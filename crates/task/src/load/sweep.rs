@@ -1,16 +1,16 @@
-//! Reading the nodes of sweeps: which names they bind, and whether their rules fit their bodies.
+//! Reading the nodes of sweeps: their files, which names they bind, and whether their rules fit their bodies.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use super::entries::NodeEntries;
-use super::nodes::{NodeReader, OpenNode};
-use super::source::TaskSource;
-use super::sweep_files::{SweepFiles, sweep_files};
 use ce_model::expand::{self, RuleProblem, ScopeId};
 use ce_model::task::resources::ResourceLines;
 use ce_model::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
 use ce_model::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE};
+
+use super::nodes::{NodeEntries, NodeReader, OpenNode};
+use super::source::TaskSource;
+use super::sweep_files::{SweepFiles, sweep_files};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Reads the files of a sweep or a node `points`.

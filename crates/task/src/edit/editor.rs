@@ -12,12 +12,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ce_model::task::expression::{Labels, Sharing, Style, WorkflowLayout, drop_default_labels};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use signal_hook::flag;
 
 use super::{EditError, Edited, Force, NewWorkflow, library, real};
 use crate::load::{self, Written};
-use ce_model::task::expression::{Labels, Sharing, Style, WorkflowLayout, drop_default_labels};
 
 /// A workflow that is being edited.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! The names in a workflow's `inputs/`: `nn-text` and `nn_mm-text`.
+//! The numbered directories in a node's `inputs/`: `nn-text` and `nn_mm-text`.
 
 use std::path::PathBuf;
 
-use super::problems::{LoadFault, Problems};
-use super::source::{Located, TaskSource};
-use super::warnings::WarningKind;
 use ce_model::task::text::TextError;
+
+use super::problems::{LoadFault, Problems, WarningKind};
+use super::source::{Located, TaskSource};
 
 /// A directory that fills inputs of a computation.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reading the directories below `workflow/` into an expression.
+//! Reading the directories below `workflow/` into the graph of a workflow.
 //!
 //! The walk keeps its own stack, so the tree may have any depth. A directory is identified by
 //! device and inode: it is not read again when a link leads to it.
@@ -6,20 +6,18 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::branch::{self, Branch};
-use super::entries::NodeEntries;
-use super::maker::{Computations, Maker};
-use super::nodes::{NodeReader, OpenNode};
-use super::problems::LoadFault;
-use super::resources;
-use super::source::{Identity, Located, TaskSource};
-use super::text;
 use ce_model::expand::ScopeId;
 use ce_model::task::expression::NodeKind;
 use ce_model::task::name::InputName;
 use ce_model::task::slice::{MAX_ARITY, Slice, WrittenSlice};
 use ce_model::task::sweep::Sweep;
 use ce_model::task::workflow::{Argument, Node, NodeId, TaskResources, Workflow};
+
+use super::nodes::{Computations, Maker, NodeEntries, NodeReader, OpenNode};
+use super::numbering::{self, Branch};
+use super::problems::LoadFault;
+use super::resources;
+use super::source::{Identity, Located, TaskSource, parse_lines};
 
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
@@ -197,7 +195,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             inputs = self.nodes.note(&dir, "inputs", entered);
         }
         if let Some(inputs) = &inputs {
-            branches = branch::list(self.nodes.library.source, inputs, self.nodes.findings);
+            branches = numbering::list(self.nodes.library.source, inputs, self.nodes.findings);
         }
         let first_scope = match &maker {
             Some(Maker::Sweep(files)) => {
@@ -236,7 +234,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             return maker.map(|maker| maker.slice(self.nodes.library));
         }
         let path = &self.nodes.path(dir, "outputs");
-        let lines = text::lines(self.nodes.library.source.read(dir, "outputs"));
+        let lines = parse_lines(self.nodes.library.source.read(dir, "outputs"));
         let lines = self.nodes.findings.note_lines(path, lines)?;
         if lines.is_empty() {
             self.nodes.findings.problem(path, LoadFault::NoOutput);
