@@ -81,6 +81,6 @@ pub mod session;
 pub use ce_executor as executor;
 pub use ce_files::{cache, manifest};
 pub use ce_git as git;
-pub use ce_model::{digest, exit, expand, plan, task};
+pub use ce_model::{digest, exit, expression, name, plan, resources, slice, sweep, task};
 pub use ce_storage as storage;
 pub use ce_task::{edit, load};

@@ -16,7 +16,7 @@ use compeval::storage::{
     Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, Read,
     Record, Storage, StorageError, Survey, Unrecorded,
 };
-use compeval::task::workflow::Computation;
+use compeval::task::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
 use libfuzzer_sys::fuzz_target;
 
@@ -83,8 +83,11 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 /// Finds the call, or makes its outputs; they are there and whole then.
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
-    let call =
-        Call { version: ComputationVersion::from(&*COMPUTATION), inputs: &inputs, outputs: &COMPUTATION.outputs };
+    let call = Call {
+        version: ComputationVersion::from(&*COMPUTATION),
+        inputs: &inputs,
+        outputs: &COMPUTATION.outputs,
+    };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Away(_) | Found::Archived(_) => panic!("all outputs are here"),
@@ -110,10 +113,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 taken_over: None,
                 trusted_tree: false,
             };
-            let sealed = stage
-                .seal(call, execution)
-                .map_err(|(_, error)| error)
-                .unwrap();
+            let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
             match sealed.publish(call, &name, Precedence::Recorded) {
                 Ok(outputs) => outputs,
                 Err(PublishError::Storage(error)) => return Err(error),

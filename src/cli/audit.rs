@@ -17,9 +17,8 @@ use crate::session::{
     AuditChoice, AuditSample, AuditTerms, CallNameError, Error, OutputError, RunOptions, Session,
 };
 use ce_git::Config;
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
-use ce_model::words::{parse_count, parse_duration, parse_number};
+use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_storage::{Durability, ResultName, Storage};
 
 /// Two options say differently which calls are audited.

@@ -14,7 +14,7 @@ use crate::report::{self, harmless, say};
 use crate::session::{BisectStep, Criterion, Error, Judge, OutputError, Session};
 use ce_git::{Commit, Range};
 use ce_model::exit::Exit;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::Storage;
 
 /// Find the first commit after which an output differs, or a test of it fails

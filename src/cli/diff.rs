@@ -12,9 +12,8 @@ use crate::evaluate::Evaluation;
 use crate::report::{DiffReport, say};
 use crate::session::{Error, OutputError, Session};
 use ce_git::Snapshot;
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
-use ce_model::task::workflow::Task;
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::Task;
 use ce_storage::Storage;
 use ce_task::load::Uncommitted;
 

@@ -12,7 +12,7 @@ use crate::questions::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
 use crate::session::{Error, OutputError, check_own_sheets};
 use ce_model::exit::Exit;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///

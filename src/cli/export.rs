@@ -16,7 +16,7 @@ use crate::questions::package::{
 use crate::report::{package_json, package_readme};
 use crate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
 use ce_model::exit::Exit;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::Storage;
 
 /// Make a directory with the files of results under readable names

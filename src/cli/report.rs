@@ -16,7 +16,7 @@ use crate::questions::table::{SweepTable, all_sweeps};
 use crate::report;
 use crate::session::{Error, OutputError};
 use ce_model::exit::Exit;
-use ce_model::words::{counted, parse_number};
+use ce_model::humanize::{counted, parse_number};
 use ce_storage::Storage;
 
 /// The greatest number of shapes that are drawn: more cannot be read.

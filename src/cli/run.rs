@@ -32,8 +32,8 @@ use ce_executor::{Detach, detach};
 use ce_git::Trees;
 use ce_model::exit::Exit;
 use ce_model::plan::PointSelection;
-use ce_model::task::sweep::Factor;
-use ce_model::task::workflow::{RangedInputs, Task};
+use ce_model::sweep::Factor;
+use ce_model::task::{RangedInputs, Task};
 use ce_storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
 use ce_task::load;
 

@@ -9,9 +9,8 @@ use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::report;
 use crate::session::{Error, OutputError, SuspensionSession};
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
-use ce_model::words::counted;
+use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::counted;
 use ce_storage::{Storage, Suspension};
 
 /// Why it is not known which calls are meant.

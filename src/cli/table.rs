@@ -14,10 +14,9 @@ use crate::questions::table::{SweepRow, SweepTable, TableComparison, choose_swee
 use crate::report::{self, TableFormat, say};
 use crate::results::{Attestations, Attested};
 use crate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
-use ce_model::task::sweep::Factor;
-use ce_model::task::workflow::Task;
+use ce_model::exit::{Exit, Explain};
+use ce_model::sweep::Factor;
+use ce_model::task::Task;
 
 /// More versions were named than can be compared.
 #[derive(Debug, thiserror::Error)]

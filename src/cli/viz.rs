@@ -14,10 +14,9 @@ use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
 use crate::export::Drawing;
 use crate::session::{Error, OutputError, WriteError};
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_model::plan::Plan;
-use ce_model::task::workflow::Task;
+use ce_model::task::Task;
 use ce_task::load::Uncommitted;
 
 /// Why there is no picture.

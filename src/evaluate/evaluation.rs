@@ -13,13 +13,13 @@ use super::{Outcome, ValueError};
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Plan, Source};
-use ce_model::task::workflow::{Computation, LabelPaths, Task};
+use ce_model::task::{Computation, LabelPaths, Task};
 use ce_storage::records::{Published, Stamp};
 use ce_storage::{
     ComputationVersion, Input, InputSource, OpenedValue, Outputs, Storage, StorageError, Stored,
     TaskVersion,
 };
-use ce_task::load::LaterFiles;
+use ce_task::load::DeferredFiles;
 
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Evaluation {
     /// The repositories that the task reads.
     pub(super) sources: Arc<SourceRepositories>,
     /// The files of the task that are found while it is evaluated.
-    pub(super) later: LaterFiles,
+    pub(super) later: DeferredFiles,
     /// Whether one of them has changes that no commit records.
     pub(super) is_changed: AtomicBool,
     /// The contents of small inputs that need not be in the storage.
@@ -98,7 +98,7 @@ impl Evaluation {
         let plan: Arc<Plan> = plan.into();
         let task: Arc<Task> = task.into();
         let evaluation = Self {
-            later: LaterFiles::new(Path::new(""), &task),
+            later: DeferredFiles::new(Path::new(""), &task),
             is_changed: AtomicBool::new(false),
             task,
             sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
@@ -139,7 +139,7 @@ impl Evaluation {
     /// revisions of them and need not be in the storage.
     #[must_use]
     pub fn reading(self, sources: Arc<SourceRepositories>, texts: Texts) -> Self {
-        let later = LaterFiles::new(sources.task_directory(), &self.task);
+        let later = DeferredFiles::new(sources.task_directory(), &self.task);
         Self { sources, texts, later, ..self }
     }
 
@@ -336,7 +336,7 @@ fn announce(task: &Task, plan: &Plan, storage: &Storage) {
 mod tests {
     use super::*;
     use ce_model::plan::DerivedId;
-    use ce_model::task::workflow::{Builder, InputId, LoadedFrom, Node};
+    use ce_model::task::{Builder, InputId, LoadedFrom, Node};
     use ce_storage::Unrecorded;
 
     #[test]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
-use ce_model::advice;
 use ce_model::exit::{Exit, Explain};
-use ce_model::expand::{ExclusionFault, TableFault};
+use ce_model::hints;
 use ce_model::plan::CallId;
-use ce_model::task::resources::WrongAmount;
+use ce_model::resources::WrongAmount;
+use ce_model::sweep::{ExclusionFault, TableFault};
 use ce_storage::records::{FailedCall, FailureRecord};
 use ce_storage::{
     Equivalent, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
@@ -396,7 +396,7 @@ impl Explain for EvaluateError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Threads(_) => Some(advice::raising_limits()),
+            Self::Threads(_) => Some(hints::raising_limits()),
             Self::Storage(error) => error.hint(),
             Self::Output(error) => error.hint(),
         }

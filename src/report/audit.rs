@@ -10,7 +10,7 @@ use super::harmless;
 use crate::evaluate::AuditedEnd;
 use crate::results::{Attested, AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 use ce_model::exit::Explain;
-use ce_model::words::{counted, duration};
+use ce_model::humanize::{counted, duration};
 use ce_storage::Storage;
 use ce_storage::records::{
     AuditFailure, AuditVerdict, FirstDifference, LineDifference, OutputDifference,

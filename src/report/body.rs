@@ -8,7 +8,7 @@ use super::Tally;
 use super::point::PointCounts;
 use crate::evaluate::Evaluation;
 use ce_model::plan::{BodySteps, CallId, PlannedSweep};
-use ce_model::task::workflow::NodeId;
+use ce_model::task::NodeId;
 
 /// The nodes of a body that depend on points.
 #[derive(Debug, Default)]

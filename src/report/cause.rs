@@ -5,7 +5,7 @@ use crate::evaluate::Evaluation;
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
-use ce_model::task::workflow::{Computation, ComputationId, Node};
+use ce_model::task::{Computation, ComputationId, Node};
 use ce_storage::records::{FailureRecord, Provenance};
 
 /// The number of an input of a call, and what its computation calls it.

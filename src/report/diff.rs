@@ -12,10 +12,10 @@ use crate::questions::compare::{
 };
 use ce_files::manifest::{EntryDifference, Manifest};
 use ce_model::digest::Digest;
+use ce_model::expression::written_alone;
+use ce_model::humanize::{counted, size};
 use ce_model::plan::Source;
-use ce_model::task::expression::written_alone;
-use ce_model::task::workflow::{Node, NodeId};
-use ce_model::words::{counted, size};
+use ce_model::task::{Node, NodeId};
 
 /// The greatest number of differences of two directories that are printed.
 const MAX_ENTRIES: usize = 20;

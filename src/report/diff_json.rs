@@ -15,7 +15,7 @@ use crate::questions::compare::{
 use ce_files::manifest::{EntryDifference, shown};
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Source};
-use ce_model::task::points::SweepPoint;
+use ce_model::sweep::SweepPoint;
 
 impl DiffReport<'_> {
     /// Prints an object a line: the versions, each output, each difference, and the end.

@@ -12,7 +12,7 @@ use crate::evaluate::Outcome;
 use crate::questions::explain::{Cause, Causes, Change, Explained, Explanation, Why};
 use ce_git::{ChangeLog, FileChange, LineCounts};
 use ce_model::exit::Exit;
-use ce_model::words::{counted, duration};
+use ce_model::humanize::{counted, duration};
 
 /// The greatest number of files of a change that are listed.
 const FILES: usize = 20;

@@ -10,7 +10,7 @@ use crate::evaluate::Evaluation;
 use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use ce_git::{ChangeLog, FileChange, LogLine};
 use ce_model::plan::Source;
-use ce_model::task::workflow::ComputationId;
+use ce_model::task::ComputationId;
 use ce_storage::ResultName;
 
 /// Prints a line for each cause, a line for each call that would run, and a line with the totals.

@@ -4,8 +4,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evaluate::{CallError, Evaluation, Outcome, Unfinished};
+use ce_model::humanize::counted;
 use ce_model::plan::{CallId, FirstRows};
-use ce_model::words::counted;
 
 /// The greatest number of points that get a line of their own.
 const POINTS: usize = 8;

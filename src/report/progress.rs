@@ -17,8 +17,8 @@ use super::progress_line::RunProgress;
 use super::remaining::{Remaining, TimeLeft};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::questions::history::usual_seconds;
+use ce_model::humanize;
 use ce_model::plan::CallId;
-use ce_model::words;
 use ce_storage::records::{FailedTitle, Provenance, RunState, RunningCall};
 
 /// The shortest time between changes of the display.
@@ -243,7 +243,7 @@ impl<'a> Progress<'a> {
         let slow = flush.into_iter().chain(running).chain(held);
         slow.filter(|(time, _)| *time >= MIN_TIME)
             .take(LINES)
-            .map(|(time, text)| format!("{:>8}  {text}", words::clock(time)))
+            .map(|(time, text)| format!("{:>8}  {text}", humanize::clock(time)))
             .collect()
     }
 

@@ -9,7 +9,7 @@ use crate::evaluate::SuspensionAnswer;
 use crate::questions::history::InputTexts;
 use crate::questions::status::SuspendedFact;
 use ce_executor::{SUSPENDED, Status};
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::records::{SubmittedRun, SuspensionState, WaitingJob};
 use ce_storage::{Activity, Storage};
 

@@ -15,8 +15,8 @@ use crate::questions::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };
 use crate::results::Attested;
-use ce_model::expand::CellValue;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
+use ce_model::sweep::CellValue;
 use ce_storage::Holder;
 
 /// How a table is printed.

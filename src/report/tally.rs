@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::evaluate::{Evaluation, Outcome, Unfinished};
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 
 /// The number of calls by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

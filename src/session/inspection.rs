@@ -18,9 +18,9 @@ use ce_executor::{
 use ce_git::Trees;
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::name::ComputationName;
-use ce_model::task::workflow::{Computation, Task, Uncommitted};
-use ce_model::words::quoted;
+use ce_model::humanize::quoted;
+use ce_model::name::ComputationName;
+use ce_model::task::{Computation, Task, Uncommitted};
 use ce_storage::{Entry, Read, Record, ResultName, Storage, Stored};
 use ce_task::load;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::interrupt::Interrupts;
 use super::{Error, Interrupted};
 use crate::report::say;
-use ce_model::words::duration;
+use ce_model::humanize::duration;
 use ce_storage::{Outage, Patience, Storage, StorageError};
 
 /// What is to be told. Unless somebody tells it beside the progress, it is printed at once.

@@ -13,7 +13,7 @@ use crate::questions::table::all_sweeps;
 use ce_files::cache::Cache;
 use ce_git::{Config, references};
 use ce_model::plan::{call_names, factor_texts};
-use ce_model::task::workflow::{LIBRARY, Task};
+use ce_model::task::{LIBRARY, Task};
 use ce_storage::{Maintenance, NameKind, Storage};
 use ce_task::load::{self, Uncommitted, computation_names, input_names};
 

@@ -24,7 +24,7 @@ use crate::evaluate::{Evaluation, Outcome};
 use crate::questions::history;
 use ce_model::digest::{Digest, ObjectId, shown_version};
 use ce_model::plan::{CallId, DerivedId, LiteralId, Source};
-use ce_model::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
+use ce_model::task::{Computation, ComputationId, InputId, TaskFileId};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{PastCall, PriorAttempt, ResultName};
 

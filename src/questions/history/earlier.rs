@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use ce_model::task::name::ComputationName;
+use ce_model::name::ComputationName;
 use ce_storage::records::FailureRecord;
 use ce_storage::{ResultName, Storage, Survey, Trace};
 

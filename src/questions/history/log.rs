@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::texts::{TextsOfCalls, may_be_texts};
 use super::{History, InputTexts, OriginalExecution, TakenOver};
 use ce_model::digest::{DIRTY, Digest};
-use ce_model::task::name::nearest;
+use ce_model::suggest::nearest;
 use ce_storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
 use ce_storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
 

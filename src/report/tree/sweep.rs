@@ -8,10 +8,10 @@ use super::super::harmless;
 use super::super::point::PointCounts;
 use super::{OpenStep, TreePrinter, TreeStyle, indent};
 use crate::evaluate::{Evaluation, Outcome};
+use ce_model::expression::written_alone;
+use ce_model::humanize::counted;
 use ce_model::plan::{CallId, Operation, Step};
-use ce_model::task::expression::written_alone;
-use ce_model::task::workflow::Node;
-use ce_model::words::counted;
+use ce_model::task::Node;
 
 impl TreePrinter<'_> {
     /// Prints the points of the sweep at the top of the stack. Returns whether all calls of its body have ended.

@@ -14,7 +14,7 @@ use ce_git::{Trees, top};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, Plan, Source};
-use ce_model::task::workflow::NONDETERMINISTIC;
+use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::{CallRecord, JobRecord, Origin, Stamp};
 use ce_storage::{Entry, InputSource, Read, Record, ResultName, StorageError, Stored, Survey};
 use ce_task::load::{self, LoadError};

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
+use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_in_two_threads};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rustix::fs::{
     AtFlags, Mode, OFlags, fstat, ioctl_ficlone, linkat, mkdirat, openat, symlinkat, unlinkat,
@@ -231,7 +231,7 @@ impl<'a> OpenFile<'a> {
             None => None,
         };
         let by_two = match halve && stat.size >= LARGE {
-            true => hash_by_two(|piece| self.fill(piece, path))?,
+            true => hash_in_two_threads(|piece| self.fill(piece, path))?,
             false => None,
         };
         let digest = match by_two {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::NotOwn;
 use ce_files::manifest::{DirectoryError, ManifestError};
 use ce_model::exit::{Exit, Explain};
-use ce_model::words::{duration, quoted_path};
+use ce_model::humanize::{duration, quoted_path};
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]

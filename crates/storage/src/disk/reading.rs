@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::network::Absence;
 use super::{Disk, Doing, Metadata, Result, StorageError, attempt, fault, lock};
-use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
+use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_in_two_threads};
 
 /// The least size of a buffer, in bytes: the sizes of files in `/proc` are 0.
 const SMALL_PIECE: usize = 4 << 10;
@@ -164,7 +164,7 @@ impl<'a> Reading<'a> {
                 each(&piece[..count])?;
                 Ok(count)
             };
-            if let Some(digest) = hash_by_two(fill)? {
+            if let Some(digest) = hash_in_two_threads(fill)? {
                 return Ok(digest);
             }
         }

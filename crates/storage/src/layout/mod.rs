@@ -23,8 +23,8 @@ pub(super) use self::run::{
     state_of_run, submission_of_run, suspension_index, suspension_key, waiting,
 };
 use ce_model::digest::{Blake3, DIRTY, Digest, ObjectId, SHORT};
-use ce_model::task::name::{ComputationName, StorageName, TaskName};
-use ce_model::task::workflow::{Computation, Task};
+use ce_model::name::{ComputationName, StorageName, TaskName};
+use ce_model::task::{Computation, Task};
 
 /// The directory of task inputs.
 pub(super) const TASK_INPUTS: &str = "tinputs";

@@ -28,8 +28,8 @@ use super::{
     TABLES, TASK_INPUTS,
 };
 use ce_model::digest::{Digest, SHORT};
-use ce_model::task::name::StorageName;
-use ce_model::task::slice::MAX_ARITY;
+use ce_model::name::StorageName;
+use ce_model::slice::MAX_ARITY;
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;

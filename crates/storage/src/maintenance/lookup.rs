@@ -21,7 +21,7 @@ use crate::records::{CallRecord, Provenance, Read, Tombstone};
 use crate::store::{Storage, Suspension};
 use ce_files::cache::FileStat;
 use ce_model::digest::DIRTY;
-use ce_model::task::name::ComputationName;
+use ce_model::name::ComputationName;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

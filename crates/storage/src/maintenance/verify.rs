@@ -24,7 +24,7 @@ use crate::records::{Defect, ExpectedFile, Finding, Read, Record, Stopped};
 use crate::store::Storage;
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::slice::MAX_ARITY;
+use ce_model::slice::MAX_ARITY;
 
 /// A random part of the records, another one each day.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,8 +15,8 @@ use super::{ELSEWHERE, ProbeSite, refused};
 use crate::disk::{Disk, Doing, Result, StorageError};
 use crate::layout;
 use ce_model::diagnosis::{Diagnosis, Grade};
-use ce_model::task::slice::MAX_ARITY;
-use ce_model::words::size;
+use ce_model::humanize::size;
+use ce_model::slice::MAX_ARITY;
 
 /// A known property of a type: its severity, its consequences, and a hint.
 type Known = Option<(Grade, &'static str, &'static str)>;

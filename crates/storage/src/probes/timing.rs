@@ -12,7 +12,7 @@ use super::{ELSEWHERE, ProbeSite, refused};
 use crate::disk::{Disk, Doing, Result};
 use crate::store::run::{LEASE_TIMEOUT, OwnRun, Signs};
 use ce_model::diagnosis::Diagnosis;
-use ce_model::words::short_duration;
+use ce_model::humanize::short_duration;
 
 /// The number of measurements of each flush.
 const MEASUREMENTS: usize = 5;

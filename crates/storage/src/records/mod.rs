@@ -39,8 +39,8 @@ use super::disk::{NotOwn, Result, Root, StorageError};
 use super::layout::{ComputationVersion, Entry, RECORDS, TaskVersion};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::task::name::{ComputationName, InputName, TaskName};
-use ce_model::task::slice::MAX_ARITY;
+use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::slice::MAX_ARITY;
 
 /// The newest format of records that this program reads.
 pub const FORMAT: u32 = 3;

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{AuditReport, Format, Provenance, Published};
 use crate::layout::ComputationVersion;
+use ce_model::access::{Access, Rule};
 use ce_model::digest::{Blake3, Digest, ObjectId};
-use ce_model::task::access::{Access, Rule};
-use ce_model::task::name::{ComputationName, TaskName};
-use ce_model::task::resources::Resources;
+use ce_model::name::{ComputationName, TaskName};
+use ce_model::resources::Resources;
 
 /// The format of tickets and answers that this program writes and reads. Run and worker must know the same one.
 pub const TICKET_FORMAT: u32 = 1;

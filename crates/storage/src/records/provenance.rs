@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use ce_model::task::name::StorageName;
+use ce_model::name::StorageName;
 
 /// The user, host, time and program version of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

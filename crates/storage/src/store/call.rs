@@ -24,7 +24,7 @@ use crate::layout::{
 use crate::records::{CallRecord, Defect, Format, Origin, Provenance, Published};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Blake3, Digest};
-use ce_model::task::name::is_directory;
+use ce_model::name::is_directory;
 
 /// A call to look up: a version of a computation and the digests of its inputs.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use crate::records::{
 use ce_files::cache::digests;
 use ce_files::manifest::{Manifest, Scan};
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::task::text;
+use ce_model::text_file;
 
 /// The source of the contents of a task input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -660,7 +660,7 @@ impl Storage {
         let tree = owner.ok()?.ok()?.tree;
         let list = format!("{}/{list}", self.trees().name(&tree));
         let contents = self.root.disk.read(&self.path(&list)).ok()??;
-        let names = text::lines(&contents).ok()?;
+        let names = text_file::lines(&contents).ok()?;
         let all_are_lines = names.iter().all(|name| Inputs::is_line(name));
         all_are_lines.then(|| names.into_iter().map(str::to_owned).collect())
     }

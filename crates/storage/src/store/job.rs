@@ -11,7 +11,7 @@ use crate::disk::{Result, StorageError};
 use crate::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member};
 use crate::records::{Format, JobInput, JobOutput, JobRecord, Provenance, Published, Read, Record};
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::task::name::{InputName, TaskName};
+use ce_model::name::{InputName, TaskName};
 
 /// A finished job.
 #[derive(Debug)]

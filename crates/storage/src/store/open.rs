@@ -27,7 +27,7 @@ use crate::disk::{Disk, Doing, Durability, NoStorage, Patience, Result, Root, St
 use crate::layout::{DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS};
 use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, Digest, SHORT};
-use ce_model::task::name::{is_close, nearest_first};
+use ce_model::suggest::{is_close, nearest_first};
 
 /// The interval at which it is looked whether there is a storage by now.
 const LOOK: Duration = Duration::from_millis(100);

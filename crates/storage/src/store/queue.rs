@@ -276,7 +276,7 @@ impl<'a> ServedQueue<'a> {
         if written.is_err() && !self.is_served() { Ok(()) } else { written }
     }
 
-    /// Returns the tickets that wait, in order, by what they ask for: see [`Resources::class`](ce_model::task::resources::Resources::class).
+    /// Returns the tickets that wait, in order, by what they ask for: see [`Resources::class`](ce_model::resources::Resources::class).
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use crate::layout::ComputationVersion;
 use crate::records::{CallRecord, Published, Stamp};
 use ce_files::cache::{FileStat, Table};
 use ce_model::digest::{Blake3, Digest};
-use ce_model::task::name::TaskName;
+use ce_model::name::TaskName;
 
 /// The least number of found records that are cached. Reading fewer is as fast as reading an entry.
 const MIN_RECORDS: usize = 256;

@@ -13,7 +13,7 @@ use crate::disk::{NotOwn, Result, StorageError, lock, reading};
 use crate::layout::{LOG, OUTBOX, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::manifest::DirectoryError;
-use ce_model::task::name::is_directory;
+use ce_model::name::is_directory;
 
 /// The private directory of an execution. Dropping it releases the directory for the next call.
 ///

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ce_model::task::expression::{Labels, Sharing, Style, WorkflowLayout, drop_default_labels};
+use ce_model::expression::{Labels, Sharing, Style, WorkflowDirectories, drop_default_labels};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use signal_hook::flag;
 
@@ -28,7 +28,7 @@ pub struct Editing {
     /// The text as it was opened.
     opened: Vec<u8>,
     /// The workflow as it was opened, if its directories can be told.
-    layout: Option<WorkflowLayout>,
+    layout: Option<WorkflowDirectories>,
     editor: OsString,
 }
 
@@ -120,10 +120,10 @@ impl Editing {
 }
 
 /// The directories of a workflow as it is.
-fn layout(task: &Path, text: &ce_model::task::expression::Text) -> Option<WorkflowLayout> {
+fn layout(task: &Path, text: &ce_model::expression::Text) -> Option<WorkflowDirectories> {
     let inputs = text.inputs.clone().unwrap_or_default();
     let signatures = library::signatures(task, &text.expression, &inputs);
-    WorkflowLayout::of_expression(&text.expression, &inputs, &signatures)
+    WorkflowDirectories::of_expression(&text.expression, &inputs, &signatures)
 }
 
 /// The comment above the text.

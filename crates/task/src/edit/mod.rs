@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use ce_git::{HeadError, Heads};
-use ce_model::advice;
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::expression::{
-    BoundNames, ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowLayout, parse,
+use ce_model::expression::{
+    BoundNames, ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowDirectories, parse,
 };
-use ce_model::task::name::InputName;
-use ce_model::task::template::Template;
-use ce_model::task::text::{self, MAX_POINTS_FILE};
-use ce_model::words::{counted, size};
+use ce_model::humanize::{counted, size};
+use ce_model::name::InputName;
+use ce_model::template::Template;
+use ce_model::text_file::MAX_POINTS_FILE;
+use ce_model::{hints, text_file};
 
 pub use self::editor::Editing;
 pub use self::init::{Created, init};
@@ -42,7 +42,7 @@ pub enum Force {
 #[derive(Debug)]
 pub struct Edited {
     /// The new workflow, unless the present one is the same.
-    pub workflow: Option<WorkflowLayout>,
+    pub workflow: Option<WorkflowDirectories>,
     /// The new names of the task's inputs, unless they are the same.
     pub inputs: Option<Vec<InputName>>,
     /// The oddities: computations and files that do not exist yet.
@@ -83,7 +83,7 @@ pub fn write(task: &Path, name: &str, contents: &[u8], force: Force) -> Result<E
 
 /// A text that is right for a task, and is not yet written.
 struct NewWorkflow {
-    layout: WorkflowLayout,
+    layout: WorkflowDirectories,
     inputs: Vec<InputName>,
     /// The names of the task's inputs, unless the task has the same already.
     new_inputs: Option<Vec<InputName>>,
@@ -105,7 +105,7 @@ impl NewWorkflow {
             }
         };
         let signatures = library::signatures(task, &parsed.text.expression, &inputs);
-        let layout = WorkflowLayout::new(&parsed, &inputs, &signatures).map_err(wrong)?;
+        let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures).map_err(wrong)?;
         let warnings = unknown(task, &parsed, &inputs);
         let new_inputs = (present.as_ref() != Some(&inputs)).then(|| inputs.clone());
         Ok(Self { layout, inputs, new_inputs, warnings })
@@ -114,7 +114,8 @@ impl NewWorkflow {
     /// Whether the workflow is this one.
     fn is(&self, task: &Path, present: &Text) -> bool {
         let signatures = library::signatures(task, &present.expression, &self.inputs);
-        let present = WorkflowLayout::of_expression(&present.expression, &self.inputs, &signatures);
+        let present =
+            WorkflowDirectories::of_expression(&present.expression, &self.inputs, &signatures);
         present.as_ref() == Some(&self.layout)
     }
 
@@ -177,7 +178,7 @@ fn inputs(task: &Path) -> Result<Option<Vec<InputName>>, EditError> {
     }
     let unreadable = |source| EditError::Read { path: path.clone(), source };
     let contents = fs::read(&path).map_err(unreadable)?;
-    let lines = text::lines(&contents).ok();
+    let lines = text_file::lines(&contents).ok();
     let names = lines.and_then(|lines| lines.into_iter().map(|line| line.parse().ok()).collect());
     let not_names = || unreadable(io::Error::other("not every line is a name; see ce check"));
     names.map(Some).ok_or_else(not_names)
@@ -260,7 +261,7 @@ pub enum EditError {
         /// The directory.
         path: PathBuf,
         /// Why.
-        source: ce_model::task::name::NameError,
+        source: ce_model::name::NameError,
     },
     /// Git's record of the task cannot be read.
     #[error("it cannot be told what is committed: {0}")]
@@ -332,7 +333,7 @@ impl Explain for EditError {
             Self::NoEditor => "set GIT_EDITOR, or git config --global core.editor EDITOR",
             Self::Head(error) => return error.hint(),
             Self::Load(LoadError::Directory { path, source }) => {
-                return advice::for_directory(path, source);
+                return hints::for_directory(path, source);
             }
             Self::Replace { path, aside, .. } => {
                 return Some(format!(
@@ -353,8 +354,8 @@ impl Explain for EditError {
                 "nothing was written: edit again; GIT_EDITOR or core.editor chooses another editor"
             }
             Self::Large(_) => "keep points in files of the task, which OWN('FILE') names",
-            Self::Read { path, source } => return advice::for_reading(path, source),
-            Self::Write { path, source } => return advice::for_writing(path, source),
+            Self::Read { path, source } => return hints::for_reading(path, source),
+            Self::Write { path, source } => return hints::for_writing(path, source),
             Self::Load(_) | Self::Text { .. } => return None,
         };
         Some(hint.to_owned())

@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use ce_model::task::expression::{LayoutEntryKind, WorkflowLayout};
-use ce_model::task::name::InputName;
+use ce_model::expression::{WorkflowDirectories, WorkflowEntryKind};
+use ce_model::name::InputName;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -16,7 +16,7 @@ use super::EditError;
 /// Both are made in a directory beside them first. If that fails, the task is as it was.
 pub(super) fn replace(
     task: &Path,
-    layout: Option<&WorkflowLayout>,
+    layout: Option<&WorkflowDirectories>,
     inputs: Option<&[InputName]>,
 ) -> Result<(), EditError> {
     let aside = aside(task)?;
@@ -35,7 +35,7 @@ pub(super) fn replace(
 /// Makes in a directory what is to be put in place.
 fn stage(
     aside: &Path,
-    layout: Option<&WorkflowLayout>,
+    layout: Option<&WorkflowDirectories>,
     inputs: Option<&[InputName]>,
 ) -> Result<(), EditError> {
     if let Some(layout) = layout {
@@ -99,12 +99,12 @@ fn aside(task: &Path) -> Result<PathBuf, EditError> {
 /// # Errors
 ///
 /// Fails if anything cannot be written. What was written before stays.
-pub fn make(dir: &Path, layout: &WorkflowLayout) -> io::Result<()> {
+pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
     for entry in &layout.entries {
         let path = if entry.path.is_empty() { dir.to_owned() } else { dir.join(&entry.path) };
         match &entry.kind {
-            LayoutEntryKind::Link(target) => symlink(target, path)?,
-            LayoutEntryKind::Node { kind, value, files, outputs, inputs } => {
+            WorkflowEntryKind::Link(target) => symlink(target, path)?,
+            WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
                 fs::create_dir(&path)?;
                 fs::write(path.join("kind"), format!("{kind}\n"))?;
                 if !value.is_empty() {

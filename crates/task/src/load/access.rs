@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use ce_model::task::access::{Access, Rule, RuleError};
+use ce_model::access::{Access, Rule, RuleError};
 
 use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems};

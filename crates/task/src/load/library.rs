@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ce_model::task::access::Access;
-use ce_model::task::name::ComputationName;
-use ce_model::task::slice::MAX_ARITY;
-use ce_model::task::workflow::{Computation, ComputationId, LIBRARY};
+use ce_model::access::Access;
+use ce_model::name::ComputationName;
+use ce_model::slice::MAX_ARITY;
+use ce_model::task::{Computation, ComputationId, LIBRARY};
 
 use super::problems::{LoadFault, Problems};
 use super::resources::WrittenLine;

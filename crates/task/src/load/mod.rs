@@ -6,8 +6,8 @@
 
 mod access;
 mod bind;
+mod deferred_files;
 mod directory;
-mod later_files;
 mod library;
 mod nodes;
 mod numbering;
@@ -31,16 +31,17 @@ use std::time::SystemTime;
 
 use ce_files::cache::{Cache, Lookup};
 use ce_git::{Changes, Config, Kind, Snapshot, SnapshotError};
-use ce_model::advice;
+use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
-use ce_model::task::access::Access;
-use ce_model::task::name::{ComputationName, InputName, TaskName, nearest};
-use ce_model::task::text::TextError;
-use ce_model::task::workflow::{LIBRARY, LoadedFrom, Task};
+use ce_model::hints;
+use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::suggest::nearest;
+use ce_model::task::{LIBRARY, LoadedFrom, Task};
+use ce_model::text_file::TextError;
 
 pub use self::bind::bind;
-pub use self::later_files::LaterFiles;
+pub use self::deferred_files::DeferredFiles;
 use self::library::{Library, signature};
 use self::nodes::NodeReader;
 use self::problems::Problems;
@@ -50,11 +51,11 @@ pub use self::problems::{
 use self::resources::SharedLines;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
-use self::values::{OwnFiles, TaskTrees};
+use self::values::{TaskFiles, TaskTrees};
 use self::workflow::{LoadedWorkflow, WorkflowWalk};
 use self::worktree::WorkTree;
 pub use self::written::{Written, written};
-pub use ce_model::task::workflow::Uncommitted;
+pub use ce_model::task::Uncommitted;
 
 /// The parts of a task that belong to the task itself, besides what it need not have.
 const OWN: [&str; 2] = ["workflow", "inputs"];
@@ -111,7 +112,7 @@ pub enum LoadError {
 impl Explain for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Directory { path, source } => advice::for_directory(path, source),
+            Self::Directory { path, source } => hints::for_directory(path, source),
             Self::NoTask(_) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
@@ -269,7 +270,7 @@ fn read(
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
     let inputs = inputs(source, &mut findings);
-    let mut files = OwnFiles::default();
+    let mut files = TaskFiles::default();
     let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
     let shared = SharedLines::of_task(source, library::names, &mut findings);
     let mut library = Library::new(source);

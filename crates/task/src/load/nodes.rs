@@ -5,17 +5,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use ce_model::expand::{LevelName, ScopeId, Scopes};
-use ce_model::task::expression::NodeKind;
-use ce_model::task::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
-use ce_model::task::resources::{ResourceLine, ResourceLines, Resources};
-use ce_model::task::slice::Slice;
-use ce_model::task::sweep::{BoundId, SWEEP_INPUTS, SWEEP_OUTPUTS, Sweep};
-use ce_model::task::template::Template;
-use ce_model::task::workflow::{
+use ce_model::expression::NodeKind;
+use ce_model::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
+use ce_model::resources::{ResourceLine, ResourceLines, Resources};
+use ce_model::slice::Slice;
+use ce_model::sweep::{BoundId, LevelName, SWEEP_INPUTS, SWEEP_OUTPUTS, ScopeId, Scopes, Sweep};
+use ce_model::task::{
     Builder, ComputationId, FreeNames, InputId, MEMBER_INPUTS, NamedComputation, Node, NodeId,
     TREE_INPUTS, TREE_OUTPUTS, TaskParts, TaskResources, VALUE,
 };
+use ce_model::template::Template;
 
 use super::library::Library;
 use super::nearest;
@@ -24,12 +23,12 @@ use super::problems::{LoadFault, Problems, ResourceFault, WarningKind};
 use super::resources::{SharedLines, WrittenLine};
 use super::source::{Identity, TaskSource, parse_line};
 use super::sweep_files::{SweepFiles, is_read};
-use super::values::{OwnFiles, TaskTrees};
+use super::values::{TaskFiles, TaskTrees};
 
 /// Makes nodes of the files of directories.
 pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
     pub(super) inputs: Option<&'a [InputName]>,
-    pub(super) files: &'a mut OwnFiles,
+    pub(super) files: &'a mut TaskFiles,
     pub(super) trees: &'a mut TaskTrees,
     pub(super) library: &'a mut Library<'b, S>,
     pub(super) findings: &'a mut Problems,
@@ -54,7 +53,7 @@ pub(super) struct OpenNode<D> {
     pub(super) scope: ScopeId,
     /// The scope of its first input: the body of a sweep has its own.
     pub(super) first_scope: ScopeId,
-    pub(super) maker: Option<Maker>,
+    pub(super) maker: Option<NodeOperation>,
     pub(super) slice: Option<Slice>,
     /// The lines of its file `resources`.
     pub(super) resources: Vec<WrittenLine>,
@@ -65,7 +64,7 @@ pub(super) struct OpenNode<D> {
 impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
-        (files, trees, shared): (&'a mut OwnFiles, &'a mut TaskTrees, SharedLines),
+        (files, trees, shared): (&'a mut TaskFiles, &'a mut TaskTrees, SharedLines),
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
@@ -134,14 +133,14 @@ pub(super) struct Computations {
 
 /// The part of a node with inputs that makes its values.
 #[derive(Clone)]
-pub(super) enum Maker {
+pub(super) enum NodeOperation {
     Computation(Computations),
     Tree(Template<TreeName>),
     Member(Template<MemberPath>),
     Sweep(Box<SweepFiles>),
 }
 
-impl Maker {
+impl NodeOperation {
     /// The number of inputs that it takes if so many are given.
     pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
         match self {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ce_model::task::text::TextError;
+use ce_model::text_file::TextError;
 
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Located, TaskSource};

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use ce_git::{HeadError, SnapshotError};
+use ce_model::access::RuleError;
 use ce_model::exit::Explain;
-use ce_model::expand::{Lookalike, SweepFault};
-use ce_model::task::access::RuleError;
-use ce_model::task::name::NameError;
-use ce_model::task::resources::{AmountError, Resource};
-use ce_model::task::slice::{MAX_ARITY, SliceError};
-use ce_model::task::template::NoText;
-use ce_model::task::text::TextError;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
+use ce_model::name::NameError;
+use ce_model::resources::{AmountError, Resource};
+use ce_model::slice::{MAX_ARITY, SliceError};
+use ce_model::sweep::{Lookalike, SweepFault};
+use ce_model::template::NoText;
+use ce_model::text_file::TextError;
 
 /// A problem at a place in the task.
 #[derive(Debug)]

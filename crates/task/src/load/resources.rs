@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use ce_model::task::name::ComputationName;
-use ce_model::task::resources::{Resource, Resources};
+use ce_model::name::ComputationName;
+use ce_model::resources::{Resource, Resources};
 
 use super::nearest;
 use super::problems::{LoadFault, Problems, ResourceFault};

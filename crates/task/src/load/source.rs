@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use ce_git::{Changes, Kind, Snapshot, SnapshotError, TreeId, TreePath};
 use ce_model::digest::ObjectId;
-use ce_model::task::name::TreeName;
-use ce_model::task::text as text_file;
-use ce_model::task::workflow::{FileContents, RecordedTree};
+use ce_model::name::TreeName;
+use ce_model::task::{FileContents, RecordedTree};
+use ce_model::text_file;
 
 use super::problems::LoadFault;
 

@@ -4,14 +4,12 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use ce_model::expand::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
-    SheetFormat, SheetProblem, SweepFault, SweepRules, factor_label, factor_problems, is_sheet,
-    read, read_column, read_levels, read_replicates,
+use ce_model::expression::NodeKind;
+use ce_model::sweep::{
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product, REPLICATES,
+    SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WrittenColumn,
+    factor_label, factor_problems, is_sheet, read, read_column, read_levels, read_replicates,
 };
-use ce_model::task::expression::NodeKind;
-use ce_model::task::points::SweepPoints;
-use ce_model::task::sweep::{Factor, Product, WrittenColumn};
 
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{TaskSource, parse_line, parse_lines};

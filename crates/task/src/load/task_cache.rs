@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use ce_files::cache::{Cache, Fingerprint, Lookup, Table};
 use ce_git::RepoState;
 use ce_model::digest::ObjectId;
-use ce_model::task::workflow::{LIBRARY, Task, TreeCommit};
+use ce_model::task::{LIBRARY, Task, TreeCommit};
 use serde::{Deserialize, Serialize};
 
 use super::{DEFAULTS, Loaded, OWN, resources};

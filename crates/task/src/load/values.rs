@@ -3,11 +3,9 @@
 
 use std::collections::HashMap;
 
-use ce_model::task::name::{InputName, TaskPath, TreeName};
-use ce_model::task::template::Template;
-use ce_model::task::workflow::{
-    FileContents, TaskFile, TaskFileId, TaskTree, TaskTreeId, TreeCommit,
-};
+use ce_model::name::{InputName, TaskPath, TreeName};
+use ce_model::task::{FileContents, TaskFile, TaskFileId, TaskTree, TaskTreeId, TreeCommit};
+use ce_model::template::Template;
 
 use super::problems::{LoadFault, Problems, Warning, WarningKind};
 use super::source::{Located, TaskSource};
@@ -15,12 +13,12 @@ use super::{DEFAULTS, nearest};
 
 /// The files found so far.
 #[derive(Default)]
-pub(super) struct OwnFiles {
+pub(super) struct TaskFiles {
     found: Vec<TaskFile>,
     known: HashMap<Template<TaskPath>, Option<TaskFileId>>,
 }
 
-impl OwnFiles {
+impl TaskFiles {
     pub(super) fn into_files(self) -> Vec<TaskFile> {
         self.found
     }

@@ -6,14 +6,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use ce_model::expand::ScopeId;
-use ce_model::task::expression::NodeKind;
-use ce_model::task::name::InputName;
-use ce_model::task::slice::{MAX_ARITY, Slice, WrittenSlice};
-use ce_model::task::sweep::Sweep;
-use ce_model::task::workflow::{Argument, Node, NodeId, TaskResources, Workflow};
+use ce_model::expression::NodeKind;
+use ce_model::name::InputName;
+use ce_model::slice::{MAX_ARITY, Slice, WrittenSlice};
+use ce_model::sweep::{ScopeId, Sweep};
+use ce_model::task::{Argument, Node, NodeId, TaskResources, Workflow};
 
-use super::nodes::{Computations, Maker, NodeEntries, NodeReader, OpenNode};
+use super::nodes::{Computations, NodeEntries, NodeOperation, NodeReader, OpenNode};
 use super::numbering::{self, Branch};
 use super::problems::LoadFault;
 use super::resources;
@@ -124,19 +123,22 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let maker = match kind {
             NodeKind::Computation => {
                 let computations = self.nodes.computations(&dir, scope, &value);
-                self.nodes.note(&dir, "value", computations).flatten().map(Maker::Computation)
+                self.nodes
+                    .note(&dir, "value", computations)
+                    .flatten()
+                    .map(NodeOperation::Computation)
             }
             NodeKind::Tree => {
                 let name = self.nodes.template(&dir, scope, &value);
-                self.nodes.note(&dir, "value", name).flatten().map(Maker::Tree)
+                self.nodes.note(&dir, "value", name).flatten().map(NodeOperation::Tree)
             }
             NodeKind::Member => {
                 let path = self.nodes.template(&dir, scope, &value);
-                self.nodes.note(&dir, "value", path).flatten().map(Maker::Member)
+                self.nodes.note(&dir, "value", path).flatten().map(NodeOperation::Member)
             }
             NodeKind::Sweep => {
                 let files = self.nodes.sweep_files(&dir, &entries, &value);
-                Some(Maker::Sweep(Box::new(files)))
+                Some(NodeOperation::Sweep(Box::new(files)))
             }
             leaf => {
                 let node = match leaf {
@@ -183,9 +185,9 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         dir: S::Dir,
         (id, scope): (Identity, ScopeId),
         entries: &NodeEntries,
-        maker: Option<Maker>,
+        maker: Option<NodeOperation>,
     ) -> Visited<S::Dir> {
-        let has_slice = !matches!(maker, Some(Maker::Member(_))) && entries.has("outputs");
+        let has_slice = !matches!(maker, Some(NodeOperation::Member(_))) && entries.has("outputs");
         let slice = self.slice(&dir, has_slice, maker.as_ref());
 
         let mut inputs = None;
@@ -198,7 +200,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             branches = numbering::list(self.nodes.library.source, inputs, self.nodes.findings);
         }
         let first_scope = match &maker {
-            Some(Maker::Sweep(files)) => {
+            Some(NodeOperation::Sweep(files)) => {
                 let is_computed = branches.len() > 1;
                 match self.nodes.body_scope(&dir, scope, files, is_computed) {
                     Some(scope) => scope,
@@ -208,7 +210,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             _ => scope,
         };
         let resources = match &maker {
-            Some(Maker::Computation(_)) if entries.has(resources::FILE) => {
+            Some(NodeOperation::Computation(_)) if entries.has(resources::FILE) => {
                 resources::read(self.nodes.library.source, &dir, self.nodes.findings)
             }
             _ => Vec::new(),
@@ -229,7 +231,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         })
     }
 
-    fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&Maker>) -> Option<Slice> {
+    fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&NodeOperation>) -> Option<Slice> {
         if !there {
             return maker.map(|maker| maker.slice(self.nodes.library));
         }
@@ -275,7 +277,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             let Some(node) = *node else { continue };
             let (width, places) = (self.nodes.builder[node].width(), branch.places());
             if width != places
-                && !matches!(frame.maker, Some(Maker::Sweep(_)))
+                && !matches!(frame.maker, Some(NodeOperation::Sweep(_)))
                 && let Some(inputs) = &frame.inputs
             {
                 self.nodes.problem(inputs, &branch.name, LoadFault::Width { width, places });
@@ -286,7 +288,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let maker = frame.maker.as_ref()?;
         let given = frame.branches.iter().map(Branch::places).sum();
         let takes = maker.takes(self.nodes.library, given);
-        if let Maker::Sweep(files) = maker {
+        if let NodeOperation::Sweep(files) = maker {
             let outputs = frame.slice.clone()?;
             return self
                 .nodes
@@ -302,22 +304,22 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let outputs = frame.slice.clone().filter(|_| complete)?;
         let inputs = arguments.into();
         let node = match maker {
-            Maker::Computation(Computations { named, ids }) => {
+            NodeOperation::Computation(Computations { named, ids }) => {
                 let node = Node::Computation { computation: named.clone(), inputs, outputs };
                 let node = self.nodes.intern(node);
                 let place = (&frame.dir, frame.scope);
                 ids.iter().for_each(|id| self.nodes.request((node, *id), place, &frame.resources));
                 return Some(node);
             }
-            Maker::Tree(name) => {
+            NodeOperation::Tree(name) => {
                 let source = &mut *self.nodes.library.source;
                 let tree =
                     self.nodes.trees.find(source, name.clone(), given == 0, self.nodes.findings);
                 let tree = self.nodes.note(&frame.dir, "value", tree).flatten()?;
                 Node::Tree { tree, inputs, outputs }
             }
-            Maker::Member(path) => Node::Member { path: path.clone(), inputs },
-            Maker::Sweep(_) => return None,
+            NodeOperation::Member(path) => Node::Member { path: path.clone(), inputs },
+            NodeOperation::Sweep(_) => return None,
         };
         Some(self.nodes.intern(node))
     }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use ce_git::{Changes, Filtered, Head, HeadError, Heads, RepoState};
 use ce_model::digest::ObjectId;
-use ce_model::task::name::TreeName;
-use ce_model::task::workflow::{FileContents, RecordedTree};
+use ce_model::name::TreeName;
+use ce_model::task::{FileContents, RecordedTree};
 use rustix::fs::{FileType, Stat, stat as stat_of};
 
 use super::directory::{self, DirHandle};

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ce_model::expand::FACTORS;
-use ce_model::task::expression::{
+use ce_model::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
 };
-use ce_model::task::slice::WrittenSlice;
-use ce_model::task::workflow::NodeId;
+use ce_model::slice::WrittenSlice;
+use ce_model::sweep::FACTORS;
+use ce_model::task::NodeId;
 
 use super::numbering::{self, Branch};
 use super::problems::{LoadFault, Problems, WarningKind};

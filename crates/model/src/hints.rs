@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::name::nearest;
-use crate::words::quoted_path;
+use crate::humanize::quoted_path;
+use crate::suggest::nearest;
 
 /// What to try if threads, signals or files are not to be had.
 pub fn raising_limits() -> String {

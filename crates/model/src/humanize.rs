@@ -126,7 +126,7 @@ pub fn quoted_path(path: &Path) -> String {
 
 /// Whether a character is invisible, or changes how others are shown. What joins letters, or chooses a form of one, is needed by some
 /// scripts and by pictures of several characters, and misleads only where it does nothing.
-pub fn misleads(c: char, before: Option<char>) -> bool {
+pub fn is_misleading(c: char, before: Option<char>) -> bool {
     match c {
         // Between letters: variation selectors, and the joiners.
         '\u{180b}'..='\u{180d}'

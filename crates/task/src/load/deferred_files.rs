@@ -11,17 +11,17 @@ use std::{io, thread};
 
 use ce_git::{Snapshot, Trees};
 use ce_model::digest::ObjectId;
-use ce_model::task::name::{TaskPath, TreeName};
-use ce_model::task::workflow::{FileContents, LoadedFrom, RecordedTree, Task};
+use ce_model::name::{TaskPath, TreeName};
+use ce_model::task::{FileContents, LoadedFrom, RecordedTree, Task};
 
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
-use super::values::OwnFiles;
+use super::values::TaskFiles;
 use super::worktree::WorkTree;
 
 /// Finds files of a task, in a thread of its own that keeps what it has read.
 #[derive(Debug)]
-pub struct LaterFiles {
+pub struct DeferredFiles {
     dir: PathBuf,
     loaded_from: LoadedFrom,
     commit: String,
@@ -34,7 +34,7 @@ enum FileRequest {
     Recorded(TreeName, Sender<Result<RecordedTree, LoadFault>>),
 }
 
-impl LaterFiles {
+impl DeferredFiles {
     /// The files of a task in a directory.
     pub fn new(dir: &Path, task: &Task) -> Self {
         let (dir, loaded_from) = (dir.to_owned(), task.loaded_from.clone());
@@ -112,7 +112,7 @@ impl LaterFiles {
 }
 
 fn answer(source: &mut impl TaskSource, requests: &mpsc::Receiver<FileRequest>) {
-    let mut files = OwnFiles::default();
+    let mut files = TaskFiles::default();
     for request in requests {
         match request {
             FileRequest::File(path, answer) => drop(answer.send(find(source, &mut files, path))),
@@ -123,7 +123,7 @@ fn answer(source: &mut impl TaskSource, requests: &mpsc::Receiver<FileRequest>) 
 
 fn find(
     source: &mut impl TaskSource,
-    files: &mut OwnFiles,
+    files: &mut TaskFiles,
     path: TaskPath,
 ) -> Result<FileContents, LoadFault> {
     let mut findings = Problems::default();
