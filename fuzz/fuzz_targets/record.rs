@@ -13,7 +13,7 @@ use compeval::questions::history::{self, History};
 use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
 use compeval::storage::records::{Execution, FailureRecord};
 use compeval::storage::{
-    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, Read,
+    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, RecordState,
     Record, Storage, StorageError, Survey, Unrecorded,
 };
 use compeval::task::Computation;
@@ -75,7 +75,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
     let path = storage.path(&entry.record());
     let kept = fs::read(&path).unwrap();
     fs::write(&path, text.unwrap()).unwrap();
-    let Ok(Read::Record(again)) = storage.records().read_entry(entry) else { panic!("{entry:?}") };
+    let Ok(RecordState::Valid(again)) = storage.records().read_entry(entry) else { panic!("{entry:?}") };
     assert_eq!(again, *record);
     fs::write(&path, kept).unwrap();
 }

@@ -12,8 +12,8 @@ use ce_model::resources::WrongAmount;
 use ce_model::sweep::{ExclusionFault, TableFault};
 use ce_storage::records::{FailedCall, FailureRecord};
 use ce_storage::{
-    Equivalent, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
-    Whereabouts,
+    Equivalent, Holder, LogTail, OutputLocation, Outputs, PriorAttempt, PublishError, ResultName,
+    StorageError,
 };
 
 /// The outcome of a call.
@@ -274,9 +274,9 @@ impl Outcome {
     /// A call of which another commit has the outputs, where nothing is computed.
     pub(super) fn of_equivalent(Equivalent { outputs, whereabouts, .. }: Equivalent) -> Self {
         match whereabouts {
-            Whereabouts::Here => Self::TakenOver(outputs),
-            Whereabouts::Archived => Self::Archived(outputs),
-            Whereabouts::Away => Self::Away(outputs),
+            OutputLocation::Here => Self::TakenOver(outputs),
+            OutputLocation::Archived => Self::Archived(outputs),
+            OutputLocation::Away => Self::Away(outputs),
         }
     }
 

@@ -95,7 +95,7 @@ use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
 use ce_model::sweep::{SWEEP_OUTPUTS, point_title};
 use ce_model::task::{ROOT_LABEL as ROOT, SweepId};
 use ce_storage::records::CallRecord;
-use ce_storage::{Entry, Read, Record, ResultName};
+use ce_storage::{Entry, Record, RecordState, ResultName};
 
 /// Writes a message to standard error, after the name of the program. Names in it command no terminal, and mislead nobody.
 pub fn say(program: &str, text: &dyn fmt::Display) {
@@ -294,7 +294,7 @@ impl Evaluation {
     fn executed_record(&self, outcome: &Outcome) -> Option<CallRecord> {
         let Outcome::Executed(outputs) = outcome else { return None };
         match self.storage.records().read_entry(&Entry::Call(outputs.name.clone())) {
-            Ok(Read::Record(Record::Call(record))) => Some(record),
+            Ok(RecordState::Valid(Record::Call(record))) => Some(record),
             _ => None,
         }
     }

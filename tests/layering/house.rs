@@ -26,4 +26,4 @@ pub(crate) const LAYERS: [&[&str]; 8] = [
 pub(crate) const GROUP: &str = "questions";
 
 /// The rooms of the storage from the ground up. A room imports those before its own.
-pub(crate) const ROOMS: [&str; 5] = ["disk", "layout", "records", "store", "maintenance"];
+pub(crate) const ROOMS: [&str; 5] = ["disk", "paths", "records", "protocol", "maintenance"];

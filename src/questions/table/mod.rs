@@ -24,7 +24,7 @@ use ce_model::sweep::{
     self, CellValue, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep, SweepPoint,
     SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
 };
-use ce_storage::{Entry, Read, Record};
+use ce_storage::{Entry, Record, RecordState};
 
 /// The table of a sweep, as far as it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -320,7 +320,7 @@ fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
     let Source::Output { call, .. } = evaluation.plan.origin(source) else { return None };
     let storage = &evaluation.storage;
     let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
-    let Ok(Read::Record(Record::Call(record))) = storage.records().read_entry(&entry) else {
+    let Ok(RecordState::Valid(Record::Call(record))) = storage.records().read_entry(&entry) else {
         return None;
     };
     let OriginalExecution { at, seconds, host, .. } = OriginalExecution::of(storage, &record);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Format, Provenance, host};
-use crate::layout::ComputationVersion;
+use crate::paths::ComputationVersion;
 use ce_model::digest::ObjectId;
 use ce_model::name::ComputationName;
 

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{InputSource, Storage, Stored, Unrecorded};
 use crate::disk::{Result, StorageError};
-use crate::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member};
-use crate::records::{Format, JobInput, JobOutput, JobRecord, Provenance, Published, Read, Record};
+use crate::paths::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member};
+use crate::records::{
+    Format, JobInput, JobOutput, JobRecord, Provenance, Published, Record, RecordState,
+};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{InputName, TaskName};
 
@@ -35,7 +37,7 @@ pub struct Job<'a> {
 /// The record of a job without the names of its calls, of which there may be many.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "a record without one of these is spoiled")]
-struct Done {
+struct JobSummary {
     format: Format,
     task: TaskName,
     commit: ObjectId,
@@ -47,7 +49,7 @@ struct Done {
     recorded: Option<Provenance>,
 }
 
-impl Done {
+impl JobSummary {
     /// Whether this is the record of a task's job from these inputs.
     fn is_of(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> bool {
         self.task == *task.name
@@ -128,7 +130,7 @@ impl<'a> Jobs<'a> {
             digests.push(match input {
                 InputSource::Bytes(contents) => Digest::of(contents),
                 InputSource::File(path) if is_read_again(path) => {
-                    self.storage.ingest.read_to_digest(path)?
+                    self.storage.hasher.read_to_digest(path)?
                 }
                 // A pipe can be read only once, and not here.
                 InputSource::File(_) => return Ok(None),
@@ -146,7 +148,8 @@ impl<'a> Jobs<'a> {
     /// Fails if the storage cannot be read.
     pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<String>>> {
         for name in task.names(inputs) {
-            if let Read::Record(record) = self.storage.records().read::<Done>(&name.record())?
+            if let RecordState::Valid(record) =
+                self.storage.records().read::<JobSummary>(&name.record())?
                 && record.is_of(task, inputs)
                 && self.has_literals(record.literals.as_deref())?
                 && !self.has_revoked_call(&name)?
@@ -233,10 +236,10 @@ impl<'a> Jobs<'a> {
         let literals = Job::recorded(job.literals);
         let names = job.task.names(job.inputs);
         for name in &names {
-            match self.storage.records().read::<Done>(&name.record())? {
+            match self.storage.records().read::<JobSummary>(&name.record())? {
                 // A record without the path of its task may be of another task, unless it has the
                 // same outputs.
-                Read::Record(known)
+                RecordState::Valid(known)
                     if known.inputs != inputs
                         || known.commit != *job.task.commit
                         || known.place.is_some() && known.place.as_deref() != job.task.place
@@ -244,13 +247,13 @@ impl<'a> Jobs<'a> {
                 {
                     continue;
                 }
-                Read::Record(known)
+                RecordState::Valid(known)
                     if known.outputs == outputs
                         && known.literals.as_ref().is_none_or(|known| *known == literals) =>
                 {
                     self.link_outputs(name, job)?;
                 }
-                Read::Record(_) | Read::Spoiled | Read::Absent => {
+                RecordState::Valid(_) | RecordState::Spoiled | RecordState::Absent => {
                     self.link_outputs(name, job)?;
                     let named = inputs.iter().map(|it| &it.digest);
                     let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));

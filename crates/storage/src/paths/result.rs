@@ -5,23 +5,14 @@
 //! c_NAME/CCID/NN/IN0_IN1_...        an output of a call
 //! t_NAME/TCID/NN/IN0_IN1_...        an output of a job
 //! c_NAME/CCID/ROOM/IN0_IN1_...      its record, log, lease etc., by room
-//! tables/HH/HHHHHHHHHH/NN           an output of a sweep: see `table`
+//! tables/HH/HHHHHHHHHH/00           the table of a sweep, by the digest of its recipe
+//! tables/HH/HHHHHHHHHH/01           the directory of the outputs that the table was made from
+//! tables/HH/HHHHHHHHHH/recipe       the recipe of the table
+//! tables/ROOM/HH/HHHHHHHHHH.json    the record of the table etc., by room
 //! ```
 //!
-//! Pure functions from values to names.
-//!
-//! Results that have records, whatever their kind.
-//!
-//! The names of tables: the outputs of sweeps, by the digest of the recipe.
-//!
-//! ```text
-//! tables/HH/HHHHHHHHHH/00             the table
-//! tables/HH/HHHHHHHHHH/01             the directory of the outputs that it was made from
-//! tables/HH/HHHHHHHHHH/recipe         the recipe
-//! tables/ROOM/HH/HHHHHHHHHH.json      its record etc., by room
-//! ```
-//!
-//! The number of an output stands last, so that all of a table is in one directory.
+//! In the name of a table, the number of the output comes last, so that all of a table is in one directory. An [`Entry`] is a
+//! result that has a record, of any kind.
 
 use super::{
     AWAY, DIRECTORIES, FAILED, LEASES, LOG, LOGS, MANIFESTS, QUARANTINE, RECORDS, SUSPENDED,
@@ -457,7 +448,7 @@ fn are_first(digits: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::PINS;
+    use crate::paths::PINS;
 
     const DIRECTORY: &str = "c_add/567526d1f10f";
 

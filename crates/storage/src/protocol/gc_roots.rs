@@ -1,15 +1,9 @@
 //! Garbage collection roots: names that runs use, announced before they are looked up, so that they
 //! are not collected meanwhile.
 //!
-//! A run appends the names to a file in its private directory, waits at the [gate](super::gate), and then looks them up. A
+//! A run appends the names to a file in its private directory, waits as long as the gate is closed, and then looks them up. A
 //! collection removes records, closes the gate, reads the roots, and only then takes files away. So one of the two
-//! notices the other.
-//!
-//! The gate: while a collection takes results away, no run begins to use any.
-//!
-//! A run announces names, and then waits as long as the gate is closed. A collection closes the gate, and then reads what
-//! is announced. So one of the two notices the other, before anything is taken away: what a run has found stays where it is.
-//! The gate is a lease, so that of a collection that has died is open.
+//! notices the other before anything is taken away. The gate is a lease, so that of a collection that has died is open.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -19,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::{Holder, Lease, Leases, Storage};
-use crate::disk::{Doing, Result, lock, patience};
-use crate::layout::{
+use crate::disk::{IoContext, Result, lock, patience};
+use crate::paths::{
     DIGITS, Entry, GATE, RUNS, RunName, roots_file, roots_size, size_of_roots, split_member,
     task_input,
 };
@@ -76,7 +70,7 @@ impl Storage {
                 || self.root.names(&directory)?.iter().all(|it| size_of_roots(it) <= text.len());
             Ok(is_whole.then_some(text))
         });
-        read?.ok_or_else(|| Errno::STALE.into()).doing("read", &file)
+        read?.ok_or_else(|| Errno::STALE.into()).context("read", &file)
     }
 
     /// Returns the roots of all other living runs.
@@ -182,7 +176,7 @@ impl Storage {
     pub(super) fn await_gate(&self) {
         let began = Instant::now();
         while let Some(holder) = self.leases().gate_holder().filter(|holder| !holder.own)
-            && !self.ingest.stop.load(Ordering::Relaxed)
+            && !self.hasher.stop.load(Ordering::Relaxed)
         {
             if began.elapsed() >= patience() / TELL {
                 self.run.tell_of_collection(&self.root.disk, &holder);

@@ -1,14 +1,10 @@
-//! Opening a storage, and waiting for one that is not there yet or does not answer.
-//!
-//! Recognising storages, and suggesting one for a mistyped path.
+//! Opening a storage: recognising it, suggesting one for a mistyped path, and recovery from killed runs.
 //!
 //! No file marks a storage, since those of the first implementation and of earlier versions have
 //! none. A storage is recognised by its contents, and a directory with other contents is refused.
 //!
-//! Recovery: a killed run leaves its private directory in `tmp/`.
-//!
-//! A run that finds the directory of a dead run of the same host moves published outputs to their
-//! places, and removes the rest.
+//! A killed run leaves its private directory in `tmp/`. The next run of the same host moves published outputs from there to
+//! their places, and removes the rest.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,14 +13,14 @@ use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use super::call::{Call, Claims};
-use super::ingest::Ingest;
-use super::run::OwnRun;
+use super::call::{Call, ReservedNames};
+use super::hashing::FileHasher;
+use super::run::CurrentRun;
 use super::versions::Versions;
 use super::{Storage, Takeover, Unrecorded, run};
 use crate::disk;
-use crate::disk::{Disk, Doing, Durability, NoStorage, Patience, Result, Root, StorageError};
-use crate::layout::{DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS};
+use crate::disk::{Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError};
+use crate::paths::{DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS};
 use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, Digest, SHORT};
 use ce_model::suggest::{is_close, nearest_first};
@@ -40,17 +36,17 @@ impl Storage {
     /// Fails if the path is something other than a storage, or may not be read.
     pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
         Site::of(path)?.check(path, Absent::Accept)?;
-        let disk = Disk::open(&std::path::absolute(path).doing("open the storage", path)?)?;
-        let run = OwnRun::new();
+        let disk = Disk::open(&std::path::absolute(path).context("open the storage", path)?)?;
+        let run = CurrentRun::new();
         Ok(Self {
             root: Root::new(path, disk, run.directory().to_owned()),
             run,
             unrecorded,
             takeover: Takeover::default(),
-            ingest: Ingest::default(),
+            hasher: FileHasher::default(),
             record_cache: RwLock::default(),
             versions: Versions::default(),
-            claims: Claims::default(),
+            reserved_names: ReservedNames::default(),
             unsettled: Mutex::default(),
             writable_dirs: Mutex::default(),
             without_suspensions: AtomicBool::default(),
@@ -78,7 +74,7 @@ impl Storage {
     pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
         disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
-        storage.root.make_writable(disk::open_made(path)?, sync);
+        storage.root.make_writable(disk::open_created(path)?, sync);
         storage.recover();
         Ok(storage)
     }
@@ -93,7 +89,7 @@ impl Storage {
         (unrecorded, sync): (Unrecorded, Durability),
         patience: Patience,
     ) -> Result<Self> {
-        let storage = disk::persist_at(path, &patience, || Self::open(path, unrecorded, sync))?;
+        let storage = disk::retry_at(path, &patience, || Self::open(path, unrecorded, sync))?;
         storage.root.disk.wait_with(patience, path.to_owned());
         Ok(storage)
     }
@@ -113,7 +109,7 @@ impl Storage {
         let began = Instant::now();
         let mut tell = Some(tell);
         loop {
-            let error = match disk::persist_at(path, patience, || Self::existing(path)) {
+            let error = match disk::retry_at(path, patience, || Self::existing(path)) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_yet_to_be_made() => error,
                 Err(error) => return Err(error),

@@ -5,10 +5,8 @@
 //! its name, and the record last. What a killed run has left is used by the next one if it is right, and moved
 //! to quarantine if it is not.
 //!
-//! The directory of a table: the outputs that it was made from, under the names of their points.
-//!
-//! Its files share their storage with the originals. It depends on the contents of the outputs only: an output
-//! that is a file is not executable in it.
+//! The directory of a table has the outputs that it was made from, under the names of their points, as hard links to the
+//! originals. It depends on the contents of the outputs only: an output that is a file is not executable in it.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -16,11 +14,11 @@ use std::sync::atomic::AtomicU64;
 
 use super::call::{Damage, Outputs};
 use super::{Storage, Stored};
-use crate::disk::{Result, Root, SeenValue, StorageError};
-use crate::layout::{COLLECTED, DIGITS, Digits, Entry, ResultName};
+use crate::disk::{Result, Root, StorageError, ValueMetadata};
+use crate::paths::{COLLECTED, DIGITS, Digits, Entry, ResultName};
 use crate::records::{
-    Defect, LongText, Published, Read, RecipeError, RecipeHeader, RecipeReader, RecipeRow, Stamp,
-    TableRecord,
+    Defect, LongText, Published, RecipeError, RecipeHeader, RecipeReader, RecipeRow, RecordState,
+    Stamp, TableRecord,
 };
 use ce_files::manifest::{EntryKind, Manifest, ManifestEntry};
 use ce_model::digest::Digest;
@@ -115,7 +113,7 @@ impl<'a> Tables<'a> {
             return Ok(outputs);
         }
         let stage = self.stage(recipe, table, directory)?;
-        let _one_at_a_time = self.storage.ingest.publishing();
+        let _one_at_a_time = self.storage.hasher.publishing();
         for digits in DIGITS {
             let name = ResultName::of_recipe(recipe.digest(), digits);
             if let Some(recipe) = self.claim(&stage, &name, digits)? {
@@ -201,8 +199,8 @@ impl<'a> Tables<'a> {
         let files = outputs.iter().enumerate().map(|(number, file)| (name.output(number), file));
         for (file, published) in files.chain([(name.recipe(), &record.recipe)]) {
             if !self.storage.is_published(&file, published)? {
-                let Storage { root, ingest, .. } = self.storage;
-                let defect = Defect::of_value(root, &file, &published.digest, &ingest.stop)?;
+                let Storage { root, hasher, .. } = self.storage;
+                let defect = Defect::of_value(root, &file, &published.digest, &hasher.stop)?;
                 return match defect.unwrap_or(Defect::Contents) {
                     // A deleted file is no damage: the user wants it made again.
                     Defect::Missing | Defect::Archived => Ok(TableState::Vacant(None)),
@@ -301,10 +299,10 @@ impl<'a> Tables<'a> {
 
     /// Returns the value at a path, read to its end; `None` if there is none.
     fn found(&self, place: &Path) -> Result<Option<Published>> {
-        let Storage { root, ingest, .. } = self.storage;
-        match root.disk.see(place, &ingest.stop) {
-            Ok(None | Some(SeenValue::Other)) | Err(StorageError::Directory { .. }) => Ok(None),
-            Ok(Some(seen)) => ingest.stored_value(&root.disk, place, &seen).map(Some),
+        let Storage { root, hasher, .. } = self.storage;
+        match root.disk.see(place, &hasher.stop) {
+            Ok(None | Some(ValueMetadata::Other)) | Err(StorageError::Directory { .. }) => Ok(None),
+            Ok(Some(seen)) => hasher.stored_value(&root.disk, place, &seen).map(Some),
             Err(error) => Err(error),
         }
     }
@@ -328,9 +326,9 @@ impl<'a> Tables<'a> {
         let read = self.storage.records().read::<TableRecord>(&name.record())?;
         // Where nothing was, another run may have put the same record meanwhile.
         let is_wrong = match &read {
-            Read::Record(known) => known.recipe.digest != recipe.digest,
-            Read::Spoiled => true,
-            Read::Absent => false,
+            RecordState::Valid(known) => known.recipe.digest != recipe.digest,
+            RecordState::Spoiled => true,
+            RecordState::Absent => false,
         };
         let known = read.ok().filter(|_| !is_wrong);
         let place = root.place(&name.record())?;
@@ -434,7 +432,7 @@ impl Tables<'_> {
 
     /// Makes the directory of a table at a private path, all but its top read-only.
     pub(super) fn gather(&self, directory: &TableDirectory, to: &Path) -> Result<Published> {
-        let Storage { root, ingest, .. } = self.storage;
+        let Storage { root, hasher, .. } = self.storage;
         let manifest = self.gathered(directory)?;
         root.disk.make_dir(to)?;
         let points = to.join(POINTS);
@@ -450,7 +448,7 @@ impl Tables<'_> {
             }
         }
         root.disk.seal_trusted(to)?;
-        let scan = root.disk.surely(|| root.disk.scan(to, &ingest.stop))?;
+        let scan = root.disk.surely(|| root.disk.scan(to, &hasher.stop))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(to.to_owned()))?;
         let digest = manifest.digest();
         root.keep_manifest(&digest, &manifest)?;
@@ -467,7 +465,7 @@ impl Tables<'_> {
             disk.id(to)? == Some(id)
         } else {
             let copy =
-                disk.reading(&from)?.until(&self.storage.ingest.stop).copy_as(disk, to, 0)?;
+                disk.reading(&from)?.until(&self.storage.hasher.stop).copy_as(disk, to, 0)?;
             disk.seal(to)?;
             copy == value.digest
         };
@@ -476,12 +474,12 @@ impl Tables<'_> {
 
     /// Copies a directory of the storage. Its files become links to those of the original where that is possible.
     fn share_directory(&self, value: &Stored, to: &Path) -> Result<()> {
-        let Storage { root, ingest, .. } = self.storage;
+        let Storage { root, hasher, .. } = self.storage;
         let (from, _) = self.storage.inputs().verify_unchanged(value)?;
-        let scan = root.disk.surely(|| root.disk.scan(&from, &ingest.stop))?;
+        let scan = root.disk.surely(|| root.disk.scan(&from, &hasher.stop))?;
         let scan = scan.ok_or_else(|| self.changed(value))?.linked();
         let manifest = self.manifest(value)?;
-        let (copied, progress) = ((&scan, &manifest), (&*ingest.stop, &AtomicU64::new(0)));
+        let (copied, progress) = ((&scan, &manifest), (&*hasher.stop, &AtomicU64::new(0)));
         let copy = root.disk.copy_sharing(copied, (&from, &manifest), to, progress)?;
         if copy.digest() == value.digest { Ok(()) } else { Err(self.changed(value)) }
     }

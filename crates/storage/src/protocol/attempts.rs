@@ -1,8 +1,4 @@
-//! Earlier attempts at a call: failures, logs, tombstones. Never a result.
-//!
-//! Failures: recorded with their logs, never used as results.
-//!
-//! The logs of calls: of those that are being executed, and of those that have ended.
+//! Earlier attempts at a call: failures, logs and tombstones. They are never used as results.
 
 use super::Storage;
 use super::call::{Call, Damage};
@@ -10,8 +6,10 @@ use super::queue::runs;
 use super::run::EXECUTING;
 use super::stage::Stage;
 use crate::disk::{Metadata, Result, Root};
-use crate::layout::{COLLECTED, FAILED, LEASES, LOG, LOGS, RUNS, ResultName, RunName, SUSPENDED};
-use crate::records::{CallRecord, FailureRecord, Format, Provenance, Read, Records, Tombstone};
+use crate::paths::{COLLECTED, FAILED, LEASES, LOG, LOGS, RUNS, ResultName, RunName, SUSPENDED};
+use crate::records::{
+    CallRecord, FailureRecord, Format, Provenance, RecordState, Records, Tombstone,
+};
 
 /// The last failed attempt of a missing call, and its other remains.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +41,7 @@ impl<'a> Attempts<'a> {
     /// missing.
     pub fn prior(&self, name: &ResultName, damage: Option<Damage>) -> Option<Box<PriorAttempt>> {
         let collected =
-            Records::new(self.root).read(&name.record_in(COLLECTED)).ok().and_then(Read::ok);
+            Records::new(self.root).read(&name.record_in(COLLECTED)).ok().and_then(RecordState::ok);
         self.prior_beside(name, collected, damage)
     }
 
@@ -54,7 +52,8 @@ impl<'a> Attempts<'a> {
         collected: Option<Tombstone<CallRecord>>,
         damage: Option<Damage>,
     ) -> Option<Box<PriorAttempt>> {
-        let failure = Records::new(self.root).read(&name.record_in(FAILED)).ok().and_then(Read::ok);
+        let failure =
+            Records::new(self.root).read(&name.record_in(FAILED)).ok().and_then(RecordState::ok);
         let prior = PriorAttempt { failure, collected, damage, ..PriorAttempt::default() };
         (prior != PriorAttempt::default()).then(|| Box::new(prior))
     }

@@ -1,8 +1,4 @@
-//! Names of runs, which are those of their private directories.
-//!
-//! Names in the private directory of a call that is being executed.
-//!
-//! Names of suspended calls: the place of each, and the index of all.
+//! The names of runs, of files in their private directories, and of suspended calls.
 //!
 //! ```text
 //! c_NAME/CCID/suspended/INPUTS/     the place of a call: `work/`, `log`, `state.json`

@@ -11,9 +11,9 @@
 use std::path::{Path, PathBuf};
 
 use super::call::Call;
-use super::run::{Holder, OwnRun};
+use super::run::{CurrentRun, Holder};
 use crate::disk::{Linked, Result, Root, StorageError, lock};
-use crate::layout::{GATE, LEASES, ResultName, RunName};
+use crate::paths::{GATE, LEASES, ResultName, RunName};
 
 /// The number of attempts to acquire a lease that others acquire and release.
 const MAX_ATTEMPTS: usize = 10;
@@ -38,11 +38,11 @@ pub struct ExecutionMode {
 #[derive(Clone, Copy, Debug)]
 pub struct Leases<'a> {
     pub(super) root: &'a Root,
-    run: &'a OwnRun,
+    run: &'a CurrentRun,
 }
 
 impl<'a> Leases<'a> {
-    pub(super) const fn new(root: &'a Root, run: &'a OwnRun) -> Self {
+    pub(super) const fn new(root: &'a Root, run: &'a CurrentRun) -> Self {
         Self { root, run }
     }
 

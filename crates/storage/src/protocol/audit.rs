@@ -2,10 +2,9 @@
 //!
 //! What differs goes to quarantine, so that the user can compare it.
 //!
-//! Results that are away: the record says what the outputs are, and these are deliberately not here.
-//!
-//! An empty file beside the record marks such a result. Without it, a missing output is one that the user has deleted. Beside
-//! outputs that are all here, it means nothing.
+//! The outputs of a result that is away were deliberately evicted: its record has their digests, and a new execution is compared
+//! with these. An empty file beside the record marks such a result. Without the marker, a missing output is one that the user has
+//! deleted. Beside outputs that are all here, it means nothing.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +14,7 @@ use std::path::Path;
 use super::call::{Call, Outputs};
 use super::{PublishError, Sealed, Stage, Storage};
 use crate::disk::Result;
-use crate::layout::{Entry, LOG, ResultName};
+use crate::paths::{Entry, LOG, ResultName};
 use crate::records::{
     ExpectedFile, FirstDifference, LineDifference, OutputDifference, Published, differences,
 };
@@ -271,7 +270,7 @@ impl Storage {
     pub fn is_marked_away(&self, name: &ResultName) -> Result<bool> {
         let marker = self.root.disk.metadata(&self.path(&name.away()));
         match marker {
-            Err(error) if error.is_not_own() => Ok(false),
+            Err(error) if error.is_foreign() => Ok(false),
             marker => Ok(marker?.is_some_and(|it| it.is_file())),
         }
     }

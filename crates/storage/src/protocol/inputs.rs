@@ -1,25 +1,20 @@
-//! Task inputs: copied into the storage, and named by their contents.
+//! Task inputs: files, directories and Git trees, copied into the storage and named by their contents.
 //!
-//! Directories as task inputs: copied into the storage as a whole, and read once.
-//!
-//! Git trees as values: directories under the names of task inputs.
-//!
-//! Short texts among the inputs of calls, and the names of these inputs: what tells calls of one computation apart.
-//!
-//! They are only displayed, so what cannot be read is not known.
+//! Also reads short texts among the inputs of calls for display; a text that cannot be read is left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::{NewTree, Storage, Stored};
-use crate::disk::{FileId, Result, SeenValue, StorageError};
-use crate::layout::{
+use crate::disk::{FileId, Result, StorageError, ValueMetadata};
+use crate::paths::{
     DIGITS, Digits, Entry, OWNER, QUARANTINE, ResultName, TASK_INPUTS, is_value, task_input,
     task_input_record,
 };
 use crate::records::{
-    ExpectedFile, Format, InputRecord, Provenance, Published, Read, Record, Stamp, VersionRecord,
+    ExpectedFile, Format, InputRecord, Provenance, Published, Record, RecordState, Stamp,
+    VersionRecord,
 };
 use ce_files::cache::digests;
 use ce_files::manifest::{Manifest, Scan};
@@ -78,7 +73,7 @@ impl<'a> Inputs<'a> {
     /// Fails if the file or the storage cannot be read, or if reading is interrupted.
     pub fn find(&self, source: &InputSource) -> Result<Input> {
         self.known(match source {
-            InputSource::File(path) => self.storage.ingest.read_to_digest(path)?,
+            InputSource::File(path) => self.storage.hasher.read_to_digest(path)?,
             InputSource::Bytes(contents) => Digest::of(contents),
         })
     }
@@ -109,20 +104,20 @@ impl<'a> Inputs<'a> {
     }
 
     fn store_file(&self, path: &Path) -> Result<Input> {
-        let mut original = self.storage.ingest.original(path)?;
+        let mut original = self.storage.hasher.original(path)?;
         if original.is_directory() {
             return self.store_directory(path);
         }
-        if original.is_cheap() || self.storage.ingest.may_have(&self.storage.root, &original)? {
-            let digest = self.storage.ingest.digest_of(&mut original)?;
+        if original.is_cheap() || self.storage.hasher.may_have(&self.storage.root, &original)? {
+            let digest = self.storage.hasher.digest_of(&mut original)?;
             let input = self.known(digest)?;
             if input.there {
                 return Ok(input);
             }
-            self.storage.ingest.rewind(&mut original)?;
+            self.storage.hasher.rewind(&mut original)?;
         }
         self.publish(|copy| {
-            self.storage.ingest.copy_of(&self.storage.root.disk, &mut original, copy)
+            self.storage.hasher.copy_of(&self.storage.root.disk, &mut original, copy)
         })
     }
 
@@ -155,7 +150,7 @@ impl<'a> Inputs<'a> {
     fn publish_copy(&self, digest: Digest, copy: &Path) -> Result<Input> {
         self.announce_input(&digest);
         // Two threads may publish the same contents.
-        let _one_at_a_time = self.storage.ingest.publishing();
+        let _one_at_a_time = self.storage.hasher.publishing();
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         let root = &self.storage.root;
@@ -267,10 +262,10 @@ impl<'a> Inputs<'a> {
     }
 
     pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
-        let Storage { root, ingest, .. } = self.storage;
+        let Storage { root, hasher, .. } = self.storage;
         let path = root.path(&task_input(digest, digits));
         // A collection may just have taken it away.
-        let seen = match root.disk.look_anew(&path, || root.disk.see(&path, &ingest.stop)) {
+        let seen = match root.disk.look_anew(&path, || root.disk.see(&path, &hasher.stop)) {
             Ok(Some(seen)) => seen,
             Ok(None) | Err(StorageError::Directory { .. }) => return Ok(InputState::Vacant),
             Err(error) => return Err(error),
@@ -280,12 +275,12 @@ impl<'a> Inputs<'a> {
         };
         let record =
             self.storage.records().read::<InputRecord>(&task_input_record(digest, digits))?;
-        if let Read::Record(InputRecord { file: known, .. }) = record
-            && ingest.unchanged(&root.disk, &path, &seen, &known)?
+        if let RecordState::Valid(InputRecord { file: known, .. }) = record
+            && hasher.unchanged(&root.disk, &path, &seen, &known)?
         {
             return Ok(same(known.digest, known.stamp));
         }
-        let found = ingest.stored_value(&root.disk, &path, &seen)?;
+        let found = hasher.stored_value(&root.disk, &path, &seen)?;
         if task_input(&found.digest, digits) != task_input(digest, digits) {
             return Ok(InputState::Vacant);
         }
@@ -308,25 +303,25 @@ impl<'a> Inputs<'a> {
     ///
     /// Fails if the file exists and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
-        let Storage { root, ingest, .. } = self.storage;
+        let Storage { root, hasher, .. } = self.storage;
         let mut path = root.path(name);
-        let mut seen = root.disk.see(&path, &ingest.stop)?;
-        if let Some(SeenValue::Other) = seen
+        let mut seen = root.disk.see(&path, &hasher.stop)?;
+        if let Some(ValueMetadata::Other) = seen
             && let Some(maker) = self.linked(name)?
         {
             path = root.path(&maker);
-            seen = root.disk.see(&path, &ingest.stop)?;
+            seen = root.disk.see(&path, &hasher.stop)?;
         }
         let seen = match seen {
-            None | Some(SeenValue::Other) => return Ok(None),
+            None | Some(ValueMetadata::Other) => return Ok(None),
             Some(seen) => seen,
         };
-        ingest.expect(match &seen {
-            SeenValue::File(metadata) => metadata.len(),
-            SeenValue::Directory(scan, _) => scan.bytes(),
-            SeenValue::Other => 0,
+        hasher.expect(match &seen {
+            ValueMetadata::File(metadata) => metadata.len(),
+            ValueMetadata::Directory(scan, _) => scan.bytes(),
+            ValueMetadata::Other => 0,
         });
-        let Published { digest, stamp } = ingest.stored_value(&root.disk, &path, &seen)?;
+        let Published { digest, stamp } = hasher.stored_value(&root.disk, &path, &seen)?;
         Ok(Some(Stored { name: name.to_owned(), digest, stamp }))
     }
 
@@ -347,22 +342,22 @@ impl<'a> Inputs<'a> {
     ///
     /// Fails if the value was changed or replaced meanwhile, or the storage cannot be read.
     pub fn verify_unchanged(&self, value: &Stored) -> Result<(PathBuf, FileId)> {
-        let Storage { root, ingest, .. } = self.storage;
+        let Storage { root, hasher, .. } = self.storage;
         let Stored { ref name, digest, stamp } = *value;
         let path = root.value(name, &digest)?;
         let changed = || StorageError::Changed(root.path(name));
-        let seen = match root.disk.surely(|| root.disk.see(&path, &ingest.stop)) {
+        let seen = match root.disk.surely(|| root.disk.see(&path, &hasher.stop)) {
             Ok(seen) => seen.ok_or_else(changed)?,
             Err(StorageError::Directory { .. }) => return Err(changed()),
             Err(error) => return Err(error),
         };
-        if !ingest.unchanged(&root.disk, &path, &seen, &Published { digest, stamp })? {
+        if !hasher.unchanged(&root.disk, &path, &seen, &Published { digest, stamp })? {
             return Err(changed());
         }
         match seen {
-            SeenValue::File(metadata) => Ok((path, metadata.id())),
-            SeenValue::Directory(_, metadata) => Ok((path, metadata.id())),
-            SeenValue::Other => Err(changed()),
+            ValueMetadata::File(metadata) => Ok((path, metadata.id())),
+            ValueMetadata::Directory(_, metadata) => Ok((path, metadata.id())),
+            ValueMetadata::Other => Err(changed()),
         }
     }
 
@@ -387,7 +382,7 @@ impl<'a> Inputs<'a> {
         }
         // How much comes from a pipe is not known, so nor is how much there is in all.
         if !has_pipe {
-            self.storage.ingest.expect(bytes);
+            self.storage.hasher.expect(bytes);
         }
         only_files && large > 1
     }
@@ -395,7 +390,7 @@ impl<'a> Inputs<'a> {
     /// The number of processed bytes of the announced inputs, and the number of all their bytes, as
     /// far as it is known.
     pub fn taken_in(&self) -> (u64, u64) {
-        self.storage.ingest.progress()
+        self.storage.hasher.progress()
     }
 }
 
@@ -407,8 +402,8 @@ impl Inputs<'_> {
     /// Fails if it cannot be read or be a value, or if reading is interrupted.
     pub fn manifest(&self, source: &InputSource) -> Result<Manifest> {
         let InputSource::File(path) = source else { return Ok(Manifest::default()) };
-        let ingest = &self.storage.ingest;
-        ingest.read_directory(path, &ingest.scan(path)?)
+        let hasher = &self.storage.hasher;
+        hasher.read_directory(path, &hasher.scan(path)?)
     }
 
     /// Copies a user's directory into the storage, unless it is there already.
@@ -416,18 +411,18 @@ impl Inputs<'_> {
     /// It is read once and copied meanwhile. But if the storage may have it, it is only read first; and if the
     /// storage has an earlier version of it, files that have not changed become links to those of that.
     pub(super) fn store_directory(&self, path: &Path) -> Result<Input> {
-        let Storage { root, ingest, .. } = self.storage;
-        let scan = ingest.scan(path)?;
-        if let Some(digest) = ingest.cached_directory(&scan) {
+        let Storage { root, hasher, .. } = self.storage;
+        let scan = hasher.scan(path)?;
+        if let Some(digest) = hasher.cached_directory(&scan) {
             let input = self.known(digest)?;
             if input.there {
-                ingest.done().fetch_add(scan.bytes(), Ordering::Relaxed);
+                hasher.done().fetch_add(scan.bytes(), Ordering::Relaxed);
                 return self.note_version(path, &scan, input);
             }
         }
         let earlier = self.earlier_version(path)?;
         let read = match earlier.is_some() || self.may_have(&scan)? {
-            true => Some(ingest.read_directory(path, &scan)?),
+            true => Some(hasher.read_directory(path, &scan)?),
             false => None,
         };
         if let Some(manifest) = &read {
@@ -437,7 +432,7 @@ impl Inputs<'_> {
             }
         }
         let input = self.publish(|copy| {
-            let progress = (&*ingest.stop, ingest.done());
+            let progress = (&*hasher.stop, hasher.done());
             let manifest = match (&read, &earlier) {
                 (Some(manifest), Some((place, earlier))) => {
                     let (new, old) = ((&scan, manifest), (place.as_path(), earlier));
@@ -447,7 +442,7 @@ impl Inputs<'_> {
             };
             let manifest = manifest.map_err(|error| blame(error, path, copy))?;
             let digest = manifest.digest();
-            ingest.cache_directory(&scan, digest);
+            hasher.cache_directory(&scan, digest);
             root.keep_manifest(&digest, &manifest)?;
             Ok(digest)
         })?;
@@ -457,7 +452,7 @@ impl Inputs<'_> {
     /// Remembers which directory of the storage a user's directory is, for its next version.
     fn note_version(&self, path: &Path, scan: &Scan, input: Input) -> Result<Input> {
         let digest = input.file.digest;
-        if let Some(cache) = self.storage.ingest.cache_for(scan)
+        if let Some(cache) = self.storage.hasher.cache_for(scan)
             && self.cached_version(path) != Some(digest)
         {
             digests::insert_version(cache, [self.storage.root.disk.root(), &place(path)], &digest);
@@ -467,8 +462,8 @@ impl Inputs<'_> {
 
     /// The digest that a user's directory had when it was last stored, if that is cached.
     fn cached_version(&self, path: &Path) -> Option<Digest> {
-        let Storage { root, ingest, .. } = self.storage;
-        digests::look_up_version(ingest.cache.as_ref()?, [root.disk.root(), &place(path)])
+        let Storage { root, hasher, .. } = self.storage;
+        digests::look_up_version(hasher.cache.as_ref()?, [root.disk.root(), &place(path)])
     }
 
     /// Returns an earlier version of a user's directory that the storage has, and its manifest.
@@ -508,9 +503,9 @@ impl Inputs<'_> {
         name: &str,
         (digest, digits): (&Digest, Digits),
     ) -> Result<Stamp> {
-        let Storage { root, ingest, .. } = self.storage;
+        let Storage { root, hasher, .. } = self.storage;
         let place = root.place(name)?;
-        let scan = root.disk.surely(|| root.disk.scan(copy, &ingest.stop))?;
+        let scan = root.disk.surely(|| root.disk.scan(copy, &hasher.stop))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(copy.to_owned()))?;
         root.sync_all()?;
         if !root.disk.rename_new(copy, &place)? {
@@ -553,7 +548,7 @@ impl Inputs<'_> {
     ///
     /// Fails if the storage cannot be read.
     pub fn known_tree(&self, tree: &ObjectId) -> Result<Option<Input>> {
-        let cache = self.storage.ingest.cache.as_ref();
+        let cache = self.storage.hasher.cache.as_ref();
         let digest = cache.and_then(|cache| digests::look_up_tree(cache, tree));
         digest.map(|digest| self.known(digest)).transpose()
     }
@@ -565,7 +560,7 @@ impl Inputs<'_> {
     /// Fails if the storage cannot be read.
     pub fn find_tree(&self, tree: &ObjectId, manifest: &Manifest) -> Result<Input> {
         let digest = manifest.digest();
-        if let Some(cache) = &self.storage.ingest.cache {
+        if let Some(cache) = &self.storage.hasher.cache {
             digests::insert_tree(cache, tree, digest);
         }
         self.known(digest)
@@ -588,7 +583,7 @@ impl Inputs<'_> {
             root.disk.seal_directory(copy)?;
             let digest = manifest.digest();
             root.keep_manifest(&digest, &manifest)?;
-            if let Some(cache) = &self.storage.ingest.cache {
+            if let Some(cache) = &self.storage.hasher.cache {
                 digests::insert_tree(cache, tree, digest);
             }
             Ok(digest)
@@ -601,7 +596,7 @@ impl Inputs<'_> {
     ///
     /// Never fails for another reason.
     pub fn go_on(&self) -> Result<()> {
-        match self.storage.ingest.stop.load(Ordering::Relaxed) {
+        match self.storage.hasher.stop.load(Ordering::Relaxed) {
             true => Err(StorageError::Interrupted),
             false => Ok(()),
         }

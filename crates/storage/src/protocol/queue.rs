@@ -4,7 +4,7 @@
 //! ticket. A claim reserves nothing but the ticket: the call has a lease of its own when it is executed. Answers are lines of
 //! one file for each worker, which only that worker appends to.
 //!
-//! What goes on in a storage now: its runs, their queues, and its workers. Nothing but private directories of runs is read.
+//! [`Activity`] lists the runs, queues and workers of a storage. It reads only private directories of runs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::Storage;
 use super::run::Holder;
 use crate::disk::{Result, Root};
-use crate::layout::{RUN_LOGS, RUNS, RunName, log_of_run, queue, state_of_run, submission_of_run};
+use crate::paths::{RUN_LOGS, RUNS, RunName, log_of_run, queue, state_of_run, submission_of_run};
 use crate::records::{
     RunState, SubmittedRun, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd, WorkerAbilities,
     WorkerRecord,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 
 use crate::disk::reading::Reading;
-use crate::disk::{Disk, Result, Root, SeenValue, StorageError, lock};
-use crate::layout::{TASK_INPUTS, is_value};
+use crate::disk::{Disk, Result, Root, StorageError, ValueMetadata, lock};
+use crate::paths::{TASK_INPUTS, is_value};
 use crate::records::{Published, Stamp};
 use ce_files::cache::{Cache, FileStat, digests};
 use ce_files::manifest::{Manifest, Scan};
@@ -16,7 +16,7 @@ use ce_model::digest::Digest;
 
 /// State shared by all threads that hash inputs.
 #[derive(Debug, Default)]
-pub(super) struct Ingest {
+pub(super) struct FileHasher {
     pub(super) cache: Option<Cache>,
     pub(super) stop: Arc<AtomicBool>,
     /// The number of bytes of all expected files, and of those that were read or need not be.
@@ -27,7 +27,7 @@ pub(super) struct Ingest {
     publishing: Mutex<()>,
 }
 
-impl Ingest {
+impl FileHasher {
     /// Adds to the number of expected bytes.
     pub(super) fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Original<'_> {
     }
 }
 
-impl Ingest {
+impl FileHasher {
     /// Returns the digest of a user's file or directory. Reads it unless the digest is cached.
     pub(super) fn read_to_digest(&self, path: &Path) -> Result<Digest> {
         let mut original = self.original(path)?;
@@ -105,7 +105,7 @@ impl Ingest {
         let path = root.value(name, &value.digest)?;
         match root.disk.see(&path, &self.stop) {
             Ok(Some(seen)) => {
-                if let SeenValue::Directory(_, metadata) = &seen
+                if let ValueMetadata::Directory(_, metadata) = &seen
                     && root.writable
                     && !root.disk.is_sealed(metadata)
                 {
@@ -130,17 +130,17 @@ impl Ingest {
         &self,
         disk: &Disk,
         path: &Path,
-        seen: &SeenValue,
+        seen: &ValueMetadata,
         value: &Published,
     ) -> Result<bool> {
         let Published { digest, stamp } = value;
         Ok(match (seen, digest.is_directory()) {
-            (SeenValue::File(metadata), false) => {
+            (ValueMetadata::File(metadata), false) => {
                 metadata.len() == digest.size
                     && (*stamp == Stamp::Modified(metadata.modified_ns())
                         || self.stored_digest(disk, path)? == *digest)
             }
-            (SeenValue::Directory(scan, _), true) => {
+            (ValueMetadata::Directory(scan, _), true) => {
                 *stamp == Stamp::Scanned(scan.stamp())
                     || self.directory_digest(path, scan)? == *digest
             }
@@ -153,19 +153,19 @@ impl Ingest {
         &self,
         disk: &Disk,
         path: &Path,
-        seen: &SeenValue,
+        seen: &ValueMetadata,
     ) -> Result<Published> {
         Ok(match seen {
-            SeenValue::File(metadata) => {
+            ValueMetadata::File(metadata) => {
                 let digest = self.stored_digest(disk, path)?;
                 Published { digest, stamp: Stamp::Modified(metadata.modified_ns()) }
             }
-            SeenValue::Directory(scan, _) => {
+            ValueMetadata::Directory(scan, _) => {
                 let digest = self.directory_digest(path, scan)?;
                 Published { digest, stamp: Stamp::Scanned(scan.stamp()) }
             }
             // Reading it fails with the reason.
-            SeenValue::Other => Published { digest: disk.digest(path)?, stamp: Stamp::Unknown },
+            ValueMetadata::Other => Published { digest: disk.digest(path)?, stamp: Stamp::Unknown },
         })
     }
 
@@ -322,7 +322,7 @@ mod tests {
     impl CachedInput {
         /// Opens the file so many milliseconds after its last change.
         fn open_after(&self, ms: u64) -> Original<'_> {
-            let mut original = self.storage.ingest.original(&self.file).unwrap();
+            let mut original = self.storage.hasher.original(&self.file).unwrap();
             let FileStat { modified_ns, changed_ns, .. } = original.stat;
             let last = Duration::from_nanos(modified_ns.max(changed_ns).try_into().unwrap());
             original.taken = UNIX_EPOCH + last + Duration::from_millis(ms);
@@ -330,7 +330,7 @@ mod tests {
         }
 
         fn cached(&self) -> Option<Digest> {
-            self.storage.ingest.original(&self.file).unwrap().cached
+            self.storage.hasher.original(&self.file).unwrap().cached
         }
 
         fn digest(&self) -> Digest {
@@ -346,14 +346,14 @@ mod tests {
     fn a_digest_is_cached_until_the_file_changes() {
         let place = place();
         assert_eq!(place.cached(), None);
-        let digest = place.storage.ingest.digest_of(&mut place.open_after(2000)).unwrap();
+        let digest = place.storage.hasher.digest_of(&mut place.open_after(2000)).unwrap();
         assert_eq!((digest, place.cached()), (place.digest(), Some(digest)));
         fs::write(&place.file, vec![b'y'; 129 << 10]).unwrap();
         assert_eq!(place.cached(), None);
         let copy = place.storage.path("copy");
         let digest = place
             .storage
-            .ingest
+            .hasher
             .copy_of(&place.storage.root.disk, &mut place.open_after(2000), &copy)
             .unwrap();
         assert_eq!((digest, place.cached()), (place.digest(), Some(digest)));
@@ -363,11 +363,11 @@ mod tests {
     #[test]
     fn a_file_that_is_racy_or_changes_while_it_is_read_is_not_cached() {
         let place = place();
-        place.storage.ingest.digest_of(&mut place.open_after(1999)).unwrap();
+        place.storage.hasher.digest_of(&mut place.open_after(1999)).unwrap();
         assert_eq!(place.cached(), None);
         let mut original = place.open_after(2000);
         File::open(&place.file).unwrap().set_modified(UNIX_EPOCH).unwrap();
-        place.storage.ingest.digest_of(&mut original).unwrap();
+        place.storage.hasher.digest_of(&mut original).unwrap();
         assert!(!place.has_entries());
     }
 
@@ -375,7 +375,7 @@ mod tests {
     fn a_small_file_is_not_cached() {
         let place = place();
         fs::write(&place.file, vec![b'x'; (128 << 10) - 1]).unwrap();
-        place.storage.ingest.digest_of(&mut place.open_after(2000)).unwrap();
+        place.storage.hasher.digest_of(&mut place.open_after(2000)).unwrap();
         assert_eq!(place.cached(), None);
         assert!(!place.has_entries());
     }
@@ -383,10 +383,10 @@ mod tests {
     #[test]
     fn a_name_leads_to_the_file_that_a_link_leads_to() {
         let place = place();
-        let digest = place.storage.ingest.digest_of(&mut place.open_after(2000)).unwrap();
+        let digest = place.storage.hasher.digest_of(&mut place.open_after(2000)).unwrap();
         let link = place.file.with_file_name("link");
         std::os::unix::fs::symlink(&place.file, &link).unwrap();
-        assert_eq!(place.storage.ingest.original(&link).unwrap().cached, Some(digest));
+        assert_eq!(place.storage.hasher.original(&link).unwrap().cached, Some(digest));
     }
 
     #[test]
@@ -397,7 +397,7 @@ mod tests {
         let file = InputSource::from(place.file.as_path());
         place.storage.inputs().expect(&[&file, &file]);
         assert_eq!(place.storage.inputs().taken_in(), (0, 2 * size));
-        place.storage.ingest.digest_of(&mut place.open_after(2000)).unwrap();
+        place.storage.hasher.digest_of(&mut place.open_after(2000)).unwrap();
         assert_eq!(place.storage.inputs().taken_in(), (size, 2 * size));
         assert!(place.cached().is_some());
         assert_eq!(place.storage.inputs().taken_in(), (2 * size, 2 * size));
@@ -410,8 +410,8 @@ mod tests {
         fs::write(&other, "other").unwrap();
         place.storage.inputs().store(&other.as_path().into()).unwrap();
         let may_have = |path| {
-            let Storage { ingest, root, .. } = &place.storage;
-            ingest.may_have(root, &ingest.original(path).unwrap())
+            let Storage { hasher, root, .. } = &place.storage;
+            hasher.may_have(root, &hasher.original(path).unwrap())
         };
         assert!(!may_have(&place.file).unwrap());
         assert!(may_have(&other).unwrap());

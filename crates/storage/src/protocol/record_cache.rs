@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::{Storage, Unrecorded};
 use crate::disk::{Result, lock};
-use crate::layout::ComputationVersion;
+use crate::paths::ComputationVersion;
 use crate::records::{CallRecord, Published, Stamp};
 use ce_files::cache::{FileStat, Table};
 use ce_model::digest::{Blake3, Digest};
@@ -66,7 +66,7 @@ impl Storage {
     pub fn load_record_cache(&self, task: &TaskName) {
         let mut current = self.record_cache.write().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref().is_none_or(|current| current.task != *task)
-            && let Some(cache) = &self.ingest.cache
+            && let Some(cache) = &self.hasher.cache
             && let Some(table) = Table::open(cache, "records", MAX_TASKS).of_this_program()
         {
             let opened = SystemTime::now();

@@ -1,6 +1,4 @@
-//! Stages: private directories of executions, until their outputs are sealed.
-//!
-//! Sealing: the outputs of an execution are hashed and made read-only, and its record is written.
+//! Stages: private directories of executions, until their outputs are sealed: hashed and made read-only, with a record.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use super::call::Call;
 use super::{Deviation, Storage};
 use crate::disk::reading::Reading;
-use crate::disk::{NotOwn, Result, StorageError, lock, reading};
-use crate::layout::{LOG, OUTBOX, RECORD, ResultName, WORK, waiting};
+use crate::disk::{ForeignEntry, Result, StorageError, lock, reading};
+use crate::paths::{LOG, OUTBOX, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::manifest::DirectoryError;
 use ce_model::name::is_directory;
@@ -283,7 +281,7 @@ pub enum PublishError {
 
 /// An output of an execution, as it is found.
 #[derive(Clone, Copy)]
-struct Made<'a> {
+struct StagedOutput<'a> {
     number: usize,
     name: &'a str,
     path: &'a Path,
@@ -334,7 +332,7 @@ impl<'a> Stage<'a> {
         let Some(copy) = self.doubtless()? else { return Ok(None) };
         for (number, name) in names.iter().enumerate() {
             let (from, to) = (self.output(number), copy.output(number));
-            let made = Made { number, name, path: &from };
+            let made = StagedOutput { number, name, path: &from };
             if is_directory(name) {
                 self.storage.copy_made(made, &to)?;
             } else {
@@ -347,7 +345,7 @@ impl<'a> Stage<'a> {
     fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Published]>, PublishError> {
         let paths: Vec<PathBuf> = self.outputs().collect();
         let made = call.outputs.iter().zip(&paths).enumerate();
-        let made = made.map(|(number, (name, path))| Made { number, name, path });
+        let made = made.map(|(number, (name, path))| StagedOutput { number, name, path });
         let mut outputs = vec![None; paths.len()];
         let mut files = Vec::new();
         for made in made {
@@ -379,7 +377,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Makes a file read-only.
-    fn seal_file<'p>(&self, made: Made<'p>) -> Result<(Reading<'p>, Stamp), PublishError> {
+    fn seal_file<'p>(&self, made: StagedOutput<'p>) -> Result<(Reading<'p>, Stamp), PublishError> {
         let disk = &self.storage.root.disk;
         let mut file = made.open(self)?;
         if file.metadata().links() > 1 {
@@ -394,7 +392,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl<'p> Made<'p> {
+impl<'p> StagedOutput<'p> {
     /// Opens a file. Fails unless it is a plain one.
     fn open(self, stage: &Stage<'_>) -> Result<Reading<'p>, PublishError> {
         let Self { number, name, path } = self;
@@ -402,7 +400,7 @@ impl<'p> Made<'p> {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 PublishError::NoOutput { number, output: name.to_owned() }
             }
-            StorageError::Io { source, .. } if NotOwn::of(source).is_some() => {
+            StorageError::Io { source, .. } if ForeignEntry::of(source).is_some() => {
                 PublishError::NotAFile { number, output: name.to_owned() }
             }
             _ => error.into(),
@@ -434,7 +432,7 @@ impl<'p> Made<'p> {
 impl Storage {
     /// Makes a directory read-only, but for its top, and hashes it. A finished output is kept even if somebody
     /// asks to stop.
-    fn seal_made(&self, made: Made<'_>) -> Result<Published, PublishError> {
+    fn seal_made(&self, made: StagedOutput<'_>) -> Result<Published, PublishError> {
         made.check_directory(self)?;
         self.seal_at(made.path).map_err(|error| made.refused(error))
     }
@@ -456,7 +454,7 @@ impl Storage {
     }
 
     /// Copies a directory.
-    fn copy_made(&self, made: Made<'_>, to: &Path) -> Result<(), PublishError> {
+    fn copy_made(&self, made: StagedOutput<'_>, to: &Path) -> Result<(), PublishError> {
         let (root, never) = (&self.root, AtomicBool::new(false));
         made.check_directory(self)?;
         let scan = root.disk.surely(|| root.disk.scan(made.path, &never));

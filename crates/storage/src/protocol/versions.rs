@@ -5,9 +5,8 @@
 //! one version, the first that used it, which its file `version.json` names. Every other version
 //! has a longer name.
 //!
-//! Exported trees of computations, for execution: `trees/TREE/`, created once, read-only.
-//!
-//! The name of a tree determines its contents. This module does not verify them.
+//! The tree of a computation is exported for execution to `trees/TREE/`, once and read-only. Its name determines its contents,
+//! which are not verified here.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use crate::disk::{FileId, Result, Root, StorageError, lock};
-use crate::layout::{ComputationVersion, OWNER, QUARANTINE, RECORDS, TREES, notes};
-use crate::records::{CallRecord, Read, Records, VersionRecord};
+use crate::paths::{ComputationVersion, OWNER, QUARANTINE, RECORDS, TREES, notes};
+use crate::records::{CallRecord, RecordState, Records, VersionRecord};
 use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
 
@@ -98,7 +97,7 @@ impl Versions {
 
     /// Whether a directory belongs to a version; `None` if it is free.
     fn owns(root: &Root, directory: &str, version: ComputationVersion<'_>) -> Result<Option<bool>> {
-        let owner: Read<VersionRecord> =
+        let owner: RecordState<VersionRecord> =
             Records::new(root).read(&format!("{directory}/{OWNER}"))?;
         match owner.ok().filter(|owner| owner.version().may_be_in(directory)) {
             Some(owner) => Ok(Some(owner.version() == version)),
@@ -120,9 +119,9 @@ impl Versions {
         let record = VersionRecord::now(version);
         // A spoiled owner, or one of another directory, is replaced.
         let taken = match Records::new(root).read::<VersionRecord>(&place)? {
-            Read::Absent => Records::new(root).put_new(&place, &record),
-            Read::Record(owner) if owner.version().may_be_in(directory) => return Ok(false),
-            Read::Record(_) | Read::Spoiled => {
+            RecordState::Absent => Records::new(root).put_new(&place, &record),
+            RecordState::Valid(owner) if owner.version().may_be_in(directory) => return Ok(false),
+            RecordState::Valid(_) | RecordState::Spoiled => {
                 Records::new(root).put(&place, &record).map(|()| true)
             }
         };

@@ -1,12 +1,7 @@
-//! Calls as they are looked up, and the results of look-ups.
-//!
 //! Looking up a call: its record and all its outputs, made from the requested inputs.
 //!
-//! Adoption: outputs without a record, such as those of the first implementation, are hashed and
-//! recorded.
-//!
-//! Only settled files are adopted: a copying tool may still be writing a file that has changed a
-//! moment ago.
+//! Outputs without a record, such as those of the first implementation, are adopted: hashed and recorded. Only settled files
+//! are adopted, since a copying tool may still be writing a file that has changed a moment ago.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,8 +12,8 @@ use jiff::Timestamp;
 
 use super::run::lease_timeout;
 use super::{Storage, Unrecorded};
-use crate::disk::{FileId, Result, SeenValue, StorageError, lock};
-use crate::layout::{
+use crate::disk::{FileId, Result, StorageError, ValueMetadata, lock};
+use crate::paths::{
     COLLECTED, ComputationVersion, DIGITS, Digits, Entry, ResultName, is_stage, waiting,
 };
 use crate::records::{CallRecord, Defect, Format, Origin, Provenance, Published};
@@ -114,9 +109,9 @@ impl CallState {
 /// Names that calls of this run have reserved and that have no record yet: two colliding calls may
 /// be evaluated at the same time.
 #[derive(Debug, Default)]
-pub(super) struct Claims(Mutex<HashMap<ResultName, Box<[Digest]>>>);
+pub(super) struct ReservedNames(Mutex<HashMap<ResultName, Box<[Digest]>>>);
 
-impl Claims {
+impl ReservedNames {
     /// Reserves a name for a call with these inputs. Returns false if it is reserved for another
     /// call.
     pub(super) fn reserve(&self, name: &ResultName, inputs: &[Digest]) -> bool {
@@ -186,15 +181,15 @@ impl Storage {
             let name = ResultName::new(&directory, call.inputs, digits);
             let damage = match self.state(&name, call)? {
                 CallState::Hit(outputs) => {
-                    self.claims.release(&outputs.name);
+                    self.reserved_names.release(&outputs.name);
                     return Ok(Found::Hit(outputs));
                 }
                 CallState::Away(_, outputs) => {
-                    self.claims.release(&outputs.name);
+                    self.reserved_names.release(&outputs.name);
                     return Ok(Found::Away(outputs));
                 }
                 CallState::Archived(outputs) => {
-                    self.claims.release(&outputs.name);
+                    self.reserved_names.release(&outputs.name);
                     return Ok(Found::Archived(outputs));
                 }
                 CallState::Unsettled => return Ok(Found::Unsettled(name)),
@@ -202,7 +197,7 @@ impl Storage {
                 CallState::Incomplete(_, damage) => damage,
                 CallState::Vacant => None,
             };
-            if self.claims.reserve(&name, call.inputs) {
+            if self.reserved_names.reserve(&name, call.inputs) {
                 return Ok(Found::Absent { name, damage });
             }
         }
@@ -226,7 +221,7 @@ impl Storage {
 
     /// Notes that a call has a record now, or will have none, by whoever executed it: its name is reserved no more.
     pub fn note_published(&self, name: &ResultName) {
-        self.claims.release(name);
+        self.reserved_names.release(name);
     }
 
     /// Looks again for a call that was absent under a name. The caller has acquired its lease, and
@@ -283,7 +278,7 @@ impl Storage {
 
     /// Whether a value exists and is still the published one.
     pub(crate) fn is_published(&self, name: &str, value: &Published) -> Result<bool> {
-        self.ingest.is_published(&self.root, name, value)
+        self.hasher.is_published(&self.root, name, value)
     }
 
     /// Whether all outputs exist and are still the published ones.
@@ -352,10 +347,10 @@ impl Storage {
         let mut there = Vec::with_capacity(call.outputs.len());
         for (number, output) in call.outputs.iter().enumerate() {
             let file = name.output(number);
-            match (self.root.disk.see(&self.path(&file), &self.ingest.stop), is_directory(output)) {
+            match (self.root.disk.see(&self.path(&file), &self.hasher.stop), is_directory(output)) {
                 (Ok(None), _) => {}
-                (Ok(Some(seen @ SeenValue::File(_))), false)
-                | (Ok(Some(seen @ SeenValue::Directory(..))), true) => there.push((file, seen)),
+                (Ok(Some(seen @ ValueMetadata::File(_))), false)
+                | (Ok(Some(seen @ ValueMetadata::Directory(..))), true) => there.push((file, seen)),
                 (Ok(Some(_)) | Err(StorageError::Directory { .. }), directory) => {
                     let defect = if directory { Defect::NotADirectory } else { Defect::NotAFile };
                     let damage = Damage { file, what: defect.to_string() };
@@ -380,8 +375,8 @@ impl Storage {
             if !self.has_settled(file, seen) {
                 return Ok(CallState::Unsettled);
             }
-            let output = self.ingest.stored_value(&self.root.disk, &path, seen)?;
-            let now = self.root.disk.see(&path, &self.ingest.stop)?;
+            let output = self.hasher.stored_value(&self.root.disk, &path, seen)?;
+            let now = self.root.disk.see(&path, &self.hasher.stop)?;
             if now.is_none_or(|now| state(&now) != state(seen)) {
                 return Ok(CallState::Unsettled);
             }
@@ -405,14 +400,14 @@ impl Storage {
     ///
     /// A copying tool sets an earlier time at its end. Where clocks differ, a value has settled if
     /// it was watched for a minute and did not change.
-    fn has_settled(&self, name: &str, seen: &SeenValue) -> bool {
+    fn has_settled(&self, name: &str, seen: &ValueMetadata) -> bool {
         let changed = match seen {
-            SeenValue::File(metadata) => {
+            ValueMetadata::File(metadata) => {
                 let FileStat { modified_ns, changed_ns, .. } = metadata.stat();
                 modified_ns.min(changed_ns)
             }
-            SeenValue::Directory(scan, _) => scan.changed_ns(),
-            SeenValue::Other => return false,
+            ValueMetadata::Directory(scan, _) => scan.changed_ns(),
+            ValueMetadata::Other => return false,
         };
         let age = Timestamp::now().as_nanosecond() - i128::from(changed);
         if age >= lease_timeout().as_nanos().cast_signed() {
@@ -429,14 +424,14 @@ impl Storage {
 }
 
 /// The state of a value that is looked at, and not read.
-fn state(seen: &SeenValue) -> Blake3 {
+fn state(seen: &ValueMetadata) -> Blake3 {
     match seen {
-        SeenValue::File(metadata) => {
+        ValueMetadata::File(metadata) => {
             let FileStat { device, inode, size, modified_ns, changed_ns } = metadata.stat();
             let text = format!("{device} {inode} {size} {modified_ns} {changed_ns}");
             Blake3::of(text.as_bytes())
         }
-        SeenValue::Directory(scan, _) => scan.exact_stamp(),
-        SeenValue::Other => Blake3::of(b""),
+        ValueMetadata::Directory(scan, _) => scan.exact_stamp(),
+        ValueMetadata::Other => Blake3::of(b""),
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::call::{Call, CallState, Found, Outputs};
 use super::{Precedence, PublishError, Sealed, Storage};
 use crate::disk::{FileId, Result, StorageError, lock};
-use crate::layout::{LOGS, ResultName, link_to, waiting};
+use crate::paths::{LOGS, ResultName, link_to, waiting};
 use crate::records::Published;
 
 /// The number of attempts to read a result that others change.
@@ -32,7 +32,7 @@ impl Sealed<'_> {
         precedence: Precedence,
     ) -> Result<Outputs, PublishError> {
         let published = self.link(call, name, precedence)?;
-        self.stage.storage.claims.release(&published.name);
+        self.stage.storage.reserved_names.release(&published.name);
         Ok(published)
     }
 
@@ -199,7 +199,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::layout::ComputationVersion;
+    use crate::paths::ComputationVersion;
     use crate::records::{Execution, NOT_ISOLATED};
     use crate::{Durability, Unrecorded};
     use ce_model::digest::Digest;
@@ -252,7 +252,7 @@ mod tests {
         let storage = open(dir.path());
         let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
         let [one, other] = [0, 1].map(|at| call(&inputs[at]));
-        let reserved = || storage.claims.count();
+        let reserved = || storage.reserved_names.count();
 
         let names = [one, other].map(|call| absent(storage.find(call).unwrap()));
         assert!(names[0] != names[1] && reserved() == 2, "{names:?}");
@@ -284,6 +284,6 @@ mod tests {
         assert_eq!(absent(here.find_again(one, &longer).unwrap()), longer);
         publish(&elsewhere, one, &absent(elsewhere.find(one).unwrap()), COLLIDING[0]);
         assert!(matches!(here.find_again(one, &longer).unwrap(), Found::Hit(_)));
-        assert!(here.claims.count() < 2, "what was found is reserved no more");
+        assert!(here.reserved_names.count() < 2, "what was found is reserved no more");
     }
 }

@@ -5,9 +5,7 @@
 //! alive by a file `beat` that changes every few seconds. The time since its last change is
 //! measured by the clock of the reader, so differing clocks do not matter.
 //!
-//! Which calls a run executes, and where: others find there what they print.
-//!
-//! A run that lives says so once a second, if that has changed. Calls that are over by then cost nothing.
+//! A run writes the list of the calls that it executes once a second, if it has changed, so that others find their logs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +21,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::disk::{Disk, FileId, Result, Root, lock};
-use crate::layout::{ResultName, RunName};
+use crate::paths::{ResultName, RunName};
 use crate::records::host;
 
 /// The time without a heartbeat after which a run is taken for dead.
@@ -121,9 +119,9 @@ impl Holder {
     }
 }
 
-/// The abilities of a host to tell whether a run is alive.
+/// Whether this host can tell if a run is alive.
 #[derive(Clone, Debug)]
-pub(crate) struct Signs {
+pub(crate) struct LivenessChecks {
     /// The name of the host.
     pub(crate) host: String,
     /// Whether its boot id can be read.
@@ -131,14 +129,14 @@ pub(crate) struct Signs {
     /// Whether the process namespace can be read.
     pub(crate) namespace: bool,
     /// Whether an existing process is found.
-    pub(crate) sees_the_living: bool,
+    pub(crate) finds_live_processes: bool,
     /// Whether a missing process is noticed.
-    pub(crate) misses_the_dead: bool,
+    pub(crate) notices_dead_processes: bool,
 }
 
 /// This run, and its observations of others.
 #[derive(Debug)]
-pub(crate) struct OwnRun {
+pub(crate) struct CurrentRun {
     name: RunName,
     directory: String,
     /// The file that names the run, and its heartbeat.
@@ -166,7 +164,7 @@ struct Heartbeat {
     sender: Sender<()>,
 }
 
-impl OwnRun {
+impl CurrentRun {
     pub(crate) fn new() -> Self {
         let name = own_name();
         let directory = name.directory();
@@ -291,15 +289,15 @@ impl OwnRun {
     }
 
     /// The abilities of this host to tell whether a run is alive.
-    pub(crate) fn signs(&self) -> Signs {
+    pub(crate) fn checks(&self) -> LivenessChecks {
         let RunName { host, boot, namespace, .. } = &self.name;
         let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };
-        Signs {
+        LivenessChecks {
             host: host.clone(),
             boot: !boot.is_empty(),
             namespace: !namespace.is_empty(),
-            sees_the_living: !is_gone(&self.name),
-            misses_the_dead: is_gone(&nobody),
+            finds_live_processes: !is_gone(&self.name),
+            notices_dead_processes: is_gone(&nobody),
         }
     }
 
@@ -419,7 +417,7 @@ mod tests {
 
     #[test]
     fn only_the_dead_of_this_host_are_over() {
-        let run = OwnRun::new();
+        let run = CurrentRun::new();
         let own = run.name().clone();
         assert!(!run.is_over(&own));
         let gone = RunName { process: i32::MAX as u32, ..own.clone() };
@@ -433,14 +431,14 @@ mod tests {
 
     #[test]
     fn what_is_not_known_never_counts_as_equal() {
-        let whole = OwnRun::new();
+        let whole = CurrentRun::new();
         let gone = RunName { process: i32::MAX as u32, ..whole.name().clone() };
         let directory = tempfile::tempdir().unwrap();
         write_heartbeat(&disk(), directory.path(), 0);
         for (boot, namespace) in [("", "1"), ("1", ""), ("", "")].map(|(b, n)| (b.into(), n.into()))
         {
             let other = RunName { boot, namespace, ..gone.clone() };
-            let own = OwnRun { name: other.clone(), ..OwnRun::new() };
+            let own = CurrentRun { name: other.clone(), ..CurrentRun::new() };
             for (run, other) in [(&own, &other), (&whole, &other), (&own, &gone)] {
                 assert!(
                     !run.is_over(other) && run.is_alive(other, &disk(), directory.path()),
@@ -479,7 +477,7 @@ mod tests {
     fn what_clock_another_host_has_is_all_the_same() {
         let year = Duration::from_secs(365 * 86_400);
         for time in [SystemTime::now() - year, SystemTime::now() + year] {
-            let run = OwnRun::new();
+            let run = CurrentRun::new();
             let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
             let directory = tempfile::tempdir().unwrap();
             let is_alive = || {
@@ -503,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_directory_is_dead_and_one_elsewhere_lives_while_it_beats() {
-        let run = OwnRun::new();
+        let run = CurrentRun::new();
         let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
         assert!(!run.is_alive(&other, &disk(), Path::new("/nowhere/at/all")));
         let directory = tempfile::tempdir().unwrap();

@@ -1,12 +1,7 @@
 //! The names of all files and directories of a storage.
 //!
-//! Pure functions from values to names, and back, without I/O.
-//!
-//! Versions of computations and tasks, and the directories that may hold their results.
-//!
-//! The names of evidence: files of the ledger, which are named by their contents, and notes of who vouches for them.
-//!
-//! The names of revocations: below that of the record of the result, by their contents.
+//! Pure functions from values to names, and back, without I/O. This file has the directories at the top, those of versions of
+//! computations and tasks, and the names of the ledger and of revocations, which are digests of their contents.
 
 pub(super) mod queue;
 mod result;

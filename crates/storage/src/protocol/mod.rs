@@ -5,8 +5,8 @@ mod audit;
 mod call;
 mod equivalent;
 mod gc_roots;
+mod hashing;
 mod import;
-mod ingest;
 mod inputs;
 mod job;
 mod lease;
@@ -30,12 +30,12 @@ use std::time::{Duration, Instant};
 
 pub use self::attempts::{Attempts, Failure, LogTail, PriorAttempt};
 pub use self::audit::{DeviatingOutput, Deviation, Precedence};
-use self::call::Claims;
+use self::call::ReservedNames;
 pub use self::call::{Call, Damage, Found, Outputs};
-pub use self::equivalent::{Equivalent, Takeover, Whereabouts};
+pub use self::equivalent::{Equivalent, OutputLocation, Takeover};
 pub use self::gc_roots::GcRoots;
+use self::hashing::FileHasher;
 pub use self::import::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
-use self::ingest::Ingest;
 pub use self::inputs::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{ExecutionMode, Lease, Leases};
@@ -45,7 +45,7 @@ pub use self::queue::{
     Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, ServedQueue, WorkerName,
 };
 use self::record_cache::RecordCache;
-use self::run::OwnRun;
+use self::run::CurrentRun;
 pub use self::run::{Holder, lease_timeout, state_interval};
 pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
 pub use self::suspension::{FoundSuspension, Suspension, Suspensions};
@@ -54,7 +54,7 @@ pub use self::values::{MemberError, OpenedValue};
 use self::versions::Versions;
 pub use self::versions::{FoundTree, NewTree, OpenTree, StoredTrees};
 use super::disk::{FileId, Result, Root, StorageError};
-use super::layout::{SUSPENDED, TABLES, TASK_INPUTS};
+use super::paths::{SUSPENDED, TABLES, TASK_INPUTS};
 use super::records::{ExpectedFile, Records, Stamp};
 use ce_files::cache::Cache;
 use ce_files::manifest::Manifest;
@@ -84,13 +84,13 @@ pub enum Unrecorded {
 #[derive(Debug)]
 pub struct Storage {
     pub(super) root: Root,
-    pub(super) run: OwnRun,
+    pub(super) run: CurrentRun,
     unrecorded: Unrecorded,
     takeover: Takeover,
-    ingest: Ingest,
+    hasher: FileHasher,
     record_cache: RwLock<Option<RecordCache>>,
     versions: Versions,
-    claims: Claims,
+    reserved_names: ReservedNames,
     /// Outputs without a record that had not settled: their state, and the time since when it is the
     /// same.
     unsettled: Mutex<HashMap<String, (Blake3, Instant)>>,
@@ -106,7 +106,7 @@ impl Storage {
     /// Uses a cache for digests and records.
     #[must_use]
     pub fn with_cache(mut self, cache: Option<Cache>) -> Self {
-        self.ingest.cache = cache;
+        self.hasher.cache = cache;
         self
     }
 
@@ -120,7 +120,7 @@ impl Storage {
     /// Interrupts the reading of inputs when `stop` becomes true.
     #[must_use]
     pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
-        self.ingest.stop = stop;
+        self.hasher.stop = stop;
         self
     }
 
@@ -211,7 +211,7 @@ impl Storage {
     pub fn contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
         let read = self.root.disk.read_one(&self.path(&file.name));
         let read = match read {
-            Err(error) if error.is_not_own() => None,
+            Err(error) if error.is_foreign() => None,
             read => read?,
         };
         Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
@@ -227,7 +227,7 @@ impl Storage {
         if let Some(kept) = self.root.manifest(digest)? {
             return Ok(Some(kept));
         }
-        let read = self.root.read_manifest(name, &self.ingest.stop)?;
+        let read = self.root.read_manifest(name, &self.hasher.stop)?;
         let read = read.filter(|manifest| manifest.digest() == *digest);
         if let Some(manifest) = read.as_ref().filter(|_| self.root.writable) {
             // If it cannot be kept, the directory is read again the next time.

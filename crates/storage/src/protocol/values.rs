@@ -1,12 +1,10 @@
-//! Members: files and directories within a directory that is a value.
-//!
-//! Directories of results repositories, each of which is one file there: its archive.
+//! Reading of values: members of directories, and archives, which are directories as a results repository holds them.
 
 use std::path::{Path, PathBuf};
 
 use super::{Storage, Stored};
-use crate::disk::{Result, SeenValue, StorageError};
-use crate::layout::ResultName;
+use crate::disk::{Result, StorageError, ValueMetadata};
+use crate::paths::ResultName;
 use crate::records::{CallRecord, ExpectedFile, Origin, Published, Stamp};
 use ce_files::manifest::{
     DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan,
@@ -104,9 +102,9 @@ impl Storage {
         let changed = || StorageError::Changed(path.clone());
         let manifest = self.manifest(name, digest)?.ok_or_else(changed)?;
         let published = Published { digest: *digest, stamp: *stamp };
-        match self.root.disk.see(&path, &self.ingest.stop)? {
-            Some(seen) if self.ingest.unchanged(&self.root.disk, &path, &seen, &published)? => {
-                let SeenValue::Directory(scan, _) = seen else { return Err(changed()) };
+        match self.root.disk.see(&path, &self.hasher.stop)? {
+            Some(seen) if self.hasher.unchanged(&self.root.disk, &path, &seen, &published)? => {
+                let ValueMetadata::Directory(scan, _) = seen else { return Err(changed()) };
                 Ok(OpenedValue { directory, manifest, scan: Some(scan) })
             }
             _ => Err(changed()),
@@ -219,13 +217,13 @@ impl Storage {
     }
 
     fn archive(&self, name: &str, digest: &Digest) -> Result<Option<Vec<u8>>> {
-        let (root, stop) = (&self.root, &self.ingest.stop);
+        let (root, stop) = (&self.root, &self.hasher.stop);
         let path = root.value(name, digest)?;
         let scan = match root.disk.scan(&path, stop) {
             Ok(Some(scan)) => scan,
             // Something was put into it that no value has, or something else has its place.
             Err(StorageError::Directory { .. }) => return Ok(None),
-            Err(error) if error.is_not_own() => return Ok(None),
+            Err(error) if error.is_foreign() => return Ok(None),
             // A clone may have it all the same.
             Ok(None) => return root.archive(digest),
             Err(error) => return Err(error),
@@ -305,10 +303,10 @@ impl Storage {
                 if !root.disk.unpack(archive, path)? {
                     return Ok(false);
                 }
-                let scan = root.disk.surely(|| root.disk.scan(path, &self.ingest.stop))?;
+                let scan = root.disk.surely(|| root.disk.scan(path, &self.hasher.stop))?;
                 let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
                 root.sync_all()?;
-                Ok(self.ingest.directory_digest(path, &scan)? == *digest)
+                Ok(self.hasher.directory_digest(path, &scan)? == *digest)
             }
         }
     }

@@ -4,7 +4,7 @@ use super::call::{Call, Found, Outputs};
 use super::values::SharedValue;
 use super::{Job, Precedence, PublishError, Sealed, Storage, Stored};
 use crate::disk::Result;
-use crate::layout::{DIGITS, ResultName, is_users_file, task_input};
+use crate::paths::{DIGITS, ResultName, is_users_file, task_input};
 use crate::records::{
     CallRecord, ExpectedFile, JobOutput, JobRecord, LongText, Origin, Published, SharedOrigin,
     Stamp, TableRecord,

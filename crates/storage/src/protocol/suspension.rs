@@ -2,9 +2,7 @@
 //!
 //! The place exists before an `exec` is started that knows it, and until its outputs are published. So whatever dies at any
 //! moment, what was started elsewhere is found again. The file of the index is made first, and removed last: one that
-//! leads nowhere means nothing.
-//!
-//! The log of a suspended call: that of all its attempts, one after the other.
+//! leads nowhere means nothing. The log of a suspended call is that of all its attempts, one after the other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,8 +14,10 @@ use super::Storage;
 use super::call::Call;
 use super::stage::Stage;
 use crate::disk::{Result, StorageError};
-use crate::layout::{ResultName, SUSPENDED, suspension_index, suspension_key};
-use crate::records::{CallRecord, Provenance, Read, SuspensionRecord, SuspensionState, WaitingJob};
+use crate::paths::{ResultName, SUSPENDED, suspension_index, suspension_key};
+use crate::records::{
+    CallRecord, Provenance, RecordState, SuspensionRecord, SuspensionState, WaitingJob,
+};
 
 /// A suspended call.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +132,7 @@ impl Suspensions<'_> {
     ///
     /// Fails if its record cannot be read, or only a newer version can.
     pub fn read(&self, name: &ResultName) -> Result<Option<Suspension>> {
-        let record: Read<SuspensionRecord> =
+        let record: RecordState<SuspensionRecord> =
             self.storage.records().read(&name.suspended_state())?;
         let record = record.ok().filter(|it| it.version().may_be_in(name.directory()));
         Ok(record.map(|record| Suspension { name: name.clone(), record }))

@@ -1,18 +1,17 @@
 //! The ledger: evidence of executions, in files that are named by their contents and never change.
 //!
-//! No result depends on it. What the lines say is not known here.
-//!
-//! Revocations: what somebody says is wrong. Nothing is deleted because of them.
+//! No result depends on the ledger, and its lines are not parsed here. Revocations say that a result is wrong; nothing is deleted
+//! because of them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::Storage;
 use crate::disk::{Result, StorageError};
-use crate::layout::{
+use crate::paths::{
     Entry, LEDGER, QUARANTINE, REVOKED, ledger_file, of_ledger_file, of_revocation, revocation,
     revocations, signer_note,
 };
-use crate::records::{Read, Record, Records, RevocationRecord, SignerNote};
+use crate::records::{Record, RecordState, Records, RevocationRecord, SignerNote};
 use ce_model::digest::{Blake3, Digest};
 
 /// The ledger of a storage.
@@ -57,7 +56,7 @@ impl<'a> Ledger<'a> {
     pub fn read(&self, contents: &Blake3) -> Result<Option<Vec<u8>>> {
         let read = self.storage.root.disk.read_one(&self.storage.path(&ledger_file(contents)));
         let read = match read {
-            Err(error) if error.is_not_own() => None,
+            Err(error) if error.is_foreign() => None,
             read => read?,
         };
         Ok(read.map(|(_, text)| text).filter(|text| Blake3::of(text) == *contents))
@@ -118,8 +117,10 @@ impl<'a> Ledger<'a> {
     /// Fails if the storage cannot be read.
     pub fn signer(&self, contents: &Blake3) -> Result<Option<SignerNote>> {
         match Records::new(&self.storage.root).read(&signer_note(contents)) {
-            Ok(Read::Record(note)) => Ok(Some(note)),
-            Ok(Read::Spoiled | Read::Absent) | Err(StorageError::Format { .. }) => Ok(None),
+            Ok(RecordState::Valid(note)) => Ok(Some(note)),
+            Ok(RecordState::Spoiled | RecordState::Absent) | Err(StorageError::Format { .. }) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -222,7 +223,7 @@ impl RevocationIndex {
         let mut revoked = BTreeMap::new();
         for revocations in self.of_result.values() {
             let Some(Revocation { entry, .. }) = revocations.first() else { continue };
-            let Read::Record(record) = storage.records().read_entry(entry)? else { continue };
+            let RecordState::Valid(record) = storage.records().read_entry(entry)? else { continue };
             if let Some(reason) = self.reason(entry, &entry.outputs(&record)) {
                 revoked.insert(entry.short(), reason.to_owned());
             }
@@ -273,7 +274,7 @@ impl<'a> Revocations<'a> {
     fn read(&self, name: &str) -> Result<Option<Revocation>> {
         let root = &self.storage.root;
         let text = match root.disk.read(&root.path(name)) {
-            Err(error) if error.is_not_own() => None,
+            Err(error) if error.is_foreign() => None,
             read => read?,
         };
         Ok(text.and_then(|text| Revocation::of_file(name, text)))

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::call::{Call, CallState, Outputs};
 use super::{Sealed, Storage, Unrecorded};
 use crate::disk::Result;
-use crate::layout::{
+use crate::paths::{
     ComputationVersion, DIGITS, FAILED, RECORDS, ResultName, link_to, note, waiting,
 };
 use crate::records::{CallRecord, FailureRecord, Published, Stamp};
@@ -31,25 +31,25 @@ pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
     /// Where these are. Only those that are here can be taken over; of the others, the digests are known.
-    pub whereabouts: Whereabouts,
+    pub whereabouts: OutputLocation,
     record: CallRecord,
 }
 
 impl Equivalent {
     /// Whether it can be taken over.
     pub fn is_here(&self) -> bool {
-        self.whereabouts == Whereabouts::Here
+        self.whereabouts == OutputLocation::Here
     }
 
     /// Whether outputs of it are deliberately not here.
     pub fn is_away(&self) -> bool {
-        self.whereabouts == Whereabouts::Away
+        self.whereabouts == OutputLocation::Away
     }
 }
 
 /// Where the outputs of a call are that has a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub enum Whereabouts {
+pub enum OutputLocation {
     /// All of them are here.
     Here,
     /// Some are archives, in a storage that is only read.
@@ -69,7 +69,7 @@ impl Storage {
         let mut other: Option<Equivalent> = None;
         let here = self.find_elsewhere(call, |name| {
             let found = self.source(name, call).ok().flatten()?;
-            if found.whereabouts == Whereabouts::Here {
+            if found.whereabouts == OutputLocation::Here {
                 return Some(found);
             }
             if other.as_ref().is_none_or(|it| found.whereabouts < it.whereabouts) {
@@ -141,11 +141,11 @@ impl Storage {
             return Ok(None);
         }
         let (outputs, whereabouts) = match self.state(name, theirs)? {
-            CallState::Hit(outputs) => (outputs, Whereabouts::Here),
+            CallState::Hit(outputs) => (outputs, OutputLocation::Here),
             // Nothing would record that a tree was trusted.
             _ if !record.origin.is_isolated() => return Ok(None),
-            CallState::Archived(outputs) => (outputs, Whereabouts::Archived),
-            CallState::Away(_, outputs) => (outputs, Whereabouts::Away),
+            CallState::Archived(outputs) => (outputs, OutputLocation::Archived),
+            CallState::Away(_, outputs) => (outputs, OutputLocation::Away),
             _ => return Ok(None),
         };
         Ok(Some(Equivalent { outputs, whereabouts, record }))
@@ -172,7 +172,7 @@ impl Storage {
         }
         let note = note(&record.computation, &record.tree, name);
         match self.root.disk.remove(&self.path(&note)) {
-            Err(error) if error.is_not_own() => Ok(()),
+            Err(error) if error.is_foreign() => Ok(()),
             removed => removed,
         }
     }
