@@ -22,10 +22,11 @@ use compeval::evaluate::{
 };
 use compeval::executor::{Executor, Fake, InputFile, Invocation, Local, Sandbox};
 use compeval::git::Trees;
-use compeval::load::{self, Uncommitted};
+use compeval::load;
+use compeval::load::Uncommitted;
 use compeval::plan::Plan;
 use compeval::storage::{Durability, InputSource, Storage, Unrecorded};
-use compeval::task::workflow::Task;
+use compeval::task::Task;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 

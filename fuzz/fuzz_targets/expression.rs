@@ -2,8 +2,9 @@
 //! that it is read as the same again.
 #![no_main]
 
-use compeval::task::expression::{
-    Labels, WorkflowLayout, Sharing, Signature, Signatures, Style, Text, drop_default_labels, parse,
+use compeval::expression::{
+    Labels, Sharing, Signature, Signatures, Style, Text, WorkflowDirectories, drop_default_labels,
+    parse,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -37,11 +38,14 @@ fuzz_target!(|source: &str| {
         ("divmod".to_owned(), signature(&["n", "d"], &["quotient", "remainder"])),
     ]);
     let inputs = parsed.text.inputs.clone().unwrap_or_default();
-    match WorkflowLayout::new(&parsed, &inputs, &signatures) {
+    match WorkflowDirectories::new(&parsed, &inputs, &signatures) {
         Ok(layout) => {
             let mut short = parsed.text.expression.clone();
             drop_default_labels(&mut short, &signatures);
-            assert_eq!(WorkflowLayout::of_expression(&short, &inputs, &signatures), Some(layout));
+            assert_eq!(
+                WorkflowDirectories::of_expression(&short, &inputs, &signatures),
+                Some(layout)
+            );
         }
         Err(mistakes) => assert!(!mistakes.is_empty()),
     }

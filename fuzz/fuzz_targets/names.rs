@@ -4,8 +4,8 @@
 use std::path::{Component, Path};
 
 use compeval::digest::ObjectId;
-use compeval::task::name::{ComputationName, InputName, StorageName, TaskName};
-use compeval::task::slice::{MAX_ARITY, WrittenSlice};
+use compeval::name::{ComputationName, InputName, StorageName, TaskName};
+use compeval::slice::{MAX_ARITY, WrittenSlice};
 use libfuzzer_sys::fuzz_target;
 
 fn is_inside(path: &Path) -> bool {

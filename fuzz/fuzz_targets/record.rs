@@ -13,10 +13,10 @@ use compeval::history::{self, History};
 use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
 use compeval::storage::records::{Execution, FailureRecord};
 use compeval::storage::{
-    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, Read,
+    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, RecordState,
     Record, Storage, StorageError, Survey, Unrecorded,
 };
-use compeval::task::workflow::Computation;
+use compeval::task::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
 use libfuzzer_sys::fuzz_target;
 
@@ -75,7 +75,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
     let path = storage.path(&entry.record());
     let kept = fs::read(&path).unwrap();
     fs::write(&path, text.unwrap()).unwrap();
-    let Ok(Read::Record(again)) = storage.records().read_entry(entry) else { panic!("{entry:?}") };
+    let Ok(RecordState::Valid(again)) = storage.records().read_entry(entry) else { panic!("{entry:?}") };
     assert_eq!(again, *record);
     fs::write(&path, kept).unwrap();
 }
@@ -83,8 +83,11 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 /// Finds the call, or makes its outputs; they are there and whole then.
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
-    let call =
-        Call { version: ComputationVersion::from(&*COMPUTATION), inputs: &inputs, outputs: &COMPUTATION.outputs };
+    let call = Call {
+        version: ComputationVersion::from(&*COMPUTATION),
+        inputs: &inputs,
+        outputs: &COMPUTATION.outputs,
+    };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Away(_) | Found::Archived(_) => panic!("all outputs are here"),
@@ -110,10 +113,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 taken_over: None,
                 trusted_tree: false,
             };
-            let sealed = stage
-                .seal(call, execution)
-                .map_err(|(_, error)| error)
-                .unwrap();
+            let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
             match sealed.publish(call, &name, Precedence::Recorded) {
                 Ok(outputs) => outputs,
                 Err(PublishError::Storage(error)) => return Err(error),

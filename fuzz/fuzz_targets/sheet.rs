@@ -4,8 +4,7 @@
 
 use std::num::NonZeroU32;
 
-use compeval::expand::{SheetFormat, product, read, read_levels};
-use compeval::task::points::SweepPoints;
+use compeval::sweep::{SheetFormat, SweepPoints, product, read, read_levels};
 use libfuzzer_sys::fuzz_target;
 
 fn written(points: &SweepPoints) -> Vec<u8> {
@@ -23,7 +22,9 @@ fuzz_target!(|data: (&[u8], &[u8])| {
             Err(problems) => {
                 let lines = 1 + sheet.iter().filter(|byte| **byte == b'\n').count();
                 assert!(!problems.is_empty());
-                assert!(problems.iter().all(|problem| problem.line.is_none_or(|line| line <= lines)));
+                assert!(
+                    problems.iter().all(|problem| problem.line.is_none_or(|line| line <= lines))
+                );
                 continue;
             }
         };

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use arbitrary::Arbitrary;
-use compeval::task::expression::{self, Labels, Sharing, Style};
+use compeval::expression::{self, Labels, Sharing, Style};
 use compeval::load::{self, LoadError, Uncommitted};
 use compeval::plan::Plan;
-use compeval::task::workflow::{Node, Task};
+use compeval::task::{Node, Task};
 use compeval_fuzz::{Ground, put};
 use libfuzzer_sys::fuzz_target;
 

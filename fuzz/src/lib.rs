@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use compeval::digest::Digest;
-use compeval::task::workflow::Computation;
+use compeval::task::Computation;
 use tempfile::TempDir;
 
 #[path = "../../tests/suite/repository.rs"]

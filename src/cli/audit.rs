@@ -17,7 +17,7 @@ use ce_evaluate::session::{CallNameError, Error, OutputError, RunOptions, Sessio
 use ce_git::Config;
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
-use ce_model::words::{parse_count, parse_duration, parse_number};
+use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_queries::audit::{
     AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
 };

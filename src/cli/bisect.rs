@@ -13,7 +13,7 @@ use crate::report::{self, harmless, say};
 use ce_evaluate::session::{Error, OutputError, Session};
 use ce_git::{Commit, Range};
 use ce_model::exit::Exit;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_queries::bisect::{BisectError, Bisection};
 use ce_queries::judge::{BisectStep, Criterion, Judge};
 use ce_storage::Storage;

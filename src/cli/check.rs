@@ -11,12 +11,12 @@ use crate::report::{self, say};
 use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
 use ce_model::exit::Exit;
-use ce_model::expand::Lookalike;
+use ce_model::expression::written_alone;
+use ce_model::humanize::counted;
 use ce_model::plan::Plan;
-use ce_model::task::expression::written_alone;
-use ce_model::task::name::nearest;
-use ce_model::task::workflow::Task;
-use ce_model::words::counted;
+use ce_model::suggest::nearest;
+use ce_model::sweep::Lookalike;
+use ce_model::task::Task;
 use ce_task::load::Uncommitted;
 
 /// Load a task and report every problem, without evaluating anything

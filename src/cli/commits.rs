@@ -12,7 +12,7 @@ use crate::report;
 use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_git::{CommitFilter, CommitHistory};
 use ce_model::exit::Exit;
-use ce_model::words::parse_number;
+use ce_model::humanize::parse_number;
 
 /// List the commits of a repository, the newest first, as values of an input
 ///

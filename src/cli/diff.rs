@@ -13,9 +13,8 @@ use crate::report::{DiffReport, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{Error, OutputError, Session};
 use ce_git::Snapshot;
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
-use ce_model::task::workflow::Task;
+use ce_model::exit::{Exit, Explain};
+use ce_model::task::Task;
 use ce_storage::Storage;
 use ce_task::load::Uncommitted;
 

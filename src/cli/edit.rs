@@ -8,7 +8,7 @@ use super::write::{self, Target};
 use super::{Tool, say, tell};
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
-use ce_model::words::quoted_path;
+use ce_model::humanize::quoted_path;
 use ce_task::edit::{EditError, Edited, Editing};
 
 /// Edit the workflow of a task as text, in the editor that Git uses

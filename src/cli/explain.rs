@@ -11,7 +11,7 @@ use crate::report::{self, Failures, say};
 use ce_evaluate::session::{Error, OutputError, check_own_sheets};
 use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_queries::explain::{self, Explanation};
 
 /// Explain why calls would run: what was changed since the nearest result that is there

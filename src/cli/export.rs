@@ -14,7 +14,7 @@ use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop
 use ce_history::History;
 use ce_history::package::{Package, PackageError, PackageKind, Packer, own_directory, vacant};
 use ce_model::exit::Exit;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::Storage;
 
 /// Make a directory with the files of results under readable names

@@ -9,7 +9,7 @@ use super::options::{RunArgs, TaskDir};
 use super::points::{PointArgs, typed};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{BeginError, Error, RunOptions};
-use ce_model::task::sweep::Factor;
+use ce_model::sweep::Factor;
 
 /// The arguments of a run.
 #[derive(Clone, Copy)]

@@ -20,7 +20,7 @@ use ce_git::{Prompts, ReachableSet};
 use ce_history::History;
 use ce_history::collect::{self, Candidate, CollectRequest, Fate};
 use ce_model::exit::Exit;
-use ce_model::words::parse_count;
+use ce_model::humanize::parse_count;
 use ce_storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
 
 /// List unused results, by task; with --delete, collect them

@@ -15,8 +15,8 @@ use crate::report;
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, RangeError};
 use ce_git::Config;
-use ce_model::task::name::nearest;
-use ce_model::task::workflow::{RangedInput, RangedInputs, Task};
+use ce_model::suggest::nearest;
+use ce_model::task::{RangedInput, RangedInputs, Task};
 use ce_storage::InputSource;
 
 /// Where the results are, and what the task is given, as it was typed.

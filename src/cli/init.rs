@@ -8,8 +8,8 @@ use clap::Parser;
 use super::Tool;
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
-use ce_model::task::name::ComputationName;
-use ce_model::words::quoted_path;
+use ce_model::humanize::quoted_path;
+use ce_model::name::ComputationName;
 use ce_task::edit;
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation

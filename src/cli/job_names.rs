@@ -5,7 +5,7 @@ use super::say;
 use crate::report::harmless;
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::Kept;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::ResultName;
 use ce_task::load::listed;
 

@@ -13,7 +13,7 @@ use ce_exchange::Attestations;
 use ce_history::{Filter, Past};
 use ce_model::digest::DIRTY;
 use ce_model::exit::Exit;
-use ce_model::words::{parse_number, parse_seconds};
+use ce_model::humanize::{parse_number, parse_seconds};
 use ce_storage::Storage;
 
 /// List the calls of a storage by time, the newest last

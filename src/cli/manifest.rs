@@ -12,9 +12,8 @@ use super::{Tool, say};
 use crate::report;
 use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_files::manifest::{DirectoryError, Manifest, Scan};
-use ce_model::advice;
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
+use ce_model::hints;
 
 /// A directory cannot be a value, or not be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +31,7 @@ impl Explain for NotAValue {
             DirectoryError::Io { path: entry, source } => {
                 let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
                 let path = Path::new(&self.path);
-                advice::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
+                hints::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
             }
             error => error.hint(),
         }

@@ -85,7 +85,7 @@ pub use self::write::WriteText;
 use crate::report::{Output, say};
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::expression::Mistake;
+use ce_model::expression::Mistake;
 use ce_task::edit::EditError;
 use ce_task::load::LoadError;
 

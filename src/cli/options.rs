@@ -15,8 +15,8 @@ use ce_executor::slurm::{SlurmSetting, SlurmSettings};
 use ce_files::cache::Cache;
 use ce_git::Config;
 use ce_model::exit::Explain;
-use ce_model::task::workflow::{LIBRARY, Task};
-use ce_model::words::{parse_count, parse_duration, parse_number};
+use ce_model::humanize::{parse_count, parse_duration, parse_number};
+use ce_model::task::{LIBRARY, Task};
 use ce_storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use ce_task::load::{self, Loaded, Uncommitted};
 

@@ -9,7 +9,7 @@ use super::say;
 use ce_evaluate::session::{Error, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
-use ce_model::task::name::is_slip;
+use ce_model::suggest::is_slip;
 use ce_storage::Site;
 
 /// Neither the user nor Git's configuration says where something is.

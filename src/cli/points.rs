@@ -7,10 +7,10 @@ use clap::Args;
 use super::given::PathArgs;
 use super::say;
 use ce_evaluate::session::{Error, for_each, read_points};
-use ce_model::expand::{self, Likeness, Lookalike};
-use ce_model::task::sweep::Factor;
-use ce_model::task::template;
-use ce_model::task::workflow::{RangedInputs, Task};
+use ce_model::sweep::Factor;
+use ce_model::sweep::{self, Likeness, Lookalike};
+use ce_model::task::{RangedInputs, Task};
+use ce_model::template;
 
 /// The points for which a task is evaluated.
 #[derive(Clone, Debug, Args)]
@@ -53,7 +53,7 @@ pub(super) fn levels(text: &str) -> Result<Factor, String> {
             return Err(format!("{text:?} is there twice; write it once"));
         }
     }
-    let points = expand::read_levels(name, texts.join("\n").as_bytes());
+    let points = sweep::read_levels(name, texts.join("\n").as_bytes());
     let points = points.map_err(|problems| {
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     })?;

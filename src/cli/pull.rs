@@ -19,7 +19,7 @@ use ce_exchange::{
 use ce_files::cache::Cache;
 use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;
-use ce_model::words::parse_count;
+use ce_model::humanize::parse_count;
 use ce_storage::{Durability, Storage, Unrecorded};
 
 /// Take the results of a Git repository into a storage

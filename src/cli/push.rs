@@ -18,7 +18,7 @@ use ce_exchange::{
 use ce_files::cache::Cache;
 use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;
-use ce_model::task::resources::parse_size;
+use ce_model::resources::parse_size;
 use ce_storage::{Entry, ResultName, Storage};
 
 /// Add the results of a storage to a Git repository

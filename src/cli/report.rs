@@ -14,7 +14,7 @@ use ce_evaluate::session::{Error, OutputError};
 use ce_history::package::Packer;
 use ce_history::{History, Subject};
 use ce_model::exit::Exit;
-use ce_model::words::{counted, parse_number};
+use ce_model::humanize::{counted, parse_number};
 use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
 use ce_queries::table::{SweepTable, all_sweeps};
 use ce_storage::Storage;

@@ -11,7 +11,7 @@ use crate::report;
 use ce_evaluate::session::{Error, OutputError, SuspensionSession};
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::{Storage, Suspension};
 
 /// Why it is not known which calls are meant.

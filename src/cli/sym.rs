@@ -8,7 +8,7 @@ use super::Tool;
 use super::options::TaskDir;
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
-use ce_model::task::expression::{Labels, Sharing, Style, Text};
+use ce_model::expression::{Labels, Sharing, Style, Text};
 use ce_task::load::Uncommitted;
 
 /// Print the workflow of a task as a LISP-like expression

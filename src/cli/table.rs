@@ -15,8 +15,8 @@ use ce_evaluate::session::{Error, OutputError, check_own_sheets, look_up, look_u
 use ce_exchange::{Attestations, Attested};
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
-use ce_model::task::sweep::Factor;
-use ce_model::task::workflow::Task;
+use ce_model::sweep::Factor;
+use ce_model::task::Task;
 use ce_queries::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 
 /// More versions were named than can be compared.

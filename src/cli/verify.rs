@@ -13,7 +13,7 @@ use super::{Tool, say};
 use crate::report::{self, Bar};
 use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_model::exit::Exit;
-use ce_model::words::{counted, quoted, quoted_path};
+use ce_model::humanize::{counted, quoted, quoted_path};
 use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use ce_storage::{Durability, Finding, Storage, Unrecorded};
 

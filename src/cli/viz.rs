@@ -17,7 +17,7 @@ use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_model::exit::Exit;
 use ce_model::exit::Explain;
 use ce_model::plan::Plan;
-use ce_model::task::workflow::Task;
+use ce_model::task::Task;
 use ce_task::load::Uncommitted;
 
 /// Why there is no picture.

@@ -14,8 +14,8 @@ use crate::report::WorkerReport;
 use ce_evaluate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
 use ce_executor::slurm::ArrayTask;
 use ce_model::exit::Exit;
-use ce_model::task::resources::parse_size;
-use ce_model::words::{counted, duration, parse_count, parse_duration};
+use ce_model::humanize::{counted, duration, parse_count, parse_duration};
+use ce_model::resources::parse_size;
 use ce_storage::{Durability, Unrecorded};
 
 /// Execute calls that runs with --on workers have queued in a storage

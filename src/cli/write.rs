@@ -10,8 +10,8 @@ use super::options::new_task_dir;
 use super::{Tool, say_mistakes};
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::Exit;
-use ce_model::task::text::MAX_POINTS_FILE;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
+use ce_model::text_file::MAX_POINTS_FILE;
 use ce_task::edit::{self, EditError, Edited, Force};
 
 /// Make the workflow of a task from the text that ce-sym prints

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use ce_evaluate::Evaluation;
+use ce_model::humanize::counted;
 use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
-use ce_model::task::workflow::{Node, NodeId, Task};
-use ce_model::words::counted;
+use ce_model::task::{Node, NodeId, Task};
 
 /// The body of a sweep: shapes that stand for calls at many points.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,12 +8,10 @@
 use super::bodies::{Bodies, BodyFrame, ShapeCount};
 use super::state::{ShapeState, activity, in_words, word};
 use ce_evaluate::Evaluation;
+use ce_model::humanize::counted;
 use ce_model::plan::{CallId, Plan, Source, Step};
-use ce_model::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
-use ce_model::task::workflow::{
-    MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task,
-};
-use ce_model::words::counted;
+use ce_model::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
+use ce_model::task::{MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task};
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]

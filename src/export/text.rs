@@ -3,15 +3,15 @@
 //! Widths are counted in columns of a font whose characters are equally wide; no text is wider
 //! than its estimate. Knows no format.
 
-use ce_model::words::misleads;
+use ce_model::humanize::is_misleading;
 
 /// The characters of a text as a picture shows them: without those that it may not have, and with a sign in the place of those
 /// that let a reader see something else than what is there, as on a terminal.
 pub(super) fn shown(text: &str) -> impl Iterator<Item = char> + '_ {
     let before = [None].into_iter().chain(text.chars().map(Some));
     let shown = text.chars().zip(before);
-    let shown =
-        shown.map(|(c, before)| if misleads(c, before) { char::REPLACEMENT_CHARACTER } else { c });
+    let shown = shown
+        .map(|(c, before)| if is_misleading(c, before) { char::REPLACEMENT_CHARACTER } else { c });
     shown.filter(|c| is_allowed(*c))
 }
 

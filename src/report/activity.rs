@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::harmless;
-use ce_model::words::{clock, counted, size};
+use ce_model::humanize::{clock, counted, size};
 use ce_storage::records::{FailedTitle, RunState, RunningCall, SubmittedRun, WorkerRecord};
 use ce_storage::{Activity, ClaimedCall, Holder};
 

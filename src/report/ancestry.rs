@@ -12,7 +12,8 @@ use ce_history::{
     TableSummary, TakenOver,
 };
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::words::{self, counted};
+use ce_model::humanize;
+use ce_model::humanize::counted;
 use ce_storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
 use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
@@ -375,7 +376,7 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
         0 => {
             let cpu = format!("{user_seconds:.3} s user, {system_seconds:.3} s system");
             field(out, "CPU time", &cpu)?;
-            field(out, "peak memory", &words::size(*peak_bytes))?;
+            field(out, "peak memory", &humanize::size(*peak_bytes))?;
         }
         count => field(out, "tasks", &format!("{count}, each ended with exit status 0"))?,
     }

@@ -10,7 +10,7 @@ use super::harmless;
 use ce_evaluate::AuditedEnd;
 use ce_exchange::Attested;
 use ce_model::exit::Explain;
-use ce_model::words::{counted, duration};
+use ce_model::humanize::{counted, duration};
 use ce_queries::audit::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 use ce_storage::Storage;
 use ce_storage::records::{

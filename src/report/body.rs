@@ -9,7 +9,7 @@ use super::point::PointCounts;
 use super::point::count_points;
 use ce_evaluate::Evaluation;
 use ce_model::plan::{BodySteps, CallId, PlannedSweep};
-use ce_model::task::workflow::NodeId;
+use ce_model::task::NodeId;
 
 /// The nodes of a body that depend on points.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use super::tree_version;
 use ce_evaluate::Evaluation;
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
-use ce_model::task::workflow::{Computation, ComputationId, Node};
+use ce_model::task::{Computation, ComputationId, Node};
 use ce_queries::explain::{Cause, CodeVersion, FirstCause, Why};
 use ce_storage::records::{FailureRecord, Provenance};
 

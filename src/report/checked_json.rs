@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use ce_model::name::InputName;
 use ce_model::plan::Plan;
-use ce_model::task::name::InputName;
-use ce_model::task::workflow::Task;
+use ce_model::task::Task;
 
 #[derive(Serialize)]
 struct TaskLine<'a> {

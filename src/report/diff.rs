@@ -13,10 +13,10 @@ use super::title_at_any_point;
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, Manifest};
 use ce_model::digest::Digest;
+use ce_model::expression::written_alone;
+use ce_model::humanize::{counted, size};
 use ce_model::plan::Source;
-use ce_model::task::expression::written_alone;
-use ce_model::task::workflow::{Node, NodeId};
-use ce_model::words::{counted, size};
+use ce_model::task::{Node, NodeId};
 use ce_queries::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, OutputVerdict, TreeDifference,
 };

@@ -13,7 +13,7 @@ use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, shown};
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Source};
-use ce_model::task::points::SweepPoint;
+use ce_model::sweep::SweepPoint;
 use ce_queries::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
     TaskFileDifference, TreeDifference, WorkflowDifference,

@@ -13,7 +13,7 @@ use ce_evaluate::Evaluation;
 use ce_evaluate::Outcome;
 use ce_git::{ChangeLog, FileChange, LineCounts};
 use ce_model::exit::Exit;
-use ce_model::words::{counted, duration};
+use ce_model::humanize::{counted, duration};
 use ce_queries::explain::{Cause, Causes, Change, Explained, Explanation, Why};
 
 /// The greatest number of files of a change that are listed.

@@ -12,7 +12,7 @@ use super::tree_version;
 use ce_evaluate::Evaluation;
 use ce_git::{ChangeLog, FileChange, LogLine};
 use ce_model::plan::Source;
-use ce_model::task::workflow::ComputationId;
+use ce_model::task::ComputationId;
 use ce_queries::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use ce_storage::ResultName;
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::point::point_words;
 use super::title_at_any_point;
 use ce_evaluate::{CallError, Evaluation, Outcome, Unfinished};
+use ce_model::humanize::counted;
 use ce_model::plan::{CallId, FirstRows};
-use ce_model::words::counted;
 
 /// The greatest number of points that get a line of their own.
 const POINTS: usize = 8;

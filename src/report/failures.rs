@@ -15,9 +15,9 @@ use super::title_at_any_point;
 use super::{failed_points, harmless};
 use ce_evaluate::{Evaluation, Event, Outcome, SuspendedCall};
 use ce_model::exit::Explain;
-use ce_model::expand::ExclusionFault;
+use ce_model::humanize::{counted, quoted};
 use ce_model::plan::CallId;
-use ce_model::words::{counted, quoted};
+use ce_model::sweep::ExclusionFault;
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
 

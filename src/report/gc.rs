@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::columns::aligned;
 use ce_history::collect::{Candidate, Group, Presence};
-use ce_model::words::{duration, size};
+use ce_model::humanize::{duration, size};
 use ce_storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
 
 /// Prints a line for each group, and one for each candidate in it: size, duration, time of

@@ -14,10 +14,10 @@ use super::{Reporter, Tally, Totals};
 use ce_evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
+use ce_model::name::InputName;
 use ce_model::plan::{CallId, PlannedSweep, Source};
-use ce_model::task::name::InputName;
-use ce_model::task::points::SweepPoint;
-use ce_model::task::workflow::TREE_OUTPUTS;
+use ce_model::sweep::SweepPoint;
+use ce_model::task::TREE_OUTPUTS;
 use ce_storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 
 /// Prints events.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use ce_evaluate::Evaluation;
-use ce_model::task::workflow::{Node, SweepId};
+use ce_model::task::{Node, SweepId};
 
 /// A sweep of a task.
 #[derive(Serialize)]

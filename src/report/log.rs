@@ -9,7 +9,7 @@ use super::point;
 use ce_exchange::Attested;
 use ce_history::{Past, TakenOver};
 use ce_model::digest::SHORT;
-use ce_model::words::size;
+use ce_model::humanize::size;
 
 /// The greatest number of inputs in a line.
 const INPUTS: usize = 4;

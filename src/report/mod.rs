@@ -94,11 +94,11 @@ pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
 use ce_evaluate::{Evaluation, Event, TreeValues};
 use ce_model::exit::Exit;
-use ce_model::expand::point_title;
+use ce_model::expression::written_alone;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
-use ce_model::task::expression::written_alone;
-use ce_model::task::sweep::SWEEP_OUTPUTS;
-use ce_model::task::workflow::{ROOT_LABEL as ROOT, SweepId};
+use ce_model::sweep::SWEEP_OUTPUTS;
+use ce_model::sweep::point_title;
+use ce_model::task::{ROOT_LABEL as ROOT, SweepId};
 use ce_storage::ResultName;
 
 /// Writes a message to standard error, after the name of the program. Names in it command no terminal, and mislead nobody.

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use super::harmless;
 use ce_evaluate::Evaluation;
-use ce_model::expand::REPLICATE;
+use ce_model::humanize::counted;
 use ce_model::plan::{CallId, PlannedSweep, Source};
-use ce_model::task::points::{SweepPoint, SweepPoints};
-use ce_model::task::sweep::{Factor, Sweep};
-use ce_model::words::counted;
+use ce_model::sweep::{Factor, REPLICATE, Sweep, SweepPoint, SweepPoints};
 
 /// The greatest number of characters of a text that are shown.
 const TEXT: usize = 32;

@@ -18,8 +18,8 @@ use super::remaining::{Remaining, TimeLeft};
 use super::title;
 use ce_evaluate::{Evaluation, Event, Outcome};
 use ce_history::usual_seconds;
+use ce_model::humanize;
 use ce_model::plan::CallId;
-use ce_model::words;
 use ce_storage::records::{FailedTitle, Provenance, RunState, RunningCall};
 
 /// The shortest time between changes of the display.
@@ -244,7 +244,7 @@ impl<'a> Progress<'a> {
         let slow = flush.into_iter().chain(running).chain(held);
         slow.filter(|(time, _)| *time >= MIN_TIME)
             .take(LINES)
-            .map(|(time, text)| format!("{:>8}  {text}", words::clock(time)))
+            .map(|(time, text)| format!("{:>8}  {text}", humanize::clock(time)))
             .collect()
     }
 

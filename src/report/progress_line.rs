@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::remaining::TimeLeft;
-use ce_model::words::clock;
+use ce_model::humanize::clock;
 
 /// The greatest width of the bar, without its brackets.
 const BAR: usize = 20;

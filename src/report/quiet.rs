@@ -7,8 +7,7 @@ use super::shown_outputs;
 use super::{Reporter, ShownOutput, without_controls};
 use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
-use ce_model::expand::point_title;
-use ce_model::task::points::SweepPoint;
+use ce_model::sweep::{SweepPoint, point_title};
 use ce_storage::ResultName;
 
 /// Prints a line for each output of a point that is a job: the point and the path, with a tab between.

@@ -2,7 +2,7 @@
 //!
 //! Calls of which no duration is known make an estimate a lower bound. Pure.
 
-use ce_model::task::workflow::ComputationId;
+use ce_model::task::ComputationId;
 
 /// The calls of a run by computation: how many are left, and how long those that are over took.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::columns::fitted;
 use ce_history::ResourceUsage;
-use ce_model::task::resources::Resource;
-use ce_model::words::{duration, short_duration, size};
+use ce_model::humanize::{duration, short_duration, size};
+use ce_model::resources::Resource;
 
 /// The columns; each of the amounts is asked for and used.
 const HEADER: [&str; 9] =

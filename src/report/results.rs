@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::harmless;
 use ce_exchange::{LeftOut, Pulled, Pushed, RefusedFor, RefusedResult, RevokedResult};
-use ce_model::words::{counted, size};
+use ce_model::humanize::{counted, size};
 
 /// The greatest number of results that are named for one reason.
 const NAMED: usize = 20;

@@ -9,7 +9,7 @@ use ce_evaluate::SuspensionAnswer;
 use ce_executor::{SUSPENDED, Status};
 use ce_history::InputTexts;
 use ce_history::status::SuspendedFact;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::records::{SubmittedRun, SuspensionState, WaitingJob};
 use ce_storage::{Activity, Storage};
 

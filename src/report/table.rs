@@ -13,8 +13,8 @@ use super::harmless;
 use super::title;
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
-use ce_model::expand::CellValue;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
+use ce_model::sweep::CellValue;
 use ce_queries::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::has_table;
 use super::sweep_title;
 use ce_evaluate::{Evaluation, Outcome, Unfinished};
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 
 /// The number of calls by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::{mem, str};
 
-use ce_model::words::misleads;
+use ce_model::humanize::is_misleading;
 
 /// What takes the place of a character.
 const REPLACED: char = char::REPLACEMENT_CHARACTER;
@@ -17,7 +17,7 @@ const MAX_COLOUR: usize = 32;
 
 /// Takes the characters out of a text for people that could command a terminal, or mislead who reads it.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    replaced(text, |c, before| is_command(c) || misleads(c, before))
+    replaced(text, |c, before| is_command(c) || is_misleading(c, before))
 }
 
 /// Takes the control characters out of a text, and nothing else: for lines that programs read.
@@ -84,7 +84,7 @@ impl TerminalText {
         match c {
             '\n' if self.before == Some('\r') => {}
             '\n' | '\r' => shown.push('\n'),
-            _ if is_command(c) || misleads(c, self.before) => shown.push(REPLACED),
+            _ if is_command(c) || is_misleading(c, self.before) => shown.push(REPLACED),
             _ => shown.push(c),
         }
         self.before = Some(c);

@@ -21,10 +21,10 @@ use super::sweep_title;
 use super::{ROOT, Reporter, ShownOutput, harmless};
 use ce_evaluate::{Evaluation, Event, Outcome, Unfinished};
 use ce_model::exit::Exit;
+use ce_model::expression::written_alone;
 use ce_model::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
-use ce_model::task::expression::written_alone;
-use ce_model::task::sweep::SWEEP_OUTPUTS;
-use ce_model::task::workflow::{Node, NodeId};
+use ce_model::sweep::SWEEP_OUTPUTS;
+use ce_model::task::{Node, NodeId};
 use ce_storage::ResultName;
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.

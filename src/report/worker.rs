@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::say;
 use ce_evaluate::WorkerEvent;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::records::{FailedCall, OutputSource, Ticket, TicketEnd};
 
 /// What a worker has done so far. Threads may count at the same time.

@@ -5,4 +5,4 @@ pub(crate) const LAYERS: [&[&str]; 4] =
     [&["report", "export", "doctor"], &["cli"], &["lib"], &["bin"]];
 
 /// The rooms of the storage from the ground up. A room imports those before its own.
-pub(crate) const ROOMS: [&str; 5] = ["disk", "layout", "records", "store", "maintenance"];
+pub(crate) const ROOMS: [&str; 5] = ["disk", "paths", "records", "protocol", "maintenance"];

@@ -39,7 +39,7 @@ const PARTS: [(&str, &str); 8] = [
 
 /// Types whose errors are passed on without their types, and what says what to try for them. It only gets shorter.
 const COMPOSED: [(&str, &str); 10] = [
-    ("NotOwn", "as an error of the system, a cause of \"cannot … …\" of the storage"),
+    ("ForeignEntry", "as an error of the system, a cause of \"cannot … …\" of the storage"),
     ("Untrusted", "a cause of \"the repository … cannot be read\""),
     ("NoRepository", "a cause of \"the repository … cannot be read\""),
     ("Damaged", "a cause of \"the repository … cannot be read\""),

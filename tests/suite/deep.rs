@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use compeval::expression::Sharing;
 use compeval::session::Exit;
-use compeval::task::expression::Sharing;
 
 use crate::inside::{World, value};
 use crate::lab::Lab;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::ops::Range;
 
-use compeval::task::expression::{
+use compeval::expression::{
     Expression, ExpressionInput, ExpressionNode, Labels, NodeKind, Sharing, Style, Text,
 };
-use compeval::task::slice::WrittenSlice;
-use compeval::task::workflow::NodeId;
+use compeval::slice::WrittenSlice;
+use compeval::task::NodeId;
 
 use crate::lab::Lab;
 use crate::lisp::shown;

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use compeval::evaluate::{Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Policy};
 use compeval::executor::{Executor, Fake, Invocation};
 use compeval::git::Trees;
-use compeval::load::{self, Uncommitted};
+use compeval::load;
+use compeval::load::Uncommitted;
 use compeval::plan::Plan;
 use compeval::report::{Reporter, Tally, TreePrinter, TreeStyle};
 use compeval::session::Exit;
 use compeval::storage::{Durability, InputSource, Storage, Unrecorded};
-use compeval::task::workflow::Task;
+use compeval::task::Task;
 
 use crate::lab::Lab;
 

@@ -9,11 +9,11 @@ use std::fs;
 use std::path::Path;
 
 use compeval::edit;
-use compeval::task::expression::{
-    Expression, Labels, NodeKind, Sharing, Signature, Signatures, Style, Text, WorkflowLayout,
+use compeval::expression::{
+    Expression, Labels, NodeKind, Sharing, Signature, Signatures, Style, Text, WorkflowDirectories,
     parse,
 };
-use compeval::task::workflow::{NodeId, Task};
+use compeval::task::{NodeId, Task};
 
 use crate::generator::output_name;
 
@@ -59,7 +59,8 @@ pub(crate) fn write(task: &Path, text: &Text) {
     };
     let computations: Signatures =
         calls.filter(|node| node.outputs.is_none()).map(|node| one(&node.value)).collect();
-    let layout = WorkflowLayout::of_expression(&text.expression, &inputs, &computations).unwrap();
+    let layout =
+        WorkflowDirectories::of_expression(&text.expression, &inputs, &computations).unwrap();
     edit::make(&task.join("workflow"), &layout).unwrap();
 }
 

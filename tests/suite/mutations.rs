@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use compeval::load::{self, Uncommitted};
+use compeval::load;
+use compeval::load::Uncommitted;
 use compeval::plan::Plan;
 
 use super::generator::Random;

@@ -9,9 +9,9 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use compeval::expression::{Expression, Sharing, Text};
 use compeval::session::Exit;
-use compeval::task::expression::{Expression, Sharing, Text};
-use compeval::task::slice::WrittenSlice;
+use compeval::slice::WrittenSlice;
 
 use crate::generator::{self, LITERALS, Random, output_name, relabel};
 use crate::harness;

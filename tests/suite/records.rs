@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use compeval::storage::{
-    Durability, KnownRepositories, LongText, Read, RecipeHeader, RecipeWriter, Storage, Survey,
-    TableDirectory, Unrecorded, VersionRecord,
+    Durability, KnownRepositories, LongText, RecipeHeader, RecipeWriter, RecordState, Storage,
+    Survey, TableDirectory, Unrecorded, VersionRecord,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ fn is_understood(lab: &Lab, found: &Found, record: &Value) -> bool {
     } else {
         let entries = Survey::new(&storage).entries().unwrap();
         let entry = entries.iter().find(|entry| entry.record() == found.name).unwrap();
-        matches!(storage.records().read_entry(entry), Ok(Read::Record(_)))
+        matches!(storage.records().read_entry(entry), Ok(RecordState::Valid(_)))
     };
     fs::write(&path, kept).unwrap();
     understood

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use compeval::cache::{Cache, FileStat};
-use compeval::load::{self, Uncommitted};
+use compeval::load;
+use compeval::load::Uncommitted;
 
 use crate::budget::chain;
 use crate::lab::{Lab, Library, files};

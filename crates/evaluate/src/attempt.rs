@@ -12,9 +12,9 @@ use ce_executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, Invocation, Isolation,
     SUSPENDED, Status, Usage, VerifiedPath,
 };
+use ce_model::access::{Access, InputLabel, Rule};
 use ce_model::digest::Digest;
-use ce_model::task::access::{Access, InputLabel, Rule};
-use ce_model::task::workflow::{Computation, LIBRARY};
+use ce_model::task::{Computation, LIBRARY};
 use ce_storage::records::{Execution, HostKind, NOT_ISOLATED};
 use ce_storage::{Call, Failure, ResultName, Sealed, Stage, StorageError, Stored, WritableArea};
 

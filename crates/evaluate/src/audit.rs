@@ -16,8 +16,8 @@ use super::reservations::{Reservation, Reservations};
 use super::ticket::TicketCall;
 use super::{EvaluateError, ExecutionSettings};
 use ce_model::plan::CallId;
-use ce_model::task::resources::Resources;
-use ce_model::task::workflow::{Computation, ComputationId, Task};
+use ce_model::resources::Resources;
+use ce_model::task::{Computation, ComputationId, Task};
 use ce_storage::records::{AuditReport, AuditVerdict, TicketEnd};
 use ce_storage::{Outputs, Storage, Stored};
 

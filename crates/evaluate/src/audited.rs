@@ -12,8 +12,8 @@ use super::{CallError, ExecutionSettings};
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
-use ce_model::task::resources::Resources;
-use ce_model::task::workflow::Computation;
+use ce_model::resources::Resources;
+use ce_model::task::Computation;
 use ce_storage::records::{AuditFailure, AuditReport, FailedCall, HostKind, Provenance, TicketEnd};
 use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 

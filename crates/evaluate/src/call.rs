@@ -10,7 +10,7 @@ use super::ticket::{self, TicketCall};
 use super::{Evaluator, Event, ExecutionSettings, Outcome};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Operation, Planned, Source};
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 use ce_storage::records::{OutputSource, TicketEnd};
 use ce_storage::{
     Call, Damage, Equivalent, ExecutionMode, Found, Holder, Lease, Maintenance, Precedence,

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::{Evaluation, TreeValues, ValueError};
-use ce_model::expand;
+use ce_model::name::{MemberPath, TaskPath};
 use ce_model::plan::{Derivation, Derived, DerivedId, Source};
-use ce_model::task::name::{MemberPath, TaskPath};
-use ce_model::task::workflow::FileContents;
+use ce_model::sweep;
+use ce_model::task::FileContents;
 use ce_storage::{
     Input, InputSource, MemberError, OpenedValue, StorageError, Stored, split_member,
 };
@@ -122,7 +122,7 @@ impl Evaluation {
             Derivation::Points(points) => {
                 let product = &self.task.sweeps[points.index()].product;
                 // Loading the task has checked that there are some.
-                let points = expand::points(product).unwrap_or_default();
+                let points = sweep::points(product).unwrap_or_default();
                 let mut contents = Vec::new();
                 // Writing to memory never fails.
                 drop(points.write_ndjson(&mut contents));

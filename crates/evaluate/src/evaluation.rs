@@ -14,13 +14,13 @@ use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Plan, Source};
-use ce_model::task::workflow::{Computation, LabelPaths, Task};
+use ce_model::task::{Computation, LabelPaths, Task};
 use ce_storage::records::{CallRecord, Published, Stamp};
 use ce_storage::{
-    ComputationVersion, Entry, Input, InputSource, OpenedValue, Outputs, Read, Record, ResultName,
-    Storage, StorageError, Stored, TaskVersion,
+    ComputationVersion, Entry, Input, InputSource, OpenedValue, Outputs, Record, RecordState,
+    ResultName, Storage, StorageError, Stored, TaskVersion,
 };
-use ce_task::load::LaterFiles;
+use ce_task::load::DeferredFiles;
 
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Evaluation {
     /// The repositories that the task reads.
     pub(super) sources: Arc<SourceRepositories>,
     /// The files of the task that are found while it is evaluated.
-    pub(super) later: LaterFiles,
+    pub(super) later: DeferredFiles,
     /// Whether one of them has changes that no commit records.
     pub(super) is_changed: AtomicBool,
     /// The contents of small inputs that need not be in the storage.
@@ -99,7 +99,7 @@ impl Evaluation {
         let plan: Arc<Plan> = plan.into();
         let task: Arc<Task> = task.into();
         let evaluation = Self {
-            later: LaterFiles::new(Path::new(""), &task),
+            later: DeferredFiles::new(Path::new(""), &task),
             is_changed: AtomicBool::new(false),
             task,
             sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
@@ -140,7 +140,7 @@ impl Evaluation {
     /// revisions of them and need not be in the storage.
     #[must_use]
     pub fn reading(self, sources: Arc<SourceRepositories>, texts: Texts) -> Self {
-        let later = LaterFiles::new(sources.task_directory(), &self.task);
+        let later = DeferredFiles::new(sources.task_directory(), &self.task);
         Self { sources, texts, later, ..self }
     }
 
@@ -394,7 +394,7 @@ impl Evaluation {
     pub fn executed_record(&self, outcome: &Outcome) -> Option<CallRecord> {
         let Outcome::Executed(outputs) = outcome else { return None };
         match self.storage.records().read_entry(&Entry::Call(outputs.name.clone())) {
-            Ok(Read::Record(Record::Call(record))) => Some(record),
+            Ok(RecordState::Valid(Record::Call(record))) => Some(record),
             _ => None,
         }
     }
@@ -409,7 +409,7 @@ impl Evaluation {
 mod tests {
     use super::*;
     use ce_model::plan::DerivedId;
-    use ce_model::task::workflow::{Builder, InputId, LoadedFrom, Node};
+    use ce_model::task::{Builder, InputId, LoadedFrom, Node};
     use ce_storage::Unrecorded;
 
     #[test]

@@ -12,8 +12,8 @@ use ce_executor::VerifiedPath;
 use ce_files::manifest::Scan;
 use ce_git::{Trees, files_in, tree_in};
 use ce_model::digest::{Blake3, ObjectId};
-use ce_model::task::name::ComputationName;
-use ce_model::task::workflow::Computation;
+use ce_model::name::ComputationName;
+use ce_model::task::Computation;
 use ce_storage::{FoundTree, NewTree, OpenTree, Storage, StorageError};
 
 /// The number of attempts to use a directory that other runs change.

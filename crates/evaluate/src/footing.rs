@@ -11,7 +11,7 @@ use super::step::CallStep;
 use super::{Evaluation, Evaluator, ExecutionSettings, Outcome, Unfinished};
 use ce_executor::{ExecuteError, HostTurn, TurnRequest};
 use ce_model::plan::CallId;
-use ce_model::task::resources::{Resources, WrongAmount};
+use ce_model::resources::{Resources, WrongAmount};
 use ce_storage::ResultName;
 
 /// What a call has that is processed.

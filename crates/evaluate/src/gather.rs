@@ -10,9 +10,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use ce_model::digest::Digest;
-use ce_model::expand::{self, GatheredTable, PointOutput, PointOutputs};
 use ce_model::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
-use ce_model::task::sweep::{Sweep, TableColumn};
+use ce_model::sweep::{self, GatheredTable, PointOutput, PointOutputs, Sweep, TableColumn};
 use ce_storage::records::{LongText, Published, RecipeHeader, RecipeWriter, Stamp};
 use ce_storage::{
     FoundTable, InputSource, Outputs, PriorAttempt, ResultName, StorageError, Stored,
@@ -210,9 +209,9 @@ impl<'a> Evaluator<'a> {
         let mut members = Vec::new();
         for ((point, sources), state) in rows.iter().zip(states) {
             let PointState::Ok = state else { continue };
-            let place = expand::point_path(point.values());
+            let place = sweep::point_path(point.values());
             for (name, value) in names.iter().zip(self.evaluation.values(sources)) {
-                members.push((format!("{place}/{}", expand::path_part(name)), value));
+                members.push((format!("{place}/{}", sweep::path_part(name)), value));
             }
         }
         let mut points = Vec::new();
@@ -257,7 +256,7 @@ impl Evaluation {
     /// Whether the contents of an output of a point become a column.
     fn is_read(&self, columns: &[TableColumn], number: usize, source: Source) -> bool {
         let digest = self.digest(source).filter(|digest| !digest.is_directory());
-        digest.is_some_and(|it| expand::needs_contents(columns, number as u8, it.size))
+        digest.is_some_and(|it| sweep::needs_contents(columns, number as u8, it.size))
     }
 
     /// A source's value, as it is or would be in the storage.

@@ -11,9 +11,9 @@ use super::attempt::{check_directories, execute_program};
 use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings, Exports};
 use ce_executor::{Executor, Inspection, Status, VerifiedPath};
-use ce_model::task::name::is_directory;
-use ce_model::task::resources::Resources;
-use ce_model::task::workflow::Computation;
+use ce_model::name::is_directory;
+use ce_model::resources::Resources;
+use ce_model::task::Computation;
 use ce_storage::{ResultName, Storage, Stored};
 
 /// A call that is looked into.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::ExecutionSettings;
 use ce_executor::{CallProgram, InputFile, Invocation, Span, VerifiedPath};
-use ce_model::task::resources::Resources;
-use ce_model::task::workflow::Computation;
+use ce_model::resources::Resources;
+use ce_model::task::Computation;
 use ce_storage::{LOG, ResultName, Stage, Storage, StorageError, Stored};
 
 /// An execution of a call.

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 use ce_executor::{AllocationShape, Offer, Reach};
 use ce_model::exit::Explain;
+use ce_model::humanize::{counted, size};
 use ce_model::plan::CallId;
-use ce_model::task::resources::{Resources, TaskLauncher};
-use ce_model::words::{counted, size};
+use ce_model::resources::{Resources, TaskLauncher};
 
 use super::Evaluation;
 

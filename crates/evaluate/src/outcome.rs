@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
-use ce_model::advice;
 use ce_model::exit::{Exit, Explain};
-use ce_model::expand::{ExclusionFault, TableFault};
+use ce_model::hints;
 use ce_model::plan::CallId;
-use ce_model::task::resources::WrongAmount;
+use ce_model::resources::WrongAmount;
+use ce_model::sweep::{ExclusionFault, TableFault};
 use ce_storage::records::{FailedCall, FailureRecord};
 use ce_storage::{
-    Equivalent, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
-    Whereabouts,
+    Equivalent, Holder, LogTail, OutputLocation, Outputs, PriorAttempt, PublishError, ResultName,
+    StorageError,
 };
 
 /// The outcome of a call.
@@ -274,9 +274,9 @@ impl Outcome {
     /// A call of which another commit has the outputs, where nothing is computed.
     pub(super) fn of_equivalent(Equivalent { outputs, whereabouts, .. }: Equivalent) -> Self {
         match whereabouts {
-            Whereabouts::Here => Self::TakenOver(outputs),
-            Whereabouts::Archived => Self::Archived(outputs),
-            Whereabouts::Away => Self::Away(outputs),
+            OutputLocation::Here => Self::TakenOver(outputs),
+            OutputLocation::Archived => Self::Archived(outputs),
+            OutputLocation::Away => Self::Away(outputs),
         }
     }
 
@@ -396,7 +396,7 @@ impl Explain for EvaluateError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Threads(_) => Some(advice::raising_limits()),
+            Self::Threads(_) => Some(hints::raising_limits()),
             Self::Storage(error) => error.hint(),
             Self::Output(error) => error.hint(),
         }

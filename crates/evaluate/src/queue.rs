@@ -14,7 +14,7 @@ use super::open_ticket::{OpenTicket, TicketCounts, TicketWatcher};
 use super::queue_notices::Notices;
 use super::ticket::TicketRules;
 use ce_executor::Executor;
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 use ce_storage::records::{Ticket, TicketAnswer, TicketEnd};
 use ce_storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
 

@@ -8,8 +8,8 @@ use super::misfit::Misfit;
 use super::open_ticket::OpenTicket;
 use super::ticket::TicketRules;
 use ce_executor::{AllocationShape, Reach};
-use ce_model::task::name::ComputationName;
-use ce_model::task::resources::Resources;
+use ce_model::name::ComputationName;
+use ce_model::resources::Resources;
 use ce_storage::WorkerName;
 use ce_storage::records::{Ticket, WorkerRecord};
 

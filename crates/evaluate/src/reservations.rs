@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use ce_executor::Offer;
 use ce_model::plan::CallId;
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 
 /// What a call takes while it is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use super::work::{ExecutionEnd, Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
 use ce_executor::Completion;
 use ce_model::plan::{CallId, Operation};
-use ce_model::task::points::SweepPoints;
+use ce_model::sweep::SweepPoints;
 use ce_storage::StorageError;
 
 /// The interval at which calls that other runs compute are polled.

@@ -8,7 +8,7 @@ use ce_executor::{
     Completion, Ended, ExecuteError, Executor, HostTurn, Invocation, Offer, SandboxError, Status,
     TurnRequest,
 };
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 
 /// The time after the death of an execution within which the signal of a scheduler reaches this process.
 const LATE: Duration = Duration::from_millis(500);

@@ -3,8 +3,8 @@
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Outcome};
 use ce_model::exit::Explain;
-use ce_model::expand::{self, SheetFormat, SheetProblem};
 use ce_model::plan::{CallId, Derivation, PointsFault, Source};
+use ce_model::sweep::{self, SheetFormat, SheetProblem};
 use ce_storage::ResultName;
 
 /// Why the computed points of a sweep cannot be used.
@@ -31,7 +31,7 @@ impl Explain for PointsError {
         match self {
             Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
             Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
-                Some(expand::column_hint(nearest.as_deref(), known))
+                Some(sweep::column_hint(nearest.as_deref(), known))
             }
             Self::Fault(PointsFault::SameColumn(_)) => Some(
                 "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
@@ -77,7 +77,7 @@ impl<'a> Evaluator<'a> {
             }
             Err(error) => return failed(error),
         };
-        match expand::read(SheetFormat::of(&contents), &contents) {
+        match sweep::read(SheetFormat::of(&contents), &contents) {
             Ok(points) => CallStep::Expand(points),
             Err(problems) => {
                 let sheet = self.evaluation.sheet_words(source);

@@ -7,9 +7,9 @@ use super::{Outcome, SuspendedCall};
 use ce_executor::{CallProgram, HostTurn, Invocation, TurnRequest, VerifiedPath};
 use ce_model::digest::Digest;
 use ce_model::plan::CallId;
-use ce_model::task::points::SweepPoints;
-use ce_model::task::resources::Resources;
-use ce_model::task::workflow::Computation;
+use ce_model::resources::Resources;
+use ce_model::sweep::SweepPoints;
+use ce_model::task::Computation;
 use ce_storage::records::Ticket;
 use ce_storage::{
     Call, Holder, Lease, Precedence, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored,

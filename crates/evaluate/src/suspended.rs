@@ -12,7 +12,7 @@ use super::suspended_programs::invocation;
 use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
 use ce_executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest, VerifiedPath};
 use ce_model::plan::CallId;
-use ce_model::task::workflow::Computation;
+use ce_model::task::Computation;
 use ce_storage::records::{Provenance, Published, SuspensionRecord, SuspensionState, TicketValue};
 use ce_storage::{Call, FoundSuspension, ResultName, Stage, Stored, Suspension};
 

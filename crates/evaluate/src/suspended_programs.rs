@@ -6,7 +6,7 @@ use super::attempt::execute_program;
 use super::invocation::own;
 use super::{CallError, Exports};
 use ce_executor::{CallProgram, Executor, InputFile, Invocation, Status, VerifiedPath};
-use ce_model::task::workflow::Computation;
+use ce_model::task::Computation;
 use ce_storage::records::{Published, SuspensionRecord, TicketValue};
 use ce_storage::{LOG, Stage, Storage, StorageError, Stored, Suspension};
 

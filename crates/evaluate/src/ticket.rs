@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use super::{CallError, Evaluation, Files, Outcome, SuspendedCall, Unfinished};
 use ce_model::digest::ObjectId;
+use ce_model::humanize::duration;
+use ce_model::name::{InputName, NameError};
 use ce_model::plan::Plan;
-use ce_model::task::name::{InputName, NameError};
-use ce_model::task::resources::{Resource, ResourceLine, ResourceLines, Resources};
-use ce_model::task::slice::Slice;
-use ce_model::task::template::Template;
-use ce_model::task::workflow::{
+use ce_model::resources::{Resource, ResourceLine, ResourceLines, Resources};
+use ce_model::slice::Slice;
+use ce_model::task::{
     Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Node, Task, TaskResources,
 };
-use ce_model::words::duration;
+use ce_model::template::Template;
 use ce_storage::records::{
     FailedCall, OutputSource, Published, PublishedCall, TICKET_FORMAT, Ticket, TicketEnd,
     TicketValue,

@@ -9,9 +9,9 @@ use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
 use ce_git::{AbsentObject, NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
+use ce_model::name::TreeName;
 use ce_model::plan::WrongValue;
-use ce_model::task::name::TreeName;
-use ce_model::task::template::NoText;
+use ce_model::template::NoText;
 use ce_storage::{MemberError, NewTree, StorageError};
 use ce_task::load::LoadFault;
 

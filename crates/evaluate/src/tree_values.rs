@@ -10,10 +10,11 @@ use super::tree::write;
 use super::{Evaluation, ValueError, export_tree};
 use ce_git::{SourceRepository, Trees};
 use ce_model::digest::{Digest, ObjectId};
+use ce_model::name::TreeName;
 use ce_model::plan::{Derivation, DerivedId, Source};
-use ce_model::task::name::TreeName;
-use ce_model::task::template::{self, MAX_TEXT};
-use ce_model::task::workflow::{RecordedTree, TaskTree, TaskTreeId, TreeCommit};
+use ce_model::task::{RecordedTree, TaskTree, TaskTreeId, TreeCommit};
+use ce_model::template;
+use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, StorageError, Stored};
 
 /// The values of a Git tree.

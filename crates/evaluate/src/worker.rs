@@ -21,7 +21,7 @@ use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, schedul
 use ce_executor::{Executor, GRACE, Offer};
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 use ce_storage::records::{FailedCall, Ticket, TicketEnd};
 use ce_storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
 

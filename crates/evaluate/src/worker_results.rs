@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::audited::AuditSubject;
 use super::{ExecutionSettings, Worker, ticket};
-use ce_model::task::workflow::Computation;
+use ce_model::task::Computation;
 use ce_storage::records::{Ticket, TicketEnd};
 use ce_storage::{Call, Found, Outputs, ResultName};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 use ce_storage::records::{OutOfTime, TicketEnd};
 
 /// For whom a worker works, and how long.

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::ledger::{call_identity, parse};
 use ce_model::digest::{Blake3, Digest};
 use ce_storage::records::{CallRecord, HostKind, SignerNote};
-use ce_storage::{Entry, Read, Record, Storage, StorageError};
+use ce_storage::{Entry, Record, RecordState, Storage, StorageError};
 
 /// Who says that a call was executed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +168,7 @@ impl Attestations {
     pub fn of_call(&self, storage: &Storage, name: &str) -> Result<Option<Attested>, StorageError> {
         let Some(entry @ Entry::Call(_)) = Entry::of_short(name) else { return Ok(None) };
         Ok(match storage.records().read_entry(&entry)? {
-            Read::Record(Record::Call(record)) if entry.fits_call(&record) => {
+            RecordState::Valid(Record::Call(record)) if entry.fits_call(&record) => {
                 Some(self.of(&record))
             }
             _ => None,

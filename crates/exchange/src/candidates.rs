@@ -15,7 +15,9 @@ use super::revoked::RevokedResult;
 use super::trust::TrustSettings;
 use ce_git::{BlobHash, Mirror, MirrorError, RemoteRef};
 use ce_model::digest::ObjectId;
-use ce_storage::{Entry, ExpectedFile, MissingPart, Read, Record, Storage, StorageError, Survey};
+use ce_storage::{
+    Entry, ExpectedFile, MissingPart, Record, RecordState, Storage, StorageError, Survey,
+};
 
 /// What is pulled.
 #[derive(Debug)]
@@ -200,7 +202,7 @@ fn is_here(
     (hash, record): (BlobHash, &ObjectId),
 ) -> Result<Option<bool>, StorageError> {
     let Some(entry) = Entry::of_record(path) else { return Ok(None) };
-    let Read::Record(known) = storage.records().read_entry(&entry)? else { return Ok(None) };
+    let RecordState::Valid(known) = storage.records().read_entry(&entry)? else { return Ok(None) };
     let id = known.shared().and_then(|shared| hash.of(&shared.text()));
     Ok(Some(id.as_ref() == Some(record)))
 }
@@ -277,7 +279,7 @@ fn has_outputs(
     entry: &Entry,
     files: &[ExpectedFile],
 ) -> Result<bool, ResultsError> {
-    let Read::Record(known) = storage.records().read_entry(entry)? else { return Ok(false) };
+    let RecordState::Valid(known) = storage.records().read_entry(entry)? else { return Ok(false) };
     let own = entry.expected_files(&known);
     Ok(own.iter().map(|it| it.digest).eq(files.iter().map(|it| it.digest)))
 }
@@ -303,7 +305,7 @@ fn brings(
     entry: &Entry,
     limit: u64,
 ) -> Result<bool, ResultsError> {
-    let Read::Record(record) = storage.records().read_entry(entry)? else { return Ok(false) };
+    let RecordState::Valid(record) = storage.records().read_entry(entry)? else { return Ok(false) };
     let files = record.shared().map(|shared| entry.expected_files(&shared)).unwrap_or_default();
     for file in &files {
         if !storage.has(&file.name)? {

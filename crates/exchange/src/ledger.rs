@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::SharedResult;
 use ce_model::digest::{Blake3, Digest, ObjectId};
-use ce_model::task::name::ComputationName;
-use ce_model::words::counted_all;
+use ce_model::humanize::counted_all;
+use ce_model::name::ComputationName;
 use ce_storage::records::{AuditReport, CallRecord, HostKind, Origin};
 use ce_storage::{Ledger, Record, Storage, StorageError};
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::layout::{place, stored_size};
 use ce_git::BlobHash;
 use ce_model::digest::ObjectId;
-use ce_model::words::size;
+use ce_model::humanize::size;
 use ce_storage::records::Origin;
 use ce_storage::{Entry, ExpectedFile, Record, Storage};
 

@@ -19,7 +19,7 @@ use ce_git::{
     GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
 };
 use ce_model::digest::ObjectId;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 use ce_storage::{Entry, Storage};
 
 /// How often a push is tried before it goes to the inbox.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::attestation::Attested;
 use super::trust::Distrust;
-use ce_model::words::{counted, size};
+use ce_model::humanize::{counted, size};
 use ce_storage::MissingPart;
 
 /// A result that was not taken.

@@ -7,7 +7,8 @@ use super::layout::{MAX_RECORD, REVOKED};
 use super::trust::{Distrust, Trust};
 use ce_git::Mirror;
 use ce_storage::{
-    Entry, Read, Record, Revocation, RevocationIndex, RevocationRecord, Storage, of_revocation,
+    Entry, Record, RecordState, Revocation, RevocationIndex, RevocationRecord, Storage,
+    of_revocation,
 };
 
 /// A result that somebody has revoked.
@@ -83,8 +84,8 @@ pub(super) fn revocation_of(
     let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
     let shared = text.flatten().and_then(|text| Record::of_shared(entry, &text));
     let own = match storage.records().read_entry(entry)? {
-        Read::Record(record) => Some(record).filter(|record| entry.fits(record)),
-        Read::Spoiled | Read::Absent => None,
+        RecordState::Valid(record) => Some(record).filter(|record| entry.fits(record)),
+        RecordState::Spoiled | RecordState::Absent => None,
     };
     let [shared, own] = [shared, own].map(|record| Some(entry.outputs(&record?)));
     if shared.is_some() && own.is_some() && shared != own {

@@ -15,7 +15,9 @@ use super::pushed::{PushRequest, Pushed};
 use super::secrets::Secrets;
 use ce_git::{BlobHash, Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, ObjectId};
-use ce_storage::{Entry, Read, Record, Revocation, Storage, StorageError, Survey, ledger_file};
+use ce_storage::{
+    Entry, Record, RecordState, Revocation, Storage, StorageError, Survey, ledger_file,
+};
 
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;
@@ -363,10 +365,10 @@ fn offered(
     let results = entries.into_par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
     let read = results.map(|entry| {
         Ok(match storage.records().read_entry(&entry)? {
-            Read::Record(record) if entry.fits(&record) => {
+            RecordState::Valid(record) if entry.fits(&record) => {
                 Some(shared_result(storage, (entry, record), limit, hash))
             }
-            Read::Record(_) | Read::Spoiled | Read::Absent => None,
+            RecordState::Valid(_) | RecordState::Spoiled | RecordState::Absent => None,
         })
     });
     Ok(read.collect::<Result<Vec<_>, StorageError>>()?.into_iter().flatten().collect())

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::files::VerifiedPath;
+use ce_model::access::Access;
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::task::access::Access;
-use ce_model::task::resources::{Resources, TaskLauncher};
+use ce_model::resources::{Resources, TaskLauncher};
 
 /// One execution, as an executor is asked for it. All paths but those that `access` grants are in the
 /// storage.

@@ -7,8 +7,8 @@ use std::{fmt, io};
 use jiff::Timestamp;
 
 use super::sandbox::SandboxError;
+use ce_model::access::Rule;
 use ce_model::exit::Explain;
-use ce_model::task::access::Rule;
 
 /// The exit status of an `exec` that has started something which goes on elsewhere: `EX_TEMPFAIL`.
 pub const SUSPENDED: i32 = 75;

@@ -32,11 +32,11 @@ use super::{
     CallProgram, Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local,
     Sandbox, VerifiedPath,
 };
+use ce_model::access::{Access, Rule};
 use ce_model::diagnosis::Diagnosis;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
-use ce_model::task::access::{Access, Rule};
-use ce_model::words::quoted_path;
+use ce_model::humanize::quoted_path;
 
 /// The hidden first argument with which this program tries to break out.
 pub const BREAK_OUT: &str = "--break-out";

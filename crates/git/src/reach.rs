@@ -19,11 +19,10 @@ use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
 use super::unreadable::UnreadableRepository;
 use super::{GitResult, object_id};
-use ce_model::digest;
 use ce_model::exit::Explain;
-use ce_model::task::name::StorageName;
-use ce_model::task::text;
-use ce_model::task::workflow::LIBRARY;
+use ce_model::name::StorageName;
+use ce_model::task::LIBRARY;
+use ce_model::{digest, text_file};
 
 /// The commits and literals that some repositories can reach.
 #[derive(Debug, Default)]
@@ -239,9 +238,9 @@ impl<'a> Walk<'a> {
             NodeFile::Link => self.follow(task, &place().join(name)),
         };
         if let Some(kind) = read(kind, "kind")?
-            && text::line(&kind).is_ok_and(|(kind, _)| kind == "literal")
+            && text_file::line(&kind).is_ok_and(|(kind, _)| kind == "literal")
             && let Some(value) = read(value, "value")?
-            && let Ok((name, _)) = text::line(&value)
+            && let Ok((name, _)) = text_file::line(&value)
             && let Ok(name) = name.parse()
         {
             self.reach.literals.insert(name);

@@ -14,9 +14,9 @@ use super::shallow::CutOff;
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
 use super::{GitResult, Trees, from, history, object_id, revision, top};
-use ce_model::advice;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
+use ce_model::hints;
 
 /// The repositories that a task may read, each opened once.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Explain for SourceError {
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
             Self::Git { source, .. } => unreadable(&**source).to_owned(),
-            Self::Directory { path, source, .. } => return advice::for_directory(path, source),
+            Self::Directory { path, source, .. } => return hints::for_directory(path, source),
             Self::Path { fault: A_LINK, .. } => {
                 "name the directory that the link leads to".to_owned()
             }

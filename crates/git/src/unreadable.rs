@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::advice::{no_repository, trusting, unreadable};
 use super::opening::{NoRepository, Untrusted};
-use ce_model::advice;
 use ce_model::exit::Explain;
+use ce_model::hints;
 
 /// The reason why the repository that a directory is in cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ impl UnreadableRepository {
 impl Explain for UnreadableRepository {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Directory { path, source } => return advice::for_directory(path, source),
+            Self::Directory { path, source } => return hints::for_directory(path, source),
             Self::NoRepository(_) => no_repository().to_owned(),
             Self::Untrusted(top) => trusting(top.display()),
             Self::Git { source, .. } => unreadable(&**source).to_owned(),

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use ce_model::task::name::ComputationName;
+use ce_model::name::ComputationName;
 use ce_storage::records::FailureRecord;
-use ce_storage::{ResultName, Storage, Survey, Trace};
+use ce_storage::{PastCallRef, ResultName, Storage, Survey};
 
 /// The earlier calls, as far as they can be read.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub fn earlier<'a>(
     computations: impl Iterator<Item = &'a ComputationName>,
 ) -> EarlierCalls {
     let mut unread = 0;
-    let traces: Vec<Trace> =
+    let traces: Vec<PastCallRef> =
         computations.flat_map(|name| Survey::new(storage).traces(name, &mut unread)).collect();
     let mut calls: Vec<ce_storage::PastCall> = traces
         .par_iter()

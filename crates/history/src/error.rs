@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use ce_model::exit::Explain;
-use ce_model::words::counted;
+use ce_model::humanize::counted;
 
 /// The least number of digits that identify a content.
 pub const MIN_DIGITS: usize = 4;

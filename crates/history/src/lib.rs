@@ -37,7 +37,9 @@ pub use self::texts::{InputTexts, suspended_texts, texts};
 pub use self::usage::{ResourceUsage, resource_usage};
 use ce_model::digest::Digest;
 use ce_storage::records::{CallRecord, RecipeFile};
-use ce_storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey, split_member};
+use ce_storage::{
+    Entry, ExpectedFile, Record, RecordState, Storage, StorageError, Survey, split_member,
+};
 
 /// All records of results.
 #[derive(Debug)]
@@ -100,8 +102,8 @@ impl History {
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
         let entries = Survey::new(storage).entries()?;
         let read = |entry: &Entry| match storage.records().read_entry(entry) {
-            Ok(Read::Record(record)) => Some(Ok((entry.clone(), record))),
-            Ok(Read::Spoiled | Read::Absent) => None,
+            Ok(RecordState::Valid(record)) => Some(Ok((entry.clone(), record))),
+            Ok(RecordState::Spoiled | RecordState::Absent) => None,
             Err(error) => Some(Err(error)),
         };
         let results: Vec<_> = entries.par_iter().filter_map(read).collect::<Result<_, _>>()?;

@@ -9,9 +9,11 @@ use serde::Serialize;
 use super::texts::{TextsOfCalls, may_be_texts};
 use super::{History, InputTexts, OriginalExecution, TakenOver};
 use ce_model::digest::{DIRTY, Digest};
-use ce_model::task::name::nearest;
+use ce_model::suggest::nearest;
 use ce_storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
-use ce_storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
+use ce_storage::{
+    Entry, Record, RecordState, ResultName, Storage, StorageError, Survey, Suspension,
+};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.
@@ -201,7 +203,7 @@ impl Past {
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     let read = |entry: &Entry| match storage.records().read_entry(entry)? {
-        Read::Record(Record::Call(record)) if entry.fits_call(&record) => Ok(Some(record)),
+        RecordState::Valid(Record::Call(record)) if entry.fits_call(&record) => Ok(Some(record)),
         _ => Ok(None),
     };
     let mut log = unfinished(storage)?;

@@ -204,7 +204,7 @@ const PIECES: usize = 4;
 /// # Errors
 ///
 /// Fails with what `fill` returns.
-pub fn hash_by_two<E>(
+pub fn hash_in_two_threads<E>(
     mut fill: impl FnMut(&mut [u8]) -> Result<usize, E>,
 ) -> Result<Option<Digest>, E> {
     let Hasher { mut sha1, mut blake3, mut size } = Hasher::default();
@@ -340,7 +340,7 @@ mod tests {
         for size in [0, 1, LARGE_PIECE, 10 * LARGE_PIECE + 1] {
             let contents: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
             let mut rest = contents.as_slice();
-            let digest = hash_by_two(|piece| io::Read::read(&mut rest, piece)).unwrap();
+            let digest = hash_in_two_threads(|piece| io::Read::read(&mut rest, piece)).unwrap();
             assert_eq!(digest, Some(Digest::of(&contents)));
         }
     }
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn an_error_of_one_thread_ends_both() {
         let mut left = 20;
-        let read = hash_by_two(|piece| {
+        let read = hash_in_two_threads(|piece| {
             left -= 1;
             if left > 0 { Ok(piece.len()) } else { Err("no more") }
         });

@@ -3,23 +3,19 @@
 //! Nothing here reads a file, starts a process, or prints.
 
 pub mod access;
-pub mod advice;
 pub mod diagnosis;
 pub mod digest;
 pub mod exit;
 pub mod expression;
+pub mod hints;
+pub mod humanize;
 mod ids;
 pub mod name;
 pub mod plan;
 pub mod resources;
 pub mod slice;
+pub mod suggest;
 pub mod sweep;
 pub mod task;
 pub mod template;
 pub mod text_file;
-pub mod words;
-
-/// The old name of [`sweep`].
-pub mod expand {
-    pub use crate::sweep::*;
-}

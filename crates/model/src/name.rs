@@ -1,8 +1,7 @@
 //! Names that users write, checked once at the border.
 //!
 //! A [`ComputationName`] or [`TaskName`] becomes part of a file name, so each is exactly one path
-//! component. A [`StorageName`] never leads out of the storage. [`near`] suggests names for a
-//! mistyped one.
+//! component. A [`StorageName`] never leads out of the storage.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -207,99 +206,9 @@ pub fn is_directory(output: &str) -> bool {
     output.ends_with('/')
 }
 
-/// Returns the name that a user may have meant.
-pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
-    near(wanted, names).first().map(|name| (*name).clone())
-}
-
-/// Returns the names that a user may have meant, the most similar first.
-pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
-    let distance = |name: &str| strsim::damerau_levenshtein(wanted, name);
-    let close = |name: &&String| distance(name) <= 1 + wanted.len() / 4;
-    nearest_first(wanted, names.iter().filter(close))
-}
-
-/// Puts names into order, the most similar first.
-pub fn nearest_first<'a>(
-    wanted: &str,
-    names: impl IntoIterator<Item = &'a String>,
-) -> Vec<&'a String> {
-    let mut names: Vec<&String> = names.into_iter().collect();
-    names.sort_by_cached_key(|name| (strsim::damerau_levenshtein(wanted, name), name.as_str()));
-    names
-}
-
-/// Whether a name may be another one, mistyped: it differs by one letter, by two if it is not short, or by what a [slip](is_slip)
-/// changes.
-pub fn is_close(wanted: &str, name: &str) -> bool {
-    let most = if wanted.len() < 4 { 1 } else { 2 };
-    let is_near = wanted.chars().count().abs_diff(name.chars().count()) <= most;
-    is_near && strsim::damerau_levenshtein(wanted, name) <= most || is_slip(wanted, name)
-}
-
-/// Whether a name is probably another one, mistyped: it has other cases or separators, a letter too many, too few or for another, or
-/// two exchanged. Short names, and names that differ in a digit or in the last letter of a word, may well be those of two things.
-pub fn is_slip(wanted: &str, name: &str) -> bool {
-    if wanted == name {
-        return false;
-    }
-    let [wanted, name] = [wanted, name].map(str::to_lowercase);
-    // Between digits, a separator makes another number.
-    let is_separator = |c: char| !c.is_alphanumeric();
-    let word = |name: &str| match name.contains(char::is_numeric) {
-        true => name.to_owned(),
-        false => name.replace(is_separator, ""),
-    };
-    let is_same = word(&wanted) == word(&name);
-    is_same && wanted.contains(char::is_alphanumeric) || has_slip(&wanted, &name)
-}
-
-/// The same for names without upper case.
-fn has_slip(wanted: &str, name: &str) -> bool {
-    let sorted = |text: &str, fits: fn(&char) -> bool| {
-        let mut letters: Vec<char> = text.chars().filter(fits).collect();
-        letters.sort_unstable();
-        letters
-    };
-    let all = |text| sorted(text, |_| true);
-    let others = |text| sorted(text, |letter| !letter.is_alphabetic());
-    wanted.len().min(name.len()) > 4
-        && wanted.len().abs_diff(name.len()) <= char::MAX.len_utf8()
-        && strsim::damerau_levenshtein(wanted, name) == 1
-        && (wanted.len() != name.len() || all(wanted) == all(name) || is_within_word(wanted, name))
-        && others(wanted) == others(name)
-}
-
-/// Whether the letter that differs between two names is followed by another letter.
-fn is_within_word(wanted: &str, name: &str) -> bool {
-    let mut letters = wanted.chars().zip(name.chars()).skip_while(|(a, b)| a == b).skip(1);
-    letters.next().is_some_and(|(letter, _)| letter.is_alphabetic())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_is_one_letter_of_a_long_name() {
-        for slip in
-            ["resuts", "ressults", "reuslts", "result", "rezults", "Results", "RESULTS", "Rezults"]
-        {
-            assert!(is_slip(slip, "results"), "{slip}");
-        }
-        assert!(
-            is_slip("my_results", "my-results") && is_slip("Out", "out") && is_slip("a-b", "A B")
-        );
-        assert!(!is_slip("results-a", "results-b") && !is_slip("run-a-1", "run-b-1"));
-        assert!(!is_slip("run-1-2", "run-12") && is_slip("Run-1-2", "run-1-2"));
-        assert!(
-            is_close("RESULTS", "results") && is_close("cat", "cut") && !is_close("cat", "cuts")
-        );
-        for other in ["results2", "resulta-", "resultx", "old-results", "results", "---"] {
-            assert!(!is_slip(other, "results"), "{other}");
-        }
-        assert!(!is_slip("ab", "abc") && is_close("results2", "results"));
-    }
 
     #[test]
     fn a_computation_is_one_component() {

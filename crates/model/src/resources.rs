@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Explain;
+use crate::humanize;
 use crate::template::Template;
-use crate::words;
 
 /// Something that a call may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -173,7 +173,7 @@ impl Resources {
             Resource::Cpus => self.cpus = Some(number()?),
             Resource::Memory => self.memory = Some(bytes(text).ok_or_else(wrong)?),
             Resource::Time => {
-                let time = words::parse_duration(text).ok().filter(|time| !time.is_zero());
+                let time = humanize::parse_duration(text).ok().filter(|time| !time.is_zero());
                 self.time = Some(time.ok_or_else(wrong)?);
             }
             Resource::Gpus => self.gpus = Some(number()?),

@@ -9,7 +9,7 @@ use std::fmt;
 use ce_git::Commit;
 use ce_model::digest::ObjectId;
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::slice::SliceError;
+use ce_model::slice::SliceError;
 
 /// The judgement of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use ce_executor::{ExecuteError, Status};
 use ce_git::{Commit, Range};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Error, Exit, Explain};
-use ce_model::task::slice::{SliceError, WrittenSlice};
-use ce_model::task::workflow::Task;
+use ce_model::slice::{SliceError, WrittenSlice};
+use ce_model::task::Task;
 use ce_task::load::{self, LoadError};
 
 /// The user's test does not run.

@@ -8,40 +8,41 @@
 //! Its layers, from the lowest; each imports only those before it:
 //!
 //! - `disk`: the file system, with faults on demand,
-//! - `layout`: every name in the storage,
+//! - `paths`: every name in the storage,
 //! - [`records`]: the formats of records, and reading and writing them,
-//! - `store`: the protocol by which calls are found, executed once, and published,
+//! - `protocol`: the protocol by which calls are found, executed once, and published,
 //! - [`maintenance`]: verification, repair, collection, pins and repositories.
 
 pub(crate) mod disk;
-pub(crate) mod layout;
 pub mod maintenance;
+pub(crate) mod paths;
 pub mod probes;
+pub(crate) mod protocol;
 pub mod records;
-pub(crate) mod store;
 
 pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError, advice};
-pub use self::layout::is_users_file;
-pub use self::layout::{
+pub use self::maintenance::{
+    Eviction, KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall,
+    PastCallRef, Pins, RecordWatch, Retired, Survey,
+};
+pub use self::paths::is_users_file;
+pub use self::paths::{
     ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, ledger_file,
     of_ledger_file, of_revocation, revocations, split_member,
 };
-pub use self::maintenance::{
-    Departing, KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall,
-    Pins, RecordWatch, Retired, Survey, Trace,
-};
-pub use self::records::{
-    Defect, ExpectedFile, Finding, LongText, PinRecord, Read, RecipeError, RecipeFile,
-    RecipeHeader, RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord,
-    RevocationRecord, SignerNote, Stopped, Tombstone, VersionRecord, WorkerAbilities, WorkerRecord,
-};
-pub use self::store::{
+pub use self::protocol::{
     Activity, AnswersRead, Attempts, AwayCall, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
     DeviatingOutput, Deviation, Equivalent, ExecutionMode, Failure, Found, FoundSuspension,
     FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job,
     JobOutputs, Jobs, Lease, Leases, Ledger, LogTail, MemberError, MissingPart, NewTree, OpenTree,
-    OpenedValue, Outputs, Precedence, PriorAttempt, PublishError, Queue, Revocation,
-    RevocationIndex, Revocations, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees,
-    Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Whereabouts, WorkerName,
+    OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
+    Revocation, RevocationIndex, Revocations, Sealed, ServedQueue, Site, Stage, Storage, Stored,
+    StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded, WorkerName,
     WritableArea, lease_timeout, state_interval,
+};
+pub use self::records::{
+    CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,
+    RecipeHeader, RecipeReader, RecipeRow, RecipeWriter, Record, RecordState, Records,
+    RepositoryRecord, RevocationRecord, SignerNote, Tombstone, VersionRecord, WorkerAbilities,
+    WorkerRecord,
 };

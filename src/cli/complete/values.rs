@@ -12,7 +12,7 @@ use crate::cli::options::task_around;
 use ce_files::cache::Cache;
 use ce_git::{Config, references};
 use ce_model::plan::{call_names, factor_texts};
-use ce_model::task::workflow::{LIBRARY, Task};
+use ce_model::task::{LIBRARY, Task};
 use ce_queries::table::all_sweeps;
 use ce_storage::{Maintenance, NameKind, Storage};
 use ce_task::load::{self, Uncommitted, computation_names, input_names};

@@ -6,9 +6,9 @@ use std::path::Path;
 use super::*;
 use ce_evaluate::{Evaluator, Files};
 use ce_model::digest::Digest;
-use ce_model::task::name::StorageName;
-use ce_model::task::slice::WrittenSlice;
-use ce_model::task::workflow::{
+use ce_model::name::StorageName;
+use ce_model::slice::WrittenSlice;
+use ce_model::task::{
     Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Workflow,
 };
 use ce_storage::records::Stamp;

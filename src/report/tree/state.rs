@@ -6,8 +6,8 @@ use anstyle::{AnsiColor, Style};
 
 use super::Evaluation;
 use ce_evaluate::{Outcome, Unfinished};
+use ce_model::humanize::{duration, short_duration};
 use ce_model::plan::{CallId, Source};
-use ce_model::words::{duration, short_duration};
 
 /// How the tree tells the state of a call or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

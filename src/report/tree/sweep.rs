@@ -11,10 +11,10 @@ use super::super::point::points_words;
 use super::super::sweep_title;
 use super::{OpenStep, TreePrinter, TreeStyle, indent};
 use ce_evaluate::{Evaluation, Outcome};
+use ce_model::expression::written_alone;
+use ce_model::humanize::counted;
 use ce_model::plan::{CallId, Operation, Step};
-use ce_model::task::expression::written_alone;
-use ce_model::task::workflow::Node;
-use ce_model::words::counted;
+use ce_model::task::Node;
 
 impl TreePrinter<'_> {
     /// Prints the points of the sweep at the top of the stack. Returns whether all calls of its body have ended.

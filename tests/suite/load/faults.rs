@@ -158,5 +158,5 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Sweep"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Lookalike", "Uncommitted"].map(str::to_owned));
-    assert_eq!(odd, variants("crates/task/src/load/warnings.rs", "WarningKind"));
+    assert_eq!(odd, variants("crates/task/src/load/problems.rs", "WarningKind"));
 }

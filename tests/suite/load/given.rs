@@ -1,8 +1,9 @@
 //! Inputs that are not given, and have no default.
 
 use compeval::git::Trees;
-use compeval::load::{self, Uncommitted};
-use compeval::session::{self, InputError};
+use compeval::load::Uncommitted;
+use compeval::session::InputError;
+use compeval::{load, session};
 
 use crate::lab::Lab;
 

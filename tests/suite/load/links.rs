@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use compeval::task::expression::{Labels, Sharing, Style};
+use compeval::expression::{Labels, Sharing, Style};
 
 use crate::lab::Lab;
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use compeval::git::ReachableSet;
-use compeval::load::{self, Uncommitted};
-use compeval::task::workflow::Node;
+use compeval::load;
+use compeval::load::Uncommitted;
+use compeval::task::Node;
 
 use crate::lab::{Lab, Library};
 use crate::repository::{self, LAB};

@@ -1,4 +1,4 @@
-//! Leases: the steps of taking, respecting and giving back, in the order of `src/storage/store/lease.rs`.
+//! Leases: the steps of taking, respecting and giving back, in the order of `crates/storage/src/protocol/lease.rs`.
 
 use super::world::{Execution, Outputs, Run, Step, World};
 

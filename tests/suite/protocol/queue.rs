@@ -2,7 +2,7 @@
 //! look dead and go on.
 //!
 //! One step is one operation on the file system, in the order in which `src/evaluate/{queue,worker}.rs` and
-//! `src/storage/store/queue.rs` do them. A longer form lets more of them die:
+//! `crates/storage/src/protocol/queue.rs` do them. A longer form lets more of them die:
 //! `CE_STATES=all cargo test --test suite protocol::queue`.
 
 use std::collections::HashSet;

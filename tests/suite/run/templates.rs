@@ -3,7 +3,8 @@
 use std::fs;
 use std::thread;
 
-use compeval::load::{self, Uncommitted};
+use compeval::load;
+use compeval::load::Uncommitted;
 
 use crate::fifo;
 use crate::lab::Lab;

@@ -20,7 +20,7 @@ use compeval::executor::slurm::{
     Submission, WorkerRequest,
 };
 use compeval::exit::Explain;
-use compeval::task::resources::Resources;
+use compeval::resources::Resources;
 use tempfile::TempDir;
 
 use self::cluster::Cluster;

@@ -9,9 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
-use compeval::load::{self, Uncommitted};
+use compeval::load;
+use compeval::load::Uncommitted;
 use compeval::plan::{Derivation, Operation, Plan, PlannedSweepId, Source};
-use compeval::task::workflow::Task;
+use compeval::task::Task;
 
 use super::made_up::{Body, LEVELS, MadeUp, Point, lab, made_up};
 use crate::generator::{Random, seeds};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use compeval::task::expression::parse;
+use compeval::expression::parse;
 
 use super::tree;
 use crate::golden;

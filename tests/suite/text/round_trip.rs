@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use compeval::edit::{self, Force};
-use compeval::load::{self, Uncommitted};
-use compeval::task::expression::{Expression, Labels, NodeKind, Sharing, Style, Text};
-use compeval::task::workflow::Workflow;
+use compeval::edit::Force;
+use compeval::expression::{Expression, Labels, NodeKind, Sharing, Style, Text};
+use compeval::load::Uncommitted;
+use compeval::task::Workflow;
+use compeval::{edit, load};
 
 use super::tree;
 use crate::examples::project;
@@ -163,7 +164,7 @@ fn names_of_any_characters_are_read_back() {
             let mut expression = Expression::default();
             let value = name.clone().into();
             let (inputs, outputs) = (Vec::new(), None);
-            expression.push(compeval::task::expression::ExpressionNode {
+            expression.push(compeval::expression::ExpressionNode {
                 kind,
                 value,
                 files: Vec::new(),

@@ -10,9 +10,9 @@ use crate::CallError;
 use ce_executor::{
     ExecuteError, HEAD, Status, TAIL, head, installation, interpreter, is_shown, links, tail,
 };
-use ce_model::task::access::Rule;
-use ce_model::task::name::is_directory;
-use ce_model::task::workflow::{Computation, LIBRARY};
+use ce_model::access::Rule;
+use ce_model::name::is_directory;
+use ce_model::task::{Computation, LIBRARY};
 use ce_storage::{PublishError, Stage};
 
 /// How many lines at the end of a log are searched: as many as are shown.

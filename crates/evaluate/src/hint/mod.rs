@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use self::facts::{Ending, FailureFacts, MissingOutput, MissingProgram};
 use self::log::Language;
 use super::CallError;
+use ce_model::access::Rule;
 use ce_model::exit::Explain;
-use ce_model::task::access::Rule;
-use ce_model::task::workflow::Computation;
-use ce_model::words::size;
+use ce_model::humanize::size;
+use ce_model::task::Computation;
 use ce_storage::Stage;
 
 /// The known cases, the surest first.

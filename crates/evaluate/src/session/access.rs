@@ -6,7 +6,7 @@ use std::path::Path;
 use super::RunOptions;
 use ce_executor::Sandbox;
 use ce_model::exit::Explain;
-use ce_model::task::workflow::Task;
+use ce_model::task::Task;
 use ce_task::load::{self, Exposed, LoadError};
 
 impl RunOptions {

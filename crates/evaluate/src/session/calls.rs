@@ -7,7 +7,7 @@ use super::Error;
 use ce_history::{Filter, HistoryError, MIN_DIGITS, Past, log};
 use ce_model::exit::Explain;
 use ce_model::plan::computations_named;
-use ce_model::task::workflow::{Computation, Task};
+use ce_model::task::{Computation, Task};
 use ce_storage::{ResultName, Storage};
 
 /// Why a text names no call or job.

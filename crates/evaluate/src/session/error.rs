@@ -4,8 +4,8 @@ use std::error;
 use std::io;
 use std::path::Path;
 
-use ce_model::advice;
 use ce_model::exit::{Exit, Explain};
+use ce_model::hints;
 
 /// Threads or signals are not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ impl Explain for BeginError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(advice::raising_limits())
+        Some(hints::raising_limits())
     }
 }
 
@@ -60,7 +60,7 @@ impl Explain for WriteError {
     }
 
     fn hint(&self) -> Option<String> {
-        advice::for_writing(Path::new(&self.path), &self.source)
+        hints::for_writing(Path::new(&self.path), &self.source)
     }
 }
 

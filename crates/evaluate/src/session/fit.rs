@@ -62,7 +62,7 @@ impl Session {
 
 /// Whether a call needs the table of a sweep of which not all points are asked for, so that it is not executed.
 fn is_left_out(plan: &Plan, call: CallId) -> bool {
-    let made_from = plan.precursors(&[Source::Output { call, number: 0 }]);
+    let made_from = plan.ancestors(&[Source::Output { call, number: 0 }]);
     let rows = |call: &CallId| plan.gathered(*call).and_then(PlannedSweep::rows);
     made_from.calls.iter().filter_map(rows).any(SweepRows::is_partial)
 }

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use ce_model::advice;
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::name::nearest;
-use ce_model::task::workflow::Task;
-use ce_model::words::counted;
+use ce_model::hints;
+use ce_model::humanize::counted;
+use ce_model::suggest::nearest;
+use ce_model::task::Task;
 use ce_storage::StorageError;
 
 /// Why the inputs of a task, or its repositories, cannot be used.
@@ -141,9 +141,9 @@ impl Explain for InputError {
             Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
                 Some(format!("give another file or directory, or -p {name}=TEXT"))
             }
-            Self::Input { path, source, .. } => advice::for_reading(Path::new(path), source),
+            Self::Input { path, source, .. } => hints::for_reading(Path::new(path), source),
             Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
-                advice::for_reading(path, source).or_else(|| error.hint())
+                hints::for_reading(path, source).or_else(|| error.hint())
             }
             Self::InputValue { source, .. } => source.hint(),
             Self::OwnFile { .. } => Some(

@@ -11,11 +11,9 @@ use crate::{Evaluation, Files, Texts, ValueError};
 use ce_files::manifest::Scan;
 use ce_git::{SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
-use ce_model::task::name::InputName;
-use ce_model::task::template::MAX_TEXT;
-use ce_model::task::workflow::{
-    FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit,
-};
+use ce_model::name::InputName;
+use ce_model::task::{FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit};
+use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, StorageError};
 use ce_task::load;
 

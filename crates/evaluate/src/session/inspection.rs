@@ -18,10 +18,10 @@ use ce_git::Trees;
 use ce_history::{History, HistoryError, Subject};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::name::ComputationName;
-use ce_model::task::workflow::{Computation, Task, Uncommitted};
-use ce_model::words::quoted;
-use ce_storage::{Entry, Read, Record, ResultName, Storage, Stored};
+use ce_model::humanize::quoted;
+use ce_model::name::ComputationName;
+use ce_model::task::{Computation, Task, Uncommitted};
+use ce_storage::{Entry, Record, RecordState, ResultName, Storage, Stored};
 use ce_task::load;
 
 /// Why a call cannot be looked into.
@@ -247,7 +247,7 @@ impl InspectionSession {
         name: &ResultName,
     ) -> Result<Option<(RecordedComputation, Vec<Digest>)>, Error> {
         let entry = Entry::Call(name.clone());
-        if let Read::Record(Record::Call(call)) = self.storage.records().read_entry(&entry)? {
+        if let RecordState::Valid(Record::Call(call)) = self.storage.records().read_entry(&entry)? {
             let computation = (call.computation, call.commit, call.tree, call.dirty);
             return Ok(Some((computation, call.inputs)));
         }

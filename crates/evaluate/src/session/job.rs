@@ -6,8 +6,8 @@ use super::{Error, Session};
 use crate::{CallError, Evaluation, Outcome};
 use ce_files::cache::Cache;
 use ce_git::Home;
-use ce_model::plan::{Precursors, Source};
-use ce_model::task::name::{InputName, TreeName};
+use ce_model::name::{InputName, TreeName};
+use ce_model::plan::{Ancestors, Source};
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
@@ -47,13 +47,9 @@ impl Session {
         let inputs = task.inputs.iter().zip(&files.inputs);
         let inputs = inputs.map(|(name, input)| Some((name.clone(), input.clone()?)));
         let Some(inputs) = inputs.collect() else { return Ok(Kept::Incomplete) };
-        let precursors = plan.everything();
-        let kept = self.publish(&FinishedPart {
-            evaluation,
-            inputs,
-            sources: plan.outputs(),
-            precursors,
-        })?;
+        let ancestors = plan.everything();
+        let kept =
+            self.publish(&FinishedPart { evaluation, inputs, sources: plan.outputs(), ancestors })?;
         if let Kept::As(_) = kept {
             self.storage.flush()?;
         }
@@ -63,7 +59,7 @@ impl Session {
     /// Stores the outputs of a part of an evaluation under the name of its job. It is durable after the next
     /// [`Storage::flush`].
     pub(super) fn publish(&self, part: &FinishedPart<'_>) -> Result<Kept, Error> {
-        let FinishedPart { evaluation, inputs, sources, precursors } = part;
+        let FinishedPart { evaluation, inputs, sources, ancestors } = part;
         let Evaluation { task, files, storage, .. } = evaluation;
         let outputs: Option<Vec<Stored>> =
             sources.iter().map(|source| evaluation.stored(*source)).collect();
@@ -71,23 +67,23 @@ impl Session {
         if evaluation.has_replaced() {
             return Ok(Kept::Replaced);
         }
-        if evaluation.has_failed_points(&precursors.calls) {
+        if evaluation.has_failed_points(&ancestors.calls) {
             return Ok(Kept::FailedPoints);
         }
         if !task.changed.is_empty() || evaluation.has_changed_files() {
             return Ok(Kept::Uncommitted);
         }
-        let revisions = evaluation.loose_revisions(&precursors.derived);
+        let revisions = evaluation.loose_revisions(&ancestors.derived);
         if !revisions.is_empty() {
             return Ok(Kept::Revisions(revisions));
         }
         let literals =
-            precursors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
+            ancestors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
         let own = files.own.iter().flatten().map(|input| &input.file);
-        let literals = literals.chain(own).chain(evaluation.leaves(&precursors.derived));
+        let literals = literals.chain(own).chain(evaluation.leaves(&ancestors.derived));
         let (names, inputs): (Vec<_>, Vec<_>) =
             inputs.iter().map(|(name, input)| (name.clone(), input.file.digest)).unzip();
-        let calls = precursors.calls.iter().filter_map(|call| evaluation.outcome(*call));
+        let calls = ancestors.calls.iter().filter_map(|call| evaluation.outcome(*call));
         let job = Job {
             task: TaskVersion::from(&**task),
             names: &names,
@@ -115,7 +111,7 @@ pub(super) struct FinishedPart<'a> {
     /// The sources of its outputs.
     pub(super) sources: &'a [Source],
     /// What these are made from.
-    pub(super) precursors: Precursors,
+    pub(super) ancestors: Ancestors,
 }
 
 /// A job that was finished before.

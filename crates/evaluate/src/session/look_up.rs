@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Error, Frontend, Given, RunOptions, Session};
 use crate::{EvaluateError, Evaluation, Evaluator};
 use ce_git::Config;
-use ce_model::task::workflow::Task;
+use ce_model::task::Task;
 use ce_storage::{Storage, Unrecorded};
 
 /// Looks for the results of all calls of a task in a storage that exists. Computes and writes nothing.

@@ -70,7 +70,7 @@ use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 pub use ce_model::exit::{Error, Exit};
 use ce_model::plan::{Plan, PointSelection, Source};
-use ce_model::task::workflow::Task;
+use ce_model::task::Task;
 use ce_storage::records::RunState;
 use ce_storage::{InputSource, ResultName, Storage, StorageError};
 

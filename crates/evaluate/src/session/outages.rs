@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::interrupt::Interrupts;
 use super::{Error, Frontend, Interrupted};
-use ce_model::words::duration;
+use ce_model::humanize::duration;
 use ce_storage::{Outage, Patience, Storage, StorageError};
 
 /// What is to be told. Unless somebody tells it beside the progress, it is told at once.

@@ -10,15 +10,16 @@ use super::job::{FinishedPart, Kept, record_later_use};
 use super::{Error, InputError, Session};
 use crate::Evaluation;
 use ce_files::cache::Cache;
-use ce_model::advice;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
-use ce_model::expand::{self, MAX_SHEET, ProductFault, SheetFormat, SheetProblem};
+use ce_model::hints;
+use ce_model::name::InputName;
 use ce_model::plan::{Plan, PlannedSweep, SelectionError};
-use ce_model::task::name::InputName;
-use ce_model::task::points::{SweepPoint, SweepPoints};
-use ce_model::task::sweep::{Factor, Product};
-use ce_model::task::workflow::{Node, RangedInput, RangedInputs, Task};
+use ce_model::sweep::{
+    self, Factor, MAX_SHEET, Product, ProductFault, SheetFormat, SheetProblem, SweepPoint,
+    SweepPoints,
+};
+use ce_model::task::{Node, RangedInput, RangedInputs, Task};
 use ce_storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
 
 /// Why a task cannot be evaluated for each of some points over its own inputs.
@@ -65,7 +66,7 @@ impl Explain for RangeError {
                 "give it once: --each has all values of an input, --points one a row".to_owned(),
             ),
             Self::Product(faults) => faults.first()?.hint(),
-            Self::ReadPoints { path, source } => advice::for_reading(Path::new(path), source),
+            Self::ReadPoints { path, source } => hints::for_reading(Path::new(path), source),
             Self::Points { problems, .. } => problems.first()?.fault.hint(),
             Self::NoPoints(_) => {
                 Some("write the names of inputs, and a row for each point".to_owned())
@@ -89,7 +90,7 @@ pub fn read_points(path: &Path) -> Result<Factor, Error> {
         false => File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents)),
     };
     read.map_err(|source| RangeError::ReadPoints { path: shown(), source })?;
-    let points = expand::read(SheetFormat::of(&contents), &contents)
+    let points = sweep::read(SheetFormat::of(&contents), &contents)
         .map_err(|problems| RangeError::Points { path: shown(), problems })?;
     match points.is_empty() {
         true => Err(RangeError::NoPoints(shown()).into()),
@@ -113,7 +114,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
         }
     }
     let product = Product { factors, ..Product::default() };
-    if let Err(faults) = expand::points(&product) {
+    if let Err(faults) = sweep::points(&product) {
         return Err(RangeError::Product(faults).into());
     }
     Ok(task.for_each(product))
@@ -135,7 +136,7 @@ pub fn check_selection(plan: &Plan) -> Result<(), Error> {
 fn points_of(task: &Task) -> SweepPoints {
     match &task.workflow[task.workflow.root()] {
         Node::Sweep { sweep, .. } => {
-            expand::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
+            sweep::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
         }
         _ => SweepPoints::default(),
     }
@@ -171,8 +172,8 @@ impl Session {
                 texts.insert(Arc::clone(text), input.clone());
                 Ok(input)
             })?;
-            let precursors = evaluation.plan.precursors(sources);
-            kept.push(self.publish(&FinishedPart { evaluation, inputs, sources, precursors })?);
+            let ancestors = evaluation.plan.ancestors(sources);
+            kept.push(self.publish(&FinishedPart { evaluation, inputs, sources, ancestors })?);
         }
         self.storage.flush()?;
         Ok(kept)

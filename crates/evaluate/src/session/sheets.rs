@@ -9,10 +9,9 @@ use super::inputs::own_file;
 use super::{Error, InputError, check_selection};
 use crate::PointsError;
 use ce_git::Trees;
-use ce_model::expand::{self, SheetFormat};
 use ce_model::plan::{Operation, Plan, PlannedSweepId, PointSelection, Source};
-use ce_model::task::points::SweepPoints;
-use ce_model::task::workflow::{FileContents, Task, TaskFile, TaskFileId};
+use ce_model::sweep::{self, SheetFormat, SweepPoints};
+use ce_model::task::{FileContents, Task, TaskFile, TaskFileId};
 use ce_storage::InputSource;
 
 /// Adds the calls of all sweeps whose points are files of the task, as an evaluation would. Files whose path depends on
@@ -89,6 +88,6 @@ fn read(trees: &Trees, file: &TaskFile) -> Result<SweepPoints, Error> {
         InputSource::File(path) => fs::read(path)
             .map_err(|source| InputError::OwnFile { path: sheet.clone(), source: source.into() })?,
     };
-    let points = expand::read(SheetFormat::of(&contents), &contents);
+    let points = sweep::read(SheetFormat::of(&contents), &contents);
     Ok(points.map_err(|problems| PointsError::Sheet { sheet, problems })?)
 }

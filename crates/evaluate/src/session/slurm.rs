@@ -20,7 +20,7 @@ use ce_executor::slurm::{
     ArrayTask, CancelScope, JobToken, PoolAction, Slurm, SlurmError, SlurmSettings, Submission,
     WorkerDemand, WorkerPool, WorkerRequest, haste,
 };
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 use ce_storage::Storage;
 
 /// The interval at which the queue and the workers are looked at.

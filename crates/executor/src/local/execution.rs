@@ -25,7 +25,7 @@ use crate::outcome::{
 };
 use crate::sandbox::{Sandbox, SandboxError, lacking, refused, specify};
 use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
-use ce_model::task::access::Rule;
+use ce_model::access::Rule;
 
 /// Where programs are looked for if the environment has no `PATH`.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";

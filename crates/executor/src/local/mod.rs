@@ -29,7 +29,7 @@ use super::invocation::{self, Invocation};
 use super::outcome::{Ended, ExecuteError, Isolation, Status};
 use super::sandbox::{Sandbox, SandboxError};
 use super::slurm::Allocation;
-use ce_model::task::access::{Access, Rule};
+use ce_model::access::{Access, Rule};
 
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]

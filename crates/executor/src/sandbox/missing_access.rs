@@ -11,7 +11,7 @@ use super::spec::{BindMode, COMPUTATION, INPUTS, OUTPUTS, SandboxSpec, TMP};
 use crate::files::{HEAD, TAIL, head, is_replaced, tail};
 use crate::invocation::Invocation;
 use crate::outcome::ExecuteError;
-use ce_model::task::access::{Access, Rule};
+use ce_model::access::{Access, Rule};
 
 /// Paths under which every execution has something of its own.
 const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];

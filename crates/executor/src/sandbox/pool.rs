@@ -12,7 +12,7 @@ use super::SandboxError;
 use super::protocol::{HOST_NETWORK, LAUNCH, OWN_NETWORK, Reply, Used};
 use super::spec::SandboxSpec;
 use crate::invocation::Invocation;
-use ce_model::task::access::Access;
+use ce_model::access::Access;
 
 /// The number of times that a launcher is started, if it ends before it says whether it can isolate.
 const STARTS: usize = 3;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::protocol::{Frame, Parts};
 use crate::files::VerifiedPath;
 use crate::invocation::{DIRECTORY, Invocation};
-use ce_model::task::access::{Access, Rule};
+use ce_model::access::{Access, Rule};
 
 /// The path of the computation's directory in the sandbox.
 pub const COMPUTATION: &str = "/computation";

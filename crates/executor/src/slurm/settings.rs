@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ce_model::exit::Explain;
-use ce_model::task::resources::Resources;
-use ce_model::words;
+use ce_model::humanize;
+use ce_model::resources::Resources;
 
 /// Slurm's unit of time limits, and the shortest one.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -275,9 +275,9 @@ fn duration(
     example: &str,
 ) -> Result<Duration, SettingProblem> {
     let advice = |limits: &str| format!("a time with its unit, such as {example}{limits}");
-    let time = words::parse_duration(text);
+    let time = humanize::parse_duration(text);
     let time = time.map_err(|_| wrong("which is no time", advice("")))?;
-    let spell = |time: Duration| words::duration(time.as_secs_f64());
+    let spell = |time: Duration| humanize::duration(time.as_secs_f64());
     match time {
         _ if time < least => {
             Err(wrong("which is too short", advice(&format!(", at least {}", spell(least)))))

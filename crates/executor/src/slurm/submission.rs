@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::jobs::{ArrayTask, JobToken};
 use super::settings::SlurmSettings;
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 
 /// A worker ends its calls this long before Slurm kills it, or a quarter of its time limit. In the middle of that time, give or
 /// take a minute, Slurm asks it to end.

@@ -4,8 +4,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Cache, FileStat, Table};
 use ce_model::digest::{Blake3, Digest, ObjectId};
+
+use super::Cache;
+use super::fingerprint::FileStat;
+use super::table::Table;
 
 /// The size of the smallest files whose digests are cached, in bytes. Smaller ones are hashed as fast
 /// as an entry is read.

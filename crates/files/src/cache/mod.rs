@@ -5,16 +5,15 @@
 //! entry that cannot be read is a miss, and one that cannot be written is not kept.
 
 pub mod digests;
-mod file_stat;
 mod fingerprint;
 mod table;
 
 use std::path::PathBuf;
 
-pub use self::file_stat::FileStat;
-pub use self::fingerprint::Fingerprint;
-pub use self::table::{Lookup, Table};
 use ce_model::digest::Digest;
+
+pub use self::fingerprint::{FileStat, Fingerprint};
+pub use self::table::{Lookup, Table};
 
 /// The directory that holds the tables. It is created when the first entry is inserted.
 #[derive(Clone, Debug)]

@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ce_model::digest::{Blake3, Digest};
 use rustix::process::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Cache, FileStat};
-use ce_model::digest::{Blake3, Digest};
+use super::Cache;
+use super::fingerprint::FileStat;
 
 /// The format of entries.
 const FORMAT: u32 = 3;

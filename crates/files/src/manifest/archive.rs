@@ -9,16 +9,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ce_model::digest::Digest;
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::copy::{FileCopy, make_way};
-use super::descent::Descent;
-use super::entry::{EntryKind, ManifestEntry};
 use super::error::DirectoryError;
-use super::format::Manifest;
+use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::path::split;
-use super::scan::Scan;
-use ce_model::digest::Digest;
+use super::read::{FileCopy, make_way};
+use super::scan::{Descent, Scan};
 
 /// The end of the manifest and the empty line after it. No manifest has an empty line.
 const END: &[u8] = b"\n\n";

@@ -1,13 +1,11 @@
 //! Why a directory cannot be a value, and what to try.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
+use ce_model::exit::Explain;
 use rustix::io::Errno;
 
 use super::path::{LinkFault, shown};
-
-use ce_model::exit::Explain;
 
 /// How many entries an error names.
 const NAMED: usize = 10;

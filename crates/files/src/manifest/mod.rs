@@ -13,27 +13,18 @@
 //! workflows nor the storage.
 
 mod archive;
-mod check;
-mod copy;
-mod descent;
-mod difference;
-mod entry;
 mod error;
 mod format;
 mod member;
-mod parse;
 mod path;
 mod read;
 mod scan;
 mod seal;
 
 pub use self::archive::DirectoryArchive;
-pub use self::check::{ManifestError, ManifestFault};
-pub use self::difference::EntryDifference;
-pub use self::entry::{EntryKind, HEADER, ManifestEntry};
 pub use self::error::{DirectoryError, Refusal, Refused};
-pub use self::format::Manifest;
-pub use self::member::ManifestMember;
+pub use self::format::{EntryKind, HEADER, Manifest, ManifestEntry, ManifestError, ManifestFault};
+pub use self::member::{EntryDifference, ManifestMember};
 pub use self::path::{LinkFault, PathFault, check_link, check_path, shown};
 pub use self::scan::Scan;
 pub use self::seal::{seal, sealed_directory};

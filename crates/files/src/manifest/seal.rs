@@ -10,10 +10,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::descent::Descent;
 use super::error::DirectoryError;
 use super::path::split;
-use super::scan::{LISTING, names};
+use super::scan::{Descent, LISTING, names};
 
 /// The name of the copy of a file that has names elsewhere, before a number.
 const COPY: &str = ".compeval-copy-";

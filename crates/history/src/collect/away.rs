@@ -12,7 +12,7 @@ use crate::History;
 use ce_model::digest::Digest;
 use ce_storage::records::CallRecord;
 use ce_storage::{
-    Departing, Entry, Maintenance, Pins, Record, Storage, StorageError, Survey, split_member,
+    Entry, Eviction, Maintenance, Pins, Record, Storage, StorageError, Survey, split_member,
 };
 
 /// Returns the calls whose outputs are here and may be made away, sorted by name. Those stay that are pinned, with all that
@@ -177,7 +177,7 @@ pub fn depart(
 ) -> Result<(), StorageError> {
     Survey::new(storage).check_no_links()?;
     let maintenance = Maintenance::new(storage);
-    let mut departing: Vec<(&Entry, Departing<'_>)> = Vec::new();
+    let mut departing: Vec<(&Entry, Eviction<'_>)> = Vec::new();
     for Candidate { entry, record, .. } in candidates {
         let (Entry::Call(name), Record::Call(call)) = (*entry, *record) else { continue };
         match maintenance.mark_departing(name, call)? {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use crate::History;
 use ce_storage::{
-    Entry, GcRoots, NewRecords, Read, Record, RecordWatch, Storage, StorageError, Suspension,
+    Entry, GcRoots, NewRecords, Record, RecordState, RecordWatch, Storage, StorageError, Suspension,
 };
 
 /// What is in use by other runs, by suspended calls, and by results that were published since the history was read.
@@ -77,23 +77,25 @@ impl<'a> InUse<'a> {
         roots.add([entry.clone()]);
         match storage.records().read_entry(entry)? {
             // A job that was finished meanwhile may use a result that it found before that was retired.
-            Read::Record(Record::Job(job)) => roots.add_job(&job),
+            RecordState::Valid(Record::Job(job)) => roots.add_job(&job),
             // The directories of a result that was published meanwhile may be links to those of others.
-            Read::Record(Record::Call(call)) => {
+            RecordState::Valid(Record::Call(call)) => {
                 roots.add_inputs(call.inputs.iter());
                 let source = call.linked();
                 roots.add(source.iter().flat_map(|source| self.history.linked(source)));
                 roots.add(source);
             }
             // What a table that was published meanwhile was made from is kept with it.
-            Read::Record(Record::Table(_)) => {
+            RecordState::Valid(Record::Table(_)) => {
                 let Entry::Table(name) = entry else { return Ok(()) };
                 storage.tables().read_recipe(name, |row| {
                     let files = row.outputs.iter().flatten();
                     roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
                 })?;
             }
-            Read::Record(Record::TaskInput(_)) | Read::Spoiled | Read::Absent => {}
+            RecordState::Valid(Record::TaskInput(_))
+            | RecordState::Spoiled
+            | RecordState::Absent => {}
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_
 use crate::History;
 use ce_git::ReachableSet;
 use ce_model::digest::Digest;
-use ce_model::task::template::may_be;
+use ce_model::template::may_be;
 use ce_storage::records::CallRecord;
 use ce_storage::{
     Entry, ExpectedFile, Maintenance, Pins, Record, ResultName, Retired, Storage, StorageError,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::repositories::Presence;
 use ce_git::{ReachableSet, Trees};
 use ce_model::digest::ObjectId;
-use ce_model::task::workflow::NONDETERMINISTIC;
+use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::CallRecord;
 use ce_storage::{KnownRepositories, Storage, StorageError};
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use ce_model::advice;
 use ce_model::exit::{Exit, Explain};
+use ce_model::hints;
 
 /// The greatest number of bad files that an error names.
 const NAMED: usize = 20;
@@ -77,7 +77,7 @@ impl Explain for PackageError {
                 "ce run makes again what is away or was collected, and after ce verify --repair what is \
                  damaged; without --all, intermediate results are not needed"
             }
-            Self::Write { path, source } => return advice::for_writing(Path::new(path), source),
+            Self::Write { path, source } => return hints::for_writing(Path::new(path), source),
             Self::Stopped => "run the same command again: nothing was made",
         };
         Some(hint.to_owned())

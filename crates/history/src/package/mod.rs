@@ -21,8 +21,8 @@ pub use self::write::vacant;
 pub use self::write::{Package, PackageKind};
 use crate::{History, HistoryError, Subject};
 use ce_model::digest::Digest;
-use ce_model::expand::{path_part, point_path};
-use ce_model::task::name::MemberPath;
+use ce_model::name::MemberPath;
+use ce_model::sweep::{path_part, point_path};
 use ce_storage::records::JobRecord;
 use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError, split_member};
 

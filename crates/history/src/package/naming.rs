@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use super::{POINTS, Subject};
 use ce_git::{TreeFileKind, Trees};
 use ce_model::digest::ObjectId;
-use ce_model::task::sweep::SWEEP_OUTPUTS;
-use ce_model::task::text;
+use ce_model::sweep::SWEEP_OUTPUTS;
+use ce_model::text_file;
 use ce_storage::{Entry, Record, Storage};
 
 /// The paths of a package that are taken.
@@ -81,7 +81,7 @@ fn names_in(repository: &Trees, tree: &ObjectId) -> Option<Vec<String>> {
     });
     read.ok()?;
     let contents = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
-    Some(text::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
+    Some(text_file::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -15,23 +15,23 @@ use crate::text_file;
 /// What an expression is as directories. Paths are relative to the directory `workflow`, which is the
 /// empty path; each directory stands after the one that it is in.
 #[derive(Debug, PartialEq, Eq)]
-pub struct WorkflowLayout {
+pub struct WorkflowDirectories {
     /// All directories and links.
-    pub entries: Vec<LayoutEntry>,
+    pub entries: Vec<WorkflowEntry>,
 }
 
 /// A directory or a link.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LayoutEntry {
+pub struct WorkflowEntry {
     /// Its path.
     pub path: String,
     /// Its kind.
-    pub kind: LayoutEntryKind,
+    pub kind: WorkflowEntryKind,
 }
 
 /// The kind of the entry at a path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum LayoutEntryKind {
+pub enum WorkflowEntryKind {
     /// The directory of a node.
     Node {
         /// The contents of the file `kind`.
@@ -55,7 +55,7 @@ const LONGEST_PATH: usize = 4095;
 /// The longest name of a file.
 const LONGEST_NAME: usize = 255;
 
-impl WorkflowLayout {
+impl WorkflowDirectories {
     /// Lays out an expression. Labels that are not written are the names of the inputs that they
     /// belong to, or else of what is read.
     ///
@@ -112,7 +112,7 @@ impl WorkflowLayout {
     /// How many directories, and how many links there are.
     pub fn counts(&self) -> (usize, usize) {
         let links =
-            self.entries.iter().filter(|it| matches!(it.kind, LayoutEntryKind::Link(_))).count();
+            self.entries.iter().filter(|it| matches!(it.kind, WorkflowEntryKind::Link(_))).count();
         (self.entries.len() - links, links)
     }
 }
@@ -122,7 +122,7 @@ struct LayoutWalk<'a> {
     signatures: &'a Signatures,
     /// Where each node stands.
     paths: Vec<Option<String>>,
-    entries: Vec<LayoutEntry>,
+    entries: Vec<WorkflowEntry>,
     wrong: Vec<(TextPlace, Fault)>,
     /// The nodes around the place: which, how many of its inputs were read, and filled.
     stack: Vec<(NodeId, usize, usize)>,
@@ -139,16 +139,16 @@ impl<'a> LayoutWalk<'a> {
             return;
         }
         if let Some(known) = &self.paths[id.index()] {
-            let kind = LayoutEntryKind::Link(relative(&path, known));
-            self.entries.push(LayoutEntry { path, kind });
+            let kind = WorkflowEntryKind::Link(relative(&path, known));
+            self.entries.push(WorkflowEntry { path, kind });
             return;
         }
         let node = &self.expression[id];
         self.check(id, node);
         self.paths[id.index()] = Some(path.clone());
-        self.entries.push(LayoutEntry {
+        self.entries.push(WorkflowEntry {
             path,
-            kind: LayoutEntryKind::Node {
+            kind: WorkflowEntryKind::Node {
                 kind: node.kind.file(),
                 value: node.value.clone(),
                 files: node.files.clone(),
@@ -287,12 +287,12 @@ mod tests {
             ("add".to_owned(), signature(&["left", "right"], &["sum"])),
             ("divmod".to_owned(), signature(&["n", "d/e"], &["q", "r"])),
         ]);
-        let layout = WorkflowLayout::new(&parsed, &inputs, &signatures);
+        let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures);
         let layout =
             layout.map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let shown = |entry: LayoutEntry| match entry.kind {
-            LayoutEntryKind::Link(target) => format!("{} -> {target}", entry.path),
-            LayoutEntryKind::Node { .. } => entry.path,
+        let shown = |entry: WorkflowEntry| match entry.kind {
+            WorkflowEntryKind::Link(target) => format!("{} -> {target}", entry.path),
+            WorkflowEntryKind::Node { .. } => entry.path,
         };
         Ok(layout.entries.into_iter().map(shown).collect())
     }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::grammar::{NodeKind, words};
 use crate::exit::Explain;
+use crate::humanize::counted;
 use crate::name::NameError;
 use crate::slice::{MAX_ARITY, SliceError};
 use crate::sweep::{FactorFault, ProductFault, SheetFault, SheetProblem, SweepFault};
-use crate::words::counted;
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 //!
 //! An [`Expression`] is what somebody wrote, with its labels and its sharing: a
 //! [`Workflow`](crate::task::Workflow) knows equal sub-workflows as one, and an expression as many. It
-//! is [printed](Text::write), [parsed](parse), and [laid out](WorkflowLayout::new) as the directories of a
+//! is [printed](Text::write), [parsed](parse), and [laid out](WorkflowDirectories::new) as the directories of a
 //! task. What is printed can be parsed, and is printed the same again. Nothing recurses, and nothing
 //! here reads or writes a file.
 
@@ -17,7 +17,7 @@ mod signature;
 
 use std::ops::Index;
 
-pub use self::directories::{LayoutEntry, LayoutEntryKind, WorkflowLayout};
+pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKind};
 pub use self::grammar::NodeKind;
 use self::grammar::{BareName, QuotedName, SliceText};
 pub use self::mistake::{Fault, Mistake, Position};

@@ -9,7 +9,8 @@ use super::mistake::Fault;
 use super::rule_files::{RuleFile, rules};
 use super::signature::{Signatures, passed_names, width};
 use super::{Expression, ExpressionNode, TextPlace};
-use crate::name::{ComputationName, InputName, nearest};
+use crate::name::{ComputationName, InputName};
+use crate::suggest::nearest;
 use crate::sweep::{
     LevelName, RuleProblem, SWEEP_OUTPUTS, ScopeId, Scopes, SweepRules, column_problems,
     input_problem, known_columns, table_columns, unread_problems,

@@ -472,7 +472,7 @@ fn add_sources(workflow: &Workflow, node: NodeId, step: Step, sources: &mut Vec<
 
 /// Everything that some values are made from, themselves included. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Precursors {
+pub struct Ancestors {
     /// The calls.
     pub calls: Vec<CallId>,
     /// The derived values.
@@ -483,8 +483,8 @@ pub struct Precursors {
 
 impl Plan {
     /// Returns all that is planned.
-    pub fn everything(&self) -> Precursors {
-        Precursors {
+    pub fn everything(&self) -> Ancestors {
+        Ancestors {
             calls: self.calls().map(|(id, _)| id).collect(),
             derived: self.derived().map(|(id, _)| id).collect(),
             literals: (0..self.literals.len()).map(LiteralId::at).collect(),
@@ -492,8 +492,8 @@ impl Plan {
     }
 
     /// Returns what values with these sources are made from.
-    pub fn precursors(&self, sources: &[Source]) -> Precursors {
-        let mut found = Precursors::default();
+    pub fn ancestors(&self, sources: &[Source]) -> Ancestors {
+        let mut found = Ancestors::default();
         let mut seen: HashSet<Source> = HashSet::new();
         let (mut calls, mut derived) = (HashSet::new(), HashSet::new());
         let mut waiting = sources.to_vec();

@@ -494,7 +494,7 @@ fn columns(
         let text = task.bound[name.index()].as_str();
         let missing = || PointsFault::NoColumn {
             name: text.to_owned(),
-            nearest: crate::name::nearest(text, points.names()),
+            nearest: crate::suggest::nearest(text, points.names()),
             known: points.names().to_vec(),
         };
         Ok((name, points.column(text).ok_or_else(missing)?))

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::points::SweepPoints;
 use crate::exit::Explain;
+use crate::humanize::counted;
 use crate::sweep::sheet::delimited::{SheetRecord, SheetRecords};
 use crate::template::{self, NoText};
 use crate::text_file::{self, TextError};
-use crate::words::counted;
 
 /// The greatest size of a sheet, in bytes.
 pub const MAX_SHEET: usize = 1 << 30;

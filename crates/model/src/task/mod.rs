@@ -2,11 +2,7 @@
 
 mod free_names;
 mod ranged_inputs;
-pub mod workflow;
-
-// Other paths of the same.
-pub use crate::text_file as text;
-pub use crate::{access, expression, name, resources, slice, sweep, sweep as points, template};
+mod workflow;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -9,11 +9,12 @@ use std::ops::Index;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::*;
+use super::{NamedComputation, TREE_OUTPUTS, Task, VALUE};
 use crate::ids::ids;
 use crate::name::{MemberPath, StorageName};
 use crate::slice::Slice;
 use crate::sweep::{BoundId, SWEEP_OUTPUTS};
+use crate::template::Template;
 
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";

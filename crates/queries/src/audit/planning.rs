@@ -16,9 +16,11 @@ use ce_model::digest::ObjectId;
 use ce_model::exit::Error;
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, Plan, Source};
-use ce_model::task::workflow::NONDETERMINISTIC;
+use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::{CallRecord, JobRecord, Origin, Stamp};
-use ce_storage::{Entry, InputSource, Read, Record, ResultName, StorageError, Stored, Survey};
+use ce_storage::{
+    Entry, InputSource, Record, RecordState, ResultName, StorageError, Stored, Survey,
+};
 use ce_task::load::{self, LoadError};
 
 /// A call that was named cannot be executed again.
@@ -114,9 +116,9 @@ impl RecordedCalls {
                 continue;
             }
             let record = match session.storage().records().read_entry(&entry)? {
-                Read::Record(record) if entry.fits(&record) => record,
+                RecordState::Valid(record) if entry.fits(&record) => record,
                 // ce verify reports it.
-                Read::Record(_) | Read::Spoiled | Read::Absent => continue,
+                RecordState::Valid(_) | RecordState::Spoiled | RecordState::Absent => continue,
             };
             match (entry, record) {
                 (Entry::Call(name), Record::Call(call)) => {

@@ -14,9 +14,9 @@ pub use self::text::{Difference, difference};
 use ce_evaluate::Evaluation;
 use ce_git::ChangeLog;
 use ce_model::digest::Digest;
+use ce_model::name::{ComputationName, TaskPath, TreeName};
 use ce_model::plan::{CallId, Source, Step};
-use ce_model::task::name::{ComputationName, TaskPath, TreeName};
-use ce_model::task::workflow::{Argument, Node, NodeId};
+use ce_model::task::{Argument, Node, NodeId};
 
 /// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

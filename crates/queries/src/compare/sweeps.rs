@@ -7,8 +7,8 @@ use super::walk;
 use ce_evaluate::Evaluation;
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, PlannedSweep, Step, SweepRows};
-use ce_model::task::points::SweepPoint;
-use ce_model::task::workflow::Node;
+use ce_model::sweep::SweepPoint;
+use ce_model::task::Node;
 
 /// A sweep that both tasks have in the same place, with its points.
 #[derive(Clone, Debug, PartialEq, Eq)]

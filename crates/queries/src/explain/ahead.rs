@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Comparison;
 use ce_model::plan::CallId;
-use ce_model::task::workflow::ComputationId;
+use ce_model::task::ComputationId;
 
 /// Estimates the durations of missing calls, in seconds: that of the nearest earlier call, or else
 /// the median of the computation's calls.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Cause, CodeVersion, Explanation};
 use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
-use ce_model::task::workflow::{Computation, ComputationId, LIBRARY, Task};
+use ce_model::task::{Computation, ComputationId, LIBRARY, Task};
 
 /// The greatest number of commits in a list.
 const MAX_COMMITS: usize = 10;

@@ -23,7 +23,7 @@ use self::nearest::{Archive, Ingredient};
 use ce_evaluate::{Evaluation, Outcome};
 use ce_model::digest::{Digest, ObjectId, shown_version};
 use ce_model::plan::{CallId, DerivedId, LiteralId, Source};
-use ce_model::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
+use ce_model::task::{Computation, ComputationId, InputId, TaskFileId};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{PastCall, PriorAttempt, ResultName};
 

@@ -6,7 +6,7 @@ use ce_evaluate::Evaluation;
 use ce_history::EarlierCalls;
 use ce_model::digest::{Digest, shown_version};
 use ce_model::plan::Source;
-use ce_model::task::workflow::{Computation, ComputationId};
+use ce_model::task::{Computation, ComputationId};
 use ce_storage::records::FailureRecord;
 use ce_storage::{PastCall, ResultName, split_member};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Explained, FirstCause};
 use ce_model::plan::{FirstRows, Plan};
-use ce_model::task::workflow::{NodeId, Task};
+use ce_model::task::{NodeId, Task};
 
 /// Puts the calls of each node into the order of their points. They keep the places of its calls, since others wait for them.
 pub(super) fn by_points(task: &Task, plan: &Plan, calls: &mut Vec<Explained>) {

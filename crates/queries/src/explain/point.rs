@@ -3,7 +3,7 @@
 use super::Comparison;
 use ce_evaluate::Evaluation;
 use ce_model::plan::{CallId, Derivation, Derived, Source};
-use ce_model::task::workflow::Node;
+use ce_model::task::Node;
 
 impl Comparison<'_> {
     /// Whether an input of a call is that of a point, and not one of something else that has changed.

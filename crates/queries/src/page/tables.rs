@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::index::{PageIndex, ValueOrigin};
 use crate::table::{RowStatus, SweepTable};
 use ce_history::History;
-use ce_model::expand::CellValue;
+use ce_model::sweep::CellValue;
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 
 /// A table on a page.

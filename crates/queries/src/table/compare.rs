@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{RowStatus, SweepRow, SweepTable};
-use ce_model::expand::CellValue;
+use ce_model::sweep::CellValue;
 
 /// Two tables of a sweep, side by side.
 #[derive(Clone, Debug, PartialEq)]

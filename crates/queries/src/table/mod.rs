@@ -19,14 +19,12 @@ pub use self::status::RowStatus;
 use ce_evaluate::{CallError, Evaluation};
 use ce_history::OriginalExecution;
 use ce_model::exit::{Exit, Explain};
-use ce_model::expand::{
-    self, CellValue, GatheredTable, PointOutputs, SheetFormat, TableCell, TableFault, TableRow,
-    fault_of_outputs,
-};
 use ce_model::plan::{CallId, PlannedSweep, Source, SweepRows};
-use ce_model::task::points::{SweepPoint, SweepPoints};
-use ce_model::task::sweep::{ColumnShape, Sweep, TableColumn};
-use ce_storage::{Entry, Read, Record};
+use ce_model::sweep::{
+    self, CellValue, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep, SweepPoint,
+    SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
+};
+use ce_storage::{Entry, Record, RecordState};
 
 /// The table of a sweep, as far as it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -189,7 +187,7 @@ fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
         .iter()
         .map(|(_, sweep)| (0, sweep.outer.iter().map(|(_, text)| TableCell::Text(text)).collect()));
     let rows: Vec<TableRow<'_>> = rows.collect();
-    expand::cell_values(width, &rows)
+    sweep::cell_values(width, &rows)
 }
 
 /// The table of a sweep at a point of those around it: as of [`SweepTable`], with excluded rows.
@@ -219,7 +217,7 @@ fn read_sweep(
     }
     let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
     let (names, found) = (gathered.names(), gathered.rows().collect::<Vec<_>>());
-    let values = expand::cell_values(names.len(), &found);
+    let values = sweep::cell_values(names.len(), &found);
     let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
     let keys = rows.points.names().iter().zip(is_key).filter(|(_, is_key)| *is_key);
@@ -262,10 +260,10 @@ fn all_points(evaluation: &Evaluation, call: CallId, rules: &Sweep) -> Option<Sw
         [] => None,
         [sheet, ..] => {
             let contents = evaluation.contents(*sheet).ok()??;
-            Some(expand::read(SheetFormat::of(&contents), &contents).ok()?)
+            Some(sweep::read(SheetFormat::of(&contents), &contents).ok()?)
         }
     };
-    Some(expand::all_points(&rules.product, computed))
+    Some(sweep::all_points(&rules.product, computed))
 }
 
 /// The columns of a table. Jobs that are points have one for each output.
@@ -322,7 +320,7 @@ fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
     let Source::Output { call, .. } = evaluation.plan.origin(source) else { return None };
     let storage = &evaluation.storage;
     let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
-    let Ok(Read::Record(Record::Call(record))) = storage.records().read_entry(&entry) else {
+    let Ok(RecordState::Valid(Record::Call(record))) = storage.records().read_entry(&entry) else {
         return None;
     };
     let OriginalExecution { at, seconds, host, .. } = OriginalExecution::of(storage, &record);

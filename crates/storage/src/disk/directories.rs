@@ -15,9 +15,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::files::allow;
-use super::network::{Absence, persist};
+use super::network::{OnNotFound, retry};
 use super::resolve::is_link;
-use super::{Disk, FileId, NotOwn, Result, attempt_once, look_once, stat};
+use super::{Disk, FileId, ForeignEntry, Result, attempt_once, look_once, stat};
 use ce_files::cache::FileStat;
 
 /// The flags to open a directory that is to be listed.
@@ -36,7 +36,7 @@ pub(crate) fn make_dirs(path: &Path) -> Result<()> {
         }
         made => made,
     };
-    persist(None, Absence::Doubt, |_| attempt_once("make the directory", path, make))
+    retry(None, OnNotFound::Retry, |_| attempt_once("make the directory", path, make))
 }
 
 impl Disk {
@@ -97,7 +97,7 @@ impl Disk {
 
     /// Whether a directory is empty or does not exist.
     pub(crate) fn is_empty(&self, dir: &Path) -> Result<bool> {
-        self.persist(Absence::Answer, |_| {
+        self.retry(OnNotFound::Accept, |_| {
             let mut is_empty = true;
             self.each_entry(dir, |_, _| {
                 is_empty = false;
@@ -109,7 +109,7 @@ impl Disk {
 
     /// Returns the names in a directory; none if there is no such directory.
     fn entries(&self, dir: &Path) -> Result<Vec<(OsString, FileType)>> {
-        self.persist(Absence::Answer, |_| {
+        self.retry(OnNotFound::Accept, |_| {
             let mut entries = Vec::new();
             self.each_entry(dir, |name, kind| {
                 entries.push((name.to_owned(), kind));
@@ -262,7 +262,7 @@ impl Disk {
 
 fn open_listed(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     match openat(dir, name, LISTED, Mode::empty()) {
-        Err(Errno::LOOP | Errno::NOTDIR) if is_link(dir, name) => Err(NotOwn::Link.into()),
+        Err(Errno::LOOP | Errno::NOTDIR) if is_link(dir, name) => Err(ForeignEntry::Link.into()),
         opened => Ok(opened?),
     }
 }

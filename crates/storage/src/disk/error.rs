@@ -1,16 +1,14 @@
-//! Errors of storage operations, with hints.
-//!
-//! Hints for errors of the operating system in a storage.
+//! Errors of storage operations, and hints what the user can do about them.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::NotOwn;
+use super::ForeignEntry;
 use ce_files::manifest::{DirectoryError, ManifestError};
 use ce_model::exit::{Exit, Explain};
-use ce_model::words::{duration, quoted_path};
+use ce_model::humanize::{duration, quoted_path};
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
@@ -167,8 +165,8 @@ impl StorageError {
     }
 
     /// Whether a symbolic link or special file is in the way.
-    pub(crate) fn is_not_own(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if ForeignEntry::of(source).is_some())
     }
 
     /// Whether a file is in the place of a directory.
@@ -237,14 +235,14 @@ impl Explain for StorageError {
 
 /// Returns a hint what the user can do about an error of an operation, if there is one.
 pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
-    match NotOwn::of(source) {
-        Some(NotOwn::Link) => {
+    match ForeignEntry::of(source) {
+        Some(ForeignEntry::Link) => {
             return Some(
                 "replace the link by its target, or mount the target there; only the storage as a \
                  whole may be a link",
             );
         }
-        Some(NotOwn::Kind(_) | NotOwn::TooLarge | NotOwn::Outside) => {
+        Some(ForeignEntry::Kind(_) | ForeignEntry::TooLarge | ForeignEntry::Outside) => {
             return Some("find out what put it there, and remove it");
         }
         None => {}

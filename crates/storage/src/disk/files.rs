@@ -1,11 +1,7 @@
-//! Files of the storage: reading, writing, linking, moving, removing.
+//! Files of the storage: reading, writing, linking, moving, removing, and their metadata.
 //!
-//! Giving files other names: linking and moving.
-//!
-//! Each of these may be done on the server of a network file system and reported as failed. What was done is recognised by
-//! device and inode, and not done again.
-//!
-//! The metadata of a file.
+//! A network file system may link or move a file and report a failure. Both operations compare device and inode before
+//! they try again.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -20,9 +16,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::network::Absence;
+use super::network::OnNotFound;
 use super::reading::Reading;
-use super::{Disk, Doing, NotOwn, Result, StorageError, found, stat};
+use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, PIECE};
 
@@ -39,13 +35,13 @@ fn open_plain(dir: &OwnedFd, name: &OsStr) -> io::Result<(File, Metadata)> {
         Ok(file) => File::from(file),
         // A socket cannot be opened at all.
         Err(error @ (Errno::LOOP | Errno::NXIO | Errno::OPNOTSUPP)) => {
-            let kind = NotOwn::of_type(FileType::from_raw_mode(stat(dir, name)?.st_mode));
+            let kind = ForeignEntry::of_type(FileType::from_raw_mode(stat(dir, name)?.st_mode));
             return Err(kind.map_or_else(|| error.into(), io::Error::from));
         }
         Err(error) => return Err(error.into()),
     };
     let metadata = Metadata::of(&file)?;
-    match NotOwn::of_type(metadata.kind()) {
+    match ForeignEntry::of_type(metadata.kind()) {
         None => Ok((file, metadata)),
         Some(kind) => Err(kind.into()),
     }
@@ -85,7 +81,7 @@ impl Disk {
         let read = || {
             let (mut file, metadata) = self.open_file(path)?;
             if metadata.len() > MAX_READ {
-                return Err(NotOwn::TooLarge.into());
+                return Err(ForeignEntry::TooLarge.into());
             }
             // Such files appear whole: no further `read` is needed to find the end.
             let mut contents = vec![0; metadata.len() as usize];
@@ -99,7 +95,7 @@ impl Disk {
     pub(crate) fn lines(&self, path: &Path) -> Result<Option<BufReader<File>>> {
         match self.look("read", path, || self.open_file(path)) {
             Ok(opened) => Ok(opened.map(|(file, _)| BufReader::new(file))),
-            Err(error) if error.is_not_own() => Ok(None),
+            Err(error) if error.is_foreign() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -145,7 +141,7 @@ impl Disk {
     pub(crate) fn write(&self, path: &Path, contents: &[u8]) -> Result<()> {
         self.writing(path, || {
             let mut file = self.create(path, 0o666)?;
-            file.write_all(contents).and_then(|()| self.arrive(&file)).doing("write", path)
+            file.write_all(contents).and_then(|()| self.arrive(&file)).context("write", path)
         })
     }
 
@@ -157,7 +153,7 @@ impl Disk {
 
     /// Writes a new file. What was begun is begun anew.
     fn writing(&self, path: &Path, mut write: impl FnMut() -> Result<()>) -> Result<()> {
-        self.persist(Absence::Answer, |again| {
+        self.retry(OnNotFound::Accept, |again| {
             if again {
                 self.remove(path)?;
             }
@@ -175,7 +171,7 @@ impl Disk {
         write(&mut out)
             .and_then(|()| out.flush())
             .and_then(|()| self.arrive(out.get_ref()))
-            .doing("write", path)
+            .context("write", path)
     }
 
     /// Writes a new file, and then sets its permissions.
@@ -185,7 +181,7 @@ impl Disk {
             file.write_all(contents)
                 .and_then(|()| self.arrive(&file))
                 .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
-                .doing("write", path)
+                .context("write", path)
         })
     }
 
@@ -200,7 +196,7 @@ impl Disk {
             let mut file = self.at(path, |dir, name| {
                 Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(0o666))?))
             })?;
-            if let Some(kind) = NotOwn::of_type(Metadata::of(&file)?.kind()) {
+            if let Some(kind) = ForeignEntry::of_type(Metadata::of(&file)?.kind()) {
                 return Err(kind.into());
             }
             self.share(&file, 0o666)?;
@@ -312,7 +308,7 @@ pub(super) fn set_mode(
     let file = File::from(openat(dir, name, flags, Mode::empty())?);
     let metadata = Metadata::of(&file)?;
     if metadata.kind() == FileType::Symlink {
-        return Err(NotOwn::Link.into());
+        return Err(ForeignEntry::Link.into());
     }
     let mode = new(metadata.mode());
     if mode == metadata.mode() {
@@ -356,7 +352,7 @@ impl Disk {
     /// Gives a file a second name. A local file system is not asked whether a name that is taken leads to the same file.
     pub(crate) fn link_as(&self, from: &Path, to: &Path) -> Result<Linked> {
         let link = || {
-            let (from, to) = (self.spot(from)?, self.spot(to)?);
+            let (from, to) = (self.locate(from)?, self.locate(to)?);
             let flags = AtFlags::empty();
             Ok(linkat(&from.directory, from.name, &to.directory, to.name, flags)?)
         };
@@ -416,7 +412,7 @@ impl Disk {
     /// Moves a file; replaces any file at the new path. Returns whether there was a file to move.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<bool> {
         let rename = || {
-            let (from, to) = (self.spot(from)?, self.spot(to)?);
+            let (from, to) = (self.locate(from)?, self.locate(to)?);
             Ok(renameat(&from.directory, from.name, &to.directory, to.name)?)
         };
         let before = self.id_to_move(from);
@@ -435,7 +431,7 @@ impl Disk {
     pub(crate) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
         let exists = |path: &Path| Ok::<_, io::Error>(self.id_now(path)?.is_some());
         let rename = || {
-            let (old, new) = (self.spot(from)?, self.spot(to)?);
+            let (old, new) = (self.locate(from)?, self.locate(to)?);
             let flags = RenameFlags::NOREPLACE;
             match renameat_with(&old.directory, old.name, &new.directory, new.name, flags) {
                 // Network file systems do not support the flag.
@@ -518,7 +514,7 @@ impl Disk {
             if self.was_moved(again, before, other)? {
                 return Ok(true);
             }
-            let (here, there) = (self.spot(one)?, self.spot(other)?);
+            let (here, there) = (self.locate(one)?, self.locate(other)?);
             let flags = RenameFlags::EXCHANGE;
             match renameat_with(&here.directory, here.name, &there.directory, there.name, flags) {
                 Err(Errno::INVAL | Errno::NOENT) => Ok(false),

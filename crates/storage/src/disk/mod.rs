@@ -37,13 +37,13 @@ pub(super) use self::fault::fault;
 pub use self::files::FileId;
 pub(super) use self::files::Linked;
 pub(crate) use self::files::Metadata;
-use self::network::{Absence, Outages};
+use self::network::{OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
-pub(super) use self::network::{open_made, patience, persist_at};
-pub(super) use self::resolve::NotOwn;
+pub(super) use self::network::{open_created, patience, retry_at};
+pub(super) use self::resolve::ForeignEntry;
 pub use self::root::Durability;
 pub(super) use self::root::Root;
-pub(super) use self::value::SeenValue;
+pub(super) use self::value::ValueMetadata;
 
 /// The result of an operation of the storage.
 pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
@@ -80,18 +80,18 @@ pub(crate) struct Disk {
 }
 
 /// An open directory, and a name in it.
-struct Spot<'p> {
+struct Location<'p> {
     directory: Arc<OwnedFd>,
     name: &'p OsStr,
 }
 
 /// Adds the operation and its path to an error.
-pub(crate) trait Doing<T> {
-    fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
+pub(crate) trait IoContext<T> {
+    fn context(self, doing: &'static str, path: &Path) -> Result<T>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
-    fn doing(self, doing: &'static str, path: &Path) -> Result<T> {
+impl<T> IoContext<T> for io::Result<T> {
+    fn context(self, doing: &'static str, path: &Path) -> Result<T> {
         self.map_err(|source| StorageError::Io { doing, path: path.to_owned(), source })
     }
 }
@@ -111,7 +111,7 @@ fn attempt_once<T>(
     path: &Path,
     act: impl FnOnce() -> io::Result<T>,
 ) -> Result<T> {
-    fault().and_then(|()| act()).doing(doing, path)
+    fault().and_then(|()| act()).context(doing, path)
 }
 
 /// Looks at a path once. Returns `None` if nothing has that name.
@@ -120,7 +120,7 @@ fn look_once<T>(
     path: &Path,
     act: impl FnOnce() -> io::Result<T>,
 ) -> Result<Option<T>> {
-    found(fault().and_then(|()| act())).doing(doing, path)
+    found(fault().and_then(|()| act())).context(doing, path)
 }
 
 /// Performs an operation outside of an open storage, and again if the answer may be old.
@@ -129,7 +129,7 @@ pub(super) fn attempt<T>(
     path: &Path,
     mut act: impl FnMut() -> io::Result<T>,
 ) -> Result<T> {
-    network::persist(None, Absence::Answer, |_| attempt_once(doing, path, &mut act))
+    network::retry(None, OnNotFound::Accept, |_| attempt_once(doing, path, &mut act))
 }
 
 pub(crate) fn is_absent(error: &io::Error) -> bool {
@@ -198,11 +198,11 @@ impl Disk {
             Some([b'/', inside @ ..]) => Ok(inside),
             // The root of the file system ends in a slash itself.
             Some(inside) if self.root == Path::new("/") => Ok(inside),
-            _ => Err(NotOwn::Outside.into()),
+            _ => Err(ForeignEntry::Outside.into()),
         }
     }
 
-    fn spot<'p>(&self, path: &'p Path) -> io::Result<Spot<'p>> {
+    fn locate<'p>(&self, path: &'p Path) -> io::Result<Location<'p>> {
         let inside = self.inside(path)?;
         let (directory, name) = match inside.iter().rposition(|byte| *byte == b'/') {
             Some(at) => (&inside[..at], &inside[at + 1..]),
@@ -210,9 +210,9 @@ impl Disk {
             None => (&b""[..], inside),
         };
         if name.is_empty() || name == b".." {
-            return Err(NotOwn::Outside.into());
+            return Err(ForeignEntry::Outside.into());
         }
-        Ok(Spot { directory: self.directory(directory)?, name: OsStr::from_bytes(name) })
+        Ok(Location { directory: self.directory(directory)?, name: OsStr::from_bytes(name) })
     }
 
     /// Returns a directory below the top; opens it if necessary.
@@ -251,7 +251,7 @@ impl Disk {
         path: &Path,
         act: impl FnOnce(&OwnedFd, &OsStr) -> io::Result<T>,
     ) -> io::Result<T> {
-        let Spot { directory, name } = self.spot(path)?;
+        let Location { directory, name } = self.locate(path)?;
         act(&directory, name)
     }
 
@@ -272,7 +272,7 @@ impl Disk {
         path: &Path,
         mut act: impl FnMut(bool) -> io::Result<T>,
     ) -> Result<T> {
-        self.persist(Absence::Doubt, |again| attempt_once(doing, path, || act(again)))
+        self.retry(OnNotFound::Retry, |again| attempt_once(doing, path, || act(again)))
     }
 
     /// Looks at a path. Returns `None` if nothing has that name.
@@ -282,7 +282,7 @@ impl Disk {
         path: &Path,
         mut act: impl FnMut() -> io::Result<T>,
     ) -> Result<Option<T>> {
-        self.persist(Absence::Answer, |_| look_once(doing, path, &mut act))
+        self.retry(OnNotFound::Accept, |_| look_once(doing, path, &mut act))
     }
 
     /// Performs an operation on paths. If it fails and a directory of one of them was removed since

@@ -1,14 +1,10 @@
-//! Kinds of file systems: whether several hosts may write to one, and whether it has hard links.
+//! Network file systems: how they are recognised, stale answers, and outages of their servers.
 //!
-//! Asking again: a network file system may answer late, with what was so a moment ago, or not at all for a while.
+//! A network file system may return stale answers, or none for a while. [`retry`] is the only place that judges such errors.
+//! It repeats an operation whose answer may be stale a few times within a second or two, and opens the directories anew by their
+//! paths. During an outage of the server, a run or a worker waits for a minute, and then continues.
 //!
-//! [`persist`] is the only place that judges such errors. An answer that may be old is asked for again, a few times within a
-//! second or two, with directories that are opened anew by their paths. If the storage itself is away, a run or a worker waits
-//! for it, for a minute, and goes on where it was.
-//!
-//! An operation that failed may have been done all the same. So each attempt is told whether it is the first one.
-//!
-//! A storage that is away: its server does not answer. Runs and workers wait for it, for a minute.
+//! An operation that failed may have been performed all the same. So each attempt knows whether it is the first one.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,7 +16,7 @@ use std::{env, fmt, io, thread};
 use rustix::fs::{Mode, OFlags, fstatfs, open};
 use rustix::io::Errno;
 
-use super::{Disk, Doing, Result, StorageError, fault, is_absent, lock};
+use super::{Disk, IoContext, Result, StorageError, fault, is_absent, lock};
 
 /// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
 /// nothing is known.
@@ -103,23 +99,23 @@ const STALE: u32 = 24;
 /// The parts of it that are the first and the longest pause before an answer is asked for again.
 const STALE_PAUSES: [u32; 2] = [6000, 160];
 
-/// What it means that nothing has a name.
+/// What to do if nothing has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absence {
-    /// There is nothing, as far as is known.
-    Answer,
-    /// There should be something: the answer may be old.
-    Doubt,
+pub(crate) enum OnNotFound {
+    /// Believe it.
+    Accept,
+    /// Try again: something should have it, so the answer may be stale.
+    Retry,
 }
 
-/// What an error says of a file system.
-enum Lateness {
+/// What an error says about a network file system.
+enum Transience {
     /// Nothing.
     No,
     /// The answer may be old.
     Stale,
     /// The storage is away.
-    Away,
+    Outage,
 }
 
 impl StorageError {
@@ -135,7 +131,7 @@ impl StorageError {
 }
 
 /// Does something with a storage that is yet to be opened, and waits if it is away.
-pub(crate) fn persist_at<T>(
+pub(crate) fn retry_at<T>(
     root: &Path,
     patience: &Patience,
     mut act: impl FnMut() -> Result<T>,
@@ -143,16 +139,16 @@ pub(crate) fn persist_at<T>(
     let mut disk = Disk::absent(root.to_owned());
     disk.kind = FileSystemKind::of_nearest(root);
     disk.wait_with(patience.clone(), root.to_owned());
-    disk.persist(Absence::Answer, |_| act())
+    disk.retry(OnNotFound::Accept, |_| act())
 }
 
 /// Opens the directory at a path, which was just made.
-pub(crate) fn open_made(path: &Path) -> Result<Disk> {
-    persist(None, Absence::Doubt, |_| {
-        let disk = Disk::open(&path.canonicalize().doing("open the storage", path)?)?;
+pub(crate) fn open_created(path: &Path) -> Result<Disk> {
+    retry(None, OnNotFound::Retry, |_| {
+        let disk = Disk::open(&path.canonicalize().context("open the storage", path)?)?;
         match disk.is_there() {
             true => Ok(disk),
-            false => Err(Errno::NOENT.into()).doing("open the storage", path),
+            false => Err(Errno::NOENT.into()).context("open the storage", path),
         }
     })
 }
@@ -160,9 +156,9 @@ pub(crate) fn open_made(path: &Path) -> Result<Disk> {
 /// Does something until it is done, or there is no use in trying again. It is told whether it was tried before.
 ///
 /// Without a disk, nothing is known but that an answer may be old.
-pub(super) fn persist<T>(
+pub(super) fn retry<T>(
     disk: Option<&Disk>,
-    absence: Absence,
+    on_not_found: OnNotFound,
     mut act: impl FnMut(bool) -> Result<T>,
 ) -> Result<T> {
     let (mut stale, mut away, mut again) = (None, None, false);
@@ -177,9 +173,9 @@ pub(super) fn persist<T>(
             Err(error) => error,
         };
         again = true;
-        match lateness(disk, absence, &error) {
-            Lateness::No => return Err(error),
-            Lateness::Stale => {
+        match lateness(disk, on_not_found, &error) {
+            Transience::No => return Err(error),
+            Transience::Stale => {
                 let pauses =
                     stale.get_or_insert_with(|| Pauses::new(patience() / STALE, STALE_PAUSES));
                 if let Some(pause) = pauses.next() {
@@ -194,7 +190,7 @@ pub(super) fn persist<T>(
                     return Err(error);
                 }
             }
-            Lateness::Away => {}
+            Transience::Outage => {}
         }
         let Some(disk) = disk else { return Err(error) };
         disk.outlast(error, away.get_or_insert_with(Disk::waiting_pauses))?;
@@ -202,23 +198,27 @@ pub(super) fn persist<T>(
 }
 
 /// What an error says of the file system.
-fn lateness(disk: Option<&Disk>, absence: Absence, error: &StorageError) -> Lateness {
-    let Some(cause) = source(error) else { return Lateness::No };
+fn lateness(disk: Option<&Disk>, on_not_found: OnNotFound, error: &StorageError) -> Transience {
+    let Some(cause) = source(error) else { return Transience::No };
     let errno = cause.raw_os_error();
     let is_one = |known: &Errno| errno == Some(known.raw_os_error());
     match disk {
-        _ if is_one(&Errno::STALE) => Lateness::Stale,
-        disk if is_one(&Errno::NOTEMPTY) && disk.is_none_or(Disk::is_on_network) => Lateness::Stale,
-        Some(disk) if absence == Absence::Doubt && disk.is_on_network() && is_absent(cause) => {
-            Lateness::Stale
+        _ if is_one(&Errno::STALE) => Transience::Stale,
+        disk if is_one(&Errno::NOTEMPTY) && disk.is_none_or(Disk::is_on_network) => {
+            Transience::Stale
         }
-        None if absence == Absence::Doubt && is_absent(cause) => Lateness::Stale,
-        Some(_) if AWAY.iter().any(is_one) => Lateness::Away,
+        Some(disk)
+            if on_not_found == OnNotFound::Retry && disk.is_on_network() && is_absent(cause) =>
+        {
+            Transience::Stale
+        }
+        None if on_not_found == OnNotFound::Retry && is_absent(cause) => Transience::Stale,
+        Some(_) if AWAY.iter().any(is_one) => Transience::Outage,
         Some(disk) if is_one(&Errno::IO) && disk.is_on_network() && disk.outages.awaits() => {
             // Its server may have come back since.
-            if disk.answers() { Lateness::Stale } else { Lateness::Away }
+            if disk.answers() { Transience::Stale } else { Transience::Outage }
         }
-        _ => Lateness::No,
+        _ => Transience::No,
     }
 }
 
@@ -229,12 +229,12 @@ impl Disk {
     }
 
     /// Does something until it is done, or there is no use in trying again.
-    pub(super) fn persist<T>(
+    pub(super) fn retry<T>(
         &self,
-        absence: Absence,
+        on_not_found: OnNotFound,
         act: impl FnMut(bool) -> Result<T>,
     ) -> Result<T> {
-        persist(Some(self), absence, act)
+        retry(Some(self), on_not_found, act)
     }
 
     /// Waits for the storage if it is away.
@@ -243,7 +243,7 @@ impl Disk {
     ///
     /// Fails if it does not come back.
     pub(crate) fn await_answer(&self) -> Result<()> {
-        self.persist(Absence::Answer, |_| {
+        self.retry(OnNotFound::Accept, |_| {
             super::attempt_once("look at", self.root(), || self.ask())
         })?;
         self.outages.end();
@@ -252,7 +252,7 @@ impl Disk {
 
     /// Reads something as a whole, from its beginning each time.
     pub(crate) fn read_whole<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
-        self.persist(Absence::Answer, |_| read())
+        self.retry(OnNotFound::Accept, |_| read())
     }
 
     /// Looks for something with a name until the answer agrees with a listing of its directory. On a network file system, what
@@ -265,11 +265,11 @@ impl Disk {
         if !self.is_on_network() {
             return look();
         }
-        let agreed = self.persist(Absence::Answer, |_| {
+        let agreed = self.retry(OnNotFound::Accept, |_| {
             let found = look()?;
             match found.is_some() == self.is_listed(path)? {
                 true => Ok(found),
-                false => Err(Errno::STALE.into()).doing("look at", path),
+                false => Err(Errno::STALE.into()).context("look at", path),
             }
         });
         match agreed {
@@ -305,7 +305,7 @@ impl Disk {
             found => return Ok(found),
         }
         let mut looked = || look()?.ok_or_else(absent);
-        match self.persist(Absence::Doubt, |_| looked()) {
+        match self.retry(OnNotFound::Retry, |_| looked()) {
             Err(error) if error.is(Errno::NOENT) => Ok(None),
             found => found.map(Some),
         }

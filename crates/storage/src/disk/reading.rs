@@ -18,9 +18,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, ioctl_ficlone};
 use rustix::io::Errno;
 
-use super::network::Absence;
-use super::{Disk, Doing, Metadata, Result, StorageError, attempt, fault, lock};
-use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
+use super::network::OnNotFound;
+use super::{Disk, IoContext, Metadata, Result, StorageError, attempt, fault, lock};
+use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_in_two_threads};
 
 /// The least size of a buffer, in bytes: the sizes of files in `/proc` are 0.
 const SMALL_PIECE: usize = 4 << 10;
@@ -93,7 +93,7 @@ impl<'a> Reading<'a> {
 
     /// Reads the metadata of the file as it is now.
     pub(crate) fn metadata_now(&self) -> Result<Metadata> {
-        Metadata::of(&self.file).doing("look at", self.path)
+        Metadata::of(&self.file).context("look at", self.path)
     }
 
     /// Whether it can be read more than once, unlike a pipe.
@@ -123,7 +123,7 @@ impl<'a> Reading<'a> {
         if !self.is_file() {
             return self.copy_once(disk, to, mode);
         }
-        disk.persist(Absence::Doubt, |again| {
+        disk.retry(OnNotFound::Retry, |again| {
             if again {
                 disk.remove(to)?;
                 self.rewind()?;
@@ -135,19 +135,19 @@ impl<'a> Reading<'a> {
     fn copy_once(&mut self, disk: &Disk, to: &Path, mode: u32) -> Result<Digest> {
         let mut copy = disk.create(to, mode | 0o600)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
-            let metadata = Metadata::of(&copy).doing("look at", to)?;
+            let metadata = Metadata::of(&copy).context("look at", to)?;
             let Self { stop, count, .. } = *self;
             return Reading { stop, count, ..Reading::of(to, copy, metadata) }.digest();
         }
         let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
-        let digest = self.pieces(&mut |piece| write(piece).doing("write", to))?;
-        disk.arrive(&copy).doing("write", to)?;
+        let digest = self.pieces(&mut |piece| write(piece).context("write", to))?;
+        disk.arrive(&copy).context("write", to)?;
         Ok(digest)
     }
 
     /// Goes back to the beginning.
     pub(crate) fn rewind(&mut self) -> Result<()> {
-        self.file.rewind().doing("read", self.path)
+        self.file.rewind().context("read", self.path)
     }
 
     /// The size of the buffer, in bytes: no more than a small file needs.
@@ -164,7 +164,7 @@ impl<'a> Reading<'a> {
                 each(&piece[..count])?;
                 Ok(count)
             };
-            if let Some(digest) = hash_by_two(fill)? {
+            if let Some(digest) = hash_in_two_threads(fill)? {
                 return Ok(digest);
             }
         }
@@ -186,7 +186,7 @@ impl<'a> Reading<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(StorageError::Interrupted);
             }
-            if !self.has_more().doing("read", self.path)? {
+            if !self.has_more().context("read", self.path)? {
                 continue;
             }
             match self.file.read(piece) {
@@ -195,7 +195,7 @@ impl<'a> Reading<'a> {
                     if let (Some(total), Ok(count)) = (self.count, &read) {
                         total.fetch_add(*count as u64, Ordering::Relaxed);
                     }
-                    return read.doing("read", self.path);
+                    return read.context("read", self.path);
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! Opening directories below another one, through no symbolic link.
+//! Path resolution: directories are opened relative to another one and through no symbolic link.
 //!
-//! Whether directories are still where they were when they were opened.
+//! Also detects open directories that were moved or replaced.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,7 +24,7 @@ const MAX_ATTEMPTS: usize = 10;
 
 /// An entry with a name of the storage that is not the storage's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotOwn {
+pub(crate) enum ForeignEntry {
     /// A path leads out of the storage.
     #[error("it is not below the storage")]
     Outside,
@@ -39,19 +39,19 @@ pub(crate) enum NotOwn {
     Kind(&'static str),
 }
 
-impl From<NotOwn> for io::Error {
-    fn from(error: NotOwn) -> Self {
+impl From<ForeignEntry> for io::Error {
+    fn from(error: ForeignEntry) -> Self {
         Self::other(error)
     }
 }
 
-impl NotOwn {
-    /// The `NotOwn` that an error wraps, if it does.
+impl ForeignEntry {
+    /// The `ForeignEntry` that an error wraps, if it does.
     pub(crate) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 
-    /// The `NotOwn` of a file of this type, unless it is a plain file.
+    /// The `ForeignEntry` of a file of this type, unless it is a plain file.
     pub(super) fn of_type(kind: FileType) -> Option<Self> {
         Some(match kind {
             FileType::RegularFile => return None,
@@ -72,8 +72,8 @@ pub(super) fn open(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
     if !MISSING.load(Ordering::Relaxed) {
         match open_at_once(top, inside) {
             Err(Errno::NOSYS | Errno::PERM) => MISSING.store(true, Ordering::Relaxed),
-            Err(Errno::LOOP) => return Err(NotOwn::Link.into()),
-            Err(Errno::XDEV) => return Err(NotOwn::Outside.into()),
+            Err(Errno::LOOP) => return Err(ForeignEntry::Link.into()),
+            Err(Errno::XDEV) => return Err(ForeignEntry::Outside.into()),
             opened => return Ok(opened?),
         }
     }
@@ -96,16 +96,16 @@ fn open_step_by_step(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
     let mut here: Option<OwnedFd> = None;
     for part in inside.as_bytes().split(|byte| *byte == b'/') {
         if part.is_empty() || part == b".." {
-            return Err(NotOwn::Outside.into());
+            return Err(ForeignEntry::Outside.into());
         }
         let above = here.as_ref().unwrap_or(top);
         here = match openat(above, part, PLACE | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(opened) => Some(opened),
-            Err(_) if is_link(above, part) => return Err(NotOwn::Link.into()),
+            Err(_) if is_link(above, part) => return Err(ForeignEntry::Link.into()),
             Err(error) => return Err(error.into()),
         };
     }
-    here.ok_or_else(|| NotOwn::Outside.into())
+    here.ok_or_else(|| ForeignEntry::Outside.into())
 }
 
 /// Whether a name in a directory is that of a symbolic link.
@@ -157,7 +157,7 @@ impl Disk {
         self.is_certain(|| match open(top, OsStr::from_bytes(inside)) {
             Ok(now) => id(&now) == id(directory),
             // Any other error does not say that it was moved: the operations themselves will fail.
-            Err(error) => !is_absent(&error) && NotOwn::of(&error).is_none(),
+            Err(error) => !is_absent(&error) && ForeignEntry::of(&error).is_none(),
         })
     }
 }
@@ -188,12 +188,13 @@ mod tests {
             let opened = way(&top, OsStr::new("a/b/c")).unwrap();
             let inode = fs::metadata(dir.path().join("a/b/c")).unwrap();
             assert_eq!(fstat(&opened).unwrap().st_ino, std::os::unix::fs::MetadataExt::ino(&inode));
-            let wrong = |inside: &str| NotOwn::of(&way(&top, OsStr::new(inside)).unwrap_err());
+            let wrong =
+                |inside: &str| ForeignEntry::of(&way(&top, OsStr::new(inside)).unwrap_err());
             for link in ["a/link", "a/link/below", "a/near", "a/near/c"] {
-                assert_eq!(wrong(link), Some(NotOwn::Link), "{link}");
+                assert_eq!(wrong(link), Some(ForeignEntry::Link), "{link}");
             }
             for out in ["../x", "a/../../x", "/etc"] {
-                assert_eq!(wrong(out), Some(NotOwn::Outside), "{out}");
+                assert_eq!(wrong(out), Some(ForeignEntry::Outside), "{out}");
             }
             for (inside, error) in [("a/none", Errno::NOENT), ("a/file", Errno::NOTDIR)] {
                 let found = way(&top, OsStr::new(inside)).unwrap_err().raw_os_error();

@@ -1,9 +1,7 @@
-//! The directory of a storage as one run uses it: names, private names, directories made on demand.
+//! The directory of a storage as one run uses it: names, private names, directories made on demand, and pending flushes.
 //!
-//! Durability: written files are on the disk before anything depends on them.
-//!
-//! Files and directories are noted when they change, and flushed together: many small calls share
-//! one flush.
+//! Written files are on the disk before anything depends on them. Changed files and directories are recorded and flushed
+//! together, so many small calls share one flush.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -173,7 +171,7 @@ impl Root {
     /// itself.
     pub(crate) fn own_names(&self, directory: &str) -> Result<Vec<String>> {
         match self.disk.names(&self.path(directory)) {
-            Err(error) if error.is_not_own() => Ok(Vec::new()),
+            Err(error) if error.is_foreign() => Ok(Vec::new()),
             names => {
                 Ok(names?.into_iter().filter(|(_, is_link)| !is_link).map(|it| it.0).collect())
             }

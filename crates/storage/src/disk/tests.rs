@@ -17,9 +17,9 @@ fn lab() -> (tempfile::TempDir, Disk, PathBuf) {
 }
 
 /// Why an operation refused to do something.
-fn refusal<T>(result: Result<T>) -> Option<NotOwn> {
+fn refusal<T>(result: Result<T>) -> Option<ForeignEntry> {
     match result {
-        Err(StorageError::Io { source, .. }) => NotOwn::of(&source),
+        Err(StorageError::Io { source, .. }) => ForeignEntry::of(&source),
         _ => None,
     }
 }
@@ -35,7 +35,7 @@ fn nothing_behind_a_link_is_read_written_or_removed() {
     fs::write(root.join("own"), "own").unwrap();
     let (own, near) = (root.join("own"), root.join("near"));
     let (file, new) = (root.join("link/file"), root.join("link/new"));
-    let link = Some(NotOwn::Link);
+    let link = Some(ForeignEntry::Link);
     assert_eq!(refusal(disk.metadata(&file)), link);
     assert_eq!(refusal(disk.read(&file)), link);
     assert_eq!(refusal(disk.read(&near)), link);
@@ -67,8 +67,8 @@ fn a_path_outside_is_refused() {
     fs::write(dir.path().join("file"), "").unwrap();
     let twin = PathBuf::from(format!("{}-twin", root.display()));
     for path in [&dir.path().join("file"), &root.join("../file"), &root.join(".."), &twin] {
-        assert_eq!(refusal(disk.remove(path)), Some(NotOwn::Outside), "{}", path.display());
-        assert_eq!(refusal(disk.metadata(path)), Some(NotOwn::Outside), "{}", path.display());
+        assert_eq!(refusal(disk.remove(path)), Some(ForeignEntry::Outside), "{}", path.display());
+        assert_eq!(refusal(disk.metadata(path)), Some(ForeignEntry::Outside), "{}", path.display());
     }
     assert!(dir.path().join("file").exists());
     assert!(disk.metadata(&root).unwrap().unwrap().is_dir());
@@ -82,8 +82,12 @@ fn what_is_no_plain_file_is_not_waited_for() {
     let _listener = UnixListener::bind(root.join("socket")).unwrap();
     fs::create_dir(root.join("directory")).unwrap();
     for (name, kind) in [("fifo", "a FIFO"), ("socket", "a socket"), ("directory", "a directory")] {
-        assert_eq!(refusal(disk.read(&root.join(name))), Some(NotOwn::Kind(kind)), "{name}");
-        assert_eq!(refusal(disk.digest(&root.join(name))), Some(NotOwn::Kind(kind)), "{name}");
+        assert_eq!(refusal(disk.read(&root.join(name))), Some(ForeignEntry::Kind(kind)), "{name}");
+        assert_eq!(
+            refusal(disk.digest(&root.join(name))),
+            Some(ForeignEntry::Kind(kind)),
+            "{name}"
+        );
         assert!(!disk.metadata(&root.join(name)).unwrap().unwrap().is_file());
     }
     assert!(disk.append(&fifo, b"x").is_err(), "nobody reads it");
@@ -156,13 +160,13 @@ fn a_storage_that_a_group_shares_is_shared_throughout() {
 /// Asks with these answers, the first one last. Returns the answer, and what each attempt was told.
 fn ask(
     disk: &Disk,
-    absence: Absence,
+    on_not_found: OnNotFound,
     mut answers: Vec<Result<u8, Errno>>,
 ) -> (Result<u8>, Vec<bool>) {
     let mut told = Vec::new();
-    let answer = disk.persist(absence, |again| {
+    let answer = disk.retry(on_not_found, |again| {
         told.push(again);
-        answers.pop().unwrap().map_err(io::Error::from).doing("read", disk.root())
+        answers.pop().unwrap().map_err(io::Error::from).context("read", disk.root())
     });
     (answer, told)
 }
@@ -171,21 +175,21 @@ fn ask(
 fn what_may_be_old_is_asked_for_again_where_it_may_be() {
     let (_dir, mut disk, _) = lab();
     let late = |errno| vec![Ok(7), Err(errno), Err(errno)];
-    let (answer, told) = ask(&disk, Absence::Answer, late(Errno::STALE));
+    let (answer, told) = ask(&disk, OnNotFound::Accept, late(Errno::STALE));
     assert_eq!((answer.unwrap(), told), (7, vec![false, true, true]));
     for errno in [Errno::NOENT, Errno::NOTEMPTY] {
-        let (answer, told) = ask(&disk, Absence::Doubt, late(errno));
+        let (answer, told) = ask(&disk, OnNotFound::Retry, late(errno));
         assert!(answer.unwrap_err().is(errno) && told.len() == 1, "a local file system knows");
     }
     disk.kind.is_on_network = true;
     for errno in [Errno::NOENT, Errno::NOTEMPTY] {
-        let (answer, told) = ask(&disk, Absence::Doubt, late(errno));
+        let (answer, told) = ask(&disk, OnNotFound::Retry, late(errno));
         assert_eq!((answer.unwrap(), told.len()), (7, 3), "{errno}");
     }
-    let (answer, told) = ask(&disk, Absence::Answer, late(Errno::NOENT));
+    let (answer, told) = ask(&disk, OnNotFound::Accept, late(Errno::NOENT));
     assert!(answer.unwrap_err().is(Errno::NOENT) && told.len() == 1, "it is an answer");
     // Nobody waits for it.
-    let (answer, told) = ask(&disk, Absence::Doubt, late(Errno::NOTCONN));
+    let (answer, told) = ask(&disk, OnNotFound::Retry, late(Errno::NOTCONN));
     assert!(answer.unwrap_err().is(Errno::NOTCONN) && told.len() == 1);
 }
 
@@ -252,11 +256,11 @@ fn a_storage_that_is_away_is_waited_for_until_the_user_asks_to_stop() {
     let noted = Arc::clone(&outages);
     let tell = Arc::new(move |outage: &Outage| lock(&noted).push(outage.clone()));
     disk.wait_with(Patience { stop: Arc::clone(&stop), tell }, root);
-    let (answer, told) = ask(&disk, Absence::Answer, vec![Ok(7), Err(Errno::NOTCONN)]);
+    let (answer, told) = ask(&disk, OnNotFound::Accept, vec![Ok(7), Err(Errno::NOTCONN)]);
     assert_eq!((answer.unwrap(), told), (7, vec![false, true]));
     assert!(matches!(**lock(&outages), [Outage::Began { .. }, Outage::Over { .. }]));
     assert_eq!(disk.outages(), 2, "it went away, and came back");
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    let (answer, _) = ask(&disk, Absence::Answer, vec![Err(Errno::HOSTDOWN)]);
+    let (answer, _) = ask(&disk, OnNotFound::Accept, vec![Err(Errno::HOSTDOWN)]);
     assert!(matches!(answer, Err(StorageError::Interrupted)));
 }

@@ -11,13 +11,13 @@ use rustix::io::Errno;
 
 use super::directories::open_stat;
 use super::files::{allow, set_mode};
-use super::network::Absence;
-use super::{Disk, Doing, Metadata, NotOwn, Result, StorageError};
+use super::network::OnNotFound;
+use super::{Disk, ForeignEntry, IoContext, Metadata, Result, StorageError};
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 
 /// A file or directory that was looked at, and not read.
 #[derive(Debug)]
-pub(crate) enum SeenValue {
+pub(crate) enum ValueMetadata {
     /// A plain file.
     File(Metadata),
     /// A directory, with everything in it.
@@ -58,21 +58,21 @@ fn unsealed(path: &Path, error: DirectoryError) -> StorageError {
 
 impl Disk {
     /// Looks at a published file, or at a directory with everything in it. Returns `None` if nothing has that name.
-    pub(crate) fn see(&self, path: &Path, stop: &AtomicBool) -> Result<Option<SeenValue>> {
+    pub(crate) fn see(&self, path: &Path, stop: &AtomicBool) -> Result<Option<ValueMetadata>> {
         match self.metadata(path)? {
             None => Ok(None),
-            Some(metadata) if metadata.is_file() => Ok(Some(SeenValue::File(metadata))),
+            Some(metadata) if metadata.is_file() => Ok(Some(ValueMetadata::File(metadata))),
             Some(metadata) if metadata.is_dir() => {
                 let scan = self.scan(path, stop)?.map(Scan::linked);
-                Ok(scan.map(|scan| SeenValue::Directory(scan, metadata)))
+                Ok(scan.map(|scan| ValueMetadata::Directory(scan, metadata)))
             }
-            Some(_) => Ok(Some(SeenValue::Other)),
+            Some(_) => Ok(Some(ValueMetadata::Other)),
         }
     }
 
     /// Walks through a directory; returns `None` if there is no directory of that name.
     pub(crate) fn scan(&self, path: &Path, stop: &AtomicBool) -> Result<Option<Scan>> {
-        self.persist(Absence::Answer, |_| {
+        self.retry(OnNotFound::Accept, |_| {
             let Some((top, _)) = self.open_directory(path)? else { return Ok(None) };
             Scan::of(top, stop).map(Some).map_err(|error| StorageError::of_directory(path, error))
         })
@@ -80,12 +80,12 @@ impl Disk {
 
     /// Makes a directory that a computation made read-only, but not its top, so that it can be moved.
     pub(crate) fn seal_directory(&self, path: &Path) -> Result<()> {
-        self.persist(Absence::Doubt, |_| {
+        self.retry(OnNotFound::Retry, |_| {
             self.attempt("make read-only", path, || {
                 self.at(path, |dir, name| allow(dir, name, 0o700))
             })?;
             let Some((top, _)) = self.open_directory(path)? else {
-                return Err(io::Error::from(Errno::NOENT)).doing("make read-only", path);
+                return Err(io::Error::from(Errno::NOENT)).context("make read-only", path);
             };
             manifest::seal(&top, self.shared.unwrap_or(0), false)
                 .map_err(|error| unsealed(path, error))
@@ -144,7 +144,7 @@ impl Disk {
 
     /// Makes a directory of this run's own, and fills it. What was begun is begun anew.
     fn filling<T>(&self, to: &Path, mut fill: impl FnMut() -> Result<T>) -> Result<T> {
-        self.persist(Absence::Answer, |again| {
+        self.retry(OnNotFound::Accept, |again| {
             if again {
                 self.remove_tree(to)?;
             }
@@ -156,7 +156,7 @@ impl Disk {
     /// Makes a directory of this run's own read-only, but not its top. Files of it may be those of other
     /// results, which are read-only already.
     pub(crate) fn seal_trusted(&self, path: &Path) -> Result<()> {
-        self.persist(Absence::Answer, |_| {
+        self.retry(OnNotFound::Accept, |_| {
             let top = self.attempt("make read-only", path, || Ok(self.at(path, open_stat)?.0))?;
             manifest::seal(&top, self.shared.unwrap_or(0), true)
                 .map_err(|error| unsealed(path, error))
@@ -175,7 +175,7 @@ impl Disk {
         let set = self.look("make read-only", path, || {
             match self.at(path, |dir, name| set_mode(dir, name, sealed)) {
                 // It is a link to a directory that was made elsewhere.
-                Err(error) if NotOwn::of(&error) == Some(NotOwn::Link) => Ok(()),
+                Err(error) if ForeignEntry::of(&error) == Some(ForeignEntry::Link) => Ok(()),
                 set => set,
             }
         });

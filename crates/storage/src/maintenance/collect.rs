@@ -8,12 +8,9 @@
 //! collection had retired is restored by the first run that has its lease, or removed by the next
 //! collection.
 //!
-//! Files of a result that were moved away, until it is known whether they are in use.
-//!
-//! Making outputs away: the call is marked, then its outputs are removed. The record stays, so the call is known.
-//!
-//! Outputs are moved away while the gate is closed, and after the roots of other runs were read. A run that looks for the call
-//! then finds it away, or has announced it before; then they stay.
+//! Eviction marks a call as away and then removes its outputs. The record stays, so the call is still known. Outputs are moved
+//! while the gate is closed and after the roots of other runs were read. A run that looks for the call finds it away, unless it
+//! announced the call before; then the outputs stay.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -22,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Maintenance, Pins, Survey};
 use crate::disk::Result;
-use crate::layout::{COLLECTED, Entry, MANIFESTS, QUARANTINE, ResultName, TREES, manifest};
+use crate::paths::{COLLECTED, Entry, MANIFESTS, QUARANTINE, ResultName, TREES, manifest};
+use crate::protocol::{GcRoots, Lease, Storage};
 use crate::records::{CallRecord, JobRecord, Provenance, Published, Record, Tombstone};
-use crate::store::{GcRoots, Lease, Storage};
 use ce_model::digest::Digest;
 
 /// A result without its record, whose files still exist.
@@ -382,7 +379,7 @@ impl Drop for MovedFiles<'_> {
 
 /// A call that is marked as away, and whose outputs still exist.
 #[derive(Debug)]
-pub struct Departing<'a> {
+pub struct Eviction<'a> {
     storage: &'a Storage,
     name: ResultName,
     outputs: usize,
@@ -403,7 +400,7 @@ impl<'a> Maintenance<'a> {
         &self,
         name: &ResultName,
         record: &CallRecord,
-    ) -> Result<Option<Departing<'a>>> {
+    ) -> Result<Option<Eviction<'a>>> {
         let storage = self.storage;
         let Ok(lease) = storage.leases().acquire(name) else { return Ok(None) };
         let known = storage.records().read_entry(&Entry::Call(name.clone()))?.ok();
@@ -419,7 +416,7 @@ impl<'a> Maintenance<'a> {
             }
         }
         let (name, outputs, moved) = (name.clone(), record.outputs.len(), MovedFiles::new(storage));
-        Ok(Some(Departing { storage, name, outputs, intact, moved, _lease: lease }))
+        Ok(Some(Eviction { storage, name, outputs, intact, moved, _lease: lease }))
     }
 
     /// Removes the outputs of a job that are outputs of calls that are away.
@@ -445,7 +442,7 @@ impl<'a> Maintenance<'a> {
     }
 }
 
-impl Departing<'_> {
+impl Eviction<'_> {
     /// The call.
     pub const fn name(&self) -> &ResultName {
         &self.name

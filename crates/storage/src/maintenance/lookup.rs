@@ -1,11 +1,7 @@
-//! The names of results that begin with what a user has typed.
+//! Lookup in the records: results by the beginning of their names, past calls by records and tombstones, and new records.
 //!
-//! Calls that succeeded once: their records and tombstones.
-//!
-//! What was recorded since the last look, without listing what cannot have changed.
-//!
-//! A directory with the same stat has the same entries, unless it is racy, or on a network file system. All others are
-//! listed again.
+//! [`RecordWatch`] returns the records that were added since the last look. It does not list a directory again whose stat has
+//! not changed, unless that is racy, or the file system is a network one.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
@@ -14,14 +10,14 @@ use rustix::fs::FileType;
 
 use super::{Maintenance, Survey};
 use crate::disk::Result;
-use crate::layout::{
+use crate::paths::{
     COLLECTED, Entry, RECORDS, ResultName, SUSPENDED, TABLES, TASK_INPUTS, is_value,
 };
-use crate::records::{CallRecord, Provenance, Read, Tombstone};
-use crate::store::{Storage, Suspension};
+use crate::protocol::{Storage, Suspension};
+use crate::records::{CallRecord, Provenance, RecordState, Tombstone};
 use ce_files::cache::FileStat;
 use ce_model::digest::DIRTY;
-use ce_model::task::name::ComputationName;
+use ce_model::name::ComputationName;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -116,7 +112,7 @@ pub struct PastCall {
 
 /// The record or tombstone of a call that succeeded once, not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct PastCallRef {
     name: ResultName,
     collected: bool,
 }
@@ -124,7 +120,7 @@ pub struct Trace {
 impl Survey<'_> {
     /// Returns the records and tombstones of all calls of a computation, sorted by version. Counts
     /// the directories that cannot be read.
-    pub fn traces(&self, computation: &ComputationName, unread: &mut usize) -> Vec<Trace> {
+    pub fn traces(&self, computation: &ComputationName, unread: &mut usize) -> Vec<PastCallRef> {
         let mut traces = Vec::new();
         let mut counted = |names: Result<Vec<String>>| {
             names.unwrap_or_else(|_| {
@@ -138,7 +134,7 @@ impl Survey<'_> {
                 let records =
                     counted(self.storage.root.files(&format!("{owner}/{version}/{room}")));
                 let names = records.iter().filter_map(|it| ResultName::of_record_in(room, it));
-                traces.extend(names.map(|name| Trace { name, collected }));
+                traces.extend(names.map(|name| PastCallRef { name, collected }));
             }
         }
         traces
@@ -149,11 +145,11 @@ impl Survey<'_> {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or only a newer version can.
-    pub fn past_call(&self, trace: &Trace) -> Result<Option<PastCall>> {
-        let Trace { name, collected } = trace;
+    pub fn past_call(&self, trace: &PastCallRef) -> Result<Option<PastCall>> {
+        let PastCallRef { name, collected } = trace;
         let name = name.clone();
         if *collected {
-            let tombstone: Read<Tombstone<CallRecord>> =
+            let tombstone: RecordState<Tombstone<CallRecord>> =
                 self.storage.records().read(&name.record_in(COLLECTED))?;
             return Ok(tombstone.ok().map(|Tombstone { record, collected }| PastCall {
                 name,
@@ -161,7 +157,7 @@ impl Survey<'_> {
                 collected: Some(collected),
             }));
         }
-        let record: Read<CallRecord> = self.storage.records().read(&name.record())?;
+        let record: RecordState<CallRecord> = self.storage.records().read(&name.record())?;
         Ok(record.ok().map(|record| PastCall { name, record, collected: None }))
     }
 
@@ -172,7 +168,7 @@ impl Survey<'_> {
     /// Fails if the file cannot be read, or only a newer version can.
     pub fn record_or_tombstone(&self, name: &ResultName) -> Result<Option<CallRecord>> {
         for collected in [false, true] {
-            let trace = Trace { name: name.clone(), collected };
+            let trace = PastCallRef { name: name.clone(), collected };
             if let Some(PastCall { record, .. }) = self.past_call(&trace)? {
                 return Ok(Some(record));
             }
@@ -305,7 +301,7 @@ impl<'a> RecordWatch<'a> {
         let path = self.storage.path(directory);
         let taken = SystemTime::now();
         let stat = match disk.directory_stat(&path) {
-            Err(error) if error.is_not_own() => return Ok(false),
+            Err(error) if error.is_foreign() => return Ok(false),
             stat => stat?,
         };
         let is_same =

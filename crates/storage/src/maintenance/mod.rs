@@ -1,8 +1,7 @@
 //! Maintenance of a storage: listing, checking, repairing and collecting its contents.
 //!
-//! Pins: results that are never collected, with everything that they were made from.
-//!
-//! The repositories whose tasks use the storage, one file each. A collection keeps their results.
+//! This file has what a collection keeps: pinned results with everything that they were made from, and the repositories whose
+//! tasks use the storage.
 
 mod collect;
 mod lookup;
@@ -11,13 +10,13 @@ pub mod verify;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use self::collect::{Departing, Retired};
-pub use self::lookup::{NameKind, NewRecords, PastCall, RecordWatch, Trace};
+pub use self::collect::{Eviction, Retired};
+pub use self::lookup::{NameKind, NewRecords, PastCall, PastCallRef, RecordWatch};
 pub use self::survey::Survey;
 use super::disk::{Result, Root, StorageError};
-use super::layout::{Entry, PINS, REPOSITORIES};
+use super::paths::{Entry, PINS, REPOSITORIES};
+use super::protocol::Storage;
 use super::records::{Format, PinRecord, Provenance, Records, RepositoryRecord, host};
-use super::store::Storage;
 use ce_model::digest::Digest;
 
 /// Checks, repairs and collects results.
@@ -141,7 +140,7 @@ impl<'a> KnownRepositories<'a> {
     pub fn record(&self, path: &str, inode: u64) -> Result<()> {
         if self
             .is_recorded(path)
-            .or_else(|error| error.is_not_own().then_some(true).ok_or(error))?
+            .or_else(|error| error.is_foreign().then_some(true).ok_or(error))?
         {
             return Ok(());
         }
@@ -153,7 +152,7 @@ impl<'a> KnownRepositories<'a> {
         };
         match Records::new(self.root).put(&record(&id(path)), &repository) {
             // Only collections need it, and they report this error.
-            Err(error) if error.may_not_write() || error.is_not_own() => Ok(()),
+            Err(error) if error.may_not_write() || error.is_foreign() => Ok(()),
             done => done,
         }
     }

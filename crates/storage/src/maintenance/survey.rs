@@ -4,24 +4,22 @@
 //! others work on the storage at the same time. Symbolic links in the place of directories are left
 //! out, and listed separately.
 //!
-//! What stands in the places of the layout: a directory where others have their names, a file where a file is read.
-//!
-//! Values are compared with their records, so what stands in their places is not looked at here; nor is what is in
-//! quarantine, in an export, or in a directory that the layout does not have.
+//! A survey also finds files of the wrong kind: a directory where the storage has a file, or the reverse. Values are compared
+//! with their records elsewhere. Quarantine, exports and directories of no known name are not checked.
 
 use std::collections::HashSet;
 
 use Expected::{Any, Closed, Directory, File};
 use rustix::fs::FileType;
 
-use crate::disk::{NotOwn, Result, StorageError};
-use crate::layout::{
+use crate::disk::{ForeignEntry, Result, StorageError};
+use crate::paths::{
     AWAY, COLLECTED, DIRECTORIES, Entry, FAILED, GATE, LEASES, LEDGER, LOGS, MANIFESTS, OWNER,
     PINS, QUARANTINE, RECORDS, REPOSITORIES, REVOKED, ROOMS, RUN_LOGS, RUNS, ResultName, RunName,
     SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
 };
-use crate::records::{CallRecord, Defect, FailureRecord, Finding, Read};
-use crate::store::Storage;
+use crate::protocol::Storage;
+use crate::records::{CallRecord, Defect, FailureRecord, Finding, RecordState};
 use ce_model::digest::{DIRTY, Digest};
 
 /// Lists the contents of a storage.
@@ -87,7 +85,7 @@ impl<'a> Survey<'a> {
         let names = self.results_in(RECORDS, "c_", std::convert::identity)?;
         let has_read = |name: &&ResultName| {
             let record = self.storage.records().read::<CallRecord>(&name.record());
-            let record = record.ok().and_then(Read::ok);
+            let record = record.ok().and_then(RecordState::ok);
             record.is_some_and(|it| it.inputs.iter().any(|input| values.contains(input)))
         };
         Ok(names.iter().filter(has_read).count())
@@ -101,7 +99,9 @@ impl<'a> Survey<'a> {
     pub fn failures(&self) -> Result<Vec<(ResultName, FailureRecord)>> {
         let mut failures = Vec::new();
         for name in self.results_in(FAILED, "c_", std::convert::identity)? {
-            if let Read::Record(record) = self.storage.records().read(&name.record_in(FAILED))? {
+            if let RecordState::Valid(record) =
+                self.storage.records().read(&name.record_in(FAILED))?
+            {
                 failures.push((name, record));
             }
         }
@@ -242,7 +242,7 @@ impl<'a> Survey<'a> {
     /// Whether there is a record; what is behind a link is none.
     fn has(&self, record: &str) -> Result<bool> {
         match self.storage.has(record) {
-            Err(error) if error.is_not_own() => Ok(false),
+            Err(error) if error.is_foreign() => Ok(false),
             has => has,
         }
     }
@@ -272,7 +272,7 @@ impl<'a> Survey<'a> {
         for name in leases {
             let text = match root.disk.read(&root.path(&name)) {
                 // It names no run.
-                Err(error) if error.is_not_own() => Some(Vec::new()),
+                Err(error) if error.is_foreign() => Some(Vec::new()),
                 text => text?,
             };
             // A lease that was released meanwhile is not there any more.
@@ -312,7 +312,7 @@ impl<'a> Survey<'a> {
             Some(link) => Err(StorageError::Io {
                 doing: "delete anything beside",
                 path: self.storage.path(&link.name),
-                source: NotOwn::Link.into(),
+                source: ForeignEntry::Link.into(),
             }),
             None => Ok(()),
         }
@@ -380,7 +380,7 @@ impl<'a> Survey<'a> {
     /// link. Unreadable pins are an error, since the results that they protect would be collected.
     fn files_in(&self, room: &str) -> Result<Vec<String>> {
         match self.storage.root.files(room) {
-            Err(error) if error.is_not_own() && !room.ends_with(PINS) => Ok(Vec::new()),
+            Err(error) if error.is_foreign() && !room.ends_with(PINS) => Ok(Vec::new()),
             files => files,
         }
     }

@@ -4,10 +4,8 @@
 //! interrupted verification can continue from the name of a record. Nothing is changed unless a
 //! repair is requested, and then only after all files were read.
 //!
-//! Checks whether files are as their records promise, and moves damaged results to quarantine.
-//!
-//! A check reads every byte: time stamps are not trusted. It changes nothing. A repaired result is
-//! moved to `aside/`, and computed or copied again by the next run that needs it.
+//! A check reads every byte, and trusts no time stamp. A repair moves a damaged result to quarantine (`aside/`); the next run
+//! that needs it computes or copies it again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +17,12 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::{Maintenance, Survey};
 use crate::disk::{FileId, Result, StorageError};
-use crate::layout::{Entry, QUARANTINE, ResultName, TASK_INPUTS};
-use crate::records::{Defect, ExpectedFile, Finding, Read, Record, Stopped};
-use crate::store::Storage;
+use crate::paths::{Entry, QUARANTINE, ResultName, TASK_INPUTS};
+use crate::protocol::Storage;
+use crate::records::{CheckStopped, Defect, ExpectedFile, Finding, Record, RecordState};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::task::slice::MAX_ARITY;
+use ce_model::slice::MAX_ARITY;
 
 /// A random part of the records, another one each day.
 #[derive(Clone, Debug, PartialEq)]
@@ -252,10 +250,10 @@ fn read<'a>(
     entries: &[&'a Entry],
     since: Option<Timestamp>,
     stop: &AtomicBool,
-) -> Result<Vec<RecordFiles<'a>>, Stopped> {
+) -> Result<Vec<RecordFiles<'a>>, CheckStopped> {
     let part = |entry: &&'a Entry| {
         if stop.load(Ordering::Relaxed) {
-            return Err(Stopped);
+            return Err(CheckStopped);
         }
         let (promises, wrong) = match Maintenance::new(storage).check_record(entry) {
             Ok(Some(record)) if since.zip(record.at()).is_none_or(|(since, at)| at >= since) => {
@@ -266,7 +264,7 @@ fn read<'a>(
         };
         Ok(Some(RecordFiles { entry, promises, wrong }))
     };
-    let parts = entries.par_iter().map(part).collect::<Result<Vec<_>, Stopped>>()?;
+    let parts = entries.par_iter().map(part).collect::<Result<Vec<_>, CheckStopped>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -355,7 +353,7 @@ impl Maintenance<'_> {
         &self,
         stop: &AtomicBool,
         expected: &ExpectedFile,
-    ) -> Result<Option<Defect>, Stopped> {
+    ) -> Result<Option<Defect>, CheckStopped> {
         // A run may move the file to its place meanwhile, so that is checked once more at the end.
         let places = [Some(&expected.name), expected.waiting.as_ref(), Some(&expected.name)];
         let mut defect = Some(Defect::Missing);
@@ -373,7 +371,7 @@ impl Maintenance<'_> {
             defect = Some(Defect::Away);
         }
         // The file may not have been read to its end.
-        if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(defect) }
+        if stop.load(Ordering::Relaxed) { Err(CheckStopped) } else { Ok(defect) }
     }
 
     /// Reads a record, and checks that it belongs to its name. Returns `None` if it does not exist.
@@ -383,10 +381,10 @@ impl Maintenance<'_> {
     /// Returns the damage of the record.
     pub fn check_record(&self, entry: &Entry) -> Result<Option<Record>, Defect> {
         match self.storage.records().read_entry(entry).map_err(Defect::Unreadable)? {
-            Read::Record(record) if entry.fits(&record) => Ok(Some(record)),
-            Read::Record(_) => Err(Defect::Misplaced),
-            Read::Spoiled => Err(Defect::Spoiled),
-            Read::Absent => Ok(None),
+            RecordState::Valid(record) if entry.fits(&record) => Ok(Some(record)),
+            RecordState::Valid(_) => Err(Defect::Misplaced),
+            RecordState::Spoiled => Err(Defect::Spoiled),
+            RecordState::Absent => Ok(None),
         }
     }
 

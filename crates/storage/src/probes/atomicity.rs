@@ -1,6 +1,4 @@
-//! Moving a file, with and without replacing another one.
-//!
-//! Exclusive creation: one of several rivals gets a name, by creating a file and by linking to one.
+//! Atomic operations: moving a file with and without replacing another one, and exclusive creation by `O_EXCL` and by links.
 
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -11,7 +9,7 @@ use std::{io, thread};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::disk::{Disk, Doing, Result, StorageError};
+use crate::disk::{Disk, IoContext, Result, StorageError};
 use ce_model::diagnosis::Diagnosis;
 
 /// The number of times that a file is replaced while another thread watches it.
@@ -22,7 +20,7 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// The result of replacing a file.
 #[derive(Clone, Copy, Debug)]
-struct Replaced {
+struct ReplaceResult {
     /// The moved file is the one under the name now.
     same: bool,
     /// The number of replacements that were watched.
@@ -42,7 +40,7 @@ pub(super) fn replacing(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn replace(site: &ProbeSite) -> Result<Replaced> {
+fn replace(site: &ProbeSite) -> Result<ReplaceResult> {
     let (file, place) = (site.file()?, site.room()?.join("place"));
     site.disk().write(&place, b"")?;
     let (id, text) = (site.disk().id(&file)?, site.disk().read(&file)?);
@@ -52,7 +50,7 @@ fn replace(site: &ProbeSite) -> Result<Replaced> {
         let file = site.file()?;
         site.disk().rename(&file, &place).map(drop)
     })?;
-    Ok(Replaced { same, moves, gaps })
+    Ok(ReplaceResult { same, moves, gaps })
 }
 
 /// Replaces a file many times. Returns the number of replacements, and the number of times that a
@@ -86,18 +84,22 @@ fn look(disk: &Disk, place: &Path, over: &AtomicBool) -> Result<usize> {
     }
 }
 
-fn diagnose_replacing(replaced: Replaced) -> Diagnosis {
+fn diagnose_replacing(replaced: ReplaceResult) -> Diagnosis {
     let probe = "replacing";
     match replaced {
-        Replaced { same: false, .. } => Diagnosis::ok(probe, "a moved file is not the same file")
-            .broken("a result may be taken for another execution's: files are told apart by inode")
-            .hint(ELSEWHERE),
-        Replaced { moves, gaps: 0, .. } => {
+        ReplaceResult { same: false, .. } => {
+            Diagnosis::ok(probe, "a moved file is not the same file")
+                .broken(
+                    "a result may be taken for another execution's: files are told apart by inode",
+                )
+                .hint(ELSEWHERE)
+        }
+        ReplaceResult { moves, gaps: 0, .. } => {
             let found =
                 format!("a name was never seen free while its file was replaced {moves} times");
             Diagnosis::ok(probe, found)
         }
-        Replaced { moves, gaps, .. } => {
+        ReplaceResult { moves, gaps, .. } => {
             let found = format!(
                 "a name was seen free {gaps} times while its file was replaced {moves} times"
             );
@@ -113,7 +115,7 @@ fn diagnose_replacing(replaced: Replaced) -> Diagnosis {
 
 /// The result of moving files without replacing others.
 #[derive(Clone, Copy, Debug)]
-struct Moved {
+struct MoveResult {
     /// The file system itself refuses to replace.
     native: bool,
     /// An existing file is not replaced.
@@ -130,14 +132,14 @@ pub(super) fn moving(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn move_new(site: &ProbeSite) -> Result<Moved> {
+fn move_new(site: &ProbeSite) -> Result<MoveResult> {
     let (file, taken, free) = (site.file()?, site.file()?, site.room()?.join("free"));
     let native = is_native(&file, &taken)?;
     let ids = (site.disk().id(&file)?, site.disk().id(&taken)?);
     let refused = !site.disk().rename_new(&file, &taken)?
         && (site.disk().id(&file)?, site.disk().id(&taken)?) == ids;
     let moved = site.disk().rename_new(&file, &free)? && site.disk().id(&free)? == ids.0;
-    Ok(Moved { native, refused, moved: moved && site.disk().id(&file)?.is_none() })
+    Ok(MoveResult { native, refused, moved: moved && site.disk().id(&file)?.is_none() })
 }
 
 /// Whether the file system can move without replacing. Moves nothing if it cannot.
@@ -146,27 +148,29 @@ fn is_native(from: &Path, taken: &Path) -> Result<bool> {
     match moved.map_err(io::Error::from) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
-        other => other.map(|()| true).doing("move to", taken),
+        other => other.map(|()| true).context("move to", taken),
     }
 }
 
-fn diagnose_moving(moved: Moved) -> Diagnosis {
+fn diagnose_moving(moved: MoveResult) -> Diagnosis {
     let probe = "moving";
     match moved {
-        Moved { refused: false, .. } => Diagnosis::ok(probe, "an existing file is replaced")
+        MoveResult { refused: false, .. } => Diagnosis::ok(probe, "an existing file is replaced")
             .broken("an output that was put there by hand may be overwritten")
             .hint(ELSEWHERE),
-        Moved { moved: false, .. } => Diagnosis::ok(probe, "a moved file is not in its new place")
-            .broken("outputs do not get to their places")
-            .hint(ELSEWHERE),
-        Moved { native: false, .. } => {
+        MoveResult { moved: false, .. } => {
+            Diagnosis::ok(probe, "a moved file is not in its new place")
+                .broken("outputs do not get to their places")
+                .hint(ELSEWHERE)
+        }
+        MoveResult { native: false, .. } => {
             let found = "the file system cannot refuse to replace: the place is looked at first";
             Diagnosis::ok(probe, found).note(
                 "a file that another program puts in the place of an output in that very moment is \
                  overwritten; runs never do",
             )
         }
-        Moved { .. } => Diagnosis::ok(probe, "an existing file is not replaced"),
+        MoveResult { .. } => Diagnosis::ok(probe, "an existing file is not replaced"),
     }
 }
 
@@ -178,7 +182,7 @@ const ROUNDS: usize = 50;
 
 /// The result of taking names.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct ExclusiveCreation {
     /// A name that is taken is refused.
     refused: bool,
     /// A link is the same file.
@@ -215,9 +219,13 @@ pub(super) fn hard_links(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn exclusive(site: &ProbeSite) -> Result<Taken> {
+fn exclusive(site: &ProbeSite) -> Result<ExclusiveCreation> {
     let refused = !create(site.disk(), &site.file()?)?;
-    Ok(Taken { refused, same: true, unfair: race(site, |_, name| create(site.disk(), name))? })
+    Ok(ExclusiveCreation {
+        refused,
+        same: true,
+        unfair: race(site, |_, name| create(site.disk(), name))?,
+    })
 }
 
 /// Creates a file. Returns whether the name was free.
@@ -231,7 +239,7 @@ fn create(disk: &Disk, path: &Path) -> Result<bool> {
     }
 }
 
-fn linked(site: &ProbeSite) -> Result<Taken> {
+fn linked(site: &ProbeSite) -> Result<ExclusiveCreation> {
     let (first, second) = (site.file()?, site.file()?);
     // Records and leases are linked from other directories, too.
     let name = site.room()?.join("link");
@@ -240,7 +248,11 @@ fn linked(site: &ProbeSite) -> Result<Taken> {
         site.disk().id(&name)?.is_some() && site.disk().id(&name)? == site.disk().id(&first)?;
     let refused =
         !site.disk().link(&second, &name)? && site.disk().id(&name)? == site.disk().id(&first)?;
-    Ok(Taken { refused, same, unfair: race(site, |own, name| site.disk().link(own, name))? })
+    Ok(ExclusiveCreation {
+        refused,
+        same,
+        unfair: race(site, |own, name| site.disk().link(own, name))?,
+    })
 }
 
 /// Lets rivals, each with its own file, take names. Returns the number of names that were not taken
@@ -271,15 +283,19 @@ fn race(site: &ProbeSite, take: impl Fn(&Path, &Path) -> Result<bool> + Sync) ->
     Ok(winners.iter().filter(|winners| **winners != 1).count())
 }
 
-fn diagnose(probe: &'static str, taken: Taken, means: &str) -> Diagnosis {
+fn diagnose(probe: &'static str, taken: ExclusiveCreation, means: &str) -> Diagnosis {
     let found = match taken {
-        Taken { refused: false, .. } => "a name that is taken is not refused".to_owned(),
-        Taken { same: false, .. } => "a link is not the same file under another name".to_owned(),
-        Taken { unfair: 0, .. } => {
+        ExclusiveCreation { refused: false, .. } => {
+            "a name that is taken is not refused".to_owned()
+        }
+        ExclusiveCreation { same: false, .. } => {
+            "a link is not the same file under another name".to_owned()
+        }
+        ExclusiveCreation { unfair: 0, .. } => {
             let found = format!("of {RIVALS} that take a name at once, one gets it");
             return Diagnosis::ok(probe, found);
         }
-        Taken { unfair, .. } => {
+        ExclusiveCreation { unfair, .. } => {
             format!("{unfair} of {ROUNDS} names did not go to one of {RIVALS} that took them")
         }
     };
@@ -294,12 +310,12 @@ mod tests {
 
     #[test]
     fn a_name_that_is_free_for_a_moment_is_told() {
-        let fine = Replaced { same: true, moves: 300, gaps: 0 };
+        let fine = ReplaceResult { same: true, moves: 300, gaps: 0 };
         assert_eq!(diagnose_replacing(fine).grade(), None);
-        let (grade, text) = summary(&diagnose_replacing(Replaced { gaps: 2, ..fine }));
+        let (grade, text) = summary(&diagnose_replacing(ReplaceResult { gaps: 2, ..fine }));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.starts_with("a name was seen free 2 times"), "{text}");
-        let other = diagnose_replacing(Replaced { same: false, ..fine });
+        let other = diagnose_replacing(ReplaceResult { same: false, ..fine });
         assert_eq!(other.grade(), Some(Grade::Broken));
     }
 
@@ -316,24 +332,33 @@ mod tests {
 
     #[test]
     fn a_file_system_that_always_replaces_is_told() {
-        let fine = Moved { native: true, refused: true, moved: true };
+        let fine = MoveResult { native: true, refused: true, moved: true };
         assert_eq!(diagnose_moving(fine).grade(), None);
-        let (grade, text) = summary(&diagnose_moving(Moved { native: false, ..fine }));
+        let (grade, text) = summary(&diagnose_moving(MoveResult { native: false, ..fine }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("looked at first"), "{text}");
-        for broken in [Moved { refused: false, ..fine }, Moved { moved: false, ..fine }] {
+        for broken in [MoveResult { refused: false, ..fine }, MoveResult { moved: false, ..fine }] {
             assert_eq!(diagnose_moving(broken).grade(), Some(Grade::Broken));
         }
     }
 
     #[test]
     fn a_name_that_goes_to_two_is_told() {
-        let fair = Taken { refused: true, same: true, unfair: 0 };
+        let fair = ExclusiveCreation { refused: true, same: true, unfair: 0 };
         assert_eq!(diagnose("a", fair, "b").grade(), None);
         for (taken, what) in [
-            (Taken { refused: false, ..fair }, "a name that is taken is not refused; b"),
-            (Taken { same: false, ..fair }, "a link is not the same file under another name; b"),
-            (Taken { unfair: 3, ..fair }, "3 of 50 names did not go to one of 4 that took them; b"),
+            (
+                ExclusiveCreation { refused: false, ..fair },
+                "a name that is taken is not refused; b",
+            ),
+            (
+                ExclusiveCreation { same: false, ..fair },
+                "a link is not the same file under another name; b",
+            ),
+            (
+                ExclusiveCreation { unfair: 3, ..fair },
+                "3 of 50 names did not go to one of 4 that took them; b",
+            ),
         ] {
             let broken = (Some(Grade::Broken), what.to_owned());
             assert_eq!(summary(&diagnose("a", taken, "b")), broken);

@@ -1,22 +1,15 @@
-//! The type of the file system, and properties of that type that cannot be probed.
-//!
-//! Whether the whole storage is on one file system: files are linked and moved within it.
-//!
-//! The free space, in bytes and files.
-//!
-//! Names: whether files can have all names of the layout, and whether different names are different
-//! files.
+//! The file system: its type, whether it holds the whole storage, its free space, and which names files can have.
 
 use std::path::Path;
 
 use rustix::fs::{statfs, statvfs};
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::disk::{Disk, Doing, Result, StorageError};
-use crate::layout;
+use crate::disk::{Disk, IoContext, Result, StorageError};
+use crate::paths;
 use ce_model::diagnosis::{Diagnosis, Grade};
-use ce_model::task::slice::MAX_ARITY;
-use ce_model::words::size;
+use ce_model::humanize::size;
+use ce_model::slice::MAX_ARITY;
 
 /// A known property of a type: its severity, its consequences, and a hint.
 type Known = Option<(Grade, &'static str, &'static str)>;
@@ -80,7 +73,7 @@ const KINDS: [(u32, &str, Known); 26] = [
 /// Finds out the type of the storage's file system.
 pub(super) fn kind(site: &ProbeSite) -> Diagnosis {
     let place = site.nearest();
-    match statfs(place).map_err(std::io::Error::from).doing("look at", place) {
+    match statfs(place).map_err(std::io::Error::from).context("look at", place) {
         // The numbers have 32 bits; the type that holds them differs between machines.
         Ok(stat) => diagnose_kind(stat.f_type as u32),
         Err(error) => refused("file system", &error, "its type is not known", ELSEWHERE),
@@ -164,7 +157,7 @@ struct Space {
 /// Measures the free space.
 pub(super) fn space(site: &ProbeSite) -> Diagnosis {
     let place = site.nearest();
-    match statvfs(place).map_err(std::io::Error::from).doing("look at", place) {
+    match statvfs(place).map_err(std::io::Error::from).context("look at", place) {
         Ok(it) => diagnose_space(Space {
             free: it.f_bavail.saturating_mul(it.f_frsize),
             all: it.f_blocks.saturating_mul(it.f_frsize),
@@ -209,7 +202,7 @@ const MARKS: &str = "c_a:b*c?d\"e<f>g|h\\i. ";
 
 /// The greatest lengths of names.
 #[derive(Clone, Copy, Debug)]
-struct Longest {
+struct NameLimits {
     /// The length of the longest file name, in bytes.
     bytes: usize,
     /// The greatest number of inputs of a call whose record can have its name and path.
@@ -226,10 +219,10 @@ pub(super) fn long_names(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn longest(site: &ProbeSite) -> Result<Longest> {
-    Ok(Longest {
-        bytes: most(layout::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
-        inputs: most(MAX_ARITY, |inputs| fits(site, &layout::longest_record(inputs)))?,
+fn longest(site: &ProbeSite) -> Result<NameLimits> {
+    Ok(NameLimits {
+        bytes: most(paths::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
+        inputs: most(MAX_ARITY, |inputs| fits(site, &paths::longest_record(inputs)))?,
     })
 }
 
@@ -264,9 +257,9 @@ fn is_accepted(done: Result<()>) -> Result<bool> {
     }
 }
 
-fn diagnose_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
+fn diagnose_length(NameLimits { bytes, inputs }: NameLimits) -> Diagnosis {
     let probe = "long names";
-    if bytes >= layout::LONGEST_FILE && inputs >= MAX_ARITY {
+    if bytes >= paths::LONGEST_FILE && inputs >= MAX_ARITY {
         let found = format!("{bytes} bytes, and paths for a call of {inputs} inputs");
         return Diagnosis::ok(probe, found);
     }
@@ -277,7 +270,7 @@ fn diagnose_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
             .broken(format!("a call of more than {inputs} inputs cannot be published"))
             .hint("put the storage on another file system, or where its path is shorter")
     } else {
-        let need = layout::LONGEST_FILE;
+        let need = paths::LONGEST_FILE;
         found.note(format!("computations and tasks with names near {need} bytes do not fit"))
     }
 }
@@ -442,13 +435,13 @@ mod tests {
 
     #[test]
     fn short_names_limit_the_inputs() {
-        let fine = Longest { bytes: 255, inputs: 100 };
+        let fine = NameLimits { bytes: 255, inputs: 100 };
         let text = "255 bytes, and paths for a call of 100 inputs; ";
         assert_eq!(summary(&diagnose_length(fine)), (None, text.to_owned()));
-        let (grade, text) = summary(&diagnose_length(Longest { bytes: 143, inputs: 10 }));
+        let (grade, text) = summary(&diagnose_length(NameLimits { bytes: 143, inputs: 10 }));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.ends_with("more than 10 inputs cannot be published"), "{text}");
-        assert_eq!(diagnose_length(Longest { bytes: 254, ..fine }).grade(), Some(Grade::Note));
+        assert_eq!(diagnose_length(NameLimits { bytes: 254, ..fine }).grade(), Some(Grade::Note));
     }
 
     #[test]

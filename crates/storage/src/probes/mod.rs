@@ -2,9 +2,7 @@
 //!
 //! Each file has one topic: a measurement, by the operations of `disk` where there is one, and a
 //! pure function that says what the result means. So broken file systems can be tested without
-//! having any. Probes leave no files.
-//!
-//! The directory of probes: the private directory of a run.
+//! having any. Probes work in the private directory of a run, and leave no files.
 
 mod atomicity;
 mod file_system;
@@ -17,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::disk;
-use super::disk::{Disk, Doing, Result, StorageError, is_absent};
-use super::layout::RUNS;
-use super::store::run::OwnRun;
+use super::disk::{Disk, IoContext, Result, StorageError, is_absent};
+use super::paths::RUNS;
+use super::protocol::run::CurrentRun;
 use ce_model::diagnosis::Diagnosis;
 use ce_model::exit::Explain;
 
@@ -111,7 +109,7 @@ struct ProbeSite {
 impl ProbeSite {
     /// Creates the directory, and the storage if it does not exist.
     fn new(storage: &Path) -> Self {
-        let run = OwnRun::new().directory().to_owned();
+        let run = CurrentRun::new().directory().to_owned();
         // In its shortest form: paths below it are recognised by this prefix.
         let storage = &storage.components().collect::<PathBuf>();
         let dir = storage.join(&run);
@@ -220,7 +218,7 @@ fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
         match fs::symlink_metadata(above) {
             Ok(_) => break,
             Err(error) if is_absent(&error) => {}
-            Err(error) => return Err(error).doing("look at", above),
+            Err(error) => return Err(error).context("look at", above),
         }
         absent.insert(0, above.to_owned());
     }

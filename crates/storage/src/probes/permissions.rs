@@ -1,6 +1,4 @@
-//! Modes of files: published ones are read-only, and some are executable.
-//!
-//! Sharing: whether several users can use the storage.
+//! Permissions: whether files can be read-only and executable, and whether several users can share the storage.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::disk::{Doing, Result};
+use crate::disk::{IoContext, Result};
 use ce_model::diagnosis::Diagnosis;
 
 /// The rights to write a file after it was made read-only.
@@ -36,7 +34,7 @@ pub(super) fn read_only(site: &ProbeSite) -> Diagnosis {
 fn sealed(site: &ProbeSite) -> Result<WriteRights> {
     let file = site.file()?;
     site.disk().seal(&file)?;
-    let mode = fs::metadata(&file).doing("look at", &file)?.permissions().mode() & 0o777;
+    let mode = fs::metadata(&file).context("look at", &file)?.permissions().mode() & 0o777;
     let open = OpenOptions::new().append(true).open(&file).is_ok();
     Ok(WriteRights { mode, open, root: geteuid().is_root() })
 }
@@ -64,11 +62,11 @@ fn diagnose_seal(WriteRights { mode, open, root }: WriteRights) -> Diagnosis {
 pub(super) fn programs(site: &ProbeSite) -> Diagnosis {
     let probe = || {
         let file = site.file()?;
-        fs::set_permissions(&file, Permissions::from_mode(0o755)).doing("change", &file)?;
+        fs::set_permissions(&file, Permissions::from_mode(0o755)).context("change", &file)?;
         match access(&file, Access::EXEC_OK) {
             Ok(()) => Ok(true),
             Err(Errno::ACCESS) => Ok(false),
-            Err(error) => Err(std::io::Error::from(error)).doing("look at", &file),
+            Err(error) => Err(std::io::Error::from(error)).context("look at", &file),
         }
     };
     match probe() {
@@ -91,8 +89,8 @@ fn diagnose_programs(executable: bool) -> Diagnosis {
 pub(super) fn copying(site: &ProbeSite) -> Diagnosis {
     let shares = || {
         let (from, to) = (site.file()?, site.fresh());
-        let original = File::open(&from).doing("read", &from)?;
-        let copy = File::create_new(&to).doing("write", &to)?;
+        let original = File::open(&from).context("read", &from)?;
+        let copy = File::create_new(&to).context("write", &to)?;
         let shares = rustix::fs::ioctl_ficlone(&copy, &original).is_ok();
         drop(copy);
         site.disk().remove(&to)?;
@@ -147,9 +145,9 @@ struct Rights {
     group: u32,
 }
 
-/// Facts about the sharing of a storage.
+/// What several users of a storage can do.
 #[derive(Clone, Debug)]
-struct Facts {
+struct SharingFacts {
     /// The storage, as the user named it.
     storage: PathBuf,
     top: Rights,
@@ -176,7 +174,7 @@ pub(super) fn sharing(site: &ProbeSite) -> Diagnosis {
 }
 
 /// Returns the facts, unless the storage exists only for the probes.
-fn facts(site: &ProbeSite) -> Option<Facts> {
+fn facts(site: &ProbeSite) -> Option<SharingFacts> {
     let storage = site.storage.clone();
     let metadata = fs::metadata(&storage).ok().filter(|it| it.is_dir() && !site.is_new())?;
     let top = Rights::of(&metadata);
@@ -186,7 +184,7 @@ fn facts(site: &ProbeSite) -> Option<Facts> {
     let has_list = getxattr(&storage, ACCESS_LIST, &mut [0_u8; 0]).is_ok();
     let by_mode = top.is_shared() && !has_list;
     let lacking = if by_mode { lacking(&storage, top) } else { Vec::new() };
-    Some(Facts {
+    Some(SharingFacts {
         top,
         may_read: may(Access::READ_OK),
         may_write: may(Access::WRITE_OK),
@@ -244,7 +242,7 @@ fn lacking(storage: &Path, top: Rights) -> Vec<(PathBuf, Rights)> {
     lacking
 }
 
-fn diagnose(facts: &Facts) -> Diagnosis {
+fn diagnose(facts: &SharingFacts) -> Diagnosis {
     let found = Diagnosis::ok("sharing", found(facts));
     let (means, hints): (Vec<_>, Vec<_>) = troubles(facts).into_iter().unzip();
     if means.is_empty() {
@@ -255,7 +253,7 @@ fn diagnose(facts: &Facts) -> Diagnosis {
     if hints.is_empty() { found } else { found.hint(hints.join("; ")) }
 }
 
-fn found(facts: &Facts) -> String {
+fn found(facts: &SharingFacts) -> String {
     let Rights { mode, owner, group } = facts.top;
     let mut found = if facts.has_list {
         format!("an access control list says who shares the storage (mode {mode:o})")
@@ -280,7 +278,7 @@ fn found(facts: &Facts) -> String {
 }
 
 /// Returns the troubles, each with a hint.
-fn troubles(facts: &Facts) -> Vec<(String, Option<String>)> {
+fn troubles(facts: &SharingFacts) -> Vec<(String, Option<String>)> {
     let Rights { mode, group, .. } = facts.top;
     let storage = facts.storage.display();
     let mut troubles = Vec::new();
@@ -351,8 +349,8 @@ mod tests {
 
     const OWN: Rights = Rights { mode: 0o755, owner: 1, group: 10 };
 
-    fn facts(top: Rights) -> Facts {
-        Facts {
+    fn facts(top: Rights) -> SharingFacts {
+        SharingFacts {
             storage: "results".into(),
             top,
             may_read: true,
@@ -365,7 +363,7 @@ mod tests {
         }
     }
 
-    fn hint(facts: &Facts) -> String {
+    fn hint(facts: &SharingFacts) -> String {
         diagnose(facts).trouble.and_then(|trouble| trouble.hint).unwrap_or_default()
     }
 
@@ -376,19 +374,19 @@ mod tests {
         let shared = facts(Rights { mode: 0o2770, ..OWN });
         let text = "group 10 shares the storage (mode 2770)";
         assert_eq!(summary(&diagnose(&shared)), (None, format!("{text}; ")));
-        let (grade, text) = summary(&diagnose(&Facts { protected: true, ..shared }));
+        let (grade, text) = summary(&diagnose(&SharingFacts { protected: true, ..shared }));
         assert!(grade.is_none() && text.contains("as a copy"), "{text}");
     }
 
     #[test]
     fn who_may_not_write_is_told_what_works() {
-        let stranger = Facts { may_write: false, is_member: false, ..facts(OWN) };
+        let stranger = SharingFacts { may_write: false, is_member: false, ..facts(OWN) };
         let (grade, text) = summary(&diagnose(&stranger));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("existing results are used"), "{text}");
         assert!(hint(&stranger).contains("have the storage shared"));
         let top = Rights { mode: 0o2770, ..OWN };
-        let outside = Facts { top, may_read: false, ..stranger };
+        let outside = SharingFacts { top, may_read: false, ..stranger };
         assert!(summary(&diagnose(&outside)).1.contains("not even read"));
         assert_eq!(hint(&outside), "be made a member of group 10, and log in again");
     }
@@ -398,12 +396,12 @@ mod tests {
         let plain = facts(Rights { mode: 0o775, ..OWN });
         assert!(summary(&diagnose(&plain)).1.contains("get their maker's group"));
         assert_eq!(hint(&plain), "chmod g+s results");
-        let listed = Facts { has_list: true, ..plain };
+        let listed = SharingFacts { has_list: true, ..plain };
         assert_eq!(diagnose(&listed).grade(), None, "a list has its own way to hand on rights");
         let open = facts(Rights { mode: 0o2777, ..OWN });
         assert!(summary(&diagnose(&open)).1.contains("replace results"));
         let lacking = Some(("results/c_add".into(), Rights { group: 11, ..OWN }));
-        let old = Facts { lacking, count: 7, ..facts(Rights { mode: 0o2775, ..OWN }) };
+        let old = SharingFacts { lacking, count: 7, ..facts(Rights { mode: 0o2775, ..OWN }) };
         let (grade, text) = summary(&diagnose(&old));
         assert_eq!(grade, Some(Grade::Note));
         let first = "results/c_add has mode 755 and group 11, the first of 7 such directories";
@@ -411,7 +409,7 @@ mod tests {
         let repair = "as the owner: chgrp -R 10 results; chmod -R g+rX results; \
                   find results -type d -exec chmod g+ws {} +";
         assert_eq!(hint(&old), repair);
-        let older = Facts { top: Rights { mode: 0o775, ..OWN }, ..old };
+        let older = SharingFacts { top: Rights { mode: 0o775, ..OWN }, ..old };
         assert_eq!(hint(&older), repair);
     }
 

@@ -1,18 +1,14 @@
-//! Whether files can be flushed to the disk, and how long that takes.
-//!
-//! The resolution of time stamps: a file counts as unchanged if its size and time stamp are.
-//!
-//! Whether a run can tell that another one has died.
+//! Timing: how long a flush takes, the resolution of time stamps, clocks of servers, and whether a dead run is noticed.
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::disk::{Disk, Doing, Result};
-use crate::store::run::{LEASE_TIMEOUT, OwnRun, Signs};
+use crate::disk::{Disk, IoContext, Result};
+use crate::protocol::run::{CurrentRun, LEASE_TIMEOUT, LivenessChecks};
 use ce_model::diagnosis::Diagnosis;
-use ce_model::words::short_duration;
+use ce_model::humanize::short_duration;
 
 /// The number of measurements of each flush.
 const MEASUREMENTS: usize = 5;
@@ -137,7 +133,7 @@ fn stamps(site: &ProbeSite) -> Result<Stamps> {
     let uneven = UNIX_EPOCH + Duration::from_nanos(UNEVEN.unsigned_abs());
     // Both times, as copying tools set them: some file systems in user space ignore one alone.
     let times = FileTimes::new().set_accessed(uneven).set_modified(uneven);
-    File::open(&file).and_then(|file| file.set_times(times)).doing("set the time of", &file)?;
+    File::open(&file).and_then(|file| file.set_times(times)).context("set the time of", &file)?;
     let grain = grain(modified(site.disk(), &file)?);
     Ok(Stamps { grain, tick: tick(site)? })
 }
@@ -229,14 +225,14 @@ const NAMELESS: [&str; 4] = ["", "(none)", "localhost", "localhost.localdomain"]
 
 /// Probes whether runs on this host can tell that another one has died.
 pub(super) fn processes(_: &ProbeSite) -> Diagnosis {
-    diagnose_liveness(&OwnRun::new().signs())
+    diagnose_liveness(&CurrentRun::new().checks())
 }
 
-fn diagnose_liveness(signs: &Signs) -> Diagnosis {
+fn diagnose_liveness(checks: &LivenessChecks) -> Diagnosis {
     let probe = "processes";
-    let host = &signs.host;
-    if !signs.boot || !signs.namespace {
-        let missing = if signs.boot { "process namespace" } else { "boot id" };
+    let host = &checks.host;
+    if !checks.boot || !checks.namespace {
+        let missing = if checks.boot { "process namespace" } else { "boot id" };
         let found = Diagnosis::ok(probe, format!("the {missing} of {host} cannot be read"));
         let silence = LEASE_TIMEOUT.as_secs();
         return found
@@ -246,7 +242,7 @@ fn diagnose_liveness(signs: &Signs) -> Diagnosis {
             ))
             .hint("mount /proc");
     }
-    if !signs.sees_the_living || !signs.misses_the_dead {
+    if !checks.finds_live_processes || !checks.notices_dead_processes {
         let found = Diagnosis::ok(probe, "it is not known whether a process is alive");
         let silence = LEASE_TIMEOUT.as_secs();
         return found.note(format!(
@@ -324,25 +320,38 @@ mod tests {
         assert_eq!(seconds(-90).0, None);
     }
 
-    fn signs() -> Signs {
+    fn checks() -> LivenessChecks {
         let host = "anna".to_owned();
-        Signs { host, boot: true, namespace: true, sees_the_living: true, misses_the_dead: true }
+        LivenessChecks {
+            host,
+            boot: true,
+            namespace: true,
+            finds_live_processes: true,
+            notices_dead_processes: true,
+        }
     }
 
     #[test]
     fn what_runs_cannot_know_of_each_other_is_told() {
-        assert_eq!(diagnose_liveness(&signs()).grade(), None);
-        for blind in [Signs { boot: false, ..signs() }, Signs { namespace: false, ..signs() }] {
+        assert_eq!(diagnose_liveness(&checks()).grade(), None);
+        for blind in [
+            LivenessChecks { boot: false, ..checks() },
+            LivenessChecks { namespace: false, ..checks() },
+        ] {
             let (grade, text) = summary(&diagnose_liveness(&blind));
             assert_eq!(grade, Some(Grade::Note));
             assert!(text.contains("no run removes its leftovers"), "{text}");
         }
-        let (grade, text) =
-            summary(&diagnose_liveness(&Signs { misses_the_dead: false, ..signs() }));
+        let (grade, text) = summary(&diagnose_liveness(&LivenessChecks {
+            notices_dead_processes: false,
+            ..checks()
+        }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("after 60 seconds"), "{text}");
-        let (grade, text) =
-            summary(&diagnose_liveness(&Signs { host: "localhost".to_owned(), ..signs() }));
+        let (grade, text) = summary(&diagnose_liveness(&LivenessChecks {
+            host: "localhost".to_owned(),
+            ..checks()
+        }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("may have it, too"), "{text}");
     }

@@ -1,11 +1,7 @@
-//! The files that a record promises, and kinds of damage.
+//! The files that a record promises: digests, stamps, and comparison with what the storage holds.
 //!
-//! Values in records: their digests, and the stamps that they had when they were published.
-//!
-//! The places of values: a directory may be another result's, and stand behind a symbolic link.
-//!
-//! Directories have one name only. So an output of a job, or one that was taken over from another
-//! commit, is a link to the directory of the call that made it.
+//! Directories have one name only. So an output of a job, or one that was taken over from another commit, is a symbolic link
+//! to the directory of the call that made it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -14,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallRecord, InputRecord, Record, TableRecord};
 use crate::disk::{Result, Root, StorageError};
-use crate::layout::{
+use crate::paths::{
     DIGITS, Entry, ResultName, archive_name, is_stage, is_users_file, linked, manifest, task_input,
     waiting,
 };
@@ -191,7 +187,7 @@ fn with_cause(error: &StorageError) -> String {
 
 /// The check was stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped;
+pub struct CheckStopped;
 
 /// An entry in the storage, and its damage.
 #[derive(Debug)]
@@ -388,7 +384,7 @@ impl Root {
         let is_plain = |size| size == DirectoryArchive::size(digest);
         match self.disk.metadata(&path) {
             Ok(Some(metadata)) if metadata.is_file() && is_plain(metadata.len()) => {}
-            Err(error) if !error.is_not_own() => return Err(error),
+            Err(error) if !error.is_foreign() => return Err(error),
             _ => return Ok(None),
         }
         let archive = self.disk.read(&path)?;

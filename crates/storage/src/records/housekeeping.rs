@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Format, Provenance, host};
-use crate::layout::ComputationVersion;
+use crate::paths::ComputationVersion;
 use ce_model::digest::ObjectId;
-use ce_model::task::name::ComputationName;
+use ce_model::name::ComputationName;
 
 /// The record of the version that owns a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,9 +1,7 @@
 //! Records of results: JSON, one file each. The record of a call is its commit point.
 //!
-//! Every record has a number of its format. doc/formats.md describes the fields.
-//!
-//! Reading and writing records. A record appears atomically: it is written under a private name
-//! first.
+//! Every record has a number of its format. doc/formats.md describes the fields. A record appears atomically: it is written
+//! under a private name first.
 
 mod expected;
 mod housekeeping;
@@ -19,7 +17,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(super) use self::expected::differences;
-pub use self::expected::{Defect, ExpectedFile, Finding, Published, Stamp, Stopped};
+pub use self::expected::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
 pub use self::pending::{
     FailedCall, FailedTitle, OutOfTime, OutputSource, PublishedCall, RunState, RunningCall,
@@ -35,12 +33,12 @@ pub use self::shared::{
     AuditFailure, AuditReport, AuditVerdict, FirstDifference, LineDifference, OutputDifference,
     RevocationRecord, SignerNote,
 };
-use super::disk::{NotOwn, Result, Root, StorageError};
-use super::layout::{ComputationVersion, Entry, RECORDS, TaskVersion};
+use super::disk::{ForeignEntry, Result, Root, StorageError};
+use super::paths::{ComputationVersion, Entry, RECORDS, TaskVersion};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::task::name::{ComputationName, InputName, TaskName};
-use ce_model::task::slice::MAX_ARITY;
+use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::slice::MAX_ARITY;
 
 /// The newest format of records that this program reads.
 pub const FORMAT: u32 = 3;
@@ -84,7 +82,7 @@ impl<'de> Deserialize<'de> for Format {
 }
 
 /// Reads a list that two digits can number.
-fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+fn at_most_100<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let list = Vec::deserialize(deserializer)?;
@@ -109,10 +107,10 @@ pub struct CallRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
     /// Its inputs, in order.
-    #[serde(deserialize_with = "few")]
+    #[serde(deserialize_with = "at_most_100")]
     pub inputs: Vec<Digest>,
     /// Its outputs, in order.
-    #[serde(deserialize_with = "few")]
+    #[serde(deserialize_with = "at_most_100")]
     pub outputs: Vec<Published>,
     /// The origin of the outputs.
     pub origin: Origin,
@@ -184,7 +182,7 @@ pub struct JobRecord<C = Vec<String>> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literals: Option<Vec<JobOutput>>,
     /// Its outputs, in order.
-    #[serde(deserialize_with = "few")]
+    #[serde(deserialize_with = "at_most_100")]
     pub outputs: Vec<JobOutput>,
     /// The short names of the calls of its workflow.
     pub calls: C,
@@ -269,7 +267,7 @@ pub struct FailureRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<ObjectId>,
     /// Its inputs, in order.
-    #[serde(deserialize_with = "few")]
+    #[serde(deserialize_with = "at_most_100")]
     pub inputs: Vec<Digest>,
     /// The isolation of the execution, if `exec` was started. Records of earlier versions of this program lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,30 +330,30 @@ impl Record {
 
 /// The result of reading a record.
 #[derive(Debug)]
-pub enum Read<T> {
+pub enum RecordState<T> {
     /// The record.
-    Record(T),
+    Valid(T),
     /// The file cannot be parsed, or is not a plain file.
     Spoiled,
     /// The file does not exist.
     Absent,
 }
 
-impl<T> Read<T> {
+impl<T> RecordState<T> {
     /// The record, if there is one.
     pub(crate) fn ok(self) -> Option<T> {
         match self {
-            Self::Record(record) => Some(record),
+            Self::Valid(record) => Some(record),
             Self::Spoiled | Self::Absent => None,
         }
     }
 
     /// Converts the record.
-    pub(crate) fn map<U>(self, record: impl FnOnce(T) -> U) -> Read<U> {
+    pub(crate) fn map<U>(self, record: impl FnOnce(T) -> U) -> RecordState<U> {
         match self {
-            Self::Record(it) => Read::Record(record(it)),
-            Self::Spoiled => Read::Spoiled,
-            Self::Absent => Read::Absent,
+            Self::Valid(it) => RecordState::Valid(record(it)),
+            Self::Spoiled => RecordState::Spoiled,
+            Self::Absent => RecordState::Absent,
         }
     }
 }
@@ -377,12 +375,12 @@ impl<'a> Records<'a> {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or only a newer version can.
-    pub fn read_entry(&self, entry: &Entry) -> Result<Read<Record>> {
+    pub fn read_entry(&self, entry: &Entry) -> Result<RecordState<Record>> {
         self.read_entry_in(RECORDS, entry)
     }
 
     /// Reads the record of an entry in a room.
-    pub(crate) fn read_entry_in(&self, room: &str, entry: &Entry) -> Result<Read<Record>> {
+    pub(crate) fn read_entry_in(&self, room: &str, entry: &Entry) -> Result<RecordState<Record>> {
         let name = entry.room(room);
         Ok(match entry {
             Entry::Call(_) => self.read(&name)?.map(Record::Call),
@@ -393,11 +391,11 @@ impl<'a> Records<'a> {
     }
 
     /// Reads a record of this name.
-    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Read<T>> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<RecordState<T>> {
         Ok(match self.read_at(name)? {
-            Some((_, Some(record))) => Read::Record(record),
-            Some((_, None)) => Read::Spoiled,
-            None => Read::Absent,
+            Some((_, Some(record))) => RecordState::Valid(record),
+            Some((_, None)) => RecordState::Spoiled,
+            None => RecordState::Absent,
         })
     }
 
@@ -411,7 +409,7 @@ impl<'a> Records<'a> {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(None),
             // Anything but a plain file is a spoiled record.
-            Err(StorageError::Io { source, .. }) if NotOwn::of(&source).is_some() => {
+            Err(StorageError::Io { source, .. }) if ForeignEntry::of(&source).is_some() => {
                 return Ok(self.root.disk.metadata(&path)?.map(|metadata| (metadata.stat(), None)));
             }
             Err(error) => return Err(error),

@@ -1,12 +1,8 @@
-//! Tickets: calls that are written down for a worker, and the answers of workers.
+//! Records of pending work: tickets for workers and their answers, states of runs, and suspended calls.
 //!
-//! They exist only while the run that wants the call lives, in its private directory. A ticket is a claim, not a proof: the
-//! worker looks up the call, and verifies its computation and its inputs, like any run.
-//!
-//! What runs say of themselves while they go on: a file in the private directory of each, for people who look.
-//!
-//! The record of a suspended call: all that is needed to continue it, to ask for it and to cancel it, on any host and for
-//! as long as it takes.
+//! A ticket exists only while the run that wants the call lives, in its private directory. It is a claim, not a proof: the
+//! worker looks up the call, and verifies its computation and its inputs, like any run. The state of a run is for display only.
+//! The record of a suspended call has all that is needed to continue it, to poll it and to cancel it on any host.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,11 +11,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{AuditReport, Format, Provenance, Published};
-use crate::layout::ComputationVersion;
+use crate::paths::ComputationVersion;
+use ce_model::access::{Access, Rule};
 use ce_model::digest::{Blake3, Digest, ObjectId};
-use ce_model::task::access::{Access, Rule};
-use ce_model::task::name::{ComputationName, TaskName};
-use ce_model::task::resources::Resources;
+use ce_model::name::{ComputationName, TaskName};
+use ce_model::resources::Resources;
 
 /// The format of tickets and answers that this program writes and reads. Run and worker must know the same one.
 pub const TICKET_FORMAT: u32 = 1;

@@ -1,8 +1,5 @@
-//! Provenance: who recorded something, where, when, and with which version of this program.
-//!
-//! The origins of outputs.
-//!
-//! Kinds of hosts, as far as they may decide what a program computes.
+//! Provenance: who recorded something, where, when and with which version of this program; how outputs came to be; and
+//! the properties of a host that may affect what a program computes.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -11,7 +8,7 @@ use jiff::Timestamp;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use ce_model::task::name::StorageName;
+use ce_model::name::StorageName;
 
 /// The user, host, time and program version of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

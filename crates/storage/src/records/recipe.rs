@@ -2,9 +2,7 @@
 //!
 //! Lines of compact JSON. The first one has the rules of the sweep, each other one a row: the values of its
 //! point, and the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal
-//! bytes. There may be a million rows, so they are written and read one by one.
-//!
-//! Texts with a line for each point of a sweep: recipes and tables. There may be a million points.
+//! bytes. There may be a million rows, so they are written and read one by one, as those of a [`LongText`] are.
 
 use std::io::{self, BufRead, BufWriter, Write};
 

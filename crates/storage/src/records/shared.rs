@@ -1,13 +1,7 @@
 //! Records as a results repository holds them.
 //!
 //! They say what was made from what, and how it was isolated: nothing of who, where and when. So equal results have
-//! equal bytes, whoever executed them.
-//!
-//! Audits: how an execution of a call that has a result compares with that.
-//!
-//! Notes of who vouches for a file of the ledger.
-//!
-//! Revocations: somebody says that a result is wrong.
+//! equal bytes, whoever executed them. Beside them are the records of audits, of signers of the ledger, and of revocations.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,7 +10,7 @@ use super::{
     CallRecord, Format, HostKind, JobRecord, Origin, Published, Record, SharedOrigin, Stamp,
     TableRecord, text,
 };
-use crate::layout::Entry;
+use crate::paths::Entry;
 use ce_model::digest::Digest;
 
 impl CallRecord {

@@ -5,14 +5,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use ce_model::expression::{
+    Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowDirectories,
+};
+use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::slice::WrittenSlice;
+use ce_model::task::LIBRARY;
+
 use super::library::signature;
 use super::{EditError, real, replace};
-use ce_model::task::expression::{
-    Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowLayout,
-};
-use ce_model::task::name::{ComputationName, InputName, TaskName};
-use ce_model::task::slice::WrittenSlice;
-use ce_model::task::workflow::LIBRARY;
 
 /// The parts of a new task.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created
     let (expression, names) = expression(computation, &signature).ok_or_else(unusable)?;
     let signatures = computation.map(|name| (name.to_string(), signature));
     let layout =
-        WorkflowLayout::of_expression(&expression, &names, &signatures.into_iter().collect());
+        WorkflowDirectories::of_expression(&expression, &names, &signatures.into_iter().collect());
     let layout = layout.ok_or_else(unusable)?;
     if !in_repository {
         ce_git::create(&task).map_err(|source| EditError::Git { path: dir.to_owned(), source })?;

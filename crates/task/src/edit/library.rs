@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use ce_model::task::expression::{Expression, Signature, Signatures, computation_names};
-use ce_model::task::name::{InputName, nearest};
-use ce_model::task::text;
-use ce_model::task::workflow::LIBRARY;
+use ce_model::expression::{Expression, Signature, Signatures, computation_names};
+use ce_model::name::InputName;
+use ce_model::suggest::nearest;
+use ce_model::task::LIBRARY;
+use ce_model::text_file;
 
 /// Returns what is known of the computations that an expression names, by what is written for them. Of several computations,
 /// that is what they have in common.
@@ -37,7 +38,7 @@ fn list(path: &Path) -> Option<Vec<String>> {
         return None;
     }
     let contents = fs::read(path).ok()?;
-    let lines = text::lines(&contents).ok()?;
+    let lines = text_file::lines(&contents).ok()?;
     Some(lines.into_iter().map(str::to_owned).collect())
 }
 

@@ -1,23 +1,22 @@
-//! Puts a new workflow in the place of the present one, in one step.
+//! Makes the directories of a workflow, and puts them in the place of the present ones, in one step.
 
-use std::fs;
-use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use ce_model::expression::{WorkflowDirectories, WorkflowEntryKind};
+use ce_model::name::InputName;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::EditError;
-use super::directories::make;
-use ce_model::task::expression::WorkflowLayout;
-use ce_model::task::name::InputName;
 
 /// Replaces the workflow of a task, and its file `inputs`, if they are given.
 ///
 /// Both are made in a directory beside them first. If that fails, the task is as it was.
 pub(super) fn replace(
     task: &Path,
-    layout: Option<&WorkflowLayout>,
+    layout: Option<&WorkflowDirectories>,
     inputs: Option<&[InputName]>,
 ) -> Result<(), EditError> {
     let aside = aside(task)?;
@@ -36,7 +35,7 @@ pub(super) fn replace(
 /// Makes in a directory what is to be put in place.
 fn stage(
     aside: &Path,
-    layout: Option<&WorkflowLayout>,
+    layout: Option<&WorkflowDirectories>,
     inputs: Option<&[InputName]>,
 ) -> Result<(), EditError> {
     if let Some(layout) = layout {
@@ -93,4 +92,39 @@ fn aside(task: &Path) -> Result<PathBuf, EditError> {
             Err(source) => return Err(EditError::Write { path, source }),
         }
     }
+}
+
+/// Makes the directory of a workflow, which must not exist, with all that is in it.
+///
+/// # Errors
+///
+/// Fails if anything cannot be written. What was written before stays.
+pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
+    for entry in &layout.entries {
+        let path = if entry.path.is_empty() { dir.to_owned() } else { dir.join(&entry.path) };
+        match &entry.kind {
+            WorkflowEntryKind::Link(target) => symlink(target, path)?,
+            WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
+                fs::create_dir(&path)?;
+                fs::write(path.join("kind"), format!("{kind}\n"))?;
+                if !value.is_empty() {
+                    fs::write(path.join("value"), format!("{value}\n"))?;
+                }
+                for file in files {
+                    let path = path.join(&*file.name);
+                    if let Some(dir) = path.parent() {
+                        fs::create_dir_all(dir)?;
+                    }
+                    fs::write(path, file.contents())?;
+                }
+                if let Some(outputs) = outputs {
+                    fs::write(path.join("outputs"), outputs.lines())?;
+                }
+                if *inputs {
+                    fs::create_dir(path.join("inputs"))?;
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use ce_model::access::{Access, Rule, RuleError};
+
 use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems};
-use super::source::TaskSource;
-use super::text;
-use ce_model::task::access::{Access, Rule, RuleError};
+use super::source::{TaskSource, parse_lines};
 
 /// The name of the file.
 pub(super) const FILE: &str = "access";
@@ -26,7 +26,7 @@ pub(super) fn read<S: TaskSource>(
         return Some(Access::default());
     }
     let path = &place.join(FILE);
-    let lines = findings.note_lines(path, text::lines(source.read(dir, FILE)))?;
+    let lines = findings.note_lines(path, parse_lines(source.read(dir, FILE)))?;
     let (mut rules, mut root, mut right) = (Vec::new(), None, true);
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let rule = match (Rule::parse(line, inputs.unwrap_or_default()), root) {

@@ -7,20 +7,21 @@ use std::mem;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::own_files::OwnFiles;
-use super::problems::{LoadFault, Problems};
-use super::source::TaskSource;
-use super::task_trees::TaskTrees;
-use super::worktree::WorkTree;
-use super::{LoadError, real};
 use ce_git::Snapshot;
-use ce_model::task::name::{InputName, NameError};
-use ce_model::task::resources::ResourceLine;
-use ce_model::task::template::{self, Template};
-use ce_model::task::workflow::{
+use ce_model::name::{InputName, NameError};
+use ce_model::resources::ResourceLine;
+use ce_model::task::{
     Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
     TreeCommit,
 };
+use ce_model::template;
+use ce_model::template::Template;
+
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
+use super::values::{TaskFiles, TaskTrees};
+use super::worktree::WorkTree;
+use super::{LoadError, real};
 
 /// Returns a task in a directory without free names, given the contents of the inputs that its values name.
 /// Expressions that become equal are one.
@@ -118,7 +119,7 @@ impl Binder {
     /// Returns the task with the texts, or all problems.
     fn bind(mut self, mut task: Task, source: &mut impl TaskSource) -> Result<Task, Problems> {
         let files = mem::take(&mut task.files);
-        let mut own = OwnFiles::default();
+        let mut own = TaskFiles::default();
         let ids: Vec<Option<TaskFileId>> =
             files.iter().map(|file| self.file(file, source, &mut own)).collect();
         let trees = mem::take(&mut task.trees);
@@ -176,7 +177,7 @@ impl Binder {
         &mut self,
         file: &TaskFile,
         source: &mut impl TaskSource,
-        own: &mut OwnFiles,
+        own: &mut TaskFiles,
     ) -> Option<TaskFileId> {
         if !file.path.is_open() {
             return own.add(file);

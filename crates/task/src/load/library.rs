@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use ce_model::access::Access;
+use ce_model::name::ComputationName;
+use ce_model::slice::MAX_ARITY;
+use ce_model::task::{Computation, ComputationId, LIBRARY};
+
 use super::problems::{LoadFault, Problems};
 use super::resources::WrittenLine;
-use super::source::{DirectoryVersion, Located, TaskSource};
-use super::{access, nearest, resources, text};
-use ce_model::task::access::Access;
-use ce_model::task::name::ComputationName;
-use ce_model::task::slice::MAX_ARITY;
-use ce_model::task::workflow::{Computation, ComputationId, LIBRARY};
+use super::source::{DirectoryVersion, Located, TaskSource, parse_lines};
+use super::{access, nearest, resources};
 
 /// The files of a computation that are read.
 pub(super) const LISTS: [&str; 4] = ["inputs", "outputs", access::FILE, resources::FILE];
@@ -136,7 +137,7 @@ pub(super) fn signature<S: TaskSource>(
     findings: &mut Problems,
 ) -> (Option<Vec<String>>, Option<Vec<String>>, Option<Access>) {
     let mut list = |file: &str| {
-        let lines = text::lines(source.read(dir, file));
+        let lines = parse_lines(source.read(dir, file));
         list_of(&place.join(file), lines, findings)
     };
     let (inputs, outputs) = (list("inputs"), list("outputs"));

@@ -6,34 +6,19 @@
 
 mod access;
 mod bind;
-mod branch;
-mod commit;
-mod computations;
-mod dir_handle;
-mod entries;
-mod exported;
-mod hints;
-mod later_files;
-mod leaf;
+mod deferred_files;
+mod directory;
 mod library;
-mod maker;
-mod names;
 mod nodes;
-mod own_files;
+mod numbering;
 mod problems;
-mod requests;
-mod resource_fault;
 mod resources;
 mod source;
 mod sweep;
 mod sweep_files;
 mod task_cache;
-mod task_trees;
-mod text;
-mod tree;
-mod unread;
-mod warnings;
-mod words;
+mod values;
+mod workflow;
 mod worktree;
 mod written;
 
@@ -44,34 +29,33 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::SystemTime;
 
-pub use self::bind::bind;
-pub use self::exported::exported;
-pub use self::later_files::LaterFiles;
-use self::library::Library;
-pub use self::names::{computation_names, input_names};
-use self::nodes::NodeReader;
-use self::own_files::OwnFiles;
-use self::problems::Problems;
-pub use self::problems::{Exposed, LoadFault, Problem};
-pub use self::resource_fault::ResourceFault;
-use self::resources::SharedLines;
-use self::source::TaskSource;
-use self::task_cache::Dependencies;
-use self::task_trees::TaskTrees;
-use self::tree::{LoadedWorkflow, WorkflowWalk};
-pub use self::warnings::{Warning, WarningKind};
-pub use self::words::listed;
-use self::worktree::WorkTree;
-pub use self::written::{Written, written};
 use ce_files::cache::{Cache, Lookup};
-use ce_git::{Changes, Kind, Snapshot, SnapshotError};
-use ce_model::advice;
+use ce_git::{Changes, Config, Kind, Snapshot, SnapshotError};
+use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
-use ce_model::task::name::{InputName, TaskName, nearest};
-use ce_model::task::text::TextError;
-pub use ce_model::task::workflow::Uncommitted;
-use ce_model::task::workflow::{LIBRARY, LoadedFrom, Task};
+use ce_model::hints;
+use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::suggest::nearest;
+use ce_model::task::{LIBRARY, LoadedFrom, Task};
+use ce_model::text_file::TextError;
+
+pub use self::bind::bind;
+pub use self::deferred_files::DeferredFiles;
+use self::library::{Library, signature};
+use self::nodes::NodeReader;
+use self::problems::Problems;
+pub use self::problems::{
+    Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
+};
+use self::resources::SharedLines;
+use self::source::{TaskSource, parse_lines};
+use self::task_cache::Dependencies;
+use self::values::{TaskFiles, TaskTrees};
+use self::workflow::{LoadedWorkflow, WorkflowWalk};
+use self::worktree::WorkTree;
+pub use self::written::{Written, written};
+pub use ce_model::task::Uncommitted;
 
 /// The parts of a task that belong to the task itself, besides what it need not have.
 const OWN: [&str; 2] = ["workflow", "inputs"];
@@ -128,7 +112,7 @@ pub enum LoadError {
 impl Explain for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Directory { path, source } => advice::for_directory(path, source),
+            Self::Directory { path, source } => hints::for_directory(path, source),
             Self::NoTask(_) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
@@ -286,7 +270,7 @@ fn read(
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
     let inputs = inputs(source, &mut findings);
-    let mut files = OwnFiles::default();
+    let mut files = TaskFiles::default();
     let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
     let shared = SharedLines::of_task(source, library::names, &mut findings);
     let mut library = Library::new(source);
@@ -296,7 +280,7 @@ fn read(
     let workflow = WorkflowWalk::new(nodes).load();
     let (files, computations) = (files.into_files(), library.into_computations());
     let (trees, place) = (trees.into_trees(), place(real));
-    unread::retain_unread(&mut findings.warnings, (&files, &trees), &place);
+    values::retain_unread(&mut findings.warnings, (&files, &trees), &place);
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
@@ -359,7 +343,7 @@ fn name(real: &Path) -> Result<TaskName, LoadFault> {
 fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<InputName>> {
     let path = Path::new("inputs");
     let lines = source.task().and_then(|task| source.read(&task, "inputs"));
-    let lines = findings.note_lines(path, text::lines(lines))?;
+    let lines = findings.note_lines(path, parse_lines(lines))?;
     let mut first = HashMap::new();
     let mut names = Vec::with_capacity(lines.len());
     for (at, text) in lines.iter().enumerate() {
@@ -375,4 +359,56 @@ fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<I
         }
     }
     Some(names)
+}
+
+/// Returns the inputs of the task in a directory, as it is checked out or at a revision. There are none if
+/// the task or its repository cannot be read, or is not trusted.
+pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
+    let mut problems = Problems::default();
+    let names = match at {
+        Some(rev) => {
+            Snapshot::open(dir, rev).ok().and_then(|mut it| inputs(&mut it, &mut problems))
+        }
+        None => work_tree(dir).and_then(|mut it| inputs(&mut it, &mut problems)),
+    };
+    names.unwrap_or_default()
+}
+
+/// Returns the computations of the task in a directory, as it is checked out. There are none if the task or
+/// its repository cannot be read, or is not trusted.
+pub fn computation_names(dir: &Path) -> Vec<ComputationName> {
+    let names = work_tree(dir).map(|mut source| library::names(&mut source));
+    let mut names: Vec<ComputationName> =
+        names.unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
+    names.sort();
+    names
+}
+
+/// The task as it is checked out, if its repository is there and trusted.
+fn work_tree(dir: &Path) -> Option<WorkTree> {
+    let real = dir.canonicalize().ok()?;
+    Config::of(&real).ok()?;
+    Some(WorkTree::new(&real, Uncommitted::Ignore))
+}
+
+/// Returns the names of the inputs and outputs of the computation in a directory, and what it may access.
+///
+/// # Errors
+///
+/// Fails with the first problem of its files.
+pub fn exported(dir: &Path) -> Result<(Vec<String>, Vec<String>, Access), Problem> {
+    let mut findings = Problems::default();
+    let mut source = WorkTree::new(dir, Uncommitted::Ignore);
+    let read = match source.task() {
+        Ok(place) => signature(&mut source, &place, Path::new(""), &mut findings),
+        Err(fault) => return Err(Problem { path: dir.to_owned(), line: None, fault }),
+    };
+    match (read, findings.problems.into_iter().next()) {
+        (_, Some(problem)) => Err(problem),
+        ((inputs, outputs, access), None) => Ok((
+            inputs.unwrap_or_default(),
+            outputs.unwrap_or_default(),
+            access.unwrap_or_default(),
+        )),
+    }
 }

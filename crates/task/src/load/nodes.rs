@@ -1,26 +1,34 @@
-//! The nodes of a workflow that is loaded, and what they refer to.
+//! The nodes of a workflow that is loaded: their entries, their values, and the computations, files and resources that they refer to.
 
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use super::branch::Branch;
+use ce_model::expression::NodeKind;
+use ce_model::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
+use ce_model::resources::{ResourceLine, ResourceLines, Resources};
+use ce_model::slice::Slice;
+use ce_model::sweep::{BoundId, LevelName, SWEEP_INPUTS, SWEEP_OUTPUTS, ScopeId, Scopes, Sweep};
+use ce_model::task::{
+    Builder, ComputationId, FreeNames, InputId, MEMBER_INPUTS, NamedComputation, Node, NodeId,
+    TREE_INPUTS, TREE_OUTPUTS, TaskParts, TaskResources, VALUE,
+};
+use ce_model::template::Template;
+
 use super::library::Library;
-use super::maker::Maker;
-use super::own_files::OwnFiles;
-use super::problems::{LoadFault, Problems};
+use super::nearest;
+use super::numbering::Branch;
+use super::problems::{LoadFault, Problems, ResourceFault, WarningKind};
 use super::resources::{SharedLines, WrittenLine};
-use super::source::{Identity, TaskSource};
-use super::task_trees::TaskTrees;
-use super::warnings::WarningKind;
-use ce_model::expand::{ScopeId, Scopes};
-use ce_model::task::name::InputName;
-use ce_model::task::slice::Slice;
-use ce_model::task::sweep::Sweep;
-use ce_model::task::workflow::{Builder, FreeNames, Node, NodeId, TaskParts, TaskResources};
+use super::source::{Identity, TaskSource, parse_line};
+use super::sweep_files::{SweepFiles, is_read};
+use super::values::{TaskFiles, TaskTrees};
 
 /// Makes nodes of the files of directories.
 pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
     pub(super) inputs: Option<&'a [InputName]>,
-    pub(super) files: &'a mut OwnFiles,
+    pub(super) files: &'a mut TaskFiles,
     pub(super) trees: &'a mut TaskTrees,
     pub(super) library: &'a mut Library<'b, S>,
     pub(super) findings: &'a mut Problems,
@@ -45,7 +53,7 @@ pub(super) struct OpenNode<D> {
     pub(super) scope: ScopeId,
     /// The scope of its first input: the body of a sweep has its own.
     pub(super) first_scope: ScopeId,
-    pub(super) maker: Option<Maker>,
+    pub(super) maker: Option<NodeOperation>,
     pub(super) slice: Option<Slice>,
     /// The lines of its file `resources`.
     pub(super) resources: Vec<WrittenLine>,
@@ -56,7 +64,7 @@ pub(super) struct OpenNode<D> {
 impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
-        (files, trees, shared): (&'a mut OwnFiles, &'a mut TaskTrees, SharedLines),
+        (files, trees, shared): (&'a mut TaskFiles, &'a mut TaskTrees, SharedLines),
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
@@ -112,5 +120,331 @@ impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
             self.free.add(&self.builder[id], parts);
         }
         id
+    }
+}
+
+/// The computations of a node: one, or those of all points of the sweeps around it.
+#[derive(Clone)]
+pub(super) struct Computations {
+    pub(super) named: NamedComputation,
+    /// All of them, each once.
+    pub(super) ids: Vec<ComputationId>,
+}
+
+/// The part of a node with inputs that makes its values.
+#[derive(Clone)]
+pub(super) enum NodeOperation {
+    Computation(Computations),
+    Tree(Template<TreeName>),
+    Member(Template<MemberPath>),
+    Sweep(Box<SweepFiles>),
+}
+
+impl NodeOperation {
+    /// The number of inputs that it takes if so many are given.
+    pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
+        match self {
+            Self::Computation(it) => library.get(it.named.first).inputs.len(),
+            Self::Tree(_) => TREE_INPUTS.len().min(given),
+            Self::Member(_) => MEMBER_INPUTS.len(),
+            Self::Sweep(_) => given.clamp(1, SWEEP_INPUTS.len()),
+        }
+    }
+
+    /// The names of its outputs.
+    pub(super) fn outputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
+        match self {
+            Self::Computation(it) => library.get(it.named.first).outputs.clone(),
+            Self::Tree(_) => TREE_OUTPUTS.map(str::to_owned).into(),
+            Self::Member(_) => vec![VALUE.to_owned()],
+            Self::Sweep(_) => SWEEP_OUTPUTS.map(str::to_owned).into(),
+        }
+    }
+
+    /// Returns the slice of a node that says none.
+    pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
+        match self {
+            Self::Computation(_) => Slice::all(self.outputs(library).len()),
+            Self::Tree(_) | Self::Member(_) | Self::Sweep(_) => Slice::all(1),
+        }
+    }
+
+    /// Its name in messages.
+    pub(super) fn title<S: TaskSource>(&self, library: &Library<'_, S>) -> String {
+        match self {
+            Self::Computation(Computations { named, .. }) => match &named.open {
+                Some(name) => name.to_string(),
+                None => library.get(named.first).name.to_string(),
+            },
+            Self::Tree(name) => format!("the tree {name}"),
+            Self::Member(path) => format!("the member {path}"),
+            Self::Sweep(_) => "a sweep".to_owned(),
+        }
+    }
+}
+
+/// The names in a workflow directory.
+pub(super) struct NodeEntries(pub(super) Vec<OsString>);
+
+impl NodeEntries {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|entry| *entry == *name)
+    }
+}
+
+impl<S: TaskSource> NodeReader<'_, '_, S> {
+    pub(super) fn entries(&mut self, dir: &S::Dir) -> Option<NodeEntries> {
+        let listed = self.library.source.list(dir);
+        self.note(dir, "", listed).map(NodeEntries)
+    }
+
+    /// Warns of entries that are not read in the directory of a node of this kind.
+    pub(super) fn warn_of_unread(
+        &mut self,
+        dir: &S::Dir,
+        entries: &NodeEntries,
+        kind: Option<NodeKind>,
+    ) {
+        for entry in &entries.0 {
+            let is_read = match entry.as_encoded_bytes() {
+                b"kind" | b"value" | [b'.', ..] => true,
+                b"inputs" => kind.is_none_or(NodeKind::has_inputs),
+                b"outputs" => kind.is_none_or(NodeKind::has_slice),
+                b"resources" => matches!(kind, None | Some(NodeKind::Computation)),
+                _ => kind.zip(entry.to_str()).is_some_and(|(kind, name)| is_read(kind, name)),
+            };
+            if !is_read {
+                let path = self.library.source.place(dir).join(entry);
+                self.findings.warning(&path, WarningKind::Unread);
+            }
+        }
+    }
+
+    pub(super) fn single(&mut self, dir: &S::Dir, name: &str, there: bool) -> Option<String> {
+        if !there {
+            self.problem(dir, name, LoadFault::Missing);
+            return None;
+        }
+        let line = parse_line(self.library.source.read(dir, name));
+        let (line, more) = self.note(dir, name, line)?;
+        if more {
+            self.warning(dir, name, WarningKind::MoreLines);
+        }
+        Some(line)
+    }
+}
+
+impl<S: TaskSource> NodeReader<'_, '_, S> {
+    pub(super) fn input(&mut self, scope: ScopeId, name: &str) -> Result<Option<Node>, LoadFault> {
+        let Some(inputs) = self.inputs else {
+            return Ok(None);
+        };
+        if let Some(at) = inputs.iter().position(|input| input.as_str() == name) {
+            return Ok(Some(Node::Input(InputId::at(at))));
+        }
+        if let Some(bound) = self.scopes.find(scope, name) {
+            return Ok(Some(Node::Bound(bound)));
+        }
+        let names = inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
+        let nearest = nearest(name, &names.collect::<Vec<_>>());
+        Err(LoadFault::NoInput { name: name.to_owned(), nearest })
+    }
+
+    pub(super) fn file(
+        &mut self,
+        dir: &S::Dir,
+        scope: ScopeId,
+        path: &str,
+    ) -> Result<Option<Node>, LoadFault> {
+        let Some(path) = self.template(dir, scope, path)? else { return Ok(None) };
+        let file = self.files.find(self.library.source, path, self.findings)?;
+        Ok(file.map(Node::File))
+    }
+
+    /// Parses a value in which names stand for their texts: those of inputs, and those that are bound in the scope.
+    /// Returns `None` if it may have some, and the task's inputs are not known.
+    pub(super) fn template<T>(
+        &mut self,
+        dir: &S::Dir,
+        scope: ScopeId,
+        value: &str,
+    ) -> Result<Option<Template<T>>, LoadFault>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>,
+    {
+        let written: T = value.parse().map_err(LoadFault::Name)?;
+        let Some(inputs) = self.inputs else {
+            return Ok((!value.contains('{')).then(|| written.into()));
+        };
+        let place = self.library.source.place(dir);
+        let number = |name: &str| self.scopes.number(scope, inputs, name);
+        Ok(Some(Template::new(written, number, &place)))
+    }
+}
+
+impl<S: TaskSource> NodeReader<'_, '_, S> {
+    /// Finds the computations of a node with this value. Returns `None` if the names that it may have are not known, or if a
+    /// computation has a problem, which is reported once.
+    pub(super) fn computations(
+        &mut self,
+        dir: &S::Dir,
+        scope: ScopeId,
+        value: &str,
+    ) -> Result<Option<Computations>, LoadFault> {
+        let name: Option<Template<ComputationName>> = self.template(dir, scope, value)?;
+        let Some(name) = name else { return Ok(None) };
+        if !name.is_open() {
+            let found = self.library.find(value, self.findings);
+            let found = found.map_err(|fault| self.mistyped(scope, &name, fault))?;
+            return Ok(found.map(|id| Computations { named: id.into(), ids: vec![id] }));
+        }
+        let names = self.scopes.level_names(scope, &name, self.inputs.unwrap_or_default())?;
+        let ids = self.of_levels(value, &names)?;
+        Ok(ids.and_then(|ids| {
+            let (first, open) = (*ids.first()?, Some(Box::new(name)));
+            Some(Computations { named: NamedComputation { first, open }, ids })
+        }))
+    }
+
+    /// Finds the computations that a value leads to.
+    fn of_levels(
+        &mut self,
+        value: &str,
+        names: &[LevelName],
+    ) -> Result<Option<Vec<ComputationId>>, LoadFault> {
+        let mut ids: Vec<ComputationId> = Vec::with_capacity(names.len());
+        let mut is_complete = true;
+        for LevelName { texts, name } in names {
+            let found = match name {
+                Ok(name) => self.library.find(name.as_str(), self.findings),
+                Err(error) => Err(LoadFault::Name(error.clone())),
+            };
+            let found = found.and_then(|found| {
+                let pair = found.zip(ids.first());
+                pair.map_or(Ok(()), |(id, first)| self.library.compare(id, *first))?;
+                Ok(found)
+            });
+            match found.map_err(|fault| bound(value, texts, other_than(names, fault)))? {
+                Some(id) if ids.contains(&id) => {}
+                Some(id) => ids.push(id),
+                None => is_complete = false,
+            }
+        }
+        Ok(is_complete.then_some(ids))
+    }
+
+    /// The fault of a value without names of factors, in which somebody may have mistyped one.
+    fn mistyped(
+        &self,
+        scope: ScopeId,
+        name: &Template<ComputationName>,
+        fault: LoadFault,
+    ) -> LoadFault {
+        let LoadFault::NoComputation { name: value, nearest: None } = fault else { return fault };
+        let known: Vec<String> = self.scopes.names(scope).collect();
+        let meant = name.unknown().find_map(|unknown| {
+            let meant = nearest(unknown, &known)?;
+            Some(value.replace(&format!("{{{unknown}}}"), &format!("{{{meant}}}")))
+        });
+        LoadFault::NoComputation { name: value, nearest: meant }
+    }
+}
+
+/// The fault of a value with texts of its names.
+fn bound(value: &str, texts: &[String], fault: LoadFault) -> LoadFault {
+    LoadFault::Bound { value: value.to_owned(), texts: texts.to_vec(), fault: Box::new(fault) }
+}
+
+/// The fault of one of these names, without the advice to take another one of them.
+fn other_than(names: &[LevelName], fault: LoadFault) -> LoadFault {
+    match fault {
+        LoadFault::NoComputation { name, nearest } => {
+            let is =
+                |it: &LevelName, name: &str| it.name.as_ref().is_ok_and(|it| it.as_str() == name);
+            let nearest = nearest.filter(|nearest| !names.iter().any(|it| is(it, nearest)));
+            LoadFault::NoComputation { name, nearest }
+        }
+        other => other,
+    }
+}
+
+impl<S: TaskSource> NodeReader<'_, '_, S> {
+    /// Lets a node of a computation ask for what its own lines say, then those of the task, then those of the
+    /// computation.
+    pub(super) fn request(
+        &mut self,
+        (node, computation): (NodeId, ComputationId),
+        (dir, scope): (&S::Dir, ScopeId),
+        own: &[WrittenLine],
+    ) {
+        let name = &self.library.get(computation).name;
+        let task = self.shared.task.iter().filter(|(it, _)| it == name).map(|(_, line)| line);
+        let lines = own.iter().chain(task).chain(self.library.resources(computation)).cloned();
+        let lines: Vec<WrittenLine> = lines.collect();
+        if lines.is_empty() {
+            return;
+        }
+        let place = self.library.source.place(dir);
+        let mut right = Vec::with_capacity(lines.len());
+        for line in lines {
+            let is_known = right.iter().any(|it: &ResourceLine| it.resource == line.resource);
+            if is_known {
+                continue;
+            }
+            match self.look_up(&line, scope, &place) {
+                Ok(line) => right.extend(line),
+                Err(fault) => {
+                    if self.shared.reported.insert((line.path.clone(), line.line)) {
+                        self.findings.problem_in_line(&line.path, line.line, fault);
+                    }
+                }
+            }
+        }
+        self.resources.add(node, computation, ResourceLines::new(right));
+    }
+
+    /// Looks up the names in a line. Returns `None` if it may have some, and the task's inputs are not known.
+    fn look_up(
+        &mut self,
+        written: &WrittenLine,
+        scope: ScopeId,
+        place: &Path,
+    ) -> Result<Option<ResourceLine>, ResourceFault> {
+        let Some(inputs) = self.inputs else { return Ok(None) };
+        let WrittenLine { resource, amount, path, line } = written.clone();
+        let number = |name: &str| self.scopes.number(scope, inputs, name);
+        let amount = Template::new(amount, number, place);
+        if let Some(name) = amount.unknown().next() {
+            let names = inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
+            let nearest = nearest(name, &names.collect::<Vec<_>>());
+            let (name, node) = (name.to_owned(), place.to_owned());
+            return Err(ResourceFault::NoName { name, nearest, node });
+        }
+        if !amount.is_open() {
+            // Braces may name nothing.
+            Resources::default().set(resource, amount.as_str())?;
+        }
+        Ok(Some(ResourceLine { resource, amount, path, line }))
+    }
+
+    /// The names in resources of a node and of those that it reads, but for those that sweeps give among these.
+    pub(super) fn asked_names(&self, node: NodeId) -> Vec<BoundId> {
+        if self.resources.is_empty() {
+            return Vec::new();
+        }
+        let inputs = self.inputs.unwrap_or_default().len();
+        let (mut names, mut given) = (BTreeSet::new(), BTreeSet::new());
+        let (mut seen, mut waiting) = (HashSet::from([node]), vec![node]);
+        while let Some(node) = waiting.pop() {
+            let lines = self.resources.of(node).flat_map(ResourceLines::iter);
+            let numbers = lines.flat_map(|line| line.amount.names());
+            names.extend(numbers.filter_map(|at| at.checked_sub(inputs).map(BoundId::at)));
+            if let Node::Sweep { sweep, .. } = &self.builder[node] {
+                given.extend(self.sweeps[sweep.index()].gives());
+            }
+            let read = self.builder[node].inputs().iter().map(|argument| argument.node);
+            waiting.extend(read.filter(|node| seen.insert(*node)));
+        }
+        names.difference(&given).copied().collect()
     }
 }

@@ -1,19 +1,18 @@
 //! Problems and warnings of a task, which say what to correct.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
-use super::resource_fault::ResourceFault;
-use super::warnings::{Warning, WarningKind};
-use super::words::{files, having, inputs, listed, outputs, place, range};
 use ce_git::{HeadError, SnapshotError};
-use ce_model::expand::SweepFault;
-use ce_model::task::access::RuleError;
-use ce_model::task::name::NameError;
-use ce_model::task::slice::{MAX_ARITY, SliceError};
-use ce_model::task::template::NoText;
-use ce_model::task::text::TextError;
+use ce_model::access::RuleError;
+use ce_model::exit::Explain;
+use ce_model::humanize::counted;
+use ce_model::name::NameError;
+use ce_model::resources::{AmountError, Resource};
+use ce_model::slice::{MAX_ARITY, SliceError};
+use ce_model::sweep::{Lookalike, SweepFault};
+use ce_model::template::NoText;
+use ce_model::text_file::TextError;
 
 /// A problem at a place in the task.
 #[derive(Debug)]
@@ -342,4 +341,294 @@ impl Problems {
         self.problems.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
         self.warnings.sort();
     }
+}
+
+impl LoadFault {
+    /// A hint for the user, if this is the fault of a file or directory as a whole.
+    fn file_hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Missing => "make it, or git restore it if it was removed by mistake",
+            Self::Read(_) => "ls -l shows what it is, and who may read it",
+            Self::NotAFile => "replace it by a file",
+            Self::NotADirectory => "replace it by a directory",
+            Self::Text(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// A hint for the user, if this is the fault of a value with the texts of its names.
+    fn bound_hint(&self) -> Option<String> {
+        match self {
+            Self::NoComputation { nearest, .. } => {
+                let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? else "));
+                let meant = meant.unwrap_or_default();
+                Some(format!("{meant}make it, or leave these points out in exclude.tsv"))
+            }
+            _ => self.hint(),
+        }
+    }
+}
+
+impl Explain for LoadFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Kind(_) => {
+                "write computation, input, literal, file, tree, member, sweep or points"
+            }
+            Self::NoComputation { nearest: Some(name), .. }
+            | Self::NoInput { nearest: Some(name), .. }
+            | Self::NoLabel { nearest: Some(name), .. } => {
+                return Some(format!("did you mean {name:?}?"));
+            }
+            Self::NoComputation { name, nearest: None } if name.contains('{') => {
+                "in braces, only a factor of a sweep around the node stands for its levels"
+            }
+            Self::NoComputation { nearest: None, .. } => {
+                "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
+            }
+            Self::NoInput { nearest: None, .. } => {
+                "name it in the file inputs of the task, or bind it in a sweep around the node"
+            }
+            Self::Duplicate { .. } => "give each input a name of its own",
+            Self::TooMany(_) => "put them into a directory, which is one value",
+            Self::Backwards => "write the smaller number first, as in 01_02-both",
+            Self::OutOfSlice { .. } => "outputs are numbered from 00",
+            Self::Cycle(_) => "remove the link",
+            Self::NotExecutable => "chmod +x, and commit the change of mode",
+            Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
+            Self::Width { .. } => {
+                "change the range in the name, or the file outputs of the sub-workflow"
+            }
+            Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
+            Self::Name(error) => return error.hint(),
+            Self::NoFile(path) if path.contains('{') => {
+                "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
+            }
+            Self::OwnDirectory => {
+                "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
+            }
+            Self::NoFile(_) => {
+                "correct the path, which is relative to the task, or commit the file"
+            }
+            Self::Bound { fault, .. } => return fault.bound_hint(),
+            Self::OtherSignature { what, .. } => {
+                return Some(format!(
+                    "give all computations that the name leads to the same {what}, \
+                     or leave these points out in exclude.tsv"
+                ));
+            }
+            Self::Exposed { exposed, .. } => return exposed.hint.clone(),
+            Self::Slice(error) => return error.hint(),
+            Self::NoOutput => "remove the file to pass up all outputs",
+            Self::Outside(_) => "link only to what is committed with the task",
+            Self::Elsewhere => "commit a file there that does the same, instead of the link",
+            Self::NoSubmodule(_) => "say which commit is read, with a node in inputs/00-revision",
+            Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
+            Self::Uncommitted(_) => committing(),
+            Self::Filtered { .. } => {
+                "run git status: it starts the filter, and notes unchanged files in the index"
+            }
+            Self::Converted { .. } => "remove the filter of the file from .gitattributes",
+            Self::Snapshot(error) => return error.hint(),
+            Self::Rule(error) => return error.hint(),
+            Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
+            Self::NotHere(_) => "install it where the line says, or commit another line",
+            Self::Arity { .. } => {
+                "give the node as many inputs: directories inputs/00-NAME and so on"
+            }
+            Self::InputText { .. } => "give the input one line of UTF-8 text",
+            Self::Moved => "run it again",
+            Self::Head(error) => return error.hint(),
+            Self::Sweep(fault) => return fault.hint(),
+            Self::Resource(fault) => return fault.hint(),
+            _ => return self.file_hint(),
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A harmless oddity at a place in the task.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// The path, relative to the task.
+    pub path: PathBuf,
+    /// The oddity.
+    pub oddity: WarningKind,
+}
+
+/// The kind of a warning.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A file is not read where it is.
+    #[error("nothing reads this")]
+    Unread,
+    /// Git ignores a file in the directory of a computation.
+    #[error("is ignored by Git: no commit records it, and no exec sees it")]
+    Ignored,
+    /// Files have uncommitted changes.
+    #[error("has uncommitted changes: {}", listed(.0))]
+    Uncommitted(Vec<PathBuf>),
+    /// There are lines after the first one.
+    #[error("only the first line is read")]
+    MoreLines,
+    /// Two texts of a column look like one number, and are two levels.
+    #[error(
+        "{:?} and {:?} of {} are different texts, and so different levels",
+        .0.first, .0.second, .0.column
+    )]
+    Lookalike(Lookalike),
+}
+
+impl Explain for WarningKind {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unread => "remove it, or correct its name",
+            Self::Ignored => "move it elsewhere, or take its name out of .gitignore and commit it",
+            Self::Uncommitted(_) => committing(),
+            Self::MoreLines => "remove the other lines",
+            Self::Lookalike(_) => "spell them alike if one level is meant",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", place(&self.path, None), self.oddity)
+    }
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResourceFault {
+    /// It begins with another word.
+    #[error("{word:?} is no resource")]
+    Word {
+        /// The word.
+        word: String,
+        /// The most similar word.
+        nearest: Option<String>,
+    },
+    /// It does not say how much.
+    #[error("the line does not say how much")]
+    NoAmount(Resource),
+    /// It says so, and nobody understands it.
+    #[error(transparent)]
+    Amount(#[from] AmountError),
+    /// It says so, where there is nothing to say.
+    #[error("nothing may follow the word exclusive")]
+    Rest,
+    /// Another line asks for the same.
+    #[error("line {0} asks for the same resource")]
+    Twice(usize),
+    /// A line of the task begins with no name of a computation.
+    #[error("the line does not say which computation it is for")]
+    NoComputation(Resource),
+    /// A name in braces is not known.
+    #[error("{{{name}}} is neither an input of the task nor bound by a sweep around {node}", node = NodePlace(node))]
+    NoName {
+        /// The name.
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+        /// The node, relative to the task.
+        node: PathBuf,
+    },
+}
+
+/// A node in messages.
+struct NodePlace<'a>(&'a Path);
+
+impl fmt::Display for NodePlace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the node {}", self.0.display())
+    }
+}
+
+impl Explain for ResourceFault {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Word { nearest: Some(name), .. } | Self::NoName { nearest: Some(name), .. } => {
+                format!("did you mean {name:?}?")
+            }
+            Self::Word { nearest: None, .. } => {
+                let examples: Vec<&str> = Resource::ALL.map(Resource::example).into();
+                format!("write a line such as {}", examples.join(", "))
+            }
+            Self::Amount(error) => return error.hint(),
+            Self::NoAmount(resource) => {
+                format!("write a line such as {}", resource.example())
+            }
+            Self::Rest => "write the word exclusive alone".to_owned(),
+            Self::Twice(_) => "keep one of them".to_owned(),
+            Self::NoComputation(resource) => {
+                format!("write NAME {}, with the name of a computation", resource.example())
+            }
+            Self::NoName { nearest: None, .. } => {
+                "name an input of the task or a factor, or write a number".to_owned()
+            }
+        })
+    }
+}
+
+/// The greatest number of files that are named.
+const MAX_NAMED: usize = 10;
+
+/// Lists the first files, and counts the others.
+pub fn listed(paths: &[PathBuf]) -> String {
+    let mut names: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+    if names.len() > MAX_NAMED {
+        let more = names.split_off(MAX_NAMED - 1).len();
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+/// A number of files.
+pub(super) fn files(count: usize) -> String {
+    counted(count, "file")
+}
+
+/// A number of inputs.
+pub(super) fn inputs(count: usize) -> String {
+    counted(count, "input")
+}
+
+/// A number of outputs.
+pub(super) fn outputs(count: usize) -> String {
+    counted(count, "output")
+}
+
+/// A computation and the names of its inputs or outputs.
+pub(super) fn having((name, names): &(String, Vec<String>), what: &str) -> String {
+    if names.is_empty() {
+        return format!("{name} has no {what}");
+    }
+    format!("{name} has the {what} {}", names.join(", "))
+}
+
+/// The inputs from one number to another.
+pub(super) fn range(first: usize, last: usize) -> String {
+    if first == last {
+        format!("input {first:02}")
+    } else {
+        format!("inputs {first:02} to {last:02}")
+    }
+}
+
+/// A place in the task, in words.
+pub(super) fn place(path: &Path, line: Option<usize>) -> String {
+    let path = if path.as_os_str().is_empty() { Path::new("the task") } else { path };
+    match line {
+        Some(line) => format!("{}:{line}", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// What to try if files have uncommitted changes.
+pub(super) const fn committing() -> &'static str {
+    "git add and git commit them, or evaluate with --dirty"
 }

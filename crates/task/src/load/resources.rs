@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use ce_model::name::ComputationName;
+use ce_model::resources::{Resource, Resources};
+
 use super::nearest;
-use super::problems::{LoadFault, Problems};
-use super::resource_fault::ResourceFault;
-use super::source::TaskSource;
-use super::text;
-use ce_model::task::name::ComputationName;
-use ce_model::task::resources::{Resource, Resources};
+use super::problems::{LoadFault, Problems, ResourceFault};
+use super::source::{TaskSource, parse_lines};
 
 /// The name of the file.
 pub(super) const FILE: &str = "resources";
@@ -114,7 +113,7 @@ fn lines<S: TaskSource>(
     path: &Path,
     findings: &mut Problems,
 ) -> Vec<(usize, String)> {
-    let lines = findings.note_lines(path, text::lines(source.read(dir, FILE)));
+    let lines = findings.note_lines(path, parse_lines(source.read(dir, FILE)));
     let lines = (1..).zip(lines.unwrap_or_default());
     lines.filter(|(_, text)| !text.starts_with('#')).collect()
 }

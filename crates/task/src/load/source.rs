@@ -3,21 +3,22 @@
 //! Both return the same for the same task. They return handles of directories, so that no long path
 //! is resolved from its beginning, however deep a workflow is.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ce_git::{Changes, Kind, Snapshot, SnapshotError, TreeId, TreePath};
+use ce_model::digest::ObjectId;
+use ce_model::name::TreeName;
+use ce_model::task::{FileContents, RecordedTree};
+use ce_model::text_file;
 
 use super::problems::LoadFault;
-use ce_git::{Changes, TreeId};
-use ce_model::digest::ObjectId;
-use ce_model::task::name::TreeName;
-use ce_model::task::text;
-use ce_model::task::workflow::{FileContents, RecordedTree};
 
 /// The greatest size of a file that is read whole, in bytes.
-const MAX_SIZE: u64 = text::MAX_FILE as u64;
+const MAX_SIZE: u64 = text_file::MAX_FILE as u64;
 
 /// The same of a file with points of a sweep.
-const MAX_POINTS_SIZE: u64 = text::MAX_POINTS_FILE as u64;
+const MAX_POINTS_SIZE: u64 = text_file::MAX_POINTS_FILE as u64;
 
 /// The identity of a directory, however it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -126,4 +127,121 @@ pub(super) trait TaskSource {
             Located::File { .. } => Err(LoadFault::NotADirectory),
         }
     }
+}
+
+impl From<SnapshotError> for LoadFault {
+    fn from(error: SnapshotError) -> Self {
+        match error {
+            SnapshotError::Missing => Self::Missing,
+            SnapshotError::NotADirectory => Self::NotADirectory,
+            SnapshotError::Outside(target) => Self::Outside(target),
+            other => Self::Snapshot(other),
+        }
+    }
+}
+
+impl TaskSource for Snapshot {
+    type Dir = TreePath;
+
+    fn commit(&mut self) -> Result<ObjectId, LoadFault> {
+        Ok(Self::commit(self)?)
+    }
+
+    fn task(&mut self) -> Result<TreePath, LoadFault> {
+        Ok(Self::find(self, Path::new(""))?)
+    }
+
+    fn place(&self, dir: &TreePath) -> PathBuf {
+        dir.place()
+    }
+
+    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located<TreePath>, LoadFault> {
+        let dir = self.entry(dir, OsStr::new(name))?;
+        if let Kind::File { executable } = dir.kind() {
+            return Ok(Located::File { plain: true, executable });
+        }
+        let identity = match self.is_linked(&dir)? {
+            true => Identity::Place(self.number(&dir)),
+            false => Identity::Tree(dir.tree()),
+        };
+        Ok(Located::Directory { dir, identity, outside: false })
+    }
+
+    fn holds(&mut self, dir: &TreePath, name: &str) -> Result<bool, LoadFault> {
+        Ok(self.entry(dir, OsStr::new(name))?.is_below(dir))
+    }
+
+    fn list(&mut self, dir: &TreePath) -> Result<Vec<OsString>, LoadFault> {
+        Ok(Self::list(self, dir)?)
+    }
+
+    fn read_at_most(
+        &mut self,
+        dir: &TreePath,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, LoadFault> {
+        let file = self.entry(dir, OsStr::new(name))?;
+        if file.kind() == Kind::Directory {
+            return Err(LoadFault::NotAFile);
+        }
+        let contents = Self::read(self, &file)?;
+        if contents.len() as u64 > most {
+            return Err(LoadFault::too_large(most));
+        }
+        Ok(contents)
+    }
+
+    fn version(&mut self, dir: &TreePath) -> Result<DirectoryVersion, LoadFault> {
+        let (commit, tree) = (dir.commit()?, dir.id()?);
+        Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: None })
+    }
+
+    fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
+        Ok(FileContents::Blob(self.entry(dir, OsStr::new(name))?.id()?))
+    }
+
+    fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
+        let commit = match name.source() {
+            "." => Self::commit(self)?,
+            place => match self.submodule_commit(Path::new(place)) {
+                Err(error @ (SnapshotError::Git(_) | SnapshotError::NotCloned { .. })) => {
+                    return Err(error.into());
+                }
+                commit => commit.map_err(|_| LoadFault::Missing)?,
+            },
+        };
+        Ok(RecordedTree { commit, uncommitted: None })
+    }
+
+    fn changes(&mut self) -> Result<Changes, LoadFault> {
+        Ok(Changes::default())
+    }
+}
+
+/// Returns the lines of a list, each trimmed.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is not a text, or has an empty line within the list. Each
+/// fault has the number of its line, counted from one; zero is the whole file.
+pub(super) fn parse_lines(
+    file: Result<Vec<u8>, LoadFault>,
+) -> Result<Vec<String>, Vec<(usize, LoadFault)>> {
+    let contents = file.map_err(|fault| vec![(0, fault)])?;
+    match text_file::lines(&contents) {
+        Ok(lines) => Ok(lines.into_iter().map(str::to_owned).collect()),
+        Err(errors) => Err(errors.into_iter().map(|(at, error)| (at, error.into())).collect()),
+    }
+}
+
+/// Returns the first line, trimmed, and whether there are others.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is not a text, or is empty.
+pub(super) fn parse_line(file: Result<Vec<u8>, LoadFault>) -> Result<(String, bool), LoadFault> {
+    let contents = file?;
+    let (line, more) = text_file::line(&contents)?;
+    Ok((line.to_owned(), more))
 }

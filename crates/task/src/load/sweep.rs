@@ -1,16 +1,15 @@
-//! Reading the nodes of sweeps: which names they bind, and whether their rules fit their bodies.
+//! Reading the nodes of sweeps: their files, which names they bind, and whether their rules fit their bodies.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use super::entries::NodeEntries;
-use super::nodes::{NodeReader, OpenNode};
+use ce_model::resources::ResourceLines;
+use ce_model::sweep::{self, BoundId, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep};
+use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE};
+
+use super::nodes::{NodeEntries, NodeReader, OpenNode};
 use super::source::TaskSource;
 use super::sweep_files::{SweepFiles, sweep_files};
-use ce_model::expand::{self, RuleProblem, ScopeId};
-use ce_model::task::resources::ResourceLines;
-use ce_model::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
-use ce_model::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Reads the files of a sweep or a node `points`.
@@ -83,13 +82,13 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let place = self.library.source.place(&open.dir);
         let (body, points) = (inputs.first(), inputs.get(1));
         let points_width = points.map(|points| self.builder[points.node].width());
-        let problem = expand::input_problem(open.branches.len(), points_width);
+        let problem = sweep::input_problem(open.branches.len(), points_width);
         self.are_right(&place, problem.into_iter().collect()).then_some(())?;
         // An input that has a problem is missing.
         (inputs.len() == open.branches.len()).then_some(())?;
         let body = body?;
         let (binds, asked) = self.binds(open, files, body, points.is_some())?;
-        let columns = match expand::table_columns(&files.rules, self.passed_names(body)) {
+        let columns = match sweep::table_columns(&files.rules, self.passed_names(body)) {
             Ok(columns) => columns,
             Err(problems) => {
                 self.are_right(&place, problems);
@@ -99,12 +98,12 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let read = points.map(|_| self.inputs_of(body.node)).unwrap_or_default();
         if let Some(Node::Points(points)) = points.map(|points| &self.builder[points.node]) {
             let product = &self.sweeps[points.index()].product;
-            let problems = expand::same_name_problems(product, &read);
+            let problems = sweep::same_name_problems(product, &read);
             self.are_right(&place, problems).then_some(())?;
         }
         let width = self.builder[body.node].width();
         let nested = |output| self.nested_columns(body, output);
-        let problems = expand::column_problems(&files.rules, &columns, Some(width), nested);
+        let problems = sweep::column_problems(&files.rules, &columns, Some(width), nested);
         self.are_right(&place, problems).then_some(())?;
         let sweep = Sweep {
             names: files.rules.names.clone(),
@@ -141,7 +140,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
         let own = binds.iter().map(|id| self.scopes.text(*id));
         let is_free = |name: &str| names.contains(name);
-        let problems = expand::unread_problems(&files.rules, is_free, is_computed.then_some(own));
+        let problems = sweep::unread_problems(&files.rules, is_free, is_computed.then_some(own));
         let place = self.library.source.place(&open.dir);
         self.are_right(&place, problems).then_some((binds, asked))
     }
@@ -187,7 +186,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         match node {
             Node::Sweep { sweep, .. } if node.numbers().nth(output.into()) == Some(0) => {
                 let sweep = &self.sweeps[sweep.index()];
-                expand::known_columns(&sweep.into(), &sweep.columns)
+                sweep::known_columns(&sweep.into(), &sweep.columns)
             }
             _ => Vec::new(),
         }

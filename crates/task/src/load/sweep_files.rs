@@ -4,18 +4,15 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use super::problems::{LoadFault, Problems};
-use super::source::TaskSource;
-use super::text;
-use super::warnings::WarningKind;
-use ce_model::expand::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
-    SheetFormat, SheetProblem, SweepFault, SweepRules, factor_label, factor_problems, is_sheet,
-    read, read_column, read_levels, read_replicates,
+use ce_model::expression::NodeKind;
+use ce_model::sweep::{
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product, REPLICATES,
+    SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WrittenColumn,
+    factor_label, factor_problems, is_sheet, read, read_column, read_levels, read_replicates,
 };
-use ce_model::task::expression::NodeKind;
-use ce_model::task::points::SweepPoints;
-use ce_model::task::sweep::{Factor, Product, WrittenColumn};
+
+use super::problems::{LoadFault, Problems, WarningKind};
+use super::source::{TaskSource, parse_line, parse_lines};
 
 /// The files of a node `sweep` or `points`, as far as they can be read.
 #[derive(Clone)]
@@ -73,7 +70,7 @@ impl<S: TaskSource> FileReader<'_, S> {
 
     /// Reads a list.
     fn lines(&mut self, name: &str) -> Option<Vec<String>> {
-        let lines = text::lines(self.source.read(self.dir, name));
+        let lines = parse_lines(self.source.read(self.dir, name));
         let path = self.path(name);
         self.findings.note_lines(&path, lines)
     }
@@ -107,7 +104,7 @@ impl<S: TaskSource> FileReader<'_, S> {
 
     fn replicates(&mut self) -> Option<NonZeroU32> {
         let path = self.path(REPLICATES);
-        let line = text::line(self.source.read(self.dir, REPLICATES));
+        let line = parse_line(self.source.read(self.dir, REPLICATES));
         let (line, more) = self.findings.note(&path, line)?;
         if more {
             self.findings.warning(&path, WarningKind::MoreLines);

@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
-
-use super::{DEFAULTS, Loaded, OWN, resources};
 use ce_files::cache::{Cache, Fingerprint, Lookup, Table};
 use ce_git::RepoState;
 use ce_model::digest::ObjectId;
-use ce_model::task::workflow::{LIBRARY, Task, TreeCommit};
+use ce_model::task::{LIBRARY, Task, TreeCommit};
+use serde::{Deserialize, Serialize};
+
+use super::{DEFAULTS, Loaded, OWN, resources};
 
 /// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
 /// entry.

@@ -1,21 +1,21 @@
-//! A task as it is checked out.
+//! A task as it is checked out, and which of its files have uncommitted changes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use ce_git::{Changes, Filtered, Head, HeadError, Heads, RepoState};
+use ce_model::digest::ObjectId;
+use ce_model::name::TreeName;
+use ce_model::task::{FileContents, RecordedTree};
 use rustix::fs::{FileType, Stat, stat as stat_of};
 
-use super::dir_handle::{self, DirHandle};
+use super::directory::{self, DirHandle};
 use super::library::LISTS;
 use super::problems::LoadFault;
 use super::source::{DirectoryVersion, Identity, Located, TaskSource};
 use super::{DEFAULTS, OWN, Uncommitted};
-use ce_git::{Changes, Filtered, Head, HeadError, Heads, RepoState};
-use ce_model::digest::ObjectId;
-use ce_model::task::name::TreeName;
-use ce_model::task::workflow::{FileContents, RecordedTree};
 
 /// A task that is checked out.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl TaskSource for WorkTree {
         }
         match self.follow(dir, name)? {
             (real, true) => Err(LoadFault::Outside(self.inside(&real))),
-            (real, false) => dir_handle::read(&real, most),
+            (real, false) => directory::read(&real, most),
         }
     }
 

@@ -7,19 +7,19 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::branch::{self, Branch};
-use super::problems::{LoadFault, Problems};
-use super::source::{Identity, Located, TaskSource};
-use super::sweep_files::{is_read, sweep_files};
-use super::warnings::WarningKind;
-use super::worktree::WorkTree;
-use super::{LoadError, Uncommitted, inputs, real, text};
-use ce_model::expand::FACTORS;
-use ce_model::task::expression::{
+use ce_model::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
 };
-use ce_model::task::slice::WrittenSlice;
-use ce_model::task::workflow::NodeId;
+use ce_model::slice::WrittenSlice;
+use ce_model::sweep::FACTORS;
+use ce_model::task::NodeId;
+
+use super::numbering::{self, Branch};
+use super::problems::{LoadFault, Problems, WarningKind};
+use super::source::{Identity, Located, TaskSource, parse_line, parse_lines};
+use super::sweep_files::{is_read, sweep_files};
+use super::worktree::WorkTree;
+use super::{LoadError, Uncommitted, inputs, real};
 
 /// A workflow as somebody wrote it.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl<S: TaskSource> Reader<'_, S> {
             }
         }
         if let Some(inputs) = &open.inputs {
-            open.branches = branch::list(self.source, inputs, &mut self.findings);
+            open.branches = numbering::list(self.source, inputs, &mut self.findings);
             self.note_unread(inputs, &open.branches);
         }
         open.node = kind.zip(value).zip(files).map(|((kind, value), files)| ExpressionNode {
@@ -249,7 +249,7 @@ impl<S: TaskSource> Reader<'_, S> {
     /// Reads a file of one line.
     fn line(&mut self, dir: &S::Dir, name: &str) -> Option<String> {
         let path = self.source.place(dir).join(name);
-        let line = text::line(self.source.read(dir, name));
+        let line = parse_line(self.source.read(dir, name));
         let (line, more) = self.findings.note(&path, line)?;
         if more {
             self.findings.warning(&path, WarningKind::MoreLines);
@@ -260,7 +260,7 @@ impl<S: TaskSource> Reader<'_, S> {
 
     fn slice(&mut self, dir: &S::Dir) -> Option<WrittenSlice> {
         let path = self.source.place(dir).join("outputs");
-        let lines = text::lines(self.source.read(dir, "outputs"));
+        let lines = parse_lines(self.source.read(dir, "outputs"));
         let lines = self.findings.note_lines(&path, lines)?;
         let slice = WrittenSlice::parse(lines.iter().map(String::as_str));
         for (at, error) in slice.wrong() {

@@ -1,10 +1,8 @@
 //! Sweeps made up from a seed.
 
-use compeval::task::expression::{
-    Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text,
-};
-use compeval::task::slice::WrittenSlice;
-use compeval::task::workflow::NodeId;
+use compeval::expression::{Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text};
+use compeval::slice::WrittenSlice;
+use compeval::task::NodeId;
 
 use super::ALL;
 use crate::generator::Random;

@@ -6,10 +6,11 @@ mod wrong;
 use std::fs;
 use std::path::Path;
 
-use compeval::edit::{self, Force};
-use compeval::load::{self, Uncommitted};
-use compeval::task::expression::{Labels, Sharing, Style, Text};
-use compeval::task::workflow::Task;
+use compeval::edit::Force;
+use compeval::expression::{Labels, Sharing, Style, Text};
+use compeval::load::Uncommitted;
+use compeval::task::Task;
+use compeval::{edit, load};
 
 use self::made_up::generated;
 use super::tree;

@@ -22,7 +22,7 @@ use super::jobs::{ArrayTask, JobAnswer, JobToken, SlurmJob};
 use super::settings::SlurmSettings;
 use super::submission::WorkerRequest;
 use ce_model::exit::Explain;
-use ce_model::task::resources::Resources;
+use ce_model::resources::Resources;
 
 /// After so many failed starts a node gets no more workers.
 const BAD_NODE: u32 = 2;

@@ -1,0 +1,190 @@
+//! What to try when a file that the user names cannot be read or written.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::humanize::quoted_path;
+use crate::suggest::nearest;
+
+/// What to try if threads, signals or files are not to be had.
+pub fn raising_limits() -> String {
+    "raise the limits of processes and open files (ulimit -u, ulimit -n), or give a smaller -j"
+        .to_owned()
+}
+
+/// The most names of a directory that are compared with one that is not in it.
+const MOST_NAMES: usize = 10_000;
+
+/// Returns what to try if a file cannot be read, if that is known.
+pub fn for_reading(path: &Path, source: &io::Error) -> Option<String> {
+    match source.kind() {
+        ErrorKind::IsADirectory => {
+            Some(format!("give a file; ls {} shows those in the directory", shell(path)))
+        }
+        _ => for_finding(path, source),
+    }
+}
+
+/// Returns what to try if a directory cannot be read, if that is known.
+pub fn for_directory(path: &Path, source: &io::Error) -> Option<String> {
+    match source.kind() {
+        ErrorKind::NotADirectory if path.exists() => {
+            Some(format!("give a directory: {} is none", path.display()))
+        }
+        _ => for_finding(path, source),
+    }
+}
+
+/// Returns what to try if a file or directory cannot be written, if that is known.
+pub fn for_writing(path: &Path, source: &io::Error) -> Option<String> {
+    let missing = || parent(path).filter(|it| it.symlink_metadata().is_err());
+    Some(match source.kind() {
+        ErrorKind::NotFound if let Some(missing) = missing() => {
+            format!("mkdir -p {} makes its directory", shell(missing))
+        }
+        ErrorKind::IsADirectory => {
+            format!("give the name of a file: {} is a directory", path.display())
+        }
+        ErrorKind::AlreadyExists => format!("give another name: {} exists", path.display()),
+        ErrorKind::PermissionDenied => {
+            let place = path.ancestors().find(|it| it.exists()).unwrap_or_else(|| Path::new("."));
+            format!("give another place; ls -ld {} shows who may write there", shell(place))
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "give another place: this file system is mounted for reading only".to_owned()
+        }
+        ErrorKind::StorageFull => {
+            "make room there (see df and df -i), or give another place".into()
+        }
+        ErrorKind::QuotaExceeded => {
+            "make room there, have your quota raised, or give another place".to_owned()
+        }
+        _ => return for_finding(path, source),
+    })
+}
+
+/// What to try if something on the way to a file is not as it should be.
+fn for_finding(path: &Path, source: &io::Error) -> Option<String> {
+    Some(match source.kind() {
+        ErrorKind::NotFound => for_missing(path),
+        ErrorKind::NotADirectory => {
+            let file = path.ancestors().skip(1).find(|it| it.exists())?;
+            format!("correct the path: {} is a file, not a directory", file.display())
+        }
+        ErrorKind::PermissionDenied => {
+            let hidden = path.ancestors().find(|it| it.symlink_metadata().is_ok()).unwrap_or(path);
+            format!("ls -ld {} shows who may read it", shell(hidden))
+        }
+        ErrorKind::InvalidFilename => {
+            "give a shorter path, whose names have at most 255 bytes".into()
+        }
+        ErrorKind::StaleNetworkFileHandle | ErrorKind::NotConnected => {
+            "check whether its file system is still mounted".to_owned()
+        }
+        // Of other errors of links, only a circle is left.
+        _ if path.is_symlink() && !path.exists() => {
+            format!("correct the links: ls -l {} shows where it leads", shell(path))
+        }
+        _ => return None,
+    })
+}
+
+/// What to try if a path leads to nothing: a similar name, or a look at what is there.
+fn for_missing(path: &Path) -> String {
+    let mut ways: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
+    ways.reverse();
+    let Some(absent) = ways.into_iter().find(|it| !it.exists()) else {
+        return "give the path of a file".to_owned();
+    };
+    if let Ok(target) = absent.read_link() {
+        return format!("correct the link {}: there is no {}", absent.display(), target.display());
+    }
+    let dir = parent(absent).unwrap_or_else(|| Path::new("."));
+    match similar(dir, absent) {
+        Some(name) => format!("did you mean {}?", absent.with_file_name(name).display()),
+        None if absent == path => format!("ls {} shows what is there", shell(dir)),
+        None => format!(
+            "correct the path: there is no {}; ls {} shows what is there",
+            absent.display(),
+            shell(dir)
+        ),
+    }
+}
+
+/// The name in a directory that may be meant.
+fn similar(dir: &Path, absent: &Path) -> Option<String> {
+    let entries = fs::read_dir(dir).ok()?.take(MOST_NAMES).filter_map(Result::ok);
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    nearest(absent.file_name()?.to_str()?, &names)
+}
+
+/// The directory of a path, if it names one.
+fn parent(path: &Path) -> Option<&Path> {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty())
+}
+
+/// A path as a word of a shell that is no option.
+fn shell(path: &Path) -> String {
+    let is_option = path.as_os_str().as_encoded_bytes().starts_with(b"-");
+    let path = if is_option { Path::new(".").join(path) } else { PathBuf::from(path) };
+    quoted_path(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &Path) -> Option<String> {
+        for_reading(path, &fs::read(path).unwrap_err())
+    }
+
+    #[test]
+    fn each_error_of_a_path_names_the_part_that_is_wrong() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path();
+        let shown = dir.display();
+        fs::write(dir.join("points.tsv"), "").unwrap();
+        std::os::unix::fs::symlink("gone", dir.join("link")).unwrap();
+        std::os::unix::fs::symlink("round", dir.join("round")).unwrap();
+        for (name, expected) in [
+            ("round", format!("correct the links: ls -l {shown}/round shows where it leads")),
+            ("point.tsv", format!("did you mean {shown}/points.tsv?")),
+            ("some", format!("ls {shown} shows what is there")),
+            ("link", format!("correct the link {shown}/link: there is no gone")),
+            (".", format!("give a file; ls {shown}/. shows those in the directory")),
+            (
+                "some/where",
+                format!(
+                    "correct the path: there is no {shown}/some; ls {shown} shows what is there"
+                ),
+            ),
+            (
+                "points.tsv/row",
+                format!("correct the path: {shown}/points.tsv is a file, not a directory"),
+            ),
+        ] {
+            assert_eq!(read(&dir.join(name)), Some(expected), "{name}");
+        }
+        let long = "x".repeat(256);
+        assert!(read(&dir.join(long)).unwrap().starts_with("give a shorter path"));
+    }
+
+    #[test]
+    fn what_cannot_be_written_says_which_directory_is_missing() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path();
+        let write = |path: &Path| for_writing(path, &fs::write(path, "").unwrap_err()).unwrap();
+        let page = dir.join("a b/page");
+        assert_eq!(write(&page), format!("mkdir -p '{}/a b' makes its directory", dir.display()));
+        assert_eq!(
+            write(dir),
+            format!("give the name of a file: {} is a directory", dir.display())
+        );
+        let denied = ErrorKind::PermissionDenied.into();
+        let expected =
+            format!("give another place; ls -ld {} shows who may write there", dir.display());
+        assert_eq!(for_writing(&page, &denied), Some(expected));
+    }
+}

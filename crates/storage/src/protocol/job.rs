@@ -1,0 +1,371 @@
+//! Jobs: the outputs of a whole task, under the commit of the task.
+
+use std::fs;
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{InputSource, Storage, Stored, Unrecorded};
+use crate::disk::{Result, StorageError};
+use crate::paths::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member};
+use crate::records::{
+    Format, JobInput, JobOutput, JobRecord, Provenance, Published, Record, RecordState,
+};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::name::{InputName, TaskName};
+
+/// A finished job.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The version of the task.
+    pub task: TaskVersion<'a>,
+    /// The symbolic names of its inputs, in order.
+    pub names: &'a [InputName],
+    /// Their digests.
+    pub inputs: &'a [Digest],
+    /// The literals that its workflow reads.
+    pub literals: &'a [Stored],
+    /// Its outputs, in order.
+    pub outputs: &'a [Stored],
+    /// Whether some of these are known and deliberately not here.
+    pub is_away: bool,
+    /// The names of all its calls.
+    pub calls: Vec<&'a ResultName>,
+}
+
+/// The record of a job without the names of its calls, of which there may be many.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "a record without one of these is spoiled")]
+struct JobSummary {
+    format: Format,
+    task: TaskName,
+    commit: ObjectId,
+    place: Option<String>,
+    inputs: Vec<JobInput>,
+    literals: Option<Vec<JobOutput>>,
+    outputs: Vec<JobOutput>,
+    calls: Vec<IgnoredAny>,
+    recorded: Option<Provenance>,
+}
+
+impl JobSummary {
+    /// Whether this is the record of a task's job from these inputs.
+    fn is_of(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> bool {
+        self.task == *task.name
+            && self.commit == *task.commit
+            && self.place.is_some()
+            && self.place.as_deref() == task.place
+            && self.inputs.iter().map(|input| &input.digest).eq(inputs)
+    }
+}
+
+impl Job<'_> {
+    fn recorded_inputs(&self) -> Vec<JobInput> {
+        self.names
+            .iter()
+            .zip(self.inputs)
+            .map(|(name, digest)| JobInput { name: name.clone(), digest: *digest })
+            .collect()
+    }
+
+    fn recorded(files: &[Stored]) -> Vec<JobOutput> {
+        files
+            .iter()
+            .map(|file| JobOutput { file: file.name.clone(), digest: file.digest })
+            .collect()
+    }
+}
+
+/// The short names of calls, made one by one when they are written.
+struct ShortNames<'a>(&'a [&'a ResultName]);
+
+impl Serialize for ShortNames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|call| call.short()))
+    }
+}
+
+/// Whether a user's input can be read more than once.
+fn is_read_again(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
+}
+
+/// The jobs of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Jobs<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
+    /// Returns the digests of inputs, with which a job is found; `None` if there is no job of the task at this commit that
+    /// may be used, or an input can be read only once. Then nothing is read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input or the storage cannot be read.
+    pub fn inputs(
+        &self,
+        task: TaskVersion<'_>,
+        inputs: &[InputSource],
+    ) -> Result<Option<Vec<Digest>>> {
+        if self.storage.unrecorded == Unrecorded::Refuse {
+            // The record of a job does not say which calls were adopted.
+            return Ok(None);
+        }
+        let mut any = false;
+        for directory in task.directories() {
+            let records = self.storage.path(&format!("{directory}/{RECORDS}"));
+            any |= self.storage.root.disk.exists(&records)?;
+        }
+        if !any {
+            return Ok(None);
+        }
+        let mut digests = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            digests.push(match input {
+                InputSource::Bytes(contents) => Digest::of(contents),
+                InputSource::File(path) if is_read_again(path) => {
+                    self.storage.hasher.read_to_digest(path)?
+                }
+                // A pipe can be read only once, and not here.
+                InputSource::File(_) => return Ok(None),
+            });
+        }
+        Ok(Some(digests))
+    }
+
+    /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
+    /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
+    /// slash.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<String>>> {
+        for name in task.names(inputs) {
+            if let RecordState::Valid(record) =
+                self.storage.records().read::<JobSummary>(&name.record())?
+                && record.is_of(task, inputs)
+                && self.has_literals(record.literals.as_deref())?
+                && !self.has_revoked_call(&name)?
+            {
+                return self.outputs_there(record.outputs);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether any outputs of a call of a job are revoked: its record does not say which ones it was made from.
+    fn has_revoked_call(&self, job: &ResultName) -> Result<bool> {
+        let revoked = self.storage.revocations().index()?;
+        if revoked.is_empty() {
+            return Ok(false);
+        }
+        let record = self.storage.records().read::<JobRecord>(&job.record())?.ok();
+        Ok(record.is_some_and(|job| revoked.first_of(&job.calls).is_some()))
+    }
+
+    /// Whether the literals of a job are recorded, and have the same contents still.
+    fn has_literals(&self, literals: Option<&[JobOutput]>) -> Result<bool> {
+        let Some(literals) = literals else { return Ok(false) };
+        for JobOutput { file, digest } in literals {
+            if self.storage.inputs().literal(file)?.is_none_or(|found| found.digest != *digest) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the names of these files, if they are all outputs of calls or tables, as recorded there.
+    fn outputs_there(&self, outputs: Vec<JobOutput>) -> Result<Option<Vec<String>>> {
+        let mut names = Vec::with_capacity(outputs.len());
+        for JobOutput { file, digest } in outputs {
+            match self.published(&file)? {
+                Some(known) if self.has(&file, &known, &digest)? => {
+                    names.push(if digest.is_directory() { file + "/" } else { file });
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(names))
+    }
+
+    /// Returns what is recorded of an output of a call or table.
+    fn published(&self, file: &str) -> Result<Option<Published>> {
+        let Some(entry) = Entry::of_file(file) else { return Ok(None) };
+        if matches!(entry, Entry::Job(_) | Entry::TaskInput(_)) {
+            return Ok(None);
+        }
+        let record = self.storage.records().read_entry(&entry)?.ok();
+        let outputs = match record.filter(|record| entry.fits(record)) {
+            Some(Record::Call(call)) => call.outputs,
+            Some(Record::Table(table)) => table.outputs,
+            _ => return Ok(None),
+        };
+        let value = split_member(file).0;
+        Ok((0..outputs.len()).find(|number| entry.file(*number) == value).map(|it| outputs[it]))
+    }
+
+    /// Whether a published value, or a member of it, is there with this digest.
+    fn has(&self, file: &str, published: &Published, digest: &Digest) -> Result<bool> {
+        let (value, member) = split_member(file);
+        if !self.storage.is_published(value, published)? {
+            return Ok(false);
+        }
+        let Some(member) = member else { return Ok(published.digest == *digest) };
+        let manifest = self.storage.manifest(value, &published.digest)?;
+        let found = manifest.and_then(|it| it.member(member.as_bytes()).ok()?);
+        Ok(found.is_some_and(|found| found.digest == *digest))
+    }
+
+    /// Stores the outputs of a job under its own name, with its record. Returns that name.
+    ///
+    /// The outputs are links to files of the storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish(&self, job: &Job<'_>) -> Result<ResultName> {
+        let inputs = job.recorded_inputs();
+        let outputs = Job::recorded(job.outputs);
+        let literals = Job::recorded(job.literals);
+        let names = job.task.names(job.inputs);
+        for name in &names {
+            match self.storage.records().read::<JobSummary>(&name.record())? {
+                // A record without the path of its task may be of another task, unless it has the
+                // same outputs.
+                RecordState::Valid(known)
+                    if known.inputs != inputs
+                        || known.commit != *job.task.commit
+                        || known.place.is_some() && known.place.as_deref() != job.task.place
+                        || known.place.is_none() && known.outputs != outputs =>
+                {
+                    continue;
+                }
+                RecordState::Valid(known)
+                    if known.outputs == outputs
+                        && known.literals.as_ref().is_none_or(|known| *known == literals) =>
+                {
+                    self.link_outputs(name, job)?;
+                }
+                RecordState::Valid(_) | RecordState::Spoiled | RecordState::Absent => {
+                    self.link_outputs(name, job)?;
+                    let named = inputs.iter().map(|it| &it.digest);
+                    let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));
+                    let record = JobRecord {
+                        format: Format::of(named),
+                        task: job.task.name.clone(),
+                        commit: job.task.commit.clone(),
+                        place: job.task.place.map(str::to_owned),
+                        inputs,
+                        literals: Some(literals),
+                        outputs,
+                        calls: ShortNames(&job.calls),
+                        recorded: Some(Provenance::now()),
+                    };
+                    self.storage.records().put_long(&name.record(), &record)?;
+                    let tombstone = self.storage.path(&name.record_in(COLLECTED));
+                    self.storage.root.disk.remove(&tombstone)?;
+                }
+            }
+            return Ok(name.clone());
+        }
+        let last = names.last().map(ResultName::record).unwrap_or_default();
+        Err(StorageError::Collision(self.storage.path(&last)))
+    }
+
+    /// Links the outputs that are here. Of a job that lacks some, that is marked before.
+    fn link_outputs(&self, name: &ResultName, job: &Job<'_>) -> Result<()> {
+        let disk = &self.storage.root.disk;
+        if job.is_away {
+            self.storage.mark_away(name)?;
+        }
+        for (number, output) in job.outputs.iter().enumerate() {
+            if job.is_away && !self.storage.has(&output.name)? {
+                continue;
+            }
+            let place = self.storage.root.place(&name.output(number))?;
+            if output.digest.is_directory() {
+                self.link_directory(name, number, &output.name)?;
+                self.storage.root.unsynced.note_entry(&place);
+                continue;
+            }
+            let from = self.storage.path(&output.name);
+            // If the link fails for another reason, a copy may succeed.
+            let linked = disk.link(&from, &place).unwrap_or(false)
+                || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
+            if !linked && !self.is_the_output(&place, &output.digest)? {
+                if disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
+                    self.set_aside(name, number, &place)?;
+                }
+                self.replace(&from, &place)?;
+            }
+            self.storage.root.unsynced.note_new(&place);
+        }
+        if job.is_away { Ok(()) } else { self.storage.unmark_away(name) }
+    }
+
+    /// Whether it is known what these files are: outputs of calls with these digests, which are here or away.
+    pub(super) fn are_known(&self, outputs: &[JobOutput]) -> Result<bool> {
+        for JobOutput { file, digest } in outputs {
+            let (value, member) = split_member(file);
+            let Some(known) = self.published(file)? else { return Ok(false) };
+            let is_away = match ResultName::of_output(value) {
+                Some(result) => self.storage.is_marked_away(&result)?,
+                None => false,
+            };
+            // What was in a directory that is away may not be known here.
+            let is_it = known.digest == *digest || member.is_some() && is_away;
+            if !is_it || !is_away && !self.has(file, &known, digest)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes a symbolic link to a directory. Another link in its place is replaced; anything else goes to
+    /// quarantine.
+    fn link_directory(&self, job: &ResultName, number: usize, output: &str) -> Result<()> {
+        let root = &self.storage.root;
+        let name = job.output(number);
+        let (place, target) = (root.path(&name), link_to(&name, &root.maker(output)?));
+        match root.disk.link_target(&place)? {
+            Some(found) if *found == *target => return Ok(()),
+            Some(_) => {}
+            None if root.disk.exists(&place)? => self.set_aside(job, number, &place)?,
+            None => {}
+        }
+        let link = root.private_path()?;
+        root.disk.symbolic_link(Path::new(&target), &link)?;
+        root.disk.rename(&link, &place).map(drop)
+    }
+
+    fn set_aside(&self, job: &ResultName, number: usize, place: &Path) -> Result<()> {
+        let root = &self.storage.root;
+        let room = root.quarantine_room(&job.quarantine());
+        root.disk.quarantine(place, &root.place(&format!("{room}/{number:02}"))?)
+    }
+
+    fn is_the_output(&self, place: &Path, digest: &Digest) -> Result<bool> {
+        let disk = &self.storage.root.disk;
+        let metadata = disk.metadata(place)?;
+        let same_size = metadata.is_some_and(|it| it.is_file() && it.len() == digest.size);
+        Ok(same_size && disk.digest(place)? == *digest)
+    }
+
+    /// Replaces a file by a link to, or a copy of, a stored file: the name promises its contents.
+    fn replace(&self, from: &Path, place: &Path) -> Result<()> {
+        let disk = &self.storage.root.disk;
+        let copy = self.storage.root.private_path()?;
+        if !disk.link(from, &copy).unwrap_or(false) {
+            disk.copy(from, &copy)?;
+            disk.seal(&copy)?;
+        }
+        disk.rename(&copy, place).map(drop)
+    }
+}

@@ -1,0 +1,294 @@
+//! The protocol: calls are found, executed once, published, and taken over.
+
+mod attempts;
+mod audit;
+mod call;
+mod equivalent;
+mod gc_roots;
+mod hashing;
+mod import;
+mod inputs;
+mod job;
+mod lease;
+mod ledger;
+mod open;
+mod publish;
+mod queue;
+mod record_cache;
+pub(crate) mod run;
+mod stage;
+mod suspension;
+mod table;
+mod values;
+mod versions;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+pub use self::attempts::{Attempts, Failure, LogTail, PriorAttempt};
+pub use self::audit::{DeviatingOutput, Deviation, Precedence};
+use self::call::ReservedNames;
+pub use self::call::{Call, Damage, Found, Outputs};
+pub use self::equivalent::{Equivalent, OutputLocation, Takeover};
+pub use self::gc_roots::GcRoots;
+use self::hashing::FileHasher;
+pub use self::import::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
+pub use self::inputs::{Input, InputSource, Inputs};
+pub use self::job::{Job, Jobs};
+pub use self::lease::{ExecutionMode, Lease, Leases};
+pub use self::ledger::{Ledger, Revocation, RevocationIndex, Revocations};
+pub use self::open::Site;
+pub use self::queue::{
+    Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, ServedQueue, WorkerName,
+};
+use self::record_cache::RecordCache;
+use self::run::CurrentRun;
+pub use self::run::{Holder, lease_timeout, state_interval};
+pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
+pub use self::suspension::{FoundSuspension, Suspension, Suspensions};
+pub use self::table::{FoundTable, TableDirectory, Tables};
+pub use self::values::{MemberError, OpenedValue};
+use self::versions::Versions;
+pub use self::versions::{FoundTree, NewTree, OpenTree, StoredTrees};
+use super::disk::{FileId, Result, Root, StorageError};
+use super::paths::{SUSPENDED, TABLES, TASK_INPUTS};
+use super::records::{ExpectedFile, Records, Stamp};
+use ce_files::cache::Cache;
+use ce_files::manifest::Manifest;
+use ce_model::digest::{Blake3, Digest};
+
+/// A value in the storage: a file or a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name, relative to the storage.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Its stamp; meaningless if it does not exist.
+    pub stamp: Stamp,
+}
+
+/// The treatment of outputs without a record, such as those of the first implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// They are hashed, recorded as adopted, and used.
+    Adopt,
+    /// They are moved to quarantine, and the call is executed.
+    Refuse,
+}
+
+/// An open storage.
+#[derive(Debug)]
+pub struct Storage {
+    pub(super) root: Root,
+    pub(super) run: CurrentRun,
+    unrecorded: Unrecorded,
+    takeover: Takeover,
+    hasher: FileHasher,
+    record_cache: RwLock<Option<RecordCache>>,
+    versions: Versions,
+    reserved_names: ReservedNames,
+    /// Outputs without a record that had not settled: their state, and the time since when it is the
+    /// same.
+    unsettled: Mutex<HashMap<String, (Blake3, Instant)>>,
+    /// Directories that were found writable.
+    writable_dirs: Mutex<HashSet<PathBuf>>,
+    /// No call was suspended here when that was looked up.
+    without_suspensions: AtomicBool,
+    /// Private directories that are not in use.
+    slots: Mutex<Vec<String>>,
+}
+
+impl Storage {
+    /// Uses a cache for digests and records.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Option<Cache>) -> Self {
+        self.hasher.cache = cache;
+        self
+    }
+
+    /// Takes over these results of other versions.
+    #[must_use]
+    pub const fn taking_over(mut self, takeover: Takeover) -> Self {
+        self.takeover = takeover;
+        self
+    }
+
+    /// Interrupts the reading of inputs when `stop` becomes true.
+    #[must_use]
+    pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.hasher.stop = stop;
+        self
+    }
+
+    /// The absolute path of a name, for other programs.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path(name)
+    }
+
+    /// The path of a name as the user named the storage, for display.
+    pub fn shown(&self, name: &str) -> PathBuf {
+        self.root.shown(name)
+    }
+
+    /// The storage itself as the user named it, for display.
+    pub fn shown_place(&self) -> &Path {
+        self.root.shown_place()
+    }
+
+    /// Whether a name exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn has(&self, name: &str) -> Result<bool> {
+        self.root.disk.exists(&self.root.path(name))
+    }
+
+    /// The name of a file in the storage at a path, which may be relative or go through links.
+    pub fn name_of(&self, path: &Path) -> Option<String> {
+        self.root.name_of(path)
+    }
+
+    /// Returns the device and inode of a file or directory of this run's own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub fn id_of(&self, path: &Path) -> Result<FileId> {
+        self.root.id_of(path)
+    }
+
+    /// Checks that no directory of results was moved or replaced meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one was.
+    pub fn check_in_place(&self) -> Result<()> {
+        self.root.vanished().map_or(Ok(()), Err)?;
+        // The private directories of other runs may be removed with these, and the places of suspended calls.
+        let prefixes = ["c_", "t_", TASK_INPUTS, TABLES];
+        let suspended = format!("/{SUSPENDED}/");
+        let moved = self.root.disk.moved(|inside| {
+            prefixes.iter().any(|prefix| inside.starts_with(prefix.as_bytes()))
+                && !inside.windows(suspended.len()).any(|part| part == suspended.as_bytes())
+        });
+        moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
+    }
+
+    /// Whether it may be written.
+    pub const fn is_writable(&self) -> bool {
+        self.root.writable
+    }
+
+    /// Whether writes are flushed: many calls should share a flush then.
+    pub fn flushes(&self) -> bool {
+        self.root.unsynced.is_synced()
+    }
+
+    /// How long a flush has lasted that goes on now.
+    pub fn flushing(&self) -> Option<Duration> {
+        self.root.unsynced.flushing()
+    }
+
+    /// Waits until everything written so far is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk does; then none of it may have reached the disk.
+    pub fn flush(&self) -> Result<()> {
+        self.root.flush()
+    }
+
+    /// Reads a file if it has these contents; `None` if there is no such file, or it has others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or is larger than a record may be.
+    pub fn contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
+        let read = self.root.disk.read_one(&self.path(&file.name));
+        let read = match read {
+            Err(error) if error.is_foreign() => None,
+            read => read?,
+        };
+        Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
+    }
+
+    /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.
+    /// `None` if there is no such directory any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be read.
+    pub fn manifest(&self, name: &str, digest: &Digest) -> Result<Option<Manifest>> {
+        if let Some(kept) = self.root.manifest(digest)? {
+            return Ok(Some(kept));
+        }
+        let read = self.root.read_manifest(name, &self.hasher.stop)?;
+        let read = read.filter(|manifest| manifest.digest() == *digest);
+        if let Some(manifest) = read.as_ref().filter(|_| self.root.writable) {
+            // If it cannot be kept, the directory is read again the next time.
+            drop(self.root.keep_manifest(digest, manifest));
+        }
+        Ok(read)
+    }
+
+    /// The records.
+    pub const fn records(&self) -> Records<'_> {
+        Records::new(&self.root)
+    }
+
+    /// The earlier attempts at calls: failures, logs and tombstones.
+    pub const fn attempts(&self) -> Attempts<'_> {
+        Attempts::new(&self.root)
+    }
+
+    /// The leases of calls.
+    pub const fn leases(&self) -> Leases<'_> {
+        Leases::new(&self.root, &self.run)
+    }
+
+    /// The trees of computations.
+    pub const fn trees(&self) -> StoredTrees<'_> {
+        StoredTrees::new(&self.root)
+    }
+
+    /// The task inputs.
+    pub const fn inputs(&self) -> Inputs<'_> {
+        Inputs::new(self)
+    }
+
+    /// The evidence of executions.
+    pub const fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(self)
+    }
+
+    /// The revocations that were pulled, or made here.
+    pub const fn revocations(&self) -> Revocations<'_> {
+        Revocations::new(self)
+    }
+
+    /// The tables.
+    pub const fn tables(&self) -> Tables<'_> {
+        Tables::new(self)
+    }
+
+    /// The jobs.
+    pub const fn jobs(&self) -> Jobs<'_> {
+        Jobs::new(self)
+    }
+}
+
+impl Drop for Storage {
+    /// Removes this run's own directory.
+    fn drop(&mut self) {
+        // What the heart writes meanwhile would be left.
+        self.run.end_heartbeat();
+        if self.root.writable {
+            drop(self.root.disk.remove_tree(&self.path(self.run.directory())));
+        }
+    }
+}

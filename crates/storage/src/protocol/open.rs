@@ -1,0 +1,467 @@
+//! Opening a storage: recognising it, suggesting one for a mistyped path, and recovery from killed runs.
+//!
+//! No file marks a storage, since those of the first implementation and of earlier versions have
+//! none. A storage is recognised by its contents, and a directory with other contents is refused.
+//!
+//! A killed run leaves its private directory in `tmp/`. The next run of the same host moves published outputs from there to
+//! their places, and removes the rest.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, RwLock};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use super::call::{Call, ReservedNames};
+use super::hashing::FileHasher;
+use super::run::CurrentRun;
+use super::versions::Versions;
+use super::{Storage, Takeover, Unrecorded, run};
+use crate::disk;
+use crate::disk::{Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError};
+use crate::paths::{DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS};
+use crate::records::CallRecord;
+use ce_model::digest::{DIRTY, Digest, SHORT};
+use ce_model::suggest::{is_close, nearest_first};
+
+/// The interval at which it is looked whether there is a storage by now.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Storage {
+    /// Opens the storage for reading only. Nothing in it is changed, and it need not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is something other than a storage, or may not be read.
+    pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
+        Site::of(path)?.check(path, Absent::Accept)?;
+        let disk = Disk::open(&std::path::absolute(path).context("open the storage", path)?)?;
+        let run = CurrentRun::new();
+        Ok(Self {
+            root: Root::new(path, disk, run.directory().to_owned()),
+            run,
+            unrecorded,
+            takeover: Takeover::default(),
+            hasher: FileHasher::default(),
+            record_cache: RwLock::default(),
+            versions: Versions::default(),
+            reserved_names: ReservedNames::default(),
+            unsettled: Mutex::default(),
+            writable_dirs: Mutex::default(),
+            without_suspensions: AtomicBool::default(),
+            slots: Mutex::default(),
+        })
+    }
+
+    /// Opens an existing storage for reading only.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no storage, or it may not be read.
+    pub fn existing(path: &Path) -> Result<Self> {
+        Site::of(path)?.check(path, Absent::Refuse)?;
+        Self::inspect(path, Unrecorded::Refuse)
+    }
+
+    /// Opens the storage for reading and writing; creates it if it does not exist.
+    ///
+    /// The leftovers of killed runs are published or removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made, or is something other than a storage.
+    pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
+        disk::make_dirs(path)?;
+        let mut storage = Self::inspect(path, unrecorded)?;
+        storage.root.make_writable(disk::open_created(path)?, sync);
+        storage.recover();
+        Ok(storage)
+    }
+
+    /// Does the same, and waits for the storage now and later whenever it is away.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) does, or if the storage does not come back.
+    pub fn open_patiently(
+        path: &Path,
+        (unrecorded, sync): (Unrecorded, Durability),
+        patience: Patience,
+    ) -> Result<Self> {
+        let storage = disk::retry_at(path, &patience, || Self::open(path, unrecorded, sync))?;
+        storage.root.disk.wait_with(patience, path.to_owned());
+        Ok(storage)
+    }
+
+    /// Waits until there is a storage at a path: one that another host has just made may not be visible yet. Calls a function
+    /// once if that is not at once, and gives up after a time.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none by then, or it may not be read.
+    pub fn await_existing(
+        path: &Path,
+        time: Duration,
+        patience: &Patience,
+        tell: impl FnOnce(),
+    ) -> Result<()> {
+        let began = Instant::now();
+        let mut tell = Some(tell);
+        loop {
+            let error = match disk::retry_at(path, patience, || Self::existing(path)) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_yet_to_be_made() => error,
+                Err(error) => return Err(error),
+            };
+            if began.elapsed() >= time {
+                return Err(error);
+            }
+            if patience.stop.load(Ordering::Relaxed) {
+                return Err(StorageError::Interrupted);
+            }
+            tell.take().into_iter().for_each(|tell| tell());
+            thread::sleep(LOOK.min(time));
+        }
+    }
+
+    /// An error if the storage is not where it was when it was opened, or was waited for and does not answer.
+    pub fn vanished(&self) -> Option<StorageError> {
+        self.away().or_else(|| self.root.vanished())
+    }
+
+    /// An error if the storage was waited for, and does not answer.
+    pub fn away(&self) -> Option<StorageError> {
+        self.root.disk.away()
+    }
+
+    /// How often the storage went away or came back, as far as that was noticed.
+    pub fn outages(&self) -> u64 {
+        self.root.disk.outages()
+    }
+
+    /// Does the same, after a look whether it is away: then it is waited for.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not come back.
+    pub fn outages_now(&self) -> Result<u64> {
+        if self.root.disk.is_on_network() {
+            self.root.disk.await_answer()?;
+        }
+        Ok(self.outages())
+    }
+
+    /// Whether two runs may have the lease of one call, since hard links are not what leases need. It is known once this run
+    /// computes.
+    pub fn lacks_links(&self) -> bool {
+        self.run.lacks_links()
+    }
+}
+
+/// The beginnings of names of results.
+const OWNERS: [&str; 2] = ["c_", "t_"];
+
+/// Files that a new storage may hold: those of Git, and those of a new file system.
+const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];
+
+/// The greatest number of entries of a directory among which a similar name is looked for, and of similar ones that are looked into.
+const MAX_ENTRIES: usize = 10_000;
+const MAX_SIMILAR: usize = 16;
+
+/// The kind of directory at the path of a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// The path does not exist.
+    Absent,
+    /// A storage without results: an empty directory, or one with rooms of the layout only.
+    New,
+    /// A storage: it has task inputs, or results of a computation or task.
+    Storage,
+    /// A directory with other contents.
+    Other,
+}
+
+/// The treatment of a missing storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It is accepted as one without results.
+    Accept,
+    /// It is an error.
+    Refuse,
+}
+
+impl Site {
+    /// Returns the kind of directory at a path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something other than a directory is there, or it may not be read, or a symbolic link in the path leads nowhere.
+    pub fn of(path: &Path) -> Result<Self> {
+        let disk = Disk::open(path)?;
+        if !disk.is_there() {
+            return dangling(path).map_or(Ok(Self::Absent), Err);
+        }
+        let path = disk.root();
+        // Nearly every storage has it, so nothing needs to be listed.
+        if is_dir(&disk, &path.join(TASK_INPUTS))? {
+            return Ok(Self::Storage);
+        }
+        let mut site = Self::New;
+        for entry in disk.list(path)? {
+            let name = entry.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let owns = OWNERS.iter().any(|prefix| name.starts_with(*prefix));
+            if owns && holds_versions(&disk, &entry)? {
+                return Ok(Self::Storage);
+            }
+            let fits = NOTHING.contains(&name)
+                || (owns || ROOMS.contains(&name)) && is_dir(&disk, &entry)?;
+            if !fits {
+                site = Self::Other;
+            }
+        }
+        Ok(site)
+    }
+
+    /// Whether a path begins as the names of results and their records do, relative to a storage.
+    pub fn is_named_within(path: &Path) -> bool {
+        let first = path.components().next().and_then(|first| first.as_os_str().to_str());
+        first.is_some_and(|name| {
+            ROOMS.contains(&name) || OWNERS.iter().any(|owner| name.starts_with(owner))
+        })
+    }
+
+    /// Returns the storage that a path leads through, to a place in it where results or their records are. The
+    /// file itself need not be there. Unreadable directories are skipped.
+    pub fn around(path: &Path) -> Option<PathBuf> {
+        let is_inside = |dir: &&Path| path.strip_prefix(dir).is_ok_and(Self::is_named_within);
+        let here = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
+        let mut dirs = path.ancestors().skip(1).filter(is_inside).map(here);
+        dirs.find(|dir| matches!(Self::of(dir), Ok(Self::Storage)))
+    }
+
+    /// Checks that there is a storage at this path, or nothing if that is accepted.
+    pub(crate) fn check(self, path: &Path, absent: Absent) -> Result<()> {
+        let source = match (self, absent) {
+            (Self::New | Self::Storage, _) | (Self::Absent, Absent::Accept) => return Ok(()),
+            (Self::Absent, Absent::Refuse) => {
+                NoStorage::Absent { similar: Self::similar(path, is_close) }
+            }
+            (Self::Other, _) => NoStorage::Other { around: Self::around(path) },
+        };
+        Err(StorageError::NoStorage { path: path.to_owned(), source: Box::new(source) })
+    }
+}
+
+/// The error of a path in which a symbolic link leads nowhere.
+fn dangling(path: &Path) -> Option<StorageError> {
+    let mut links = path.ancestors().map(|it| it.components().collect::<PathBuf>());
+    let (link, target) = links.find_map(|link| match link.read_link() {
+        Ok(target) if !link.exists() => Some((link, target)),
+        _ => None,
+    })?;
+    let source = Box::new(NoStorage::Dangling { link, target });
+    Some(StorageError::NoStorage { path: path.to_owned(), source })
+}
+
+fn is_dir(disk: &Disk, path: &Path) -> Result<bool> {
+    Ok(disk.metadata(path)?.is_some_and(|metadata| metadata.is_dir()))
+}
+
+/// Whether a directory has results of a version of a computation or task.
+fn holds_versions(disk: &Disk, owner: &Path) -> Result<bool> {
+    if !is_dir(disk, owner)? {
+        return Ok(false);
+    }
+    let mut names = disk.list(owner)?.into_iter();
+    Ok(names.any(|path| path.file_name().and_then(OsStr::to_str).is_some_and(is_version)))
+}
+
+fn is_version(name: &str) -> bool {
+    // A version that collides has more digits, after a dash.
+    let digits = name.strip_prefix(DIRTY).unwrap_or(name).split('-').next().unwrap_or_default();
+    digits.len() == SHORT && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+impl Site {
+    /// Returns the storage that the user may have meant by the path of a missing one: the path to
+    /// it differs in one directory, whose name is similar. Unreadable directories are skipped.
+    pub fn similar(path: &Path, is_similar: fn(&str, &str) -> bool) -> Option<PathBuf> {
+        let path: PathBuf = path.components().collect();
+        let place = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
+        let there = path.ancestors().skip(1).find(|dir| place(dir).is_dir())?;
+        let mut missing = path.strip_prefix(there).ok()?.components();
+        let wanted = missing.next()?.as_os_str().to_str()?;
+        let entries = fs::read_dir(place(there)).ok()?.take(MAX_ENTRIES);
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names: Vec<String> = names.filter(|name| is_similar(wanted, name)).collect();
+        nearest_first(wanted, &names)
+            .into_iter()
+            .take(MAX_SIMILAR)
+            .map(|name| there.join(name).components().chain(missing.clone()).collect::<PathBuf>())
+            .find(|path| matches!(Self::of(path), Ok(Self::Storage)))
+    }
+}
+
+impl Storage {
+    /// Finishes and removes the leftovers of dead runs of this host. Failures are harmless.
+    pub(crate) fn recover(&self) {
+        for directory in self.root.disk.list(&self.path(RUNS)).unwrap_or_default() {
+            let name = directory.file_name().and_then(OsStr::to_str);
+            if directory == self.path(GATE) {
+                // That of a collection that has died is acquired, and released.
+                drop(self.leases().acquire_file(GATE));
+            }
+            let Some(Ok(run)) = name.map(str::parse) else {
+                continue;
+            };
+            if self.is_over(&run, &directory) {
+                for slot in self.root.disk.list(&directory).unwrap_or_default() {
+                    let files = self.root.disk.list(&slot).unwrap_or_default();
+                    files.iter().filter(|path| is_record(path)).for_each(|it| self.finish(it));
+                }
+                drop(self.root.disk.remove_tree(&directory));
+            }
+        }
+    }
+
+    fn is_over(&self, run: &RunName, directory: &Path) -> bool {
+        if self.run.is_over(run) || !self.run.may_precede(run) {
+            return self.run.is_over(run);
+        }
+        let own = self.run.appear(&self.root).ok().and_then(Path::parent);
+        own.is_some_and(|own| run::is_timed_out(&self.root.disk, directory, own))
+    }
+
+    /// Moves the outputs of a published execution to their places.
+    fn finish(&self, record: &Path) {
+        let Ok(Some(text)) = self.root.disk.read(record) else {
+            return;
+        };
+        let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
+            return;
+        };
+        let version = record.version();
+        let names: Vec<String> = record.outputs.iter().map(|it| kind(&it.digest)).collect();
+        let call = Call { version, inputs: &record.inputs, outputs: &names };
+        for directory in version.directories() {
+            for digits in DIGITS {
+                let name = ResultName::new(&directory, call.inputs, digits);
+                // Reading the state moves staged outputs, if this execution is the recorded one.
+                drop(self.state(&name, call));
+            }
+        }
+    }
+}
+
+/// A name for an output that says whether it is a directory.
+fn kind(digest: &Digest) -> String {
+    if digest.is_directory() { "/".to_owned() } else { String::new() }
+}
+
+fn is_record(path: &Path) -> bool {
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(RECORD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kind of a directory with these files and directories.
+    fn site(names: &[&str]) -> Site {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            match name.strip_suffix('/') {
+                Some(name) => fs::create_dir_all(dir.path().join(name)).unwrap(),
+                None => fs::write(dir.path().join(name), "").unwrap(),
+            }
+        }
+        Site::of(dir.path()).unwrap()
+    }
+
+    #[test]
+    fn a_storage_is_told_by_what_it_holds() {
+        for names in [
+            &["tinputs/"][..],
+            &["tinputs/", "README"],
+            &["c_add/5efbc68dc50d/", ".git/", "README"],
+            &["c_add/dirty-5efbc68dc50d/"],
+            &["t_task/5efbc68dc50d/", "tmp/"],
+        ] {
+            assert_eq!(site(names), Site::Storage, "{names:?}");
+        }
+        for names in [&[][..], &["tmp/"], &["trees/", "tmp/", "c_add/"], &["lost+found/", ".git/"]]
+        {
+            assert_eq!(site(names), Site::New, "{names:?}");
+        }
+        for names in [
+            &["README"][..],
+            // As in the root of a file system, and in some projects.
+            &["tmp/", "etc/"],
+            &["c_src/", "Makefile"],
+            &["c_src/nif/", "trees/", "Makefile"],
+            &["tinputs"],
+            &[".profile"],
+        ] {
+            assert_eq!(site(names), Site::Other, "{names:?}");
+        }
+        assert_eq!(Site::of(Path::new("no/such/directory")).unwrap(), Site::Absent);
+        assert!(Site::of(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_path_in_a_storage_tells_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["results/tinputs/ad", "results/c_add/5efbc68dc50d/00", "c_src/tinputs/"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let around = |path: &str| {
+            let around = Site::around(&dir.path().join(path))?;
+            Some(around.strip_prefix(dir.path()).unwrap().display().to_string())
+        };
+        let storage = Some("results".to_owned());
+        assert_eq!(around("results/c_add/5efbc68dc50d/00/ad_5d"), storage);
+        assert_eq!(around("results/tinputs/ad/48"), storage);
+        assert_eq!(around("results/t_task/gone/00/ad"), storage);
+        // A storage is in no other one by its name alone.
+        assert_eq!(around("c_src/tinputs/ad"), Some("c_src".to_owned()));
+        assert_eq!(around("c_src"), None);
+        assert_eq!(around("results"), None);
+        assert_eq!(around("results/notes"), None);
+        assert_eq!(Site::around(Path::new("")), None);
+        assert_eq!(Site::around(Path::new("5d94")), None);
+    }
+
+    #[test]
+    fn a_similar_storage_is_found_wherever_the_path_goes_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["results/main/tinputs", "resuls", "other/main/tinputs", "far"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let similar = |path: &str| {
+            let similar = Site::similar(&dir.path().join(path), is_close)?;
+            Some(similar.strip_prefix(dir.path()).unwrap().display().to_string())
+        };
+        assert_eq!(similar("results/man").as_deref(), Some("results/main"));
+        assert_eq!(similar("./result//main/").as_deref(), Some("results/main"));
+        // A directory that is no storage is not meant, however similar.
+        assert_eq!(similar("result"), None);
+        assert_eq!(similar("others/man"), None);
+        assert_eq!(similar("fat"), None);
+        assert_eq!(similar("RESULTS/main").as_deref(), Some("results/main"));
+        assert_eq!(Site::similar(Path::new(""), is_close), None);
+    }
+
+    #[test]
+    fn no_more_than_a_few_similar_directories_are_looked_into() {
+        let dir = tempfile::tempdir().unwrap();
+        let others = ('b'..).take(MAX_SIMILAR).map(|letter| format!("{letter}esults"));
+        others.for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
+        fs::create_dir_all(dir.path().join("zesults/tinputs")).unwrap();
+        let similar = || Site::similar(&dir.path().join("aesults"), is_close);
+        // Of one distance, the alphabet decides.
+        assert_eq!(similar(), None);
+        fs::remove_dir(dir.path().join("besults")).unwrap();
+        assert_eq!(similar(), Some(dir.path().join("zesults")));
+    }
+}

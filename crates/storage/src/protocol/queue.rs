@@ -1,0 +1,538 @@
+//! The queue of a run: tickets that workers claim, and their answers.
+//!
+//! A queue is in the private directory of its run, and is served while that lives. A claim is a rename, so one worker has a
+//! ticket. A claim reserves nothing but the ticket: the call has a lease of its own when it is executed. Answers are lines of
+//! one file for each worker, which only that worker appends to.
+//!
+//! [`Activity`] lists the runs, queues and workers of a storage. It reads only private directories of runs.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::Storage;
+use super::run::Holder;
+use crate::disk::{Result, Root};
+use crate::paths::{RUN_LOGS, RUNS, RunName, log_of_run, queue, state_of_run, submission_of_run};
+use crate::records::{
+    RunState, SubmittedRun, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd, WorkerAbilities,
+    WorkerRecord,
+};
+
+/// The most bytes of answers that are read of a worker at once.
+const MAX_ANSWERS: u64 = 16 << 20;
+
+/// The name of a run that works for others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WorkerName(RunName);
+
+/// A ticket that a worker has, or had when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The worker.
+    pub worker: WorkerName,
+    /// The number of the ticket.
+    pub ticket: u64,
+}
+
+/// The queue of this run.
+#[derive(Debug)]
+pub struct Queue<'a> {
+    root: &'a Root,
+    storage: &'a Storage,
+    run: &'a RunName,
+}
+
+/// How far the answers of each worker were read.
+#[derive(Debug, Default)]
+pub struct AnswersRead(HashMap<RunName, u64>);
+
+impl<'a> Queue<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { root: &storage.root, storage, run: storage.run.name() }
+    }
+
+    /// Opens the queue to workers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn open(&self) -> Result<()> {
+        self.storage.run.appear(self.root)?;
+        let rooms = [queue::queue(self.run), queue::claims(self.run), queue::answers(self.run)];
+        rooms.iter().try_for_each(|room| self.root.disk.make_dirs(&self.root.path(room)))
+    }
+
+    /// Adds a ticket, which becomes visible whole.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn put(&self, number: u64, ticket: &Ticket) -> Result<()> {
+        // Writing to memory cannot fail.
+        let text = serde_json::to_vec(ticket).unwrap_or_default();
+        write_whole(self.root, &self.waiting(number, ticket), &text)
+    }
+
+    /// Takes a ticket back. Returns whether it was still waiting.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn withdraw(&self, number: u64, ticket: &Ticket) -> Result<bool> {
+        let private = self.root.private_path()?;
+        let waiting = self.root.path(&self.waiting(number, ticket));
+        let was_there = self.root.disk.rename(&waiting, &private)?;
+        self.root.disk.remove(&private)?;
+        Ok(was_there)
+    }
+
+    /// Returns the numbers of the tickets that wait.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn waiting_tickets(&self) -> Result<HashSet<u64>> {
+        Ok(tickets(self.root, self.run)?.into_values().flatten().collect())
+    }
+
+    fn waiting(&self, number: u64, ticket: &Ticket) -> String {
+        queue::ticket(&queue::class(self.run, &ticket.resources.class()), number)
+    }
+
+    /// Returns the answers that were not read yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn answers(&self, read: &mut AnswersRead) -> Result<Vec<(WorkerName, TicketAnswer)>> {
+        let mut answers = Vec::new();
+        for worker in runs(self.root, &queue::answers(self.run))? {
+            let path = self.root.path(&queue::answers_of(self.run, &worker));
+            let from = read.0.entry(worker.clone()).or_default();
+            let text = self.root.disk.read_from(&path, *from, MAX_ANSWERS)?;
+            // The last line may still be written.
+            let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            *from += whole as u64;
+            let lines = String::from_utf8_lossy(&text[..whole]);
+            let lines = lines.lines().filter_map(TicketAnswer::parse);
+            answers.extend(lines.map(|answer| (WorkerName(worker.clone()), answer)));
+        }
+        Ok(answers)
+    }
+
+    /// Returns the tickets that workers have.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn claims(&self) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for worker in runs(self.root, &queue::claims(self.run))? {
+            let numbers = numbers(self.root, &queue::claims_of(self.run, &worker))?;
+            let worker = WorkerName(worker);
+            claims.extend(numbers.map(|ticket| Claim { worker: worker.clone(), ticket }));
+        }
+        Ok(claims)
+    }
+
+    /// Forgets a claim of a worker that has ended, or of a ticket that was answered.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn drop_claim(&self, claim: &Claim) -> Result<()> {
+        let claims = queue::claims_of(self.run, &claim.worker.0);
+        self.root.disk.remove(&self.root.path(&queue::ticket(&claims, claim.ticket)))
+    }
+}
+
+impl Storage {
+    /// The queue of this run.
+    pub const fn queue(&self) -> Queue<'_> {
+        Queue::new(self)
+    }
+
+    /// Returns the workers that live, as far as this host can tell, and what they say of themselves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn workers(&self) -> Result<Vec<(WorkerName, WorkerRecord)>> {
+        let mut workers = Vec::new();
+        for run in runs(&self.root, RUNS)? {
+            if let Some(record) = self.read_small(&queue::worker(&run))?
+                && self.lives(&run)
+            {
+                workers.push((WorkerName(run), record));
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Whether a worker lives, as far as this host can tell.
+    pub fn is_alive(&self, worker: &WorkerName) -> bool {
+        self.lives(&worker.0)
+    }
+
+    /// Whether a run lives, as far as this host can tell.
+    pub(super) fn lives(&self, run: &RunName) -> bool {
+        let directory = self.root.path(&run.directory());
+        run == self.run.name() || self.run.is_alive(run, &self.root.disk, &directory)
+    }
+
+    /// Makes a directory in which this run notes which workers it has submitted, and in which these write what they print.
+    /// Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn submissions(&self) -> Result<PathBuf> {
+        self.run.appear(&self.root)?;
+        let place = self.root.path(&queue::submissions(self.run.name()));
+        self.root.disk.make_dirs(&place)?;
+        Ok(place)
+    }
+
+    /// Notes that workers are going to be submitted under a name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn note_submission(&self, name: &str) -> Result<()> {
+        let place = self.submissions()?;
+        self.root.disk.write(&place.join(name), b"")
+    }
+
+    /// The user id of this process.
+    pub fn own_user(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    /// Says that this run is a worker.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn become_worker(&self, abilities: WorkerAbilities) -> Result<()> {
+        self.run.appear(&self.root)?;
+        let record = abilities.record();
+        let text = serde_json::to_vec_pretty(&record).unwrap_or_default();
+        write_whole(&self.root, &queue::worker(self.run.name()), &text)
+    }
+
+    /// Returns the queues of other runs that live and that belong to one of these users.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn queues(&self, users: &[u32]) -> Result<Vec<ServedQueue<'_>>> {
+        let mut queues = Vec::new();
+        for run in runs(&self.root, RUNS)? {
+            let place = self.root.path(&queue::queue(&run));
+            let Some(owner) = owner(&self.root, &place)? else { continue };
+            if users.contains(&owner) && run != *self.run.name() && self.lives(&run) {
+                queues.push(ServedQueue { storage: self, run, owner });
+            }
+        }
+        Ok(queues)
+    }
+}
+
+/// The queue of another run, which this one serves.
+#[derive(Clone, Debug)]
+pub struct ServedQueue<'a> {
+    storage: &'a Storage,
+    run: RunName,
+    /// The user id of its owner. A ticket of anybody else is none.
+    owner: u32,
+}
+
+/// A claimed ticket.
+#[derive(Debug)]
+pub struct ClaimedTicket<'a> {
+    queue: ServedQueue<'a>,
+    number: u64,
+    class: String,
+    /// What it asks for; `None` if it cannot be read.
+    pub ticket: Option<Ticket>,
+}
+
+impl<'a> ServedQueue<'a> {
+    /// What distinguishes one of its tickets from all others.
+    pub fn id(&self, number: u64) -> String {
+        format!("{}/{number}", self.run)
+    }
+
+    /// Whether its run still lives.
+    pub fn is_served(&self) -> bool {
+        self.storage.lives(&self.run)
+    }
+
+    /// Nothing can be written any more, or needs to be, if its run has ended.
+    fn unless_gone(&self, written: Result<()>) -> Result<()> {
+        if written.is_err() && !self.is_served() { Ok(()) } else { written }
+    }
+
+    /// Returns the tickets that wait, in order, by what they ask for: see [`Resources::class`](ce_model::resources::Resources::class).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn tickets(&self) -> Result<BTreeMap<String, Vec<u64>>> {
+        tickets(&self.storage.root, &self.run)
+    }
+
+    /// Claims a ticket, unless it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn claim(&self, class: &str, number: u64) -> Result<Option<ClaimedTicket<'a>>> {
+        let root = &self.storage.root;
+        let waiting = root.path(&queue::ticket(&queue::class(&self.run, class), number));
+        let claimed = root.path(&self.claimed(number));
+        let claims = root.path(&queue::claims_of(&self.run, self.storage.run.name()));
+        if root.disk.metadata(&claims)?.is_none() {
+            root.disk.make_dir(&claims)?;
+        }
+        // A rename over NFS may be carried out and reported as failed: then the ticket is there all the same.
+        if !root.disk.rename(&waiting, &claimed)? && !root.disk.exists(&claimed)? {
+            return Ok(None);
+        }
+        let text = match owner(root, &claimed)? {
+            Some(owner) if owner == self.owner => root.disk.read(&claimed)?,
+            _ => None,
+        };
+        let ticket = text.and_then(|text| serde_json::from_slice::<Ticket>(&text).ok());
+        let ticket = ticket.filter(|ticket| ticket.format == TICKET_FORMAT);
+        let (queue, class) = (self.clone(), class.to_owned());
+        Ok(Some(ClaimedTicket { queue, number, class, ticket }))
+    }
+
+    fn claimed(&self, number: u64) -> String {
+        queue::ticket(&queue::claims_of(&self.run, self.storage.run.name()), number)
+    }
+}
+
+impl ClaimedTicket<'_> {
+    /// Says what became of it. If its run is gone, nobody needs to know.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn answer(&self, end: TicketEnd) -> Result<()> {
+        let root = &self.queue.storage.root;
+        let (run, worker) = (&self.queue.run, self.queue.storage.run.name());
+        let answers = root.path(&queue::answers_of(run, worker));
+        let answer = TicketAnswer { ticket: self.number, end };
+        self.queue.unless_gone(root.disk.append(&answers, answer.line().as_bytes()))
+    }
+
+    /// Gives up the claim of a ticket that was answered.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn close(self) -> Result<()> {
+        let root = &self.queue.storage.root;
+        self.queue.unless_gone(root.disk.remove(&root.path(&self.queue.claimed(self.number))))
+    }
+
+    /// Lets another worker have it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn put_back(self) -> Result<()> {
+        let root = &self.queue.storage.root;
+        let class = queue::class(&self.queue.run, &self.class);
+        let claimed = root.path(&self.queue.claimed(self.number));
+        let waiting = root.path(&queue::ticket(&class, self.number));
+        self.queue.unless_gone(root.disk.rename(&claimed, &waiting).map(drop))
+    }
+}
+
+impl WorkerName {
+    /// Where it is, for display.
+    pub fn holder(&self) -> Holder {
+        Holder::new(&self.0, false)
+    }
+}
+
+/// The tickets of a run that wait, in order, by what they ask for.
+pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec<u64>>> {
+    let tickets = |class: String| {
+        let numbers = numbers(root, &queue::class(run, &class))?.collect();
+        Ok((class, numbers))
+    };
+    root.names(&queue::queue(run))?.into_iter().map(tickets).collect()
+}
+
+/// Writes a file, which replaces what has its name and becomes visible whole. It need not be on the disk: it goes with its run.
+pub(super) fn write_whole(root: &Root, name: &str, text: &[u8]) -> Result<()> {
+    let private = root.private_path()?;
+    root.disk.write(&private, text)?;
+    root.disk.rename(&private, &root.place(name)?).map(drop)
+}
+
+/// The runs that a directory has entries of.
+pub(super) fn runs(root: &Root, directory: &str) -> Result<impl Iterator<Item = RunName>> {
+    Ok(root.names(directory)?.into_iter().filter_map(|name| name.parse().ok()))
+}
+
+/// The tickets in a directory, in order.
+fn numbers(root: &Root, directory: &str) -> Result<impl Iterator<Item = u64> + use<>> {
+    Ok(root.names(directory)?.into_iter().filter_map(|name| name.parse().ok()))
+}
+
+/// The user id of the owner of a file or directory; `None` if it does not exist.
+fn owner(root: &Root, path: &Path) -> Result<Option<u32>> {
+    Ok(root.disk.metadata(path)?.map(|metadata| metadata.owner()))
+}
+
+/// A process that works on a storage.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// Where it is, and since when.
+    pub holder: Holder,
+    /// How far it has come, if it is a run that has said so.
+    pub state: Option<RunState>,
+    /// What it is, if it is a worker.
+    pub worker: Option<WorkerRecord>,
+    /// The number of tickets that wait for workers, by what they ask for.
+    pub queued: BTreeMap<String, usize>,
+    /// The calls that workers execute for it.
+    pub claimed: Vec<ClaimedCall>,
+}
+
+/// A call that a worker executes.
+#[derive(Clone, Debug)]
+pub struct ClaimedCall {
+    /// The worker.
+    pub worker: Holder,
+    /// The call, unless it has ended just now.
+    pub ticket: Option<Ticket>,
+    /// When the worker took it.
+    pub since: Timestamp,
+}
+
+impl Storage {
+    /// Says how far this run has come.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn note_state(&self, state: &RunState) -> Result<()> {
+        self.run.appear(&self.root)?;
+        let text = serde_json::to_vec(state).unwrap_or_default();
+        write_whole(&self.root, &state_of_run(self.run.name()), &text)
+    }
+
+    /// Creates the file that this run prints to when it has no terminal. Returns it with its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn create_run_log(&self) -> Result<(File, String)> {
+        let name = log_of_run(self.run.name());
+        let file = self.root.disk.create(&self.root.place(&name)?, 0o666)?;
+        Ok((file, name))
+    }
+
+    /// Notes that this run is submitted as a job, until [the job begins](Self::forget_waiting_run).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn note_waiting_run(&self, log: &str, run: &SubmittedRun) -> Result<()> {
+        let text = serde_json::to_vec(run).unwrap_or_default();
+        submission_of_log(log).map_or(Ok(()), |name| write_whole(&self.root, &name, &text))
+    }
+
+    /// Removes the note that a run with this log is submitted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn forget_waiting_run(&self, log: &str) -> Result<()> {
+        let name = submission_of_log(log);
+        name.map_or(Ok(()), |name| self.root.disk.remove(&self.root.path(&name)))
+    }
+
+    /// Returns the runs that were submitted as jobs, and have not begun since.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn submitted_runs(&self) -> Result<Vec<SubmittedRun>> {
+        let notes =
+            runs(&self.root, RUN_LOGS)?.map(|run| self.read_small(&submission_of_run(&run)));
+        let notes = notes.collect::<Result<Vec<Option<SubmittedRun>>>>()?;
+        let mut submitted: Vec<SubmittedRun> = notes.into_iter().flatten().collect();
+        submitted.sort_by_key(|run| run.recorded.at);
+        Ok(submitted)
+    }
+
+    /// The number of this process.
+    pub fn own_process(&self) -> u32 {
+        self.run.name().process
+    }
+
+    /// Returns the processes that work on the storage, as far as this host can tell, and that are not this one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn activities(&self) -> Result<Vec<Activity>> {
+        let mut activities = Vec::new();
+        for run in runs(&self.root, RUNS)? {
+            if run != *self.run.name() && self.lives(&run) {
+                activities.push(self.activity(&run)?);
+            }
+        }
+        Ok(activities)
+    }
+
+    fn activity(&self, run: &RunName) -> Result<Activity> {
+        let queued = tickets(&self.root, run)?.into_iter().map(|(class, it)| (class, it.len()));
+        let queued = queued.filter(|(_, count)| *count > 0).collect();
+        let mut claimed = Vec::new();
+        for worker in runs(&self.root, &queue::claims(run))? {
+            for ticket in self.root.names(&queue::claims_of(run, &worker))? {
+                let place = self.root.path(&format!("{}/{ticket}", queue::claims_of(run, &worker)));
+                let Some((stat, text)) = self.root.disk.read_one(&place)? else { continue };
+                claimed.push(ClaimedCall {
+                    worker: Holder::new(&worker, false),
+                    ticket: serde_json::from_slice(&text).ok(),
+                    since: Timestamp::from_nanosecond(stat.changed_ns.into()).unwrap_or_default(),
+                });
+            }
+        }
+        Ok(Activity {
+            holder: Holder::new(run, false),
+            state: self.read_small(&state_of_run(run))?,
+            worker: self.read_small(&queue::worker(run))?,
+            queued,
+            claimed,
+        })
+    }
+
+    /// Reads a file of JSON; `None` if it does not exist, or another version has written it.
+    pub(super) fn read_small<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>> {
+        let text = self.root.disk.read(&self.root.path(name))?;
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+}
+
+/// The note that stands beside a log.
+fn submission_of_log(log: &str) -> Option<String> {
+    let run: RunName =
+        log.strip_prefix(RUN_LOGS)?.strip_prefix('/')?.split('/').next()?.parse().ok()?;
+    Some(submission_of_run(&run))
+}

@@ -1,0 +1,338 @@
+//! Reading of values: members of directories, and archives, which are directories as a results repository holds them.
+
+use std::path::{Path, PathBuf};
+
+use super::{Storage, Stored};
+use crate::disk::{Result, StorageError, ValueMetadata};
+use crate::paths::ResultName;
+use crate::records::{CallRecord, ExpectedFile, Origin, Published, Stamp};
+use ce_files::manifest::{
+    DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan,
+};
+use ce_model::digest::Digest;
+use ce_model::exit::Explain;
+use ce_model::name::MemberPath;
+use ce_model::suggest::nearest;
+
+/// The reason why a value has no such member.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// Nothing has that path.
+    #[error("there is no {path} in the directory {}", directory.display())]
+    Missing {
+        /// The path.
+        path: MemberPath,
+        /// The directory.
+        directory: PathBuf,
+        /// A path in it that may be meant.
+        nearest: Option<String>,
+    },
+    /// The value is a file.
+    #[error("there is no {path} in {}, which is a file", file.display())]
+    NotADirectory {
+        /// The path.
+        path: MemberPath,
+        /// The file.
+        file: PathBuf,
+    },
+    /// It is a directory that cannot be a value.
+    #[error("{} cannot be a value for itself: {source}", directory.display())]
+    Refused {
+        /// The directory.
+        directory: PathBuf,
+        /// The reason.
+        source: ManifestError,
+    },
+    /// Its name cannot be one in the storage.
+    #[error("the path of {path} in {} is no UTF-8, or has control characters", directory.display())]
+    Name {
+        /// The path that was asked for.
+        path: MemberPath,
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The storage cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Explain for MemberError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean {nearest}?"))
+            }
+            Self::Missing { directory, .. } => {
+                Some(format!("ls {} shows what is there", directory.display()))
+            }
+            Self::Storage(error) => error.hint(),
+            Self::NotADirectory { .. } => {
+                Some("take the file itself, without a node of kind member".to_owned())
+            }
+            Self::Refused { .. } => Some("take the directory around it".to_owned()),
+            Self::Name { .. } => Some("rename it where the directory is made".to_owned()),
+        }
+    }
+}
+
+/// A directory of which members are read.
+#[derive(Debug)]
+pub struct OpenedValue {
+    /// The directory; of a link, that which it leads to.
+    directory: Stored,
+    manifest: Manifest,
+    /// The state in which it was found to be the recorded one; `None` if it is not stored yet.
+    scan: Option<Scan>,
+}
+
+impl Storage {
+    /// Opens a value that was found. Its stamp decides whether it still has the same contents, as when it was
+    /// found. Of a file nothing is a member.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it was changed or replaced meanwhile, or the storage cannot be read.
+    pub fn open_value(&self, value: &Stored) -> Result<OpenedValue> {
+        let Stored { name, digest, stamp } = value;
+        let directory = Stored { name: self.root.maker(name)?, ..value.clone() };
+        if !digest.is_directory() {
+            return Ok(OpenedValue { directory, manifest: Manifest::default(), scan: None });
+        }
+        let path = self.root.path(&directory.name);
+        let changed = || StorageError::Changed(path.clone());
+        let manifest = self.manifest(name, digest)?.ok_or_else(changed)?;
+        let published = Published { digest: *digest, stamp: *stamp };
+        match self.root.disk.see(&path, &self.hasher.stop)? {
+            Some(seen) if self.hasher.unchanged(&self.root.disk, &path, &seen, &published)? => {
+                let ValueMetadata::Directory(scan, _) = seen else { return Err(changed()) };
+                Ok(OpenedValue { directory, manifest, scan: Some(scan) })
+            }
+            _ => Err(changed()),
+        }
+    }
+
+    /// Opens a directory that is not stored yet, but has this manifest.
+    pub const fn open_future(&self, directory: Stored, manifest: Manifest) -> OpenedValue {
+        OpenedValue { directory, manifest, scan: None }
+    }
+
+    /// Opens a directory that is in its archive only, and is not unpacked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive was changed meanwhile, or the storage cannot be read.
+    pub fn open_archived(&self, directory: Stored) -> Result<OpenedValue> {
+        let archive = self.root.archive(&directory.digest)?.unwrap_or_default();
+        match DirectoryArchive::parse(&archive, &directory.digest) {
+            Some(archive) => Ok(self.open_future(directory, archive.into_manifest())),
+            None => Err(StorageError::Changed(self.root.path(&directory.name))),
+        }
+    }
+
+    /// Returns a member of a value. Symbolic links on the way are followed within it. The name of the member
+    /// goes on after that of the directory. Its stamp is that with which the directory was opened.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such member, or it cannot be a value.
+    pub fn member(&self, value: &OpenedValue, path: &MemberPath) -> Result<Stored, MemberError> {
+        let OpenedValue { directory: Stored { name, digest, .. }, manifest, scan } = value;
+        let shown = self.shown(name);
+        if !digest.is_directory() {
+            return Err(MemberError::NotADirectory { path: path.clone(), file: shown });
+        }
+        let found = manifest.member(path.as_str().as_bytes()).map_err(|source| {
+            MemberError::Refused { directory: shown.join(path.as_str()), source }
+        })?;
+        let Some(ManifestMember { path: own, digest }) = found else {
+            let paths = manifest.entries().iter().filter_map(|it| str::from_utf8(&it.path).ok());
+            let paths: Vec<String> = paths.map(str::to_owned).collect();
+            let nearest = nearest(path.as_str(), &paths);
+            return Err(MemberError::Missing { path: path.clone(), directory: shown, nearest });
+        };
+        let stamp = match scan {
+            Some(scan) if digest.is_directory() => Some(Stamp::Scanned(scan.stamp_of(&own))),
+            Some(scan) => scan.modified_ns(&own).map(Stamp::Modified),
+            None => Some(Stamp::Unknown),
+        };
+        let own = str::from_utf8(&own).ok().filter(|own| !own.contains(char::is_control));
+        match (own, stamp) {
+            (Some(own), Some(stamp)) => Ok(Stored { name: format!("{name}/{own}"), digest, stamp }),
+            (Some(_), None) => Err(StorageError::Changed(self.root.path(name)).into()),
+            (None, _) => Err(MemberError::Name { path: path.clone(), directory: shown }),
+        }
+    }
+
+    /// Returns a member of a value with these contents, if there is one.
+    pub fn member_with(&self, value: &OpenedValue, digest: &Digest) -> Option<Stored> {
+        let entries = value.manifest.entries().iter();
+        let mut paths = entries.flat_map(|entry| {
+            let path = Path::new(str::from_utf8(&entry.path).unwrap_or_default());
+            let may_be = match &entry.kind {
+                EntryKind::File { contents, .. } => contents == digest,
+                EntryKind::Empty => digest.is_directory(),
+                EntryKind::Link { .. } => false,
+            };
+            let around = path.ancestors().skip(1).filter(|_| digest.is_directory());
+            may_be.then_some(path).into_iter().chain(around).filter_map(Path::to_str)
+        });
+        paths.find_map(|path| {
+            let member = self.member(value, &path.parse().ok()?).ok()?;
+            (member.digest == *digest).then_some(member)
+        })
+    }
+}
+
+/// A value as a results repository holds it, which was compared with its digest.
+#[derive(Debug)]
+pub(super) enum SharedValue<'a> {
+    /// A file.
+    File(&'a [u8]),
+    /// A directory.
+    Directory(DirectoryArchive<'a>),
+}
+
+impl<'a> SharedValue<'a> {
+    /// Reads a value. `None` unless it has this digest.
+    pub(super) fn of(contents: &'a [u8], digest: &Digest) -> Option<Self> {
+        match digest.is_directory() {
+            true => DirectoryArchive::parse(contents, digest).map(Self::Directory),
+            false => (Digest::of(contents) == *digest).then_some(Self::File(contents)),
+        }
+    }
+}
+
+impl Storage {
+    /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no
+    /// such value, or it is not the recorded one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn shared_contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
+        match file.digest.is_directory() {
+            true => self.archive(&file.name, &file.digest),
+            false => self.contents(file),
+        }
+    }
+
+    fn archive(&self, name: &str, digest: &Digest) -> Result<Option<Vec<u8>>> {
+        let (root, stop) = (&self.root, &self.hasher.stop);
+        let path = root.value(name, digest)?;
+        let scan = match root.disk.scan(&path, stop) {
+            Ok(Some(scan)) => scan,
+            // Something was put into it that no value has, or something else has its place.
+            Err(StorageError::Directory { .. }) => return Ok(None),
+            Err(error) if error.is_foreign() => return Ok(None),
+            // A clone may have it all the same.
+            Ok(None) => return root.archive(digest),
+            Err(error) => return Err(error),
+        };
+        if Some(scan.bytes()) != digest.bytes {
+            return Ok(None);
+        }
+        let archive = match scan.archive(stop) {
+            Ok(archive) => archive,
+            Err(error) => match StorageError::of_directory(&path, error) {
+                // It changes.
+                StorageError::Directory { .. } => return Ok(None),
+                error => return Err(error),
+            },
+        };
+        let is_recorded = DirectoryArchive::parse(&archive, digest).is_some();
+        Ok(is_recorded.then_some(archive))
+    }
+
+    /// Unpacks an output of a call from elsewhere that is a directory and is not there, if the storage is a clone of a results
+    /// repository and has its archive. It appears whole. An output that cannot be unpacked is found missing next.
+    pub(super) fn unpack_output(&self, name: &ResultName, number: usize, record: &CallRecord) {
+        let digest = &record.outputs[number].digest;
+        let may_be = matches!(record.origin, Origin::Shared(_)) && digest.is_directory();
+        if may_be && self.root.writable {
+            drop(self.unpack_to(&name.output(number), digest));
+        }
+    }
+
+    fn unpack_to(&self, file: &str, digest: &Digest) -> Result<()> {
+        let root = &self.root;
+        if root.disk.metadata(&root.path(file))?.is_some() {
+            return Ok(());
+        }
+        let Some(private) = self.unpacked(digest)? else { return Ok(()) };
+        let place = root.place(file)?;
+        if root.disk.rename_new(&private, &place)? {
+            root.disk.seal_top(&place)?;
+            root.unsynced.note_entry(&place);
+            return Ok(());
+        }
+        // Another run was faster.
+        root.disk.remove_tree(&private)
+    }
+
+    /// Unpacks a directory that the storage has in its archive to a private path, read-only but for the top. `None` if there is
+    /// no archive, or the file system cannot hold the directory.
+    pub(super) fn unpacked(&self, digest: &Digest) -> Result<Option<PathBuf>> {
+        let root = &self.root;
+        let Some(contents) = root.archive(digest)? else { return Ok(None) };
+        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(None) };
+        let private = root.private_path()?;
+        let written = self.write_shared(&private, &value, digest);
+        if matches!(written, Ok(Some(_))) {
+            return Ok(Some(private));
+        }
+        root.disk.remove_tree(&private)?;
+        written.map(|_| None)
+    }
+
+    /// Writes a literal to a private path, durably: users may remove what they keep for themselves. Returns false if the file
+    /// system cannot hold it.
+    pub(super) fn write_literal(
+        &self,
+        path: &Path,
+        value: &SharedValue<'_>,
+        digest: &Digest,
+    ) -> Result<bool> {
+        let root = &self.root;
+        match value {
+            SharedValue::File(contents) => {
+                root.disk.write(path, contents)?;
+                root.sync(path)?;
+                Ok(true)
+            }
+            SharedValue::Directory(archive) => {
+                if !root.disk.unpack(archive, path)? {
+                    return Ok(false);
+                }
+                let scan = root.disk.surely(|| root.disk.scan(path, &self.hasher.stop))?;
+                let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
+                root.sync_all()?;
+                Ok(self.hasher.directory_digest(path, &scan)? == *digest)
+            }
+        }
+    }
+
+    /// Writes a value to a private path, read-only but for the top of a directory. `None` if the file system cannot hold it.
+    pub(super) fn write_shared(
+        &self,
+        path: &Path,
+        value: &SharedValue<'_>,
+        digest: &Digest,
+    ) -> Result<Option<Published>> {
+        let disk = &self.root.disk;
+        match value {
+            SharedValue::File(contents) => {
+                disk.write(path, contents)?;
+                let stamp = Stamp::Modified(disk.seal(path)?);
+                Ok(Some(Published { digest: *digest, stamp }))
+            }
+            SharedValue::Directory(archive) => {
+                if !disk.unpack(archive, path)? {
+                    return Ok(None);
+                }
+                let sealed = self.seal_at(path)?;
+                // A file system may change names.
+                Ok((sealed.digest == *digest).then_some(sealed))
+            }
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Versions of computations, and the directories of their results.
+//!
+//! Names have twelve digits of a commit. Two computations of one name may have the same commit, in
+//! two tasks of one repository, and two commits may share these digits. So a directory belongs to
+//! one version, the first that used it, which its file `version.json` names. Every other version
+//! has a longer name.
+//!
+//! The tree of a computation is exported for execution to `trees/TREE/`, once and read-only. Its name determines its contents,
+//! which are not verified here.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use crate::disk::{FileId, Result, Root, StorageError, lock};
+use crate::paths::{ComputationVersion, OWNER, QUARANTINE, RECORDS, TREES, notes};
+use crate::records::{CallRecord, RecordState, Records, VersionRecord};
+use ce_files::cache::FileStat;
+use ce_model::digest::ObjectId;
+
+/// The number of attempts to find a directory while others take them.
+const MAX_ATTEMPTS: usize = 10;
+
+/// The greatest number of records that are read to find the owner of a directory.
+const MAX_RECORDS_READ: usize = 100;
+
+/// The greatest number of other versions that are searched, the newest first.
+const MAX_VERSIONS: usize = 16;
+
+/// The directories of versions that this run has found.
+#[derive(Debug, Default)]
+pub(super) struct Versions {
+    /// The directory of each version, by its key.
+    directories: Mutex<HashMap<String, Arc<str>>>,
+    /// The versions with results of a tree, by the directory that lists them.
+    of_trees: Mutex<HashMap<String, ListedVersions>>,
+}
+
+/// The versions with results of a tree.
+#[derive(Debug)]
+struct ListedVersions {
+    versions: Arc<[String]>,
+    /// The stat of the directory, and when it was taken.
+    listed: (Option<FileStat>, SystemTime),
+}
+
+impl Versions {
+    /// Returns the directory for the results of a version. In a writable storage it belongs to that
+    /// version from now on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub(super) fn directory(
+        &self,
+        root: &Root,
+        version: ComputationVersion<'_>,
+    ) -> Result<Arc<str>> {
+        let key = version.key();
+        if let Some(known) = lock(&self.directories).get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(directory) = Self::find_directory(root, version)? else { continue };
+            let directory: Arc<str> = directory.into();
+            lock(&self.directories).insert(key, Arc::clone(&directory));
+            return Ok(directory);
+        }
+        // Full names collide only if SHA-1 does in all its digits.
+        let last = version.directories().pop().unwrap_or_default();
+        Err(StorageError::Collision(root.path(&last)))
+    }
+
+    /// Returns the directory of a version: its own, or else a free one, which is taken. `None` if
+    /// another run was faster, or none is left.
+    fn find_directory(root: &Root, version: ComputationVersion<'_>) -> Result<Option<String>> {
+        let mut free = None;
+        for (at, directory) in version.directories().into_iter().enumerate() {
+            match Self::owns(root, &directory, version)? {
+                Some(true) => return Ok(Some(directory)),
+                Some(false) => {}
+                // A longer name contains the tree, so an existing directory is the version's even
+                // without an owner.
+                None if at > 0 && root.disk.exists(&root.path(&directory))? => {
+                    free = Some(directory);
+                    break;
+                }
+                None => free = free.or(Some(directory)),
+            }
+        }
+        let Some(directory) = free else { return Ok(None) };
+        Ok(Self::take_directory(root, &directory, version)?.then_some(directory))
+    }
+
+    /// Whether a directory belongs to a version; `None` if it is free.
+    fn owns(root: &Root, directory: &str, version: ComputationVersion<'_>) -> Result<Option<bool>> {
+        let owner: RecordState<VersionRecord> =
+            Records::new(root).read(&format!("{directory}/{OWNER}"))?;
+        match owner.ok().filter(|owner| owner.version().may_be_in(directory)) {
+            Some(owner) => Ok(Some(owner.version() == version)),
+            None => Self::recorded_calls_are_of(root, directory, version),
+        }
+    }
+
+    /// Takes a free directory for a version, if the storage is writable. Returns false if another
+    /// run was faster.
+    fn take_directory(
+        root: &Root,
+        directory: &str,
+        version: ComputationVersion<'_>,
+    ) -> Result<bool> {
+        if !root.writable {
+            return Ok(true);
+        }
+        let place = format!("{directory}/{OWNER}");
+        let record = VersionRecord::now(version);
+        // A spoiled owner, or one of another directory, is replaced.
+        let taken = match Records::new(root).read::<VersionRecord>(&place)? {
+            RecordState::Absent => Records::new(root).put_new(&place, &record),
+            RecordState::Valid(owner) if owner.version().may_be_in(directory) => return Ok(false),
+            RecordState::Valid(_) | RecordState::Spoiled => {
+                Records::new(root).put(&place, &record).map(|()| true)
+            }
+        };
+        // If this cannot be written, nothing else can, and that is reported then.
+        Ok(taken.unwrap_or(true))
+    }
+
+    /// Whether the results in a directory are of a version; `None` if there are none. Storages of
+    /// earlier versions of this program have no `version.json`.
+    fn recorded_calls_are_of(
+        root: &Root,
+        directory: &str,
+        version: ComputationVersion<'_>,
+    ) -> Result<Option<bool>> {
+        let mut owns = None;
+        let mut seen = 0;
+        root.disk.visit_files(&root.path(&format!("{directory}/{RECORDS}")), |path| {
+            // Unreadable records, and those of newer versions, are skipped.
+            let text = root.disk.read(path).ok().flatten().unwrap_or_default();
+            owns = serde_json::from_slice::<CallRecord>(&text)
+                .ok()
+                .filter(|record| record.version().may_be_in(directory))
+                .map(|record| record.version() == version);
+            seen += 1;
+            owns.is_some() || seen == MAX_RECORDS_READ
+        })?;
+        // If the owner remains unknown, each record is checked by itself.
+        Ok(owns.or((seen > 0).then_some(true)))
+    }
+
+    /// Forgets what was read of the versions of a computation's tree: there is another one now.
+    pub(super) fn forget(&self, version: ComputationVersion<'_>) {
+        lock(&self.of_trees).remove(&notes(version.computation, version.tree));
+    }
+
+    /// Forgets what was read of the versions of a computation's tree, unless it is certain that there is no other one by now.
+    pub(super) fn refresh(&self, root: &Root, version: ComputationVersion<'_>) {
+        let directory = notes(version.computation, version.tree);
+        let Some((stat, taken)) = lock(&self.of_trees).get(&directory).map(|it| it.listed) else {
+            return;
+        };
+        let is_same = || root.disk.directory_stat(&root.path(&directory)).ok() == Some(stat);
+        if stat.is_some_and(|stat| stat.is_racy(taken)) || !is_same() {
+            lock(&self.of_trees).remove(&directory);
+        }
+    }
+
+    /// Returns the versions with results of a computation's tree, the newest first.
+    pub(super) fn of_tree(
+        &self,
+        root: &Root,
+        version: ComputationVersion<'_>,
+    ) -> Result<Arc<[String]>> {
+        let directory = notes(version.computation, version.tree);
+        if let Some(known) = lock(&self.of_trees).get(&directory) {
+            return Ok(Arc::clone(&known.versions));
+        }
+        let taken = SystemTime::now();
+        let stat = root.disk.directory_stat(&root.path(&directory))?;
+        let mut versions = Vec::new();
+        for path in root.disk.list(&root.path(&directory))? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            // A version that was removed meanwhile has no results.
+            if let (Some(name), Some(metadata)) = (name, root.disk.metadata(&path)?) {
+                versions.push((Reverse(metadata.modified_ns()), name.to_owned()));
+            }
+        }
+        versions.sort_unstable();
+        let versions: Arc<[String]> =
+            versions.into_iter().take(MAX_VERSIONS).map(|(_, version)| version).collect();
+        let listed = ListedVersions { versions: Arc::clone(&versions), listed: (stat, taken) };
+        lock(&self.of_trees).insert(directory, listed);
+        Ok(versions)
+    }
+}
+
+/// A directory that is being filled with the files of a tree, and becomes visible when it is
+/// complete.
+#[derive(Debug)]
+pub struct NewTree<'a> {
+    root: &'a Root,
+    room: PathBuf,
+    /// It will be published, so its files must be flushed.
+    shared: bool,
+}
+
+/// The kind of entry under the name of a tree.
+#[derive(Debug)]
+pub enum FoundTree {
+    /// A directory with unverified contents.
+    Directory(OpenTree),
+    /// Something else.
+    Other,
+}
+
+/// A directory that is open for reading.
+#[derive(Debug)]
+pub struct OpenTree {
+    directory: OwnedFd,
+    /// Its device and inode.
+    pub id: FileId,
+}
+
+impl OpenTree {
+    /// A path that leads to this directory while it is open, even if another one has its name now.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.directory.as_raw_fd()).into()
+    }
+}
+
+/// The trees of computations in a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredTrees<'a> {
+    root: &'a Root,
+}
+
+impl<'a> StoredTrees<'a> {
+    pub(super) const fn new(root: &'a Root) -> Self {
+        Self { root }
+    }
+
+    /// The name of the directory of a tree.
+    pub fn name(&self, tree: &ObjectId) -> String {
+        format!("{TREES}/{}", tree.full())
+    }
+
+    /// The directory of a tree, which need not exist.
+    pub fn path(&self, tree: &ObjectId) -> PathBuf {
+        self.root.path(&self.name(tree))
+    }
+
+    /// Returns the entry under the name of a tree, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or the entry is behind a link.
+    pub fn find(&self, tree: &ObjectId) -> Result<Option<FoundTree>> {
+        let (path, disk) = (self.path(tree), &self.root.disk);
+        // A collection may just have taken it away.
+        let found = disk.look_anew(&path, || disk.metadata(&path))?;
+        let Some(metadata) = found else { return Ok(None) };
+        if !metadata.is_dir() {
+            return Ok(Some(FoundTree::Other));
+        }
+        Ok(self.open(&path)?.map(FoundTree::Directory))
+    }
+
+    /// Opens the directory of a tree, or a private one; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or something else is there.
+    pub fn open(&self, path: &Path) -> Result<Option<OpenTree>> {
+        let opened = self.root.disk.open_directory(path)?;
+        Ok(opened.map(|(directory, id)| OpenTree { directory, id }))
+    }
+
+    /// Creates an empty directory for a tree.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn create(&self) -> Result<NewTree<'a>> {
+        self.create_in(&self.root.private_name(), true)
+    }
+
+    /// Creates an empty directory of this name for a tree that only this run uses. It is removed at
+    /// the end of the run.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn create_private(&self, name: &str) -> Result<NewTree<'a>> {
+        self.create_in(&format!("{}/{name}", self.root.private_name()), false)
+    }
+
+    /// Removes a private directory that is not used any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn remove_private(&self, path: &Path) -> Result<()> {
+        self.root.disk.remove_tree(path.parent().unwrap_or(path))
+    }
+
+    fn create_in(&self, room: &str, shared: bool) -> Result<NewTree<'a>> {
+        let room = self.root.place(room)?;
+        self.root.disk.make_dir(&room)?;
+        Ok(NewTree { root: self.root, room, shared })
+    }
+}
+
+impl<'a> NewTree<'a> {
+    /// A private directory that exists and is empty.
+    pub(super) fn private(root: &'a Root, room: &Path) -> Self {
+        Self { root, room: room.to_owned(), shared: false }
+    }
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn file(&self, path: &Path, contents: &[u8], executable: bool) -> Result<()> {
+        let path = self.place(path)?;
+        self.root.disk.write_sealed(&path, contents, if executable { 0o555 } else { 0o444 })?;
+        if self.shared {
+            self.root.unsynced.note(&path);
+        }
+        Ok(())
+    }
+
+    /// Adds a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be made.
+    pub fn link(&self, path: &Path, target: &Path) -> Result<()> {
+        self.root.disk.symbolic_link(target, &self.place(path)?)
+    }
+
+    fn place(&self, path: &Path) -> Result<PathBuf> {
+        let path = self.room.join(path);
+        let dir = path.parent().unwrap_or(&self.room);
+        self.root.disk.make_dirs(dir)?;
+        if self.shared {
+            self.root.unsynced.note(dir);
+        }
+        Ok(path)
+    }
+
+    /// Returns the device and inode of the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub fn id(&self) -> Result<FileId> {
+        self.root.id_of(&self.room)
+    }
+
+    /// The path of the directory until it is published.
+    pub fn path(&self) -> &Path {
+        &self.room
+    }
+
+    /// Makes the directory visible, unless there is one already. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish(self, tree: &ObjectId) -> Result<bool> {
+        self.root.flush()?;
+        let place = self.root.place(&StoredTrees::new(self.root).name(tree))?;
+        let first = self.root.disk.rename_new(&self.room, &place)?;
+        if first {
+            self.root.unsynced.note_entry(&place);
+        } else {
+            self.root.disk.remove_tree(&self.room)?;
+        }
+        Ok(first)
+    }
+
+    /// Makes the directory visible in place of one with wrong contents, which is moved to
+    /// quarantine. Others may be using that, so there is a directory at any moment if the file
+    /// system can exchange two. Returns false if another run was faster.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn replace(self, tree: &ObjectId) -> Result<bool> {
+        self.root.flush()?;
+        let place = StoredTrees::new(self.root).path(tree);
+        let room = self.root.quarantine_room(&format!("{TREES}/{QUARANTINE}/{}", tree.full()));
+        let quarantine = self.root.place(&room)?;
+        if self.root.disk.exchange(&self.room, &place)? {
+            self.root.unsynced.note_entry(&place);
+            self.root.disk.rename(&self.room, &quarantine)?;
+            return Ok(true);
+        }
+        self.root.disk.rename(&place, &quarantine)?;
+        self.publish(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, Storage, Unrecorded};
+
+    /// An id of forty digits that begins and ends so.
+    fn id(begin: &str, end: char) -> ObjectId {
+        format!("{begin}{}", end.to_string().repeat(40 - begin.len())).parse().unwrap()
+    }
+
+    fn version<'a>(
+        commit: &'a ObjectId,
+        tree: &'a ObjectId,
+        dirty: bool,
+    ) -> ComputationVersion<'a> {
+        ComputationVersion { commit, tree, dirty, ..ComputationVersion::example() }
+    }
+
+    /// The directory that a version has in a storage that is opened anew.
+    fn directory(dir: &Path, version: ComputationVersion<'_>) -> String {
+        let storage = Storage::open(dir, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        storage.versions.directory(&storage.root, version).unwrap().to_string()
+    }
+
+    #[test]
+    fn versions_that_agree_in_twelve_digits_have_directories_of_their_own() {
+        const TWELVE: &str = "0123456789ab";
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (id(TWELVE, '1'), id(TWELVE, '2'));
+        let (tree, twin) = (id("aaaaaaaaaaaa", '1'), id("aaaaaaaaaaaa", '2'));
+        let clean = [(&one, &tree), (&other, &tree), (&one, &twin), (&other, &twin)];
+        let clean = clean.map(|(commit, tree)| version(commit, tree, false));
+        let expected = [
+            format!("c_copy/{TWELVE}"),
+            format!("c_copy/{TWELVE}-aaaaaaaaaaaa"),
+            format!("c_copy/{}-{}", one.full(), twin.full()),
+            format!("c_copy/{}-{}", other.full(), twin.full()),
+        ];
+        // Whoever comes later, and in any order, finds what the first ones have left.
+        for _ in 0..2 {
+            for (&version, expected) in clean.iter().zip(&expected) {
+                assert_eq!(directory(dir.path(), version), *expected);
+            }
+            for (&version, expected) in clean.iter().zip(&expected).rev() {
+                assert_eq!(directory(dir.path(), version), *expected);
+            }
+        }
+        let dirty = [(&one, &tree), (&other, &tree), (&one, &twin)];
+        let dirty = dirty.map(|(commit, tree)| version(commit, tree, true));
+        let names = dirty.map(|version| directory(dir.path(), version));
+        let full = format!("c_copy/dirty-{}", twin.full());
+        let short = "c_copy/dirty-aaaaaaaaaaaa".to_owned();
+        assert_eq!(names, [short.clone(), short, full], "the commit does not count");
+    }
+
+    #[test]
+    fn an_owner_that_does_not_fit_its_directory_gives_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let (commit, tree) = (id("1", '1'), id("a", 'a'));
+        let own = version(&commit, &tree, false);
+        let other = id("2", '2');
+        let elsewhere = version(&other, &tree, false);
+        let name = directory(dir.path(), own);
+        let theirs = directory(dir.path(), elsewhere);
+        let owner = |directory: &str| dir.path().join(directory).join(OWNER);
+        for spoiled in [std::fs::read(owner(&theirs)).unwrap(), b"{}".to_vec(), Vec::new()] {
+            std::fs::write(owner(&name), spoiled).unwrap();
+            assert_eq!(directory(dir.path(), own), name);
+            let text = std::fs::read_to_string(owner(&name)).unwrap();
+            assert!(text.contains(commit.full()), "{text}");
+        }
+    }
+
+    #[test]
+    fn looking_takes_no_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let (commit, tree) = (id("1", '1'), id("a", 'a'));
+        let own = version(&commit, &tree, false);
+        let storage = Storage::inspect(dir.path(), Unrecorded::Adopt).unwrap();
+        let directory = storage.versions.directory(&storage.root, own).unwrap();
+        assert_eq!(&*directory, "c_copy/111111111111");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,240 @@
+//! Files of a task and Git trees that are values: constants, sample sheets, defaults of inputs, submodules. Only their
+//! paths and versions are read here, not their contents.
+
+use std::collections::HashMap;
+
+use ce_model::name::{InputName, TaskPath, TreeName};
+use ce_model::task::{FileContents, TaskFile, TaskFileId, TaskTree, TaskTreeId, TreeCommit};
+use ce_model::template::Template;
+
+use super::problems::{LoadFault, Problems, Warning, WarningKind};
+use super::source::{Located, TaskSource};
+use super::{DEFAULTS, nearest};
+
+/// The files found so far.
+#[derive(Default)]
+pub(super) struct TaskFiles {
+    found: Vec<TaskFile>,
+    known: HashMap<Template<TaskPath>, Option<TaskFileId>>,
+}
+
+impl TaskFiles {
+    pub(super) fn into_files(self) -> Vec<TaskFile> {
+        self.found
+    }
+
+    pub(super) fn all(&self) -> &[TaskFile] {
+        &self.found
+    }
+
+    /// Adds a file that was found before, unless it is there.
+    pub(super) fn add(&mut self, file: &TaskFile) -> Option<TaskFileId> {
+        let found = &mut self.found;
+        let add = || {
+            found.push(file.clone());
+            Some(TaskFileId::at(found.len() - 1))
+        };
+        *self.known.entry(file.path.clone()).or_insert_with(add)
+    }
+
+    /// Returns the file with this path in the task, or `None` if it has a problem, which is
+    /// reported once. If the path has free names, the file is yet to be found.
+    ///
+    /// # Errors
+    ///
+    /// Fails, each time, if there is no such file.
+    pub(super) fn find(
+        &mut self,
+        source: &mut impl TaskSource,
+        path: Template<TaskPath>,
+        findings: &mut Problems,
+    ) -> Result<Option<TaskFileId>, LoadFault> {
+        if let Some(known) = self.known.get(&path) {
+            return Ok(*known);
+        }
+        let name = path.as_str();
+        let contents = match path.is_open() {
+            true => Some(FileContents::Unbound),
+            false => match contents(source, name) {
+                Err(LoadFault::Missing | LoadFault::NotADirectory) => {
+                    return Err(LoadFault::NoFile(name.to_owned()));
+                }
+                contents => findings.note(name.as_ref(), contents),
+            },
+        };
+        Ok(match contents {
+            Some(contents) => self.add(&TaskFile { path, contents }),
+            None => *self.known.entry(path).or_insert(None),
+        })
+    }
+
+    /// Returns the default of each input: the file with its name in `defaults/`.
+    pub(super) fn defaults(
+        &mut self,
+        source: &mut impl TaskSource,
+        inputs: &[InputName],
+        findings: &mut Problems,
+    ) -> Vec<Option<TaskFileId>> {
+        let mut defaults = vec![None; inputs.len()];
+        let dir = match source.task().and_then(|task| source.enter(&task, DEFAULTS)) {
+            Err(LoadFault::Missing) => return defaults,
+            dir => findings.note(DEFAULTS.as_ref(), dir),
+        };
+        let listed = dir.and_then(|dir| findings.note(DEFAULTS.as_ref(), source.list(&dir)));
+        let mut listed = listed.unwrap_or_default();
+        listed.sort_unstable();
+        for entry in listed {
+            let path = format!("{DEFAULTS}/{}", entry.display());
+            let name = entry.to_string_lossy();
+            if name.starts_with('.') {
+                continue;
+            }
+            let default = match inputs.iter().position(|input| input.as_str() == name) {
+                Some(at) => path
+                    .parse::<TaskPath>()
+                    .map_err(LoadFault::Name)
+                    .and_then(|path| self.find(source, path.into(), findings))
+                    .map(|file| defaults[at] = file),
+                None => {
+                    let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+                    let nearest = nearest(&name, &names);
+                    Err(LoadFault::NoInput { name: name.into_owned(), nearest })
+                }
+            };
+            findings.note(path.as_ref(), default);
+        }
+        defaults
+    }
+}
+
+/// Finds the contents of the file with this path in the task.
+fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, LoadFault> {
+    let mut dir = source.task()?;
+    let (around, name) = path.rsplit_once('/').unwrap_or(("", path));
+    for part in around.split('/').filter(|part| !part.is_empty()) {
+        dir = source.enter(&dir, part)?;
+    }
+    match source.find(&dir, name)? {
+        Located::File { plain: true, .. } => source.contents(&dir, name),
+        Located::Directory { .. } => Err(LoadFault::OwnDirectory),
+        Located::File { .. } => Err(LoadFault::NotAFile),
+    }
+}
+
+/// The trees found so far.
+#[derive(Default)]
+pub(super) struct TaskTrees {
+    found: Vec<TaskTree>,
+    /// By their names, and whether they are at the recorded commit.
+    known: HashMap<(Template<TreeName>, bool), Option<TaskTreeId>>,
+}
+
+impl TaskTrees {
+    pub(super) fn into_trees(self) -> Vec<TaskTree> {
+        self.found
+    }
+
+    pub(super) fn all(&self) -> &[TaskTree] {
+        &self.found
+    }
+
+    /// Adds a tree that was found before, unless it is there.
+    pub(super) fn add(&mut self, tree: &TaskTree) -> Option<TaskTreeId> {
+        let found = &mut self.found;
+        let add = || {
+            found.push(tree.clone());
+            Some(TaskTreeId::at(found.len() - 1))
+        };
+        let is_recorded = tree.commit != TreeCommit::OfRevision;
+        *self.known.entry((tree.name.clone(), is_recorded)).or_insert_with(add)
+    }
+
+    /// Returns the tree with this name, at the commit that the task records or at any. `None` if it has a
+    /// problem, which is reported once.
+    ///
+    /// # Errors
+    ///
+    /// Fails, each time, if the task records none.
+    pub(super) fn find(
+        &mut self,
+        source: &mut impl TaskSource,
+        name: Template<TreeName>,
+        is_recorded: bool,
+        findings: &mut Problems,
+    ) -> Result<Option<TaskTreeId>, LoadFault> {
+        let key = (name, is_recorded);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
+        }
+        let (name, _) = key;
+        let repository = name.written().source();
+        let commit = match is_recorded {
+            false => Some(TreeCommit::OfRevision),
+            true if name.is_open() => Some(TreeCommit::Unbound),
+            true => match source.recorded(name.written()) {
+                Err(LoadFault::Missing) => {
+                    return Err(LoadFault::NoSubmodule(repository.to_owned()));
+                }
+                recorded => findings.note(repository.as_ref(), recorded).map(TreeCommit::Recorded),
+            },
+        };
+        Ok(match commit {
+            Some(commit) => self.add(&TaskTree { name, commit }),
+            None => *self.known.entry((name, is_recorded)).or_insert(None),
+        })
+    }
+}
+
+/// The directory of the nodes, as the beginning of paths.
+const WORKFLOW: &str = "workflow/";
+
+/// A file or directory that is a value: its path relative to the task, up to the first name that a point replaces.
+struct ReadPath<'a> {
+    begin: &'a str,
+    is_whole: bool,
+}
+
+impl<'a> ReadPath<'a> {
+    fn new<T: AsRef<str>>(template: &Template<T>, path: &'a str) -> Self {
+        match path.find('{').filter(|_| template.is_open()) {
+            Some(at) => Self { begin: &path[..at], is_whole: false },
+            None => Self { begin: path, is_whole: true },
+        }
+    }
+
+    /// Whether it may be, hold, or be in a file or directory with this path.
+    fn may_touch(&self, path: &str) -> bool {
+        let Self { begin, is_whole } = self;
+        let is_below = |path: &str, above: &str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        is_below(begin, path)
+            || if *is_whole { is_below(path, begin) } else { path.starts_with(begin) }
+    }
+}
+
+/// Takes back that nothing reads the files and directories that a task reads as values. `place` is the path of the task in its
+/// repository.
+pub(super) fn retain_unread(
+    warnings: &mut Vec<Warning>,
+    (files, trees): (&[TaskFile], &[TaskTree]),
+    place: &str,
+) {
+    let files = files.iter().map(|file| ReadPath::new(&file.path, file.path.as_str()));
+    let trees = trees.iter().filter_map(|tree| {
+        let written = tree.name.written();
+        let path = match (written.source(), place) {
+            (".", "") => written.path(),
+            (".", place) => written.path().strip_prefix(place)?.strip_prefix('/')?,
+            (submodule, _) => submodule,
+        };
+        Some(ReadPath::new(&tree.name, path))
+    });
+    // A tree around all nodes, such as the whole repository, does not say that they are read.
+    let is_within = |it: &ReadPath<'_>| it.begin.starts_with(WORKFLOW);
+    let read: Vec<ReadPath<'_>> = files.chain(trees).filter(is_within).collect();
+    warnings.retain(|Warning { path, oddity }| {
+        let is_value = path.to_str().is_some_and(|path| read.iter().any(|it| it.may_touch(path)));
+        *oddity != WarningKind::Unread || !is_value
+    });
+}

@@ -1,0 +1,326 @@
+//! Reading the directories below `workflow/` into the graph of a workflow.
+//!
+//! The walk keeps its own stack, so the tree may have any depth. A directory is identified by
+//! device and inode: it is not read again when a link leads to it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use ce_model::expression::NodeKind;
+use ce_model::name::InputName;
+use ce_model::slice::{MAX_ARITY, Slice, WrittenSlice};
+use ce_model::sweep::{ScopeId, Sweep};
+use ce_model::task::{Argument, Node, NodeId, TaskResources, Workflow};
+
+use super::nodes::{Computations, NodeEntries, NodeOperation, NodeReader, OpenNode};
+use super::numbering::{self, Branch};
+use super::problems::LoadFault;
+use super::resources;
+use super::source::{Identity, Located, TaskSource, parse_lines};
+
+/// The loading of one workflow.
+pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
+    nodes: NodeReader<'a, 'b, S>,
+    /// The nodes that directories are in a scope; `None` for those that have a problem.
+    visited: HashMap<(Identity, ScopeId), Option<NodeId>>,
+    /// The directories above the current one, with their index in the stack.
+    open: HashMap<Identity, u32>,
+    /// The nodes above the current directory.
+    stack: Vec<OpenNode<S::Dir>>,
+}
+
+/// A loaded expression, and what its nodes refer to.
+pub(super) struct LoadedWorkflow {
+    pub(super) workflow: Workflow,
+    pub(super) bound: Vec<InputName>,
+    pub(super) sweeps: Vec<Sweep>,
+    pub(super) resources: TaskResources,
+}
+
+/// The result of entering a directory.
+enum Visited<D> {
+    Node(Option<NodeId>),
+    OpenNode(OpenNode<D>),
+}
+
+impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
+    pub(super) fn new(nodes: NodeReader<'a, 'b, S>) -> Self {
+        Self { nodes, visited: HashMap::new(), open: HashMap::new(), stack: Vec::new() }
+    }
+
+    /// Reads the whole workflow. Returns the expression unless there are problems.
+    pub(super) fn load(mut self) -> Option<LoadedWorkflow> {
+        let task = self.nodes.findings.note(Path::new(""), self.nodes.library.source.task())?;
+        let mut entered = self.enter(&task, "workflow", ScopeId::default());
+        loop {
+            let node = match entered {
+                Visited::OpenNode(frame) => {
+                    self.stack.push(frame);
+                    None
+                }
+                Visited::Node(node) => Some(node),
+            };
+            let Some(frame) = self.stack.last_mut() else {
+                let root = node.flatten()?;
+                let workflow = self.nodes.builder.finish(root);
+                let NodeReader { scopes, sweeps, resources, .. } = self.nodes;
+                let bound = scopes.into_bound();
+                return Some(LoadedWorkflow { workflow, bound, sweeps, resources });
+            };
+            frame.nodes.extend(node);
+            let scope = if frame.nodes.is_empty() { frame.first_scope } else { frame.scope };
+            entered = match (frame.branches.get(frame.nodes.len()), &frame.inputs) {
+                (Some(branch), Some(inputs)) => {
+                    let (inputs, name) = (inputs.clone(), branch.name.clone());
+                    self.enter(&inputs, &name, scope)
+                }
+                _ => {
+                    let frame = self.stack.pop();
+                    Visited::Node(frame.and_then(|frame| self.finish(&frame)))
+                }
+            };
+        }
+    }
+
+    /// Begins to read a directory, unless it was read before.
+    fn enter(&mut self, around: &S::Dir, name: &str, scope: ScopeId) -> Visited<S::Dir> {
+        let Some((dir, id)) = self.locate(around, name) else {
+            return Visited::Node(None);
+        };
+        if let Some(at) = self.open.get(&id) {
+            let above = self.nodes.library.source.place(&self.stack[*at as usize].dir);
+            self.nodes.problem(around, name, LoadFault::Cycle(above));
+            return Visited::Node(None);
+        }
+        let key = (id, scope);
+        if let Some(node) = self.visited.get(&key) {
+            return Visited::Node(*node);
+        }
+        let Some(entries) = self.nodes.entries(&dir) else {
+            return Visited::Node(None);
+        };
+        let kind = match self.nodes.single(&dir, "kind", entries.has("kind")) {
+            None => None,
+            Some(text) => {
+                let kind = NodeKind::of_file(&text).ok_or(LoadFault::Kind(text));
+                self.nodes.note(&dir, "kind", kind)
+            }
+        };
+        self.nodes.warn_of_unread(&dir, &entries, kind);
+        let has_label = matches!(kind, Some(NodeKind::Sweep | NodeKind::Points));
+        let value = match entries.has("value") || !has_label {
+            true => self.nodes.single(&dir, "value", entries.has("value")),
+            false => Some(String::new()),
+        };
+        let (kind, value) = match (kind, value) {
+            (Some(kind), Some(value)) => (kind, value),
+            // There may be problems below it, too.
+            (kind, _) if kind.is_none_or(NodeKind::has_inputs) && entries.has("inputs") => {
+                return self.frame(dir, key, &entries, None);
+            }
+            _ => return self.done(key, None),
+        };
+        let maker = match kind {
+            NodeKind::Computation => {
+                let computations = self.nodes.computations(&dir, scope, &value);
+                self.nodes
+                    .note(&dir, "value", computations)
+                    .flatten()
+                    .map(NodeOperation::Computation)
+            }
+            NodeKind::Tree => {
+                let name = self.nodes.template(&dir, scope, &value);
+                self.nodes.note(&dir, "value", name).flatten().map(NodeOperation::Tree)
+            }
+            NodeKind::Member => {
+                let path = self.nodes.template(&dir, scope, &value);
+                self.nodes.note(&dir, "value", path).flatten().map(NodeOperation::Member)
+            }
+            NodeKind::Sweep => {
+                let files = self.nodes.sweep_files(&dir, &entries, &value);
+                Some(NodeOperation::Sweep(Box::new(files)))
+            }
+            leaf => {
+                let node = match leaf {
+                    NodeKind::Input => self.nodes.input(scope, &value),
+                    NodeKind::File => self.nodes.file(&dir, scope, &value),
+                    NodeKind::Points => Ok(self.nodes.points(&dir, &entries, &value)),
+                    _ => {
+                        self.nodes.template(&dir, scope, &value).map(|name| name.map(Node::Literal))
+                    }
+                };
+                let node = self.nodes.note(&dir, "value", node).flatten();
+                let node = node.map(|node| self.nodes.intern(node));
+                return self.done(key, node);
+            }
+        };
+        self.frame(dir, key, &entries, maker)
+    }
+
+    fn done(&mut self, key: (Identity, ScopeId), node: Option<NodeId>) -> Visited<S::Dir> {
+        self.visited.insert(key, node);
+        Visited::Node(node)
+    }
+
+    /// Returns a directory and its identity.
+    fn locate(&mut self, around: &S::Dir, name: &str) -> Option<(S::Dir, Identity)> {
+        let found = self.nodes.library.source.find(around, name);
+        match self.nodes.note(around, name, found)? {
+            Located::Directory { dir, outside: true, .. } => {
+                let place = self.nodes.library.source.place(&dir);
+                self.nodes.problem(around, name, LoadFault::Outside(place));
+                None
+            }
+            Located::Directory { dir, identity, .. } => Some((dir, identity)),
+            Located::File { .. } => {
+                self.nodes.problem(around, name, LoadFault::NotADirectory);
+                None
+            }
+        }
+    }
+
+    /// Begins to read a node with inputs, of which the maker may be unknown.
+    fn frame(
+        &mut self,
+        dir: S::Dir,
+        (id, scope): (Identity, ScopeId),
+        entries: &NodeEntries,
+        maker: Option<NodeOperation>,
+    ) -> Visited<S::Dir> {
+        let has_slice = !matches!(maker, Some(NodeOperation::Member(_))) && entries.has("outputs");
+        let slice = self.slice(&dir, has_slice, maker.as_ref());
+
+        let mut inputs = None;
+        let mut branches = Vec::new();
+        if entries.has("inputs") {
+            let entered = self.nodes.library.source.enter(&dir, "inputs");
+            inputs = self.nodes.note(&dir, "inputs", entered);
+        }
+        if let Some(inputs) = &inputs {
+            branches = numbering::list(self.nodes.library.source, inputs, self.nodes.findings);
+        }
+        let first_scope = match &maker {
+            Some(NodeOperation::Sweep(files)) => {
+                let is_computed = branches.len() > 1;
+                match self.nodes.body_scope(&dir, scope, files, is_computed) {
+                    Some(scope) => scope,
+                    None => return self.done((id, scope), None),
+                }
+            }
+            _ => scope,
+        };
+        let resources = match &maker {
+            Some(NodeOperation::Computation(_)) if entries.has(resources::FILE) => {
+                resources::read(self.nodes.library.source, &dir, self.nodes.findings)
+            }
+            _ => Vec::new(),
+        };
+        self.open.insert(id.clone(), self.stack.len() as u32);
+        let nodes = Vec::with_capacity(branches.len());
+        Visited::OpenNode(OpenNode {
+            dir,
+            inputs,
+            id,
+            scope,
+            first_scope,
+            maker,
+            slice,
+            resources,
+            branches,
+            nodes,
+        })
+    }
+
+    fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&NodeOperation>) -> Option<Slice> {
+        if !there {
+            return maker.map(|maker| maker.slice(self.nodes.library));
+        }
+        let path = &self.nodes.path(dir, "outputs");
+        let lines = parse_lines(self.nodes.library.source.read(dir, "outputs"));
+        let lines = self.nodes.findings.note_lines(path, lines)?;
+        if lines.is_empty() {
+            self.nodes.findings.problem(path, LoadFault::NoOutput);
+        } else if lines.len() > MAX_ARITY {
+            self.nodes.findings.problem(path, LoadFault::TooMany(lines.len()));
+        }
+        let written = WrittenSlice::parse(lines.iter().map(String::as_str));
+        let names = maker.map(|maker| maker.outputs(self.nodes.library));
+        let (slice, wrong) = match &names {
+            Some(names) => written.resolve(names),
+            None => (Slice::all(lines.len()), written.wrong().collect()),
+        };
+        for (at, error) in wrong {
+            self.nodes.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
+        }
+        let (maker, count) = (maker?, names?.len());
+        for (at, number) in slice.numbers().map(usize::from).enumerate() {
+            if (count..MAX_ARITY).contains(&number) {
+                let computation = maker.title(self.nodes.library);
+                let fault = LoadFault::OutOfSlice { computation, count, number };
+                self.nodes.findings.problem_in_line(path, at + 1, fault);
+            }
+        }
+        Some(slice)
+    }
+
+    /// Makes a node of a computation after its inputs were read.
+    fn finish(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
+        let node = self.node(frame);
+        self.open.remove(&frame.id);
+        self.visited.insert((frame.id.clone(), frame.scope), node);
+        node
+    }
+
+    fn node(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
+        let mut arguments = Vec::with_capacity(frame.branches.len());
+        for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
+            let Some(node) = *node else { continue };
+            let (width, places) = (self.nodes.builder[node].width(), branch.places());
+            if width != places
+                && !matches!(frame.maker, Some(NodeOperation::Sweep(_)))
+                && let Some(inputs) = &frame.inputs
+            {
+                self.nodes.problem(inputs, &branch.name, LoadFault::Width { width, places });
+            }
+            let Branch { first, last, ref label, .. } = *branch;
+            arguments.push(Argument { label: label.as_str().into(), first, last, node });
+        }
+        let maker = frame.maker.as_ref()?;
+        let given = frame.branches.iter().map(Branch::places).sum();
+        let takes = maker.takes(self.nodes.library, given);
+        if let NodeOperation::Sweep(files) = maker {
+            let outputs = frame.slice.clone()?;
+            return self
+                .nodes
+                .sweep(frame, files, arguments.into())
+                .map(|(sweep, inputs)| self.nodes.intern(Node::Sweep { sweep, inputs, outputs }));
+        }
+        if given != takes {
+            let fault =
+                LoadFault::Arity { computation: maker.title(self.nodes.library), takes, given };
+            self.nodes.problem(&frame.dir, "inputs", fault);
+        }
+        let complete = arguments.len() == frame.branches.len();
+        let outputs = frame.slice.clone().filter(|_| complete)?;
+        let inputs = arguments.into();
+        let node = match maker {
+            NodeOperation::Computation(Computations { named, ids }) => {
+                let node = Node::Computation { computation: named.clone(), inputs, outputs };
+                let node = self.nodes.intern(node);
+                let place = (&frame.dir, frame.scope);
+                ids.iter().for_each(|id| self.nodes.request((node, *id), place, &frame.resources));
+                return Some(node);
+            }
+            NodeOperation::Tree(name) => {
+                let source = &mut *self.nodes.library.source;
+                let tree =
+                    self.nodes.trees.find(source, name.clone(), given == 0, self.nodes.findings);
+                let tree = self.nodes.note(&frame.dir, "value", tree).flatten()?;
+                Node::Tree { tree, inputs, outputs }
+            }
+            NodeOperation::Member(path) => Node::Member { path: path.clone(), inputs },
+            NodeOperation::Sweep(_) => return None,
+        };
+        Some(self.nodes.intern(node))
+    }
+}
