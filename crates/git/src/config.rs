@@ -1,4 +1,4 @@
-//! The section `compeval` of Git's configuration, from all files that Git reads.
+//! The section `compeval` of Git's configuration, from all files that Git reads; and URLs, as they are shown.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::advice::{no_task_repository, unreadable};
-use super::unreadable::UnreadableRepository;
-use super::{GitResult, open, top, url};
-
+use super::errors::{UnreadableRepository, no_task_repository, unreadable};
+use super::{GitResult, open, top};
 use ce_model::exit::Explain;
 
 /// The section of the configuration.
@@ -182,13 +180,13 @@ impl Config {
     ///
     /// Fails if it is empty.
     pub fn shown_results(&self) -> Result<Option<String>, ConfigError> {
-        Ok(self.results()?.map(|text| url::shown(&text)))
+        Ok(self.results()?.map(|text| without_password(&text)))
     }
 
     /// The URL of the remote repository `origin`, without a password, if there is one.
     pub fn origin(&self) -> Option<String> {
         let value = self.repository.config_snapshot().string("remote.origin.url")?;
-        Some(url::shown(&value.to_str_lossy())).filter(|url| !url.is_empty())
+        Some(without_password(&value.to_str_lossy())).filter(|url| !url.is_empty())
     }
 
     /// The number of computations that run at the same time: `compeval.jobs`.
@@ -357,4 +355,26 @@ fn file(section: &gix::config::file::SectionRef<'_>) -> String {
 /// Whether a directory is in a work tree, or is a bare repository.
 fn is_repository(dir: &Path) -> bool {
     top(dir).is_some() || dir.join("HEAD").exists()
+}
+
+/// A URL without what may be a password.
+pub(super) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.split('/').next().unwrap_or(rest);
+    match host.rsplit_once('@') {
+        Some((user, _)) => format!("{scheme}://{}", &rest[user.len() + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        assert_eq!(without_password("https://ada:hunter2@host/x@y.git"), "https://host/x@y.git");
+        assert_eq!(without_password("https://host/x@y.git"), "https://host/x@y.git");
+        assert_eq!(without_password("git@host:x.git"), "git@host:x.git");
+    }
 }

@@ -7,13 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::objs::tree::EntryKind;
 
-use super::advice::{trusting, unreadable};
+use super::errors::{CutOff, SnapshotError, trusting, unreadable};
 use super::opening::{Untrusted, open, open_submodule};
 use super::repositories::{Repositories, object, tree_of};
-use super::shallow::CutOff;
 use super::snapshot::Snapshot;
-use super::snapshot_error::SnapshotError;
-use super::{GitResult, Trees, from, history, object_id, revision, top};
+use super::{GitResult, Trees, from, object_id, revision, top, work_tree};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::hints;
@@ -251,7 +249,7 @@ impl SourceRepositories {
 /// Opens a repository that the user has named: a bare one, or one with a work tree, by any directory in it.
 fn named(name: &str, path: &Path) -> Result<(PathBuf, Repositories), SourceError> {
     let (name, path) = (name.to_owned(), path.to_owned());
-    let place = match history::place(&path) {
+    let place = match work_tree::find_repository(&path) {
         Ok(Some(place)) => place,
         Ok(None) => return Err(SourceError::NoRepository { name, path }),
         Err(source) => return Err(SourceError::Directory { name, path, source }),
