@@ -92,10 +92,6 @@ impl Value {
 
 impl Config {
     /// Reads the configuration of the repository that a directory is in, or is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no repository, or its configuration cannot be read.
     pub fn of(dir: &Path) -> Result<Self, ConfigError> {
         let real = dir.canonicalize();
         let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
@@ -115,10 +111,6 @@ impl Config {
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the configuration cannot be read.
     pub fn of_any(dir: &Path) -> Result<Option<Self>, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => Ok(None),
@@ -128,10 +120,6 @@ impl Config {
 
     /// Reads the configuration of the repository that a directory is in, or is. In a directory that is in none, that is the system's, the
     /// user's, and what the environment adds: as it is for another repository, which says nothing itself.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the configuration cannot be read.
     pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => {
@@ -143,10 +131,6 @@ impl Config {
 
     /// The directory that keeps all results: `compeval.storage`. A relative path begins at the top
     /// of the work tree, `~/` at the user's home.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is no path.
     pub fn storage(&self) -> Result<Option<PathBuf>, ConfigError> {
         let Some(value) = self.value("storage") else { return Ok(None) };
         let path = self.repository.config_snapshot().trusted_path("compeval.storage");
@@ -158,10 +142,6 @@ impl Config {
 
     /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
     /// begins at the top of the work tree.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is empty.
     pub fn results(&self) -> Result<Option<String>, ConfigError> {
         let Some(value) = self.value("results") else { return Ok(None) };
         let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
@@ -175,10 +155,6 @@ impl Config {
     }
 
     /// The same without a password, to be shown.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is empty.
     pub fn shown_results(&self) -> Result<Option<String>, ConfigError> {
         Ok(self.results()?.map(|text| without_password(&text)))
     }
@@ -190,19 +166,11 @@ impl Config {
     }
 
     /// The number of computations that run at the same time: `compeval.jobs`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not a number from 1.
     pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
         self.number("jobs")
     }
 
     /// Whether computations are held apart from the rest of the system: `compeval.isolate`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither true nor false, in any of Git's words for that.
     pub fn isolate(&self) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.value("isolate") else { return Ok(None) };
         match self.repository.config_snapshot().try_boolean("compeval.isolate") {
@@ -212,19 +180,11 @@ impl Config {
     }
 
     /// Whether results that were not isolated are taken over by commits with the same tree: `compeval.takeover` is `tree`, and not `isolated`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither.
     pub fn trusts_trees(&self) -> Result<Option<bool>, ConfigError> {
         self.choice("takeover", ["tree", "isolated"], "rule: write isolated or tree")
     }
 
     /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither.
     pub fn prints_words(&self) -> Result<Option<bool>, ConfigError> {
         self.choice("style", ["words", "original"], "style: write original or words")
     }
@@ -245,10 +205,6 @@ impl Config {
     }
 
     /// Whether what is pushed is signed: `compeval.sign`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither true nor false, in any of Git's words for that.
     pub fn sign(&self) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.value("sign") else { return Ok(None) };
         match self.repository.config_snapshot().try_boolean("compeval.sign") {
@@ -259,10 +215,6 @@ impl Config {
 
     /// The file of those whose results are taken, as ssh has it: `compeval.signers`. A relative path begins at the top of the work
     /// tree, `~/` at the user's home.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is no path.
     pub fn signers(&self) -> Result<Option<PathBuf>, ConfigError> {
         let Some(value) = self.value("signers") else { return Ok(None) };
         match self.repository.config_snapshot().trusted_path("compeval.signers") {
@@ -272,10 +224,6 @@ impl Config {
     }
 
     /// The results for which each signer is trusted: all lines `compeval.trust`, each a name and patterns.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one of them is empty.
     pub fn trust(&self) -> Result<Vec<String>, ConfigError> {
         let snapshot = self.repository.config_snapshot();
         let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();
@@ -294,10 +242,6 @@ impl Config {
     }
 
     /// The number of attesters that a call needs to be taken: `compeval.require`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not a number from 1.
     pub fn require(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
         self.number("require")
     }

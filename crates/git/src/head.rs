@@ -92,10 +92,6 @@ struct Opened {
 
 impl Heads {
     /// Returns how HEAD of the innermost repository records a directory, given by its real path.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no commit of any repository holds it, or Git's data cannot be read.
     pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
         match self.entry(dir)? {
             (commit, Some((tree, EntryKind::Tree))) => Ok(Head { commit, tree }),
@@ -105,10 +101,6 @@ impl Heads {
     }
 
     /// Returns the contents of a file at HEAD of the innermost repository around it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the commit has no file there, or Git's data cannot be read.
     pub fn blob(&mut self, file: &Path) -> Result<ObjectId, HeadError> {
         match self.entry(file)? {
             (_, Some((blob, EntryKind::Blob | EntryKind::BlobExecutable))) => Ok(blob),
@@ -117,20 +109,12 @@ impl Heads {
     }
 
     /// Whether the commit at HEAD of the innermost repository has anything at a place.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no commit, or Git's data cannot be read.
     pub fn has(&mut self, place: &Path) -> Result<bool, HeadError> {
         Ok(self.entry(place)?.1.is_some())
     }
 
     /// Returns the commit of a submodule, given by its place, that HEAD of the repository around it
     /// records. `None` if there is no submodule.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no commit, or Git's data cannot be read.
     pub fn submodule(&mut self, place: &Path) -> Result<Option<ObjectId>, HeadError> {
         let top = place.parent().and_then(top).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
@@ -163,10 +147,6 @@ impl Heads {
     }
 
     /// Returns the commit at HEAD of the innermost repository around a directory.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn commit(&mut self, dir: &Path) -> Result<ObjectId, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
@@ -177,10 +157,6 @@ impl Heads {
     ///
     /// The whole scope, a directory above it, is checked at once if it is in the same repository,
     /// which is much cheaper.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data or the directory cannot be read.
     pub fn changes(&mut self, dir: &Path, scope: &Path) -> Result<Changes, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let scope = if scope.starts_with(&top) { scope } else { dir };
@@ -195,10 +171,6 @@ impl Heads {
     }
 
     /// Returns the tree that a directory would have if its changes were committed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data or a changed file cannot be read.
     pub fn tree_as_it_stands(
         &mut self,
         dir: &Path,
@@ -227,10 +199,6 @@ impl Heads {
 
     /// Returns the first submodule around a directory that is at another commit than the
     /// repository around it records, up to the repository that a task is in.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn moved(&mut self, dir: &Path, task: &Path) -> Result<Option<PathBuf>, HeadError> {
         let end = top(task);
         let mut inner = top(dir);

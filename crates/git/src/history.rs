@@ -58,10 +58,6 @@ impl Trees {
     /// repository: the newest ones, up to a number. `None` if a commit does not exist.
     ///
     /// If a merge took everything from one side, the other side is left out, as by Git.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn log(
         &self,
         path: &Path,
@@ -312,10 +308,6 @@ const CACHED: usize = 16 << 20;
 
 impl CommitHistory {
     /// Opens a repository: a bare one, or one with a work tree, by any directory in it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, it is not trusted, or it cannot be read.
     pub fn open(dir: &Path) -> Result<Self, CommitHistoryError> {
         let place =
             find_repository(dir).map_err(|error| UnreadableRepository::of_directory(dir, error))?;
@@ -400,10 +392,6 @@ pub struct Range {
 impl Range {
     /// Finds the commits from `good` to `bad` in the repository of a task; or, if `within` is a
     /// path in the task as it is at HEAD, in the innermost repository that holds that.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such path, submodule or revision, or Git's data cannot be read.
     pub fn find(
         dir: &Path,
         within: Option<&Path>,

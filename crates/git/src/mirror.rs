@@ -79,10 +79,6 @@ pub struct RefUpdate {
 
 impl Mirror {
     /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits for whoever uses it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the mirror cannot be made or read.
     pub fn open(dir: &Path, url: &str, prompts: Prompts) -> Result<Self, MirrorError> {
         let opened = || -> GitResult<_> {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
@@ -100,10 +96,6 @@ impl Mirror {
     }
 
     /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the mirror cannot be made anew.
     pub fn renew(&mut self) -> Result<(), MirrorError> {
         self.repository = self.renewed()?;
         Ok(())
@@ -114,10 +106,6 @@ impl Mirror {
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn config(&self, dir: &Path) -> Result<Config, ConfigError> {
         Config::around(dir, &self.dir)
     }
@@ -128,10 +116,6 @@ impl Mirror {
     }
 
     /// Lists references of the other repository: those that match a pattern, and `HEAD` if it points to one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `git` does.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
         let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
         let output = self.git(("ls-remote", GitReach::Remote), &args, &[])?;
@@ -165,10 +149,6 @@ impl Mirror {
     }
 
     /// Fetches those files that are not here yet, many at once.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `git` does, or the other repository does not have one.
     pub fn fetch_files(&self, ids: &[ObjectId]) -> Result<(), MirrorError> {
         let fixed = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"];
         let rest = ["--no-write-fetch-head", "--stdin", REMOTE];
@@ -242,10 +222,6 @@ impl Mirror {
     }
 
     /// The tree of a commit.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the commit is not here.
     pub fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, MirrorError> {
         let read = || -> GitResult<_> {
             let commit = self.repository.find_commit(from(commit)?)?;
@@ -255,10 +231,6 @@ impl Mirror {
     }
 
     /// The entries of a tree, as Git sorts them. One whose name is not UTF-8 is neither a plain file nor a directory.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the tree is not here.
     pub fn entries(&self, tree: &ObjectId) -> Result<Vec<MirrorEntry>, MirrorError> {
         let read = || -> GitResult<_> {
             let tree = self.repository.find_tree(from(tree)?)?;
@@ -305,10 +277,6 @@ impl Mirror {
     }
 
     /// The contents of a file; `None` if it has more bytes than a limit. A few bytes of a pack may be a file of any size.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not here.
     pub fn contents(&self, file: &ObjectId, limit: u64) -> Result<Option<Vec<u8>>, MirrorError> {
         let read = || -> GitResult<_> {
             let id = from(file)?;
@@ -333,10 +301,6 @@ impl Mirror {
 
 impl Mirror {
     /// Reads what was remembered under a name. `None` if that is nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read.
     pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, MirrorError> {
         match fs::read(self.note_path(name)) {
             Ok(text) => Ok(Some(text)),
@@ -346,10 +310,6 @@ impl Mirror {
     }
 
     /// Remembers something under a name, in place of what was there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be written.
     pub fn put_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let (place, new) = (self.note_path(name), self.note_path(&format!("{name}-new")));
         let write = || fs::write(&new, text).and_then(|()| fs::rename(&new, place));
@@ -357,10 +317,6 @@ impl Mirror {
     }
 
     /// Appends to what is remembered under a name.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be written.
     pub fn add_to_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let path = self.note_path(name);
         let write = || File::options().create(true).append(true).open(path)?.write_all(text);

@@ -77,10 +77,6 @@ impl<'a> PackWriter<'a> {
     }
 
     /// Writes a file. Returns its id.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the repository cannot be written.
     pub fn file(&mut self, contents: &[u8]) -> GitResult<digest::ObjectId> {
         self.object(Kind::Blob, contents)
     }
@@ -117,10 +113,6 @@ impl<'a> PackWriter<'a> {
     }
 
     /// Writes a commit. Returns its id.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the repository cannot be written.
     pub fn commit(&mut self, commit: &NewCommit<'_>) -> GitResult<digest::ObjectId> {
         let (name, email) = AUTHOR;
         let time = gix::date::Time::new(commit.seconds, 0);
@@ -141,10 +133,6 @@ impl<'a> PackWriter<'a> {
     }
 
     /// Makes everything that was written readable.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the repository cannot be written.
     pub fn finish(mut self) -> GitResult<()> {
         self.flush()
     }
@@ -258,10 +246,6 @@ impl UnwrittenTree {
     }
 
     /// Writes its directories. Returns its id.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the repository cannot be written.
     pub fn write(self, writer: &mut PackWriter<'_>) -> GitResult<digest::ObjectId> {
         object_id(self.written(writer)?)
     }

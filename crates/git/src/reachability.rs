@@ -71,10 +71,6 @@ impl Explain for ReachError {
 
 impl ReachableSet {
     /// Adds the reachable commits of a repository, given by any directory in it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one of them is unknown.
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
         let git = |error| UnreadableRepository::new(dir, error);
         let place = dir.canonicalize();

@@ -84,10 +84,6 @@ fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
 
 /// Returns HEAD and the branches and tags of the repository that a directory is in, or is: the short name of
 /// each, and its kind. Names that cannot be typed or look like options are left out.
-///
-/// # Errors
-///
-/// Fails if there is no repository, it is not trusted, or it cannot be read.
 pub fn references(dir: &Path) -> Result<Vec<(String, &'static str)>, SnapshotError> {
     read(dir).map_err(SnapshotError::Git)
 }

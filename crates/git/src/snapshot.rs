@@ -45,10 +45,6 @@ const WORD: usize = 128;
 
 impl Snapshot {
     /// Opens a revision of the repository that a directory is in, or is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such revision, or the repository cannot be read.
     pub fn open(dir: &Path, rev: &str) -> Result<Self, SnapshotError> {
         let repositories =
             Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
@@ -79,38 +75,22 @@ impl Snapshot {
     }
 
     /// The same with a submodule at another commit, given by its place in the repository.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for an id that Git has made.
     pub fn with(self, place: &Path, commit: &digest::ObjectId) -> Result<Self, SnapshotError> {
         let commit = from(commit).map_err(SnapshotError::Git)?;
         Ok(Self { moved: Some((place.to_owned(), commit)), ..self })
     }
 
     /// The commit.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for an id that Git has made.
     pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
         object_id(self.commit).map_err(SnapshotError::Git)
     }
 
     /// Finds the entry with this path, following links.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn find(&self, path: &Path) -> Result<TreePath, SnapshotError> {
         Ok(TreePath { step: self.way(path)?, directory: Rc::clone(&self.directory) })
     }
 
     /// Finds the entry with this name in a directory, following links.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn entry(&self, directory: &TreePath, name: &OsStr) -> Result<TreePath, SnapshotError> {
         let step = self.follow(Rc::clone(&directory.step), name, &mut 0)?;
         Ok(TreePath { step, directory: Rc::clone(&self.directory) })
@@ -126,10 +106,6 @@ impl Snapshot {
     }
 
     /// Returns the commit of the submodule with this path, as the commit records it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn submodule_commit(&self, path: &Path) -> Result<digest::ObjectId, SnapshotError> {
         let name = path.file_name().ok_or(SnapshotError::NotASubmodule)?;
         let around = self.way(path.parent().unwrap_or(Path::new("")))?;
@@ -223,10 +199,6 @@ impl Snapshot {
 
     /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
     /// means the same wherever it is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
         self.same.is_linked(&directory.step, |id| self.read_tree(id))
     }
@@ -237,20 +209,12 @@ impl Snapshot {
     }
 
     /// Lists the names in a directory, in any order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn list(&self, directory: &TreePath) -> Result<Vec<OsString>, SnapshotError> {
         let entries = self.entries(&directory.step)?;
         Ok(entries.iter().map(|(name, ..)| name.clone()).collect())
     }
 
     /// Returns the contents of a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn read(&self, file: &TreePath) -> Result<Vec<u8>, SnapshotError> {
         self.blob(file.step.id).map_err(SnapshotError::Git)
     }
@@ -455,10 +419,6 @@ impl TreePath {
     }
 
     /// The commit of the innermost repository.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for an id that Git has made.
     pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
         object_id(self.step.commit).map_err(SnapshotError::Git)
     }
@@ -469,10 +429,6 @@ impl TreePath {
     }
 
     /// The id of the tree or blob.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for an id that Git has made.
     pub fn id(&self) -> Result<digest::ObjectId, SnapshotError> {
         object_id(self.step.id).map_err(SnapshotError::Git)
     }

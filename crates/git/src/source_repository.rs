@@ -176,10 +176,6 @@ impl SourceRepositories {
 
     /// Returns the repository with this name, for the task at a commit: one that the user has named; `.`, the task's
     /// own; or a submodule, by its path relative to the task.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or it cannot be read.
     pub fn find(
         &self,
         name: &str,
@@ -268,10 +264,6 @@ impl SourceRepository {
     }
 
     /// Returns the commit that a revision names: an id, a tag, a branch, or what else Git understands.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none.
     pub fn commit(&self, rev: &str) -> Result<ObjectId, SourceError> {
         let commit = self.trees.with(|repositories| {
             object_id(revision::commit(&repositories.task, &self.place, rev)?)
@@ -282,10 +274,6 @@ impl SourceRepository {
 
     /// Returns the tree of the directory with this path in a commit; of the whole commit if the path is empty.
     /// Submodules are directories. Links are not followed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such directory.
     pub fn tree(&self, commit: &ObjectId, path: &str) -> Result<ObjectId, SourceError> {
         let found = self.trees.with(|repositories| {
             let id = from(commit)?;

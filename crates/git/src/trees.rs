@@ -138,19 +138,11 @@ impl Trees {
     }
 
     /// Returns the contents of a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn blob(&self, id: &digest::ObjectId) -> GitResult<Vec<u8>> {
         self.with(|repositories| blob(repositories, from(id)?))
     }
 
     /// Whether a tree has a file of this name at its top.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
         let id = from(tree)?;
         self.with(|repositories| {
@@ -161,10 +153,6 @@ impl Trees {
     }
 
     /// Whether a directory has exactly the files of a tree.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data or the directory cannot be read.
     pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
         let id = from(tree)?;
         let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
@@ -202,10 +190,6 @@ const TOO_LARGE: u64 = 1 << 32;
 
 /// Returns the Git tree that a directory has as it stands, by the hash of `like`. `None` if something in it can be in no
 /// tree. Submodules are directories like others.
-///
-/// # Errors
-///
-/// Fails if the directory cannot be read.
 pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::ObjectId>> {
     let hash = from(like)?.kind();
     let Some(found) = entries_in(dir, hash)? else { return Ok(None) };
@@ -213,10 +197,6 @@ pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::
 }
 
 /// Returns the files below a directory, which has those of a tree.
-///
-/// # Errors
-///
-/// Fails if the directory cannot be read.
 pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
     let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
     let file = |(path, (kind, _)): (PathBuf, FileEntry)| {
@@ -355,10 +335,6 @@ pub struct LineCounts {
 impl Trees {
     /// Returns the files that differ between an old tree and a new one, in the order of their
     /// paths; `None` if a tree is not there. A file under a new name is a new file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn diff(&self, [old, new]: [&digest::ObjectId; 2]) -> GitResult<Option<Vec<FileChange>>> {
         self.with(|repositories| {
             for tree in [old, new] {

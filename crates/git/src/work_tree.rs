@@ -54,10 +54,6 @@ pub struct Home {
 
 impl Home {
     /// Finds the repository that a directory is in, or is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such directory or repository, or that cannot be read.
     pub fn of(dir: &Path) -> Result<Self, SnapshotError> {
         find_home(dir).map_err(SnapshotError::Git)
     }
@@ -110,10 +106,6 @@ fn find_unignored(dir: &Path) -> GitResult<Option<PathBuf>> {
 
 /// Returns the command of the user's editor, for a shell: what `git var GIT_EDITOR` says in the
 /// repository that a directory is in. `None` if the terminal is dumb and nothing is configured.
-///
-/// # Errors
-///
-/// Fails if the repository's configuration cannot be read.
 pub fn editor(dir: &Path) -> GitResult<Option<OsString>> {
     match top(dir) {
         Some(top) => Ok(open(&top)?.editor()?),
@@ -128,10 +120,6 @@ pub fn private_dir(dir: &Path) -> Option<PathBuf> {
 }
 
 /// Makes an empty repository in a directory that may hold files.
-///
-/// # Errors
-///
-/// Fails if there is one, or it cannot be written.
 pub fn create(dir: &Path) -> GitResult<()> {
     gix::init(dir)?;
     Ok(())
