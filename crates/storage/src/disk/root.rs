@@ -153,10 +153,6 @@ impl Root {
     }
 
     /// Returns the device and inode of a file or directory of this run's own.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is gone.
     pub(crate) fn id_of(&self, path: &Path) -> Result<FileId> {
         self.disk.surely(|| self.disk.id(path))?.ok_or_else(|| StorageError::Moved(path.to_owned()))
     }

@@ -393,10 +393,6 @@ impl Maintenance<'_> {
     ///
     /// It is checked again first: a run may have replaced it meanwhile. Returns the quarantine
     /// directory, or `None` if nothing was moved.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn repair(&self, entry: &Entry) -> Result<Option<String>> {
         let mut files = MAX_ARITY;
         let damaged = match self.check_record(entry) {

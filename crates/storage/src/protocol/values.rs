@@ -205,10 +205,6 @@ impl<'a> SharedValue<'a> {
 impl Storage {
     /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no
     /// such value, or it is not the recorded one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn shared_contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
         match file.digest.is_directory() {
             true => self.archive(&file.name, &file.digest),

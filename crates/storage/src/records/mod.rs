@@ -371,10 +371,6 @@ impl<'a> Records<'a> {
     }
 
     /// Reads the record of an entry.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read, or only a newer version can.
     pub fn read_entry(&self, entry: &Entry) -> Result<RecordState<Record>> {
         self.read_entry_in(RECORDS, entry)
     }

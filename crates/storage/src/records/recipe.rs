@@ -66,10 +66,6 @@ pub struct RecipeWriter<W> {
 
 impl<W: Write> RecipeWriter<W> {
     /// Begins a recipe.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
         let mut writer = Self { out };
         let recipe = if header.keeps_types { VERSION } else { 1 };
@@ -78,10 +74,6 @@ impl<W: Write> RecipeWriter<W> {
     }
 
     /// Adds a row: the values of its point, and the names and digests of its outputs, in order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn row<'a>(
         &mut self,
         values: impl IntoIterator<Item = &'a str>,
@@ -93,10 +85,6 @@ impl<W: Write> RecipeWriter<W> {
     }
 
     /// Adds a row for a point that failed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn failed_row<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
         self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None })
     }
@@ -234,10 +222,6 @@ impl<'a> LongText<'a> {
     }
 
     /// Writes it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         (self.write)(out)
     }
