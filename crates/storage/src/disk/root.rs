@@ -4,7 +4,6 @@
 //! together, so many small calls share one flush.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -187,8 +186,9 @@ impl Root {
         directory: &str,
         is_value: fn(&str) -> bool,
     ) -> Result<Vec<String>> {
-        let is_value = |name: &OsStr| name.to_str().is_some_and(is_value);
-        let values = self.disk.walk_unless(&self.path(directory), is_value)?;
+        let values = self
+            .disk
+            .walk_unless(&self.path(directory), |name| name.to_str().is_some_and(is_value))?;
         Ok(values.into_iter().map(|value| format!("{directory}/{value}")).collect())
     }
 

@@ -322,9 +322,10 @@ impl<'a> Survey<'a> {
     /// Returns the names of all files in a room of task inputs or tables; none if their directory is a symbolic link.
     fn files_of(&self, top: &str, room: &str) -> Result<Vec<String>> {
         let metadata = self.storage.root.disk.metadata(&self.storage.path(top))?;
-        match metadata.is_some_and(|it| it.is_link()) {
-            true => Ok(Vec::new()),
-            false => self.files_in(&format!("{top}/{room}")),
+        if metadata.is_some_and(|it| it.is_link()) {
+            Ok(Vec::new())
+        } else {
+            self.files_in(&format!("{top}/{room}"))
         }
     }
 

@@ -294,8 +294,9 @@ fn check(
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let check = |promise| Maintenance::new(storage).check_unless(stop, promise);
-                if let Ok(defect) = job.promise.map_or(Ok(None), check) {
+                if let Ok(defect) = job.promise.map_or(Ok(None), |promise| {
+                    Maintenance::new(storage).check_unless(stop, promise)
+                }) {
                     drop(sender.send((number, defect)));
                 }
             });

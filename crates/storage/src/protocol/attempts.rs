@@ -264,7 +264,9 @@ impl Storage {
         let list = self.root.path(&format!("{}/{EXECUTING}", run.directory()));
         let text = self.root.disk.read(&list)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
-        let pair = |line: &str| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned()));
-        Ok(text.lines().filter_map(pair).collect())
+        Ok(text
+            .lines()
+            .filter_map(|line| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())))
+            .collect())
     }
 }

@@ -336,9 +336,10 @@ impl Sealed<'_> {
         found: &Digest,
     ) -> Result<DeviatingOutput> {
         let root = &self.stage.storage.root;
-        let members = match recorded.is_directory() && found.is_directory() {
-            true => root.manifest(recorded)?.zip(root.manifest(found)?),
-            false => None,
+        let members = if recorded.is_directory() && found.is_directory() {
+            root.manifest(recorded)?.zip(root.manifest(found)?)
+        } else {
+            None
         };
         let members = members.map(|(recorded, found)| differences(&recorded, &found));
         Ok(DeviatingOutput { number, recorded: *recorded, found: *found, members })

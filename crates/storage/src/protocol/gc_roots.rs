@@ -187,9 +187,12 @@ impl Leases<'_> {
             return self.holder_as_known(GATE);
         }
         let path = self.root.path(GATE);
-        let holder = disk.surely(|| match disk.is_listed(&path)? {
-            true => Ok(self.holder_as_known(GATE).map(Some)),
-            false => Ok(Some(None)),
+        let holder = disk.surely(|| {
+            if disk.is_listed(&path)? {
+                Ok(self.holder_as_known(GATE).map(Some))
+            } else {
+                Ok(Some(None))
+            }
         });
         holder.ok().flatten().flatten()
     }

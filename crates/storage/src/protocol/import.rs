@@ -75,9 +75,14 @@ impl Storage {
         };
         self.announce_roots([name.short()]);
         self.mark_away(&name)?;
-        let unknown = |digest: &Digest| Published { digest: *digest, stamp: Stamp::Unknown };
         let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
-        let record = call.record(digests.iter().map(unknown).collect(), origin);
+        let record = call.record(
+            digests
+                .iter()
+                .map(|digest| Published { digest: *digest, stamp: Stamp::Unknown })
+                .collect(),
+            origin,
+        );
         Ok(Import::New(AwayCall { storage: self, record, name }))
     }
 

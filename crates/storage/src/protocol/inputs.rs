@@ -151,9 +151,10 @@ impl<'a> Inputs<'a> {
             stamp
         } else {
             let place = root.place(&name)?;
-            let stamp = match digest.is_directory() {
-                true => self.place_directory(copy, &name, (&digest, digits))?,
-                false => self.place_file(copy, &name, (&digest, digits))?,
+            let stamp = if digest.is_directory() {
+                self.place_directory(copy, &name, (&digest, digits))?
+            } else {
+                self.place_file(copy, &name, (&digest, digits))?
             };
             root.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, stamp })?;
@@ -397,9 +398,10 @@ impl Inputs<'_> {
             }
         }
         let earlier = self.earlier_version(path)?;
-        let read = match earlier.is_some() || self.may_have(&scan)? {
-            true => Some(hasher.read_directory(path, &scan)?),
-            false => None,
+        let read = if earlier.is_some() || self.may_have(&scan)? {
+            Some(hasher.read_directory(path, &scan)?)
+        } else {
+            None
         };
         if let Some(manifest) = &read {
             let input = self.known(manifest.digest())?;
@@ -560,9 +562,10 @@ impl Inputs<'_> {
 
     /// Fails if the user asked to stop.
     pub fn go_on(&self) -> Result<()> {
-        match self.storage.hasher.stop.load(Ordering::Relaxed) {
-            true => Err(StorageError::Interrupted),
-            false => Ok(()),
+        if self.storage.hasher.stop.load(Ordering::Relaxed) {
+            Err(StorageError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }

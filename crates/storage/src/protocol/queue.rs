@@ -296,11 +296,13 @@ impl WorkerName {
 
 /// The tickets of a run that wait, in order, by what they ask for.
 pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec<u64>>> {
-    let tickets = |class: String| {
-        let numbers = numbers(root, &queue::class(run, &class))?.collect();
-        Ok((class, numbers))
-    };
-    root.names(&queue::queue(run))?.into_iter().map(tickets).collect()
+    root.names(&queue::queue(run))?
+        .into_iter()
+        .map(|class| {
+            let numbers = numbers(root, &queue::class(run, &class))?.collect();
+            Ok((class, numbers))
+        })
+        .collect()
 }
 
 /// Writes a file, which replaces what has its name and becomes visible whole. It need not be on the disk: it goes with its run.

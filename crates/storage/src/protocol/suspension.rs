@@ -235,9 +235,10 @@ impl Suspensions<'_> {
 
     /// Records that a job waits for a call.
     pub fn add_job(&self, suspension: &mut Suspension, job: &WaitingJob) -> Result<()> {
-        match suspension.record.add_job(job) {
-            true => self.write(&suspension.name, &mut suspension.record),
-            false => Ok(()),
+        if suspension.record.add_job(job) {
+            self.write(&suspension.name, &mut suspension.record)
+        } else {
+            Ok(())
         }
     }
 

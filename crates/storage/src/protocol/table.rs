@@ -149,8 +149,11 @@ impl<'a> Tables<'a> {
         let path = self.storage.path(&name.output(0));
         let Some(text) = self.storage.root.disk.lines(&path)? else { return Ok(false) };
         for line in text.split(b'\n') {
-            let failed = |source| StorageError::Io { doing: "read", path: path.clone(), source };
-            each(&line.map_err(failed)?);
+            each(&line.map_err(|source| StorageError::Io {
+                doing: "read",
+                path: path.clone(),
+                source,
+            })?);
         }
         Ok(true)
     }
@@ -175,9 +178,10 @@ impl<'a> Tables<'a> {
             None => return Ok(TableState::Vacant(None)),
         };
         if record.recipe.digest != *recipe {
-            return match Entry::Table(name.clone()).fits_table(&record) {
-                true => Ok(TableState::Collision),
-                false => damage(name.record(), Defect::Misplaced),
+            return if Entry::Table(name.clone()).fits_table(&record) {
+                Ok(TableState::Collision)
+            } else {
+                damage(name.record(), Defect::Misplaced)
             };
         }
         let wanted = 1 + usize::from(with_directory);
@@ -430,9 +434,10 @@ impl Tables<'_> {
             self.storage.inputs().go_on()?;
             let to = to.join(path);
             root.disk.make_dirs(to.parent().unwrap_or(&to))?;
-            match value.digest.is_directory() {
-                true => self.share_directory(value, &to)?,
-                false => self.share_file(value, &to)?,
+            if value.digest.is_directory() {
+                self.share_directory(value, &to)?;
+            } else {
+                self.share_file(value, &to)?;
             }
         }
         root.disk.seal_trusted(to)?;

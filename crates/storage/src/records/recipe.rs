@@ -79,8 +79,12 @@ impl<W: Write> RecipeWriter<W> {
         values: impl IntoIterator<Item = &'a str>,
         outputs: impl IntoIterator<Item = (&'a str, &'a Digest)>,
     ) -> io::Result<()> {
-        let file = |(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest };
-        let outputs = Some(outputs.into_iter().map(file).collect());
+        let outputs = Some(
+            outputs
+                .into_iter()
+                .map(|(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest })
+                .collect(),
+        );
         self.line(&RecipeRow { values: values.into_iter().collect(), outputs })
     }
 
@@ -161,8 +165,8 @@ impl<R: BufRead> RecipeReader<R> {
     }
 
     fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RecipeError> {
-        let wrong = |source| RecipeError::Line { line: self.line, source };
-        serde_json::from_slice(&self.buffer).map_err(wrong)
+        serde_json::from_slice(&self.buffer)
+            .map_err(|source| RecipeError::Line { line: self.line, source })
     }
 }
 
