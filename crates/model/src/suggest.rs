@@ -39,9 +39,12 @@ pub fn is_slip(wanted: &str, name: &str) -> bool {
     let [wanted, name] = [wanted, name].map(str::to_lowercase);
     // Between digits, a separator makes another number.
     let is_separator = |c: char| !c.is_alphanumeric();
-    let word = |name: &str| match name.contains(char::is_numeric) {
-        true => name.to_owned(),
-        false => name.replace(is_separator, ""),
+    let word = |name: &str| {
+        if name.contains(char::is_numeric) {
+            name.to_owned()
+        } else {
+            name.replace(is_separator, "")
+        }
     };
     let is_same = word(&wanted) == word(&name);
     is_same && wanted.contains(char::is_alphanumeric) || has_slip(&wanted, &name)

@@ -252,10 +252,6 @@ impl From<&Stat> for FileStat {
 
 impl FileStat {
     /// Looks at a file. A link is not followed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such file or it may not be looked at.
     pub fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&lstat(path)?))
     }

@@ -85,10 +85,6 @@ impl Manifest {
     }
 
     /// Writes the text, line by line.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut line = format!("{HEADER}\n");
         for entry in &self.entries {

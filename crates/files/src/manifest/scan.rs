@@ -41,10 +41,6 @@ pub struct Scan {
 
 impl Scan {
     /// Walks through the directory at this path, which may be a link to it.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Scan::of`].
     pub fn at(path: &Path, stop: &AtomicBool) -> Result<Self, DirectoryError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, path, flags, Mode::empty());
@@ -159,10 +155,6 @@ impl Scan {
     }
 
     /// The device and inode of the directory itself.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be looked at any more.
     pub fn id(&self) -> io::Result<(u64, u64)> {
         let stat = fstat(&self.top)?;
         Ok((stat.st_dev, stat.st_ino))
@@ -220,9 +212,10 @@ impl DirectoryWalk {
                 .map(|looked| (looked, path))
                 .map_err(|error| DirectoryError::of(&descent.join(name), error))
         };
-        let looked: Vec<_> = match names.len() < MANY {
-            true => names.iter().map(|name| look(name)).collect(),
-            false => names.par_iter().with_min_len(MANY / 4).map(|name| look(name)).collect(),
+        let looked: Vec<_> = if names.len() < MANY {
+            names.iter().map(|name| look(name)).collect()
+        } else {
+            names.par_iter().with_min_len(MANY / 4).map(|name| look(name)).collect()
         };
         let mut directories = Vec::new();
         for (name, looked) in names.into_iter().zip(looked) {

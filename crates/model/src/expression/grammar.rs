@@ -149,10 +149,6 @@ impl NodeKind {
     }
 
     /// Returns the value that a node of this kind has if this is written.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text is no such name.
     pub fn value(self, text: &str) -> Result<Box<str>, NameError> {
         let value = match self {
             Self::Computation => text.parse::<ComputationName>()?.into(),

@@ -64,10 +64,7 @@ pub(super) fn check_scopes(
         wrong.extend(faults.into_iter().map(|(file, fault)| (place(file), fault)));
     }
     let names: HashSet<&str> = inputs.iter().map(InputName::as_str).collect();
-    let reads = match all.is_empty() {
-        true => None,
-        false => Some(ReadNames::new(expression, &names)),
-    };
+    let reads = if all.is_empty() { None } else { Some(ReadNames::new(expression, &names)) };
     let mut walk = ScopeWalk {
         expression,
         signatures,
@@ -181,10 +178,8 @@ impl ScopeWalk<'_> {
         let outside: HashSet<String> = self.scopes.names(scope).collect();
         let opens = rules.names.is_none();
         let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
-        let is_own = |name: &&&str| match opens {
-            true => !outside.contains(**name),
-            false => listed.contains(**name),
-        };
+        let is_own =
+            |name: &&&str| if opens { !outside.contains(**name) } else { listed.contains(**name) };
         let own: Vec<&str> = read.iter().filter(is_own).copied().collect();
         let is_free = |name: &str| read.contains(name);
         self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));

@@ -302,10 +302,6 @@ impl Plan {
 
     /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on. Returns the
     /// rows of its exclusion that match none of the points.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the points do not fit the rules of the sweep.
     pub fn expand(
         &self,
         task: &Task,
@@ -332,10 +328,6 @@ impl Plan {
     }
 
     /// What a call asks for, if it does.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an amount is wrong with the texts of the names in it.
     pub fn resources(&self, id: CallId) -> Result<Option<Resources>, WrongAmount> {
         let resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         resources.get(&id).cloned().transpose()

@@ -131,10 +131,7 @@ impl Planner {
 
     /// The nodes below which all is that is evaluated, if only some calls are asked for.
     pub(super) fn tops(&self, task: &Task) -> Vec<NodeId> {
-        match self.targets.nodes.is_empty() {
-            true => Vec::new(),
-            false => self.targets.tops(task, &self.free),
-        }
+        if self.targets.nodes.is_empty() { Vec::new() } else { self.targets.tops(task, &self.free) }
     }
 
     pub(super) fn take_literals(&mut self) -> Vec<StorageName> {
@@ -187,9 +184,10 @@ impl Planner {
             Node::Tree { tree, inputs, .. } => {
                 let name = &task.trees[tree.index()].name;
                 let own_name = |name| Derivation::Tree(*tree, Some(name));
-                let how = match name.is_open() {
-                    true => self.bind(task, name, own_name),
-                    false => Derivation::Tree(*tree, None),
+                let how = if name.is_open() {
+                    self.bind(task, name, own_name)
+                } else {
+                    Derivation::Tree(*tree, None)
                 };
                 Step::Derived(self.derive(plan, how, self.first(workflow, inputs)))
             }

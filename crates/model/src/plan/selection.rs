@@ -323,10 +323,6 @@ impl RequestedNodes {
 impl PointSelection {
     /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
     /// text is part of a value always counts.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a name is that of no call.
     pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
         let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
         if !requested.unknown.is_empty() {

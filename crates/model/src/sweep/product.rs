@@ -291,10 +291,6 @@ pub fn points(rules: &Product) -> Result<SweepPoints, Vec<ProductFault>> {
 
 /// Returns computed points without those that are excluded, each as often as it is replicated; and the rows of the
 /// exclusion that match none of them, which is no fault.
-///
-/// # Errors
-///
-/// Fails with all faults.
 pub fn computed_points(
     rules: &Product,
     computed: SweepPoints,
@@ -324,8 +320,9 @@ fn excluding(
         .unwrap_or_default()
         .into_iter()
         .partition(|it| matches!(it, ExclusionFault::NoColumn { .. }));
-    match wrong.is_empty() {
-        true => Ok((points, unmatched)),
-        false => Err(wrong.into_iter().map(ProductFault::Exclusion).collect()),
+    if wrong.is_empty() {
+        Ok((points, unmatched))
+    } else {
+        Err(wrong.into_iter().map(ProductFault::Exclusion).collect())
     }
 }

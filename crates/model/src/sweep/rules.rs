@@ -83,10 +83,6 @@ pub fn factor_problems<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<Rule
 }
 
 /// Returns the number that is written in the file `replicates`.
-///
-/// # Errors
-///
-/// Fails unless it is one, and positive.
 pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
     line.parse().map_err(|_| SweepFault::Replicates(line.to_owned()))
 }
@@ -149,9 +145,10 @@ impl SweepRules {
 
     /// The problems of a node `points`.
     pub fn points_problems(&self) -> Vec<RuleProblem> {
-        match self.product.factors.is_empty() {
-            true => vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)],
-            false => self.product_problems(),
+        if self.product.factors.is_empty() {
+            vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)]
+        } else {
+            self.product_problems()
         }
     }
 
@@ -253,10 +250,6 @@ fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> 
 
 /// Returns the columns of a table: those that are written, or else the default ones. These are the names
 /// of the outputs that the body passes up.
-///
-/// # Errors
-///
-/// Fails if a column names none of them.
 pub fn table_columns(
     rules: &SweepRules,
     names: Vec<String>,

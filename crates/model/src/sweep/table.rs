@@ -117,10 +117,6 @@ impl<'a> GatheredTable<'a> {
     }
 
     /// Writes it as NDJSON.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_table(self.names(), &self.types, self.rows().map(|(_, cells)| cells), out)
     }
@@ -267,10 +263,7 @@ fn parse<'a>(
             }
             all.objects.push(objects);
         }
-        match is_rows {
-            true => parsed.rows = Some(all),
-            false => drop(parsed.fields.insert(*output, all)),
-        }
+        if is_rows { parsed.rows = Some(all) } else { drop(parsed.fields.insert(*output, all)) }
     }
     Ok(parsed)
 }
@@ -281,18 +274,15 @@ type FieldValues<'a> = Vec<(Cow<'a, str>, Option<FieldValue<'a>>)>;
 /// Reads the object that an output is, or one for each line. What is wrong with it is the error.
 fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, String> {
     let contents = output.contents.as_deref().ok_or("it is no file")?;
-    let lines: Vec<&[u8]> = match is_rows {
-        true => contents.split(|byte| *byte == b'\n').collect(),
-        false => vec![contents],
-    };
+    let lines: Vec<&[u8]> =
+        if is_rows { contents.split(|byte| *byte == b'\n').collect() } else { vec![contents] };
     let mut objects = Vec::new();
     for (number, line) in (1..).zip(lines) {
         if is_rows && line.trim_ascii().is_empty() {
             continue;
         }
-        let place = |fault: &str| match is_rows {
-            true => format!("line {number}: {fault}"),
-            false => fault.to_owned(),
+        let place = |fault: &str| {
+            if is_rows { format!("line {number}: {fault}") } else { fault.to_owned() }
         };
         let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
         let field = |(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?));
@@ -386,10 +376,6 @@ pub(super) fn cell_types<'a>(
 }
 
 /// Writes a table with these types as NDJSON: compact, with the columns in the order of their names, which are different.
-///
-/// # Errors
-///
-/// Fails if `out` does.
 pub(super) fn write_table<'a>(
     names: &[String],
     types: &[CellType],

@@ -284,9 +284,8 @@ impl LabelPaths {
     pub fn path(&self, workflow: &Workflow, node: NodeId) -> Option<String> {
         let is_sweep = |node: NodeId| matches!(workflow[node], Node::Sweep { .. });
         // What is within the body of a sweep is told with its point.
-        let above = |(node, _): &ArgumentPlace| match is_sweep(*node) {
-            true => None,
-            false => self.0[node.index()].filter(|it| !is_sweep(it.0)),
+        let above = |(node, _): &ArgumentPlace| {
+            if is_sweep(*node) { None } else { self.0[node.index()].filter(|it| !is_sweep(it.0)) }
         };
         let uses = std::iter::successors(self.0[node.index()], above);
         let label = |(node, at): (NodeId, usize)| {

@@ -130,9 +130,8 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let outside = &self.scopes.get(open.scope).bound;
         let opens = is_computed && files.rules.names.is_none();
         let listed: HashSet<String> = files.rules.named().map(|(name, _)| name).collect();
-        let is_own = |id: &BoundId| match opens {
-            true => !outside.contains(id),
-            false => listed.contains(self.scopes.text(*id)),
+        let is_own = |id: &BoundId| {
+            if opens { !outside.contains(id) } else { listed.contains(self.scopes.text(*id)) }
         };
         let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
         let mut asked = self.asked_names(body.node);

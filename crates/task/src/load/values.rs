@@ -53,14 +53,15 @@ impl TaskFiles {
             return Ok(*known);
         }
         let name = path.as_str();
-        let contents = match path.is_open() {
-            true => Some(FileContents::Unbound),
-            false => match contents(source, name) {
+        let contents = if path.is_open() {
+            Some(FileContents::Unbound)
+        } else {
+            match contents(source, name) {
                 Err(LoadFault::Missing | LoadFault::NotADirectory) => {
                     return Err(LoadFault::NoFile(name.to_owned()));
                 }
                 contents => findings.note(name.as_ref(), contents),
-            },
+            }
         };
         Ok(match contents {
             Some(contents) => self.add(&TaskFile { path, contents }),

@@ -180,9 +180,10 @@ impl<S: TaskSource> Reader<'_, S> {
             self.findings.note(&place.join("kind"), kind)
         });
         let has_files = kind.is_some_and(NodeKind::has_files);
-        let value = match !has_files || entries.iter().any(|entry| entry == "value") {
-            true => self.line(dir, "value"),
-            false => Some(String::new()),
+        let value = if !has_files || entries.iter().any(|entry| entry == "value") {
+            self.line(dir, "value")
+        } else {
+            Some(String::new())
         };
         let value = kind.zip(value).and_then(|(kind, value)| {
             let value = kind.value(&value).map_err(LoadFault::Name);
