@@ -96,8 +96,9 @@ pub fn clock(time: Duration) -> String {
 
 /// Writes a word so that a shell reads it as one.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c))
+    {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

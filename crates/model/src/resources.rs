@@ -369,11 +369,14 @@ impl ResourceLines {
     /// Returns the same with texts of names.
     #[must_use]
     pub fn bind<'a>(&self, text: impl Fn(usize) -> Option<&'a str>) -> Self {
-        let bind = |line: &ResourceLine| {
-            let Ok(amount) = line.amount.bind(&text);
-            ResourceLine { amount, ..line.clone() }
-        };
-        Self(self.iter().map(bind).collect())
+        Self(
+            self.iter()
+                .map(|line| {
+                    let Ok(amount) = line.amount.bind(&text);
+                    ResourceLine { amount, ..line.clone() }
+                })
+                .collect(),
+        )
     }
 }
 

@@ -8,8 +8,7 @@ pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
 /// Returns the names that a user may have meant, the most similar first.
 pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
     let distance = |name: &str| strsim::damerau_levenshtein(wanted, name);
-    let close = |name: &&String| distance(name) <= 1 + wanted.len() / 4;
-    nearest_first(wanted, names.iter().filter(close))
+    nearest_first(wanted, names.iter().filter(|name| distance(name) <= 1 + wanted.len() / 4))
 }
 
 /// Puts names into order, the most similar first.

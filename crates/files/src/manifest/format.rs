@@ -335,8 +335,9 @@ impl PathOrder {
         while self.beginnings.last().is_some_and(|at| !begins(at)) {
             self.beginnings.pop();
         }
-        let is_through = |at: &&usize| path.get(before[**at].path.len()) == Some(&b'/');
-        if let Some(at) = self.beginnings.iter().find(is_through) {
+        if let Some(at) =
+            self.beginnings.iter().find(|at| path.get(before[**at].path.len()) == Some(&b'/'))
+        {
             let (path, through) = (path.clone(), before[*at].path.clone());
             return Err(ManifestFault::Through { path, through });
         }

@@ -28,8 +28,8 @@ impl RuleFile {
 
     fn sheet(name: String, points: &SweepPoints) -> Self {
         let header = points.names().iter().map(|name| name.as_str().into()).collect();
-        let row = |(_, text): (_, &std::sync::Arc<str>)| Box::from(&**text);
-        let rows = points.iter().map(|point| point.values().map(row).collect());
+        let rows =
+            points.iter().map(|point| point.values().map(|(_, text)| Box::from(&**text)).collect());
         Self { name: name.into(), rows: std::iter::once(header).chain(rows).collect() }
     }
 

@@ -178,9 +178,11 @@ impl ScopeWalk<'_> {
         let outside: HashSet<String> = self.scopes.names(scope).collect();
         let opens = rules.names.is_none();
         let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
-        let is_own =
-            |name: &&&str| if opens { !outside.contains(**name) } else { listed.contains(**name) };
-        let own: Vec<&str> = read.iter().filter(is_own).copied().collect();
+        let own: Vec<&str> = read
+            .iter()
+            .filter(|name| if opens { !outside.contains(**name) } else { listed.contains(**name) })
+            .copied()
+            .collect();
         let is_free = |name: &str| read.contains(name);
         self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));
         let width = width(self.expression, body.node, self.signatures);

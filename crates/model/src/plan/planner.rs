@@ -113,11 +113,14 @@ impl Planner {
 
     /// The steps of all nodes.
     pub(super) fn steps(&self) -> Vec<Step> {
-        let step = |(at, step): (usize, &Step)| match self.free.of(NodeId::at(at)) {
-            [] => *step,
-            _ => Step::PerPoint,
-        };
-        self.steps.iter().enumerate().map(step).collect()
+        self.steps
+            .iter()
+            .enumerate()
+            .map(|(at, step)| match self.free.of(NodeId::at(at)) {
+                [] => *step,
+                _ => Step::PerPoint,
+            })
+            .collect()
     }
 
     pub(super) fn selection_faults(&self) -> Vec<SelectionFault> {
@@ -490,12 +493,14 @@ fn columns(
     }
     let column = |name: BoundId| {
         let text = task.bound[name.index()].as_str();
-        let missing = || PointsFault::NoColumn {
-            name: text.to_owned(),
-            nearest: crate::suggest::nearest(text, points.names()),
-            known: points.names().to_vec(),
-        };
-        Ok((name, points.column(text).ok_or_else(missing)?))
+        Ok((
+            name,
+            points.column(text).ok_or_else(|| PointsFault::NoColumn {
+                name: text.to_owned(),
+                nearest: crate::suggest::nearest(text, points.names()),
+                known: points.names().to_vec(),
+            })?,
+        ))
     };
     let of_outputs = sweep.columns.iter().filter_map(|column| match &column.shape {
         ColumnShape::One(name) => Some(&**name),

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Product;
-use super::points::{SweepPoint, SweepPoints};
+use super::points::SweepPoints;
 use crate::exit::Explain;
 use crate::suggest::nearest;
 
@@ -193,12 +193,11 @@ impl SweepPoints {
     pub fn exclude(&mut self, exclusion: &Self) -> Vec<ExclusionFault> {
         let column = |name: &String| {
             let nearest = || nearest(name, self.names());
-            let fault = || ExclusionFault::NoColumn {
+            self.column(name).ok_or_else(|| ExclusionFault::NoColumn {
                 name: name.clone(),
                 nearest: nearest(),
                 known: self.names().to_vec(),
-            };
-            self.column(name).ok_or_else(fault)
+            })
         };
         let columns: Vec<_> = exclusion.names().iter().map(column).collect();
         let faults: Vec<_> = columns.iter().filter_map(|it| it.clone().err()).collect();
@@ -225,12 +224,13 @@ impl SweepPoints {
         }
         self.rows = rows;
         let unmatched = (1..).zip(exclusion.iter()).zip(has_match).filter(|(_, it)| !it);
-        let fault = |((row, point), _): ((usize, SweepPoint<'_>), bool)| {
-            let cells = point.values().filter(|(_, text)| !text.is_empty());
-            let cells: Vec<_> = cells.map(|(name, text)| format!("{name}={text}")).collect();
-            ExclusionFault::NoMatch { row, pattern: cells.join(" ") }
-        };
-        unmatched.map(fault).collect()
+        unmatched
+            .map(|((row, point), _)| {
+                let cells = point.values().filter(|(_, text)| !text.is_empty());
+                let cells: Vec<_> = cells.map(|(name, text)| format!("{name}={text}")).collect();
+                ExclusionFault::NoMatch { row, pattern: cells.join(" ") }
+            })
+            .collect()
     }
 
     /// The rows of an exclusion as numbers of this one's levels, by the columns in which they are not empty. Rows with a text

@@ -155,11 +155,13 @@ impl SweepRules {
     /// The problems of rules that are to make points without computed ones.
     pub(super) fn product_problems(&self) -> Vec<RuleProblem> {
         let faults = points(&self.product).err().unwrap_or_default();
-        let problem = |fault| {
-            let (file, line) = place(&self.product, &fault);
-            RuleProblem { file, line, fault: SweepFault::Product(fault) }
-        };
-        faults.into_iter().map(problem).collect()
+        faults
+            .into_iter()
+            .map(|fault| {
+                let (file, line) = place(&self.product, &fault);
+                RuleProblem { file, line, fault: SweepFault::Product(fault) }
+            })
+            .collect()
     }
 }
 
@@ -234,18 +236,22 @@ pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProb
     let factors = points.factors.iter().flat_map(|factor| factor.points.names());
     let replicate = points.replicates.map(|_| REPLICATE);
     let columns = factors.map(String::as_str).chain(replicate);
-    let is_input = |column: &&str| inputs.iter().any(|name| **name == **column);
     let fault = |column: &str| SweepFault::InputColumn(column.to_owned());
-    columns.filter(is_input).map(|it| RuleProblem::new(POINTS, fault(it))).collect()
+    columns
+        .filter(|column| inputs.iter().any(|name| **name == **column))
+        .map(|it| RuleProblem::new(POINTS, fault(it)))
+        .collect()
 }
 
 /// Returns the columns of a table for which none are written: one for each output of the body, with its name.
 fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
-    let column = |(output, name): (u8, String)| TableColumn {
-        output,
-        shape: ColumnShape::One(name.into_boxed_str()),
-    };
-    (0..).zip(names).map(column).collect()
+    (0..)
+        .zip(names)
+        .map(|(output, name)| TableColumn {
+            output,
+            shape: ColumnShape::One(name.into_boxed_str()),
+        })
+        .collect()
 }
 
 /// Returns the columns of a table: those that are written, or else the default ones. These are the names

@@ -47,8 +47,13 @@ impl Default for Scopes {
     fn default() -> Self {
         let root = Scope::default();
         let ids = HashMap::from([(root.clone(), ScopeId::default())]);
-        let (bound, known, products) = Default::default();
-        Self { bound, known, scopes: vec![root], products, ids }
+        Self {
+            bound: Vec::new(),
+            known: HashMap::new(),
+            scopes: vec![root],
+            products: Vec::new(),
+            ids,
+        }
     }
 }
 

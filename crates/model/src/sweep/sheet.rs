@@ -188,11 +188,11 @@ impl SheetReader {
                 Ok(fields) => fields,
                 Err(fault) => {
                     // If objects have several lines, no line is one.
-                    let is_inside =
-                        |(_, next): &(usize, &[u8])| !next.trim_ascii().starts_with(b"{");
                     self.is_over |= matches!(fault, SheetFault::OpenObject(_))
                         && columns.is_none()
-                        && lines.peek().is_some_and(is_inside);
+                        && lines
+                            .peek()
+                            .is_some_and(|(_, next)| !next.trim_ascii().starts_with(b"{"));
                     self.problem(line, None, fault);
                     continue;
                 }

@@ -146,9 +146,11 @@ impl<'a> GatheredTable<'a> {
                     }
                     ColumnShape::Rows => {
                         let fields = objects.map(|objects| &objects[row_of_point]);
-                        let cells =
-                            |name: &String| fields.map_or(TableCell::Null, |it| cell(it, name));
-                        row.extend(names.iter().map(cells));
+                        row.extend(
+                            names
+                                .iter()
+                                .map(|name| fields.map_or(TableCell::Null, |it| cell(it, name))),
+                        );
                     }
                 }
             }
@@ -245,11 +247,10 @@ fn parse<'a>(
                 all.objects.push(Vec::new());
                 continue;
             };
-            let fault = |what: String| {
+            let found = objects(&outputs[usize::from(*output)], is_rows).map_err(|what| {
                 let point = point_title(point.values());
                 TableFault::Json { output: *output, point, what }
-            };
-            let found = objects(&outputs[usize::from(*output)], is_rows).map_err(fault)?;
+            })?;
             let mut objects = Vec::with_capacity(found.len());
             for fields in found {
                 let mut object = ObjectFields::with_capacity(fields.len());
@@ -285,8 +286,12 @@ fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, 
             if is_rows { format!("line {number}: {fault}") } else { fault.to_owned() }
         };
         let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
-        let field = |(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?));
-        objects.push(fields.into_iter().map(field).collect::<Result<_, String>>()?);
+        objects.push(
+            fields
+                .into_iter()
+                .map(|(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?)))
+                .collect::<Result<_, String>>()?,
+        );
     }
     Ok(objects)
 }
@@ -304,8 +309,7 @@ fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, String> {
 }
 
 fn cell<'a>(fields: &'a ObjectFields<'_>, name: &str) -> TableCell<'a> {
-    let cell = |(of, text): &'a FieldValue<'_>| TableCell::Field(*of, text);
-    fields.get(name).map_or(TableCell::Null, cell)
+    fields.get(name).map_or(TableCell::Null, |(of, text)| TableCell::Field(*of, text))
 }
 
 /// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
@@ -436,13 +440,19 @@ impl CellValue {
 /// Returns the values that a table has for these rows.
 pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
     let types = cell_types(width, rows.iter().map(|(_, row)| row));
-    let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
-        None => CellValue::Null,
-        Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
-        Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
-        Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
-    };
-    rows.iter().map(|(_, row)| row.iter().zip(&types).map(value).collect()).collect()
+    rows.iter()
+        .map(|(_, row)| {
+            row.iter()
+                .zip(&types)
+                .map(|(cell, of_column)| match cell.written(*of_column) {
+                    None => CellValue::Null,
+                    Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
+                    Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
+                    Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
+                })
+                .collect()
+        })
+        .collect()
 }
 
 impl<'a> TableCell<'a> {

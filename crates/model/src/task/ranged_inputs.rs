@@ -56,10 +56,16 @@ impl Task {
             inputs.push(RangedInput { name: name.clone(), given });
         }
         let renaming = Renaming { inputs: &inputs, kept: kept.len(), bound: self.bound.len() };
-        let file = |it: TaskFile| TaskFile { path: renaming.template(it.path), ..it };
-        let tree = |it: TaskTree| TaskTree { name: renaming.template(it.name), ..it };
-        let files = self.files.into_iter().map(file).collect();
-        let trees = self.trees.into_iter().map(tree).collect();
+        let files = self
+            .files
+            .into_iter()
+            .map(|it| TaskFile { path: renaming.template(it.path), ..it })
+            .collect();
+        let trees = self
+            .trees
+            .into_iter()
+            .map(|it| TaskTree { name: renaming.template(it.name), ..it })
+            .collect();
         let mut sweeps = self.sweeps;
         let rules = Sweep::new(self.name.as_str().into(), PathBuf::new(), product);
         sweeps.push(Sweep { binds, has_table: false, ..rules });

@@ -45,8 +45,9 @@ impl Editing {
         if force == Force::Keep && !unread.is_empty() {
             return Err(EditError::Unread(unread));
         }
-        let git = |source| EditError::Git { path: task.clone(), source };
-        let editor = ce_git::editor(&task).map_err(git)?.ok_or(EditError::NoEditor)?;
+        let editor = ce_git::editor(&task)
+            .map_err(|source| EditError::Git { path: task.clone(), source })?
+            .ok_or(EditError::NoEditor)?;
         let layout = layout(&task, &text);
         let inputs = text.inputs.as_deref().unwrap_or_default();
         let signatures = library::signatures(&task, &text.expression, inputs);

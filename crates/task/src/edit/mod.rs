@@ -150,9 +150,12 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
         let input = inputs.iter().position(|input| input.as_str() == name);
         input.or_else(|| bound.may_have(name).then_some(inputs.len()))
     };
-    let is_known = |path: &&str| !Template::new(path, number, Path::new("")).is_open();
     let is_here = |path: &&str| task.join(path).is_file();
-    for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {
+    for path in files
+        .into_iter()
+        .filter(|path| !Template::new(path, number, Path::new("")).is_open())
+        .filter(|path| !is_here(path))
+    {
         let fault = if task.join(path).is_dir() { Fault::OwnDirectory } else { Fault::NoFile };
         note(NodeKind::File, path, fault(path.to_owned()));
     }
@@ -180,8 +183,9 @@ fn inputs(task: &Path) -> Result<Option<Vec<InputName>>, EditError> {
     let contents = fs::read(&path).map_err(unreadable)?;
     let lines = text_file::lines(&contents).ok();
     let names = lines.and_then(|lines| lines.into_iter().map(|line| line.parse().ok()).collect());
-    let not_names = || unreadable(io::Error::other("not every line is a name; see ce check"));
-    names.map(Some).ok_or_else(not_names)
+    names
+        .map(Some)
+        .ok_or_else(|| unreadable(io::Error::other("not every line is a name; see ce check")))
 }
 
 /// Lists what of a task Git has not recorded, among these parts.
@@ -204,8 +208,10 @@ fn uncommitted(task: &Path, parts: &[&str]) -> Result<Vec<PathBuf>, EditError> {
     }
     found.sort_unstable();
     found.dedup();
-    let inside = |path: PathBuf| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path);
-    Ok(found.into_iter().map(inside).collect())
+    Ok(found
+        .into_iter()
+        .map(|path| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path))
+        .collect())
 }
 
 fn real(dir: &Path) -> Result<PathBuf, EditError> {

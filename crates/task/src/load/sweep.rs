@@ -175,8 +175,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             _ => vec![VALUE],
         };
         // A number of a wrong slice may be that of no output.
-        let name = |number: u8| names.get(usize::from(number)).map(|name| (*name).to_owned());
-        node.numbers().filter_map(name).collect()
+        node.numbers()
+            .filter_map(|number| names.get(usize::from(number)).map(|name| (*name).to_owned()))
+            .collect()
     }
 
     /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
