@@ -331,8 +331,7 @@ impl PathOrder {
                 return Err(ManifestFault::PathOrder(path.clone()));
             }
         }
-        let begins = |at: &usize| path.starts_with(&before[*at].path);
-        while self.beginnings.last().is_some_and(|at| !begins(at)) {
+        while self.beginnings.last().is_some_and(|at| !path.starts_with(&before[*at].path)) {
             self.beginnings.pop();
         }
         if let Some(at) =

@@ -125,11 +125,10 @@ impl Scan {
     /// its last change of anything. No program can change a file and keep this stamp, provided
     /// that it was not [racy](Self::is_racy). It changes with every copy.
     pub fn exact_stamp(&self) -> Blake3 {
-        let all = |stat: &FileStat| {
+        hash("compeval exact stamp 1", &self.entries, |stat| {
             let FileStat { device, inode, size, modified_ns, changed_ns } = stat;
             format!("{size} {modified_ns} {changed_ns} {device} {inode}")
-        };
-        hash("compeval exact stamp 1", &self.entries, all)
+        })
     }
 
     /// Returns whether a file may have changed since without another stamp, see [`FileStat::is_racy`].
@@ -240,8 +239,7 @@ impl DirectoryWalk {
 }
 
 fn stamp(entries: &[ManifestEntry<FileStat>]) -> Blake3 {
-    let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
-    hash("compeval stamp 1", entries, times)
+    hash("compeval stamp 1", entries, |stat| format!("{} {}", stat.size, stat.modified_ns))
 }
 
 /// Tells what has this name in a directory, and this path below the top.

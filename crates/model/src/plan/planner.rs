@@ -1,6 +1,6 @@
 //! Planning nodes and sweeps, at each point where they depend on one, in the order of execution.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
@@ -431,19 +431,22 @@ impl Planner {
     /// Whether a name is asked for that no sweep has: that is an error, and nothing is to be evaluated for it. It is known
     /// when each sweep with computed points was expanded once. This one is being expanded.
     fn asks_in_vain(&self, task: &Task, plan: &Plan, current: PlannedSweepId) -> bool {
-        let is_expanded = |node: NodeId| {
-            plan.calls().any(|(_, call)| match call.operation {
-                Operation::Sweep(id) if call.node == node => {
-                    id == current || plan.sweep(id).rows().is_some()
+        if !self.selection.has_unseen(&self.seen) {
+            return false;
+        }
+        let expanded: HashSet<NodeId> = plan
+            .calls()
+            .filter_map(|(_, call)| match call.operation {
+                Operation::Sweep(id) if id == current || plan.sweep(id).rows().is_some() => {
+                    Some(call.node)
                 }
-                _ => false,
+                _ => None,
             })
-        };
-        self.selection.has_unseen(&self.seen)
-            && task.workflow.nodes().all(|(id, node)| match node {
-                Node::Sweep { inputs, .. } => inputs.len() < 2 || is_expanded(id),
-                _ => true,
-            })
+            .collect();
+        task.workflow.nodes().all(|(id, node)| match node {
+            Node::Sweep { inputs, .. } => inputs.len() < 2 || expanded.contains(&id),
+            _ => true,
+        })
     }
 
     /// The nodes of a body that depend on names, in order. Those of bodies in it are not among them.

@@ -174,9 +174,11 @@ impl PointSelection {
         if wanted.is_empty() {
             return None;
         }
-        let is_wanted =
-            |row: &[u32]| wanted.iter().all(|(column, levels)| levels[row[*column] as usize]);
-        Some(points.filtered(is_wanted))
+        Some(
+            points.filtered(|row| {
+                wanted.iter().all(|(column, levels)| levels[row[*column] as usize])
+            }),
+        )
     }
 
     /// Whether a name is asked for that no points have had so far.
@@ -434,8 +436,8 @@ pub fn call_names(task: &Task) -> Vec<String> {
 /// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
 /// out.
 pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
-    let is_named = |names: &Vec<String>| names.iter().any(|name| name == text);
-    let (named, others): (Vec<_>, Vec<_>) = names(task).into_iter().partition(|it| is_named(&it.1));
+    let (named, others): (Vec<_>, Vec<_>) =
+        names(task).into_iter().partition(|(_, names)| names.iter().any(|name| name == text));
     let computation = |(node, _): (NodeId, _)| match &task.workflow[node] {
         Node::Computation { computation, .. } => Some(computation),
         _ => None,
@@ -448,8 +450,8 @@ pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computatio
         (computation.inputs.len(), computation.outputs.len())
     };
     let is_shared = others.into_iter().filter_map(computation).any(|other| {
-        let is_like = |it: &ComputationId| other.open.is_some() && form(*it) == form(other.first);
-        found.iter().any(|it| *it == other.first || is_like(it))
+        let is_open = other.open.is_some();
+        found.iter().any(|it| *it == other.first || is_open && form(*it) == form(other.first))
     });
     let found = found.iter().map(|it| &task.computations[it.index()]);
     let found: Vec<&Computation> = found.collect();

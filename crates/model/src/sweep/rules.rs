@@ -236,10 +236,9 @@ pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProb
     let factors = points.factors.iter().flat_map(|factor| factor.points.names());
     let replicate = points.replicates.map(|_| REPLICATE);
     let columns = factors.map(String::as_str).chain(replicate);
-    let fault = |column: &str| SweepFault::InputColumn(column.to_owned());
     columns
         .filter(|column| inputs.iter().any(|name| **name == **column))
-        .map(|it| RuleProblem::new(POINTS, fault(it)))
+        .map(|column| RuleProblem::new(POINTS, SweepFault::InputColumn(column.to_owned())))
         .collect()
 }
 

@@ -232,8 +232,7 @@ impl SheetReader {
                 self.problem(line, None, SheetFault::SameName(name.to_string()));
             }
         }
-        let lacks = |value: &Option<CellText<'_>>| value.is_none();
-        for column in (0..values.len()).filter(|at| lacks(&values[*at])) {
+        for column in (0..values.len()).filter(|at| values[*at].is_none()) {
             self.problem(line, None, SheetFault::MissingField(self.names[column].clone()));
         }
         if self.problems.len() == before {

@@ -40,11 +40,10 @@ impl Task {
     pub fn for_each(self, product: Product) -> (Self, RangedInputs) {
         let names: Vec<&String> =
             product.factors.iter().flat_map(|factor| factor.points.names()).collect();
-        let is_ranged = |input: &InputName| names.iter().any(|name| **name == input.as_str());
         let (mut bound, mut kept, mut defaults) = (self.bound.clone(), Vec::new(), Vec::new());
         let (mut inputs, mut binds) = (Vec::new(), Vec::new());
         for (name, default) in self.inputs.iter().zip(&self.defaults) {
-            let given = if is_ranged(name) {
+            let given = if names.iter().any(|it| **it == name.as_str()) {
                 binds.push(BoundId::at(bound.len()));
                 bound.push(name.clone());
                 None

@@ -16,7 +16,7 @@ use std::{fs, io};
 use ce_git::{HeadError, Heads};
 use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{
-    BoundNames, ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowDirectories, parse,
+    BoundNames, Fault, Mistake, NodeKind, Parsed, Text, WorkflowDirectories, parse,
 };
 use ce_model::humanize::{counted, size};
 use ce_model::name::InputName;
@@ -133,29 +133,25 @@ impl NewWorkflow {
 fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistake> {
     let mut unknown = Vec::new();
     let mut note = |kind: NodeKind, value: &str, fault: Fault| {
-        let is_here = |node: &ExpressionNode| node.kind == kind && *node.value == *value;
-        unknown.extend(parsed.first(is_here).map(|node| parsed.mistake(node, fault)));
-    };
-    let values = |kind: NodeKind| {
-        let nodes = parsed.text.expression.nodes().iter();
-        nodes.filter(move |node| node.kind == kind).map(|node| &*node.value)
+        let node = parsed.first(|node| node.kind == kind && *node.value == *value);
+        unknown.extend(node.map(|node| parsed.mistake(node, fault)));
     };
     for (written, name, nearest) in library::missing(task, &parsed.text.expression, inputs) {
         note(NodeKind::Computation, written, Fault::NoComputation { name, nearest });
     }
-    let files: BTreeSet<&str> = values(NodeKind::File).collect();
+    let nodes = parsed.text.expression.nodes().iter();
+    let files: BTreeSet<&str> =
+        nodes.filter(|node| node.kind == NodeKind::File).map(|node| &*node.value).collect();
     // A path with the text of a name is known when the task is evaluated.
     let bound = BoundNames::new(&parsed.text.expression);
     let number = |name: &str| {
         let input = inputs.iter().position(|input| input.as_str() == name);
         input.or_else(|| bound.may_have(name).then_some(inputs.len()))
     };
-    let is_here = |path: &&str| task.join(path).is_file();
-    for path in files
-        .into_iter()
-        .filter(|path| !Template::new(path, number, Path::new("")).is_open())
-        .filter(|path| !is_here(path))
-    {
+    for path in files {
+        if Template::new(path, number, Path::new("")).is_open() || task.join(path).is_file() {
+            continue;
+        }
         let fault = if task.join(path).is_dir() { Fault::OwnDirectory } else { Fault::NoFile };
         note(NodeKind::File, path, fault(path.to_owned()));
     }

@@ -102,8 +102,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             self.are_right(&place, problems).then_some(())?;
         }
         let width = self.builder[body.node].width();
-        let nested = |output| self.nested_columns(body, output);
-        let problems = sweep::column_problems(&files.rules, &columns, Some(width), nested);
+        let problems = sweep::column_problems(&files.rules, &columns, Some(width), |output| {
+            self.nested_columns(body, output)
+        });
         self.are_right(&place, problems).then_some(())?;
         let sweep = Sweep {
             names: files.rules.names.clone(),
@@ -138,8 +139,8 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         asked.retain(|name| is_own(name) && !free.contains(name));
         let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
         let own = binds.iter().map(|id| self.scopes.text(*id));
-        let is_free = |name: &str| names.contains(name);
-        let problems = sweep::unread_problems(&files.rules, is_free, is_computed.then_some(own));
+        let computed = is_computed.then_some(own);
+        let problems = sweep::unread_problems(&files.rules, |name| names.contains(name), computed);
         let place = self.library.source.place(&open.dir);
         self.are_right(&place, problems).then_some((binds, asked))
     }

@@ -230,8 +230,7 @@ impl<S: TaskSource> Reader<'_, S> {
             && let Ok(factors) = self.source.enter(dir, FACTORS)
         {
             let names = self.source.list(&factors).unwrap_or_default();
-            let is_read = |name: &OsString| !name.as_encoded_bytes().starts_with(b".");
-            let unread = names.into_iter().filter(|name| !is_read(name));
+            let unread = names.into_iter().filter(|it| it.as_encoded_bytes().starts_with(b"."));
             self.unread.extend(unread.map(|name| place.join(FACTORS).join(name)));
         }
         (!files.is_wrong).then(|| rule_files(&files.rules))
