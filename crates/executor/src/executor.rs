@@ -182,7 +182,7 @@ impl HostTurn {
     }
 
     /// A turn of which nothing keeps anybody else waiting.
-    pub(super) fn beside_all(request: TurnRequest) -> Self {
+    fn beside_all(request: TurnRequest) -> Self {
         Self::new(request, Vec::new(), ())
     }
 

@@ -23,10 +23,6 @@ pub struct VerifiedPath {
 
 impl VerifiedPath {
     /// Verifies whatever is at this path, which has no symbolic link.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be looked at.
     pub fn of(path: PathBuf) -> io::Result<Self> {
         let stat = lstat(&path)?;
         Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
@@ -115,10 +111,10 @@ fn open_plain(path: &Path, flags: OFlags) -> io::Result<(File, u64)> {
     let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
-    match metadata.is_file() {
-        true => Ok((file, metadata.len())),
-        false => Err(io::Error::other("it is not a plain file")),
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
     }
+    Ok((file, metadata.len()))
 }
 
 fn read(file: File, bytes: u64) -> io::Result<Vec<u8>> {

@@ -175,13 +175,11 @@ pub(super) fn nesting_variable(call: &str) -> (&'static str, OsString) {
 
 /// Whether this process is part of the execution of a call, or of that call at any version, by another process of this host.
 pub fn is_within(process: u32, call: &str, any_version: bool) -> bool {
-    let is_same = |line: &str| {
-        line.split_once(' ').is_some_and(|(other, line)| {
-            let is_call = line == call || any_version && unversioned(line) == unversioned(call);
-            other == process.to_string() && is_call
-        })
-    };
-    env::var(WITHIN).is_ok_and(|calls| calls.lines().any(is_same))
+    let Ok(calls) = env::var(WITHIN) else { return false };
+    calls.lines().filter_map(|line| line.split_once(' ')).any(|(other, around)| {
+        let is_call = around == call || any_version && unversioned(around) == unversioned(call);
+        other == process.to_string() && is_call
+    })
 }
 
 /// The computation of a call and the digits of its inputs: `c_NAME` and `INPUTS` of `c_NAME/CCID/INPUTS`.

@@ -258,19 +258,21 @@ impl TaskStatuses {
 
     /// The statuses of those that have failed by themselves, each with its tasks. If none has, that of those that were killed.
     fn causes(&self) -> Vec<(u8, Vec<usize>)> {
-        let failed = |is_cause: fn(u8) -> bool| {
-            let mut causes: Vec<(u8, Vec<usize>)> = Vec::new();
-            for (task, status) in self.0.iter().enumerate() {
-                let Some(status) = status.filter(|status| is_cause(*status)) else { continue };
-                match causes.iter_mut().find(|(other, _)| *other == status) {
-                    Some((_, tasks)) => tasks.push(task),
-                    None => causes.push((status, vec![task])),
-                }
+        let own = self.tasks_by_status(|it| !matches!(it, 0 | KILLED) && !ASKED.contains(&it));
+        if own.is_empty() { self.tasks_by_status(|it| it == KILLED) } else { own }
+    }
+
+    /// The tasks that ended with each of certain statuses, in the order of their first tasks.
+    fn tasks_by_status(&self, is_wanted: fn(u8) -> bool) -> Vec<(u8, Vec<usize>)> {
+        let mut found: Vec<(u8, Vec<usize>)> = Vec::new();
+        for (task, status) in self.0.iter().enumerate() {
+            let Some(status) = status.filter(|status| is_wanted(*status)) else { continue };
+            match found.iter_mut().find(|(other, _)| *other == status) {
+                Some((_, tasks)) => tasks.push(task),
+                None => found.push((status, vec![task])),
             }
-            causes
-        };
-        let own = failed(|status| !matches!(status, 0 | KILLED) && !ASKED.contains(&status));
-        if own.is_empty() { failed(|status| status == KILLED) } else { own }
+        }
+        found
     }
 }
 
@@ -278,14 +280,14 @@ impl fmt::Display for TaskStatuses {
     /// Says which tasks have failed, and how.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let causes = self.causes();
-        let mut told = 0;
+        let mut reported = 0;
         for (at, (status, tasks)) in causes.iter().enumerate() {
             let separator = if at > 0 { "; " } else { "" };
-            let (word, list) = (if tasks.len() == 1 { "task" } else { "tasks" }, ranges(tasks));
-            write!(f, "{separator}{word} {list} ended with exit status {status}")?;
-            told += tasks.len();
+            let word = if tasks.len() == 1 { "task" } else { "tasks" };
+            write!(f, "{separator}{word} {} ended with exit status {status}", ranges(tasks))?;
+            reported += tasks.len();
         }
-        let ended = self.0.iter().filter(|status| **status != Some(0)).count() - told;
+        let ended = self.0.iter().filter(|status| **status != Some(0)).count() - reported;
         match ended {
             0 => Ok(()),
             ended => write!(f, "; the launcher ended {ended} of {} tasks", self.0.len()),
@@ -302,11 +304,11 @@ fn ranges(numbers: &[usize]) -> String {
             _ => ranges.push((*number, *number)),
         }
     }
-    let written = |(first, last): &(usize, usize)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.iter().map(written).collect::<Vec<_>>().join(", ")
+    let mut words = Vec::with_capacity(ranges.len());
+    for (first, last) in ranges {
+        words.push(if first == last { first.to_string() } else { format!("{first}-{last}") });
+    }
+    words.join(", ")
 }
 
 #[cfg(test)]

@@ -238,23 +238,22 @@ fn finding(
 
 /// Looks for a process that has outlived the sandbox.
 fn survivor(mark: &str) -> Option<String> {
-    let lives = |dir: &Path| {
+    let found = listed("/proc").find(|dir| {
         let words = fs::read(dir.join("cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
-    };
-    let found = listed("/proc").find(|dir| lives(dir));
+    });
     found.map(|dir| format!("{} still runs", dir.display()))
 }
 
 /// What is said where computations are executed as root outside.
-pub(super) const AS_ROOT: &str = "computations are root's";
+const AS_ROOT: &str = "computations are root's";
 
 /// An attempt: its name, the words that say that it failed, and a function that returns what
 /// succeeded.
-pub(super) type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
+type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
 
 /// All attempts. The last ones change this process.
-pub(super) const ATTEMPTS: [Attempt; 23] = [
+const ATTEMPTS: [Attempt; 23] = [
     ("inputs", "cannot be changed", inputs),
     ("computation", "cannot be changed", computation),
     ("other files", "cannot be seen or made", other_files),
@@ -281,7 +280,7 @@ pub(super) const ATTEMPTS: [Attempt; 23] = [
 ];
 
 /// Makes all attempts, and prints a line for each: what succeeded, or nothing.
-pub(super) fn make_all(targets: &Targets, out: &mut dyn Write) -> io::Result<()> {
+fn make_all(targets: &Targets, out: &mut dyn Write) -> io::Result<()> {
     // A process that tries to outlive the sandbox.
     let left = Command::new("sleep").arg(&targets.mark).process_group(0).spawn();
     writeln!(out, "{}", left.map_or_else(|error| error.to_string(), |_| String::new()))?;
@@ -401,8 +400,8 @@ fn descriptors(_: &Targets) -> Option<String> {
 
 fn devices(_: &Targets) -> Option<String> {
     let known = [&DEVICES[..], &["fd", "stdin", "stdout", "stderr", "shm"]].concat();
-    let is_known = |path: &Path| known.iter().any(|name| path.file_name() == Some(name.as_ref()));
-    let other = listed("/dev").find(|path| !is_known(path));
+    let other = listed("/dev")
+        .find(|path| !known.iter().any(|name| path.file_name() == Some(name.as_ref())));
     other.map(|path| format!("{} is there", path.display())).or_else(|| {
         let disk = rustix::fs::makedev(8, 0);
         let made = mknodat(CWD, "disk", FileType::BlockDevice, Mode::RUSR | Mode::WUSR, disk);
@@ -442,7 +441,7 @@ const CONTROLS: [&str; 3] =
 
 /// Makes a key that ends with this process, and that processes of the same user can use by its
 /// number; 0 if the kernel has no keyrings.
-pub(super) fn make_decoy() -> i32 {
+fn make_decoy() -> i32 {
     let ring = KeyRing::from_special_id(KeyRingIdentifier::Process, true);
     ring.and_then(|ring| {
         let key = ring.add_key("ce-doctor", "secret")?;
@@ -452,7 +451,7 @@ pub(super) fn make_decoy() -> i32 {
     .unwrap_or(0)
 }
 
-pub(super) fn keyrings(targets: &Targets) -> Option<String> {
+fn keyrings(targets: &Targets) -> Option<String> {
     // Without a decoy, no other key is tried.
     if targets.key <= 0 {
         return None;
@@ -479,7 +478,7 @@ fn is_exposed(path: &Path) -> bool {
         && File::open(path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|count| count > 0)
 }
 
-pub(super) fn shared_memory(_: &Targets) -> Option<String> {
+fn shared_memory(_: &Targets) -> Option<String> {
     let lines = |name: &str| {
         let list = fs::read_to_string(Path::new("/proc/sysvipc").join(name)).unwrap_or_default();
         list.lines().count()
@@ -490,34 +489,36 @@ pub(super) fn shared_memory(_: &Targets) -> Option<String> {
         .or_else(|| listed("/dev/shm").next().map(|_| "/dev/shm is not empty".to_owned()))
 }
 
-pub(super) fn control_groups(_: &Targets) -> Option<String> {
+fn control_groups(_: &Targets) -> Option<String> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let named = groups.lines().find(|line| !line.ends_with(":/"));
     named.map(|line| format!("their names can be seen: {line}"))
 }
 
-pub(super) fn socket_kinds(_: &Targets) -> Option<String> {
+fn socket_kinds(_: &Targets) -> Option<String> {
     let kinds = [(40, "the host of a virtual machine"), (38, "the kernel's cryptography")];
     kinds.into_iter().find_map(|(family, what)| {
-        let types = [SocketType::STREAM, SocketType::SEQPACKET];
-        let made = |of| socket(AddressFamily::from_raw(family), of, None).is_ok();
-        types.into_iter().any(made).then(|| format!("sockets reach {what}"))
+        let family = AddressFamily::from_raw(family);
+        let is_made = [SocketType::STREAM, SocketType::SEQPACKET]
+            .into_iter()
+            .any(|kind| socket(family, kind, None).is_ok());
+        is_made.then(|| format!("sockets reach {what}"))
     })
 }
 
 /// Moves this process into a new namespace of this kind.
-pub(super) fn leave(kind: UnshareFlags) -> Result<(), Errno> {
+fn leave(kind: UnshareFlags) -> Result<(), Errno> {
     #[expect(deprecated, reason = "only its flag FILES is unsafe, and not used here")]
     rustix::thread::unshare(kind)
 }
 
-pub(super) fn system_calls(_: &Targets) -> Option<String> {
+fn system_calls(_: &Targets) -> Option<String> {
     // Without a filter, the kernel would report too many user namespaces, or none. A single filter
     // refuses all these calls, and this one can be tried safely.
     (leave(UnshareFlags::NEWUSER) != Err(Errno::PERM)).then(|| "they are not filtered".to_owned())
 }
 
-pub(super) fn nesting(_: &Targets) -> Option<String> {
+fn nesting(_: &Targets) -> Option<String> {
     let kinds = [
         (UnshareFlags::NEWUSER, "users"),
         (UnshareFlags::NEWNS, "mounts"),
@@ -533,39 +534,39 @@ pub(super) fn nesting(_: &Targets) -> Option<String> {
 }
 
 /// The namespaces of a process, as `/proc` names them.
-pub(super) const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
+const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
 /// Things outside of the sandbox that attempts try to reach. Written as one fact a line.
 #[derive(Debug, PartialEq)]
-pub(super) struct Targets {
+struct Targets {
     /// A file that the sandbox hides.
-    pub(super) secret: PathBuf,
+    secret: PathBuf,
     /// The user's home.
-    pub(super) home: PathBuf,
+    home: PathBuf,
     /// This program, which is visible.
-    pub(super) program: PathBuf,
+    program: PathBuf,
     /// A process.
-    pub(super) process: i32,
+    process: i32,
     /// A TCP port of the host.
-    pub(super) port: u16,
+    port: u16,
     /// An abstract socket of the host.
-    pub(super) socket: String,
+    socket: String,
     /// The argument by which a surviving process is recognised.
-    pub(super) mark: String,
+    mark: String,
     /// The namespaces outside.
-    pub(super) namespaces: String,
+    namespaces: String,
     /// A key that processes of the same user can read and write by its number; 0 if there is none.
-    pub(super) key: i32,
+    key: i32,
 }
 
 impl Targets {
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         let Self { secret, home, program, process, port, socket, mark, namespaces, key } = self;
         let paths = [secret, home, program].map(|path| path.display().to_string());
         format!("{}\n{process}\n{port}\n{socket}\n{mark}\n{namespaces}\n{key}\n", paths.join("\n"))
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let mut line = || lines.next();
         Some(Self {
@@ -583,29 +584,31 @@ impl Targets {
 }
 
 /// The paths in a directory, as far as they can be listed.
-pub(super) fn listed(dir: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
+fn listed(dir: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// Whether a path in `/proc` is that of a process.
-pub(super) fn is_process(path: &Path) -> bool {
+fn is_process(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }
 
 /// The namespaces of this process.
-pub(super) fn namespaces() -> String {
-    let name = |kind| fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
-    let names: Vec<String> = NAMESPACES.map(|kind| name(kind).display().to_string()).into();
+fn namespaces() -> String {
+    let names = NAMESPACES.map(|kind| {
+        let name = fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+        name.display().to_string()
+    });
     names.join(" ")
 }
 
 /// Returns `what` if an attempt succeeded.
-pub(super) fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
+fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
     done.ok().map(|_| what.to_owned())
 }
 
 /// Opens a file for writing, as an attempt to change it.
-pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
+fn open_to_write(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 

@@ -34,17 +34,20 @@ pub fn put_in_order() {
     // Neither can fail for a signal that there is.
     let _unblocked = SigSet::empty().thread_set_mask();
     // The standard library ignores SIGPIPE, and restores the default action in its children.
-    let settled = |signal: &i32| *signal == SIGPIPE || FORBIDDEN.contains(signal);
-    for signal in (1..=LAST).filter(|signal| was_ignored(*signal) && !settled(signal)) {
-        let _caught = flag::register(signal, Arc::default());
+    for signal in 1..=LAST {
+        if was_ignored(signal) && signal != SIGPIPE && !FORBIDDEN.contains(&signal) {
+            let _caught = flag::register(signal, Arc::default());
+        }
     }
 }
 
 /// Whether a signal was ignored when this program started: then it is to go on having no effect.
 pub fn was_ignored(signal: i32) -> bool {
-    // Without /proc it is not known. A handler of SIGCHLD does no harm.
-    let read = || ignored(&fs::read_to_string("/proc/self/status").ok()?);
-    let ignored = IGNORED.get_or_init(|| read().unwrap_or(bit(SIGCHLD)));
+    let ignored = IGNORED.get_or_init(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // Without /proc it is not known. A handler of SIGCHLD does no harm.
+        ignored(&status).unwrap_or(bit(SIGCHLD))
+    });
     ignored & bit(signal) != 0
 }
 
@@ -72,10 +75,6 @@ pub enum Detach {
 pub struct Leaving(File);
 
 /// Splits this process, which must have no other threads.
-///
-/// # Errors
-///
-/// Fails if there can be no more processes.
 pub fn detach() -> io::Result<Detach> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     match fork()? {
@@ -102,10 +101,6 @@ fn exit_code(child: i32) -> io::Result<u8> {
 
 impl Leaving {
     /// Leaves the terminal: from now on, everything that is printed goes to `log`, and there is nothing to be read.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no `/dev/null`.
     pub fn leave(self, log: &File) -> io::Result<()> {
         let Self(mut parent) = self;
         let nothing = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -139,10 +134,6 @@ pub struct TerminalRelay {
 
 impl TerminalRelay {
     /// Opens one of the size of the user's terminal, and begins to exchange.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no terminal, or no other one can be made.
     pub fn start() -> io::Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;

@@ -1,4 +1,4 @@
-//! The section `compeval` of Git's configuration, from all files that Git reads.
+//! The section `compeval` of Git's configuration, from all files that Git reads; and URLs, as they are shown.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::advice::{no_task_repository, unreadable};
-use super::unreadable::UnreadableRepository;
-use super::{GitResult, open, top, url};
-
+use super::errors::{UnreadableRepository, no_task_repository, unreadable};
+use super::{GitResult, open, top};
 use ce_model::exit::Explain;
 
 /// The section of the configuration.
@@ -94,10 +92,6 @@ impl Value {
 
 impl Config {
     /// Reads the configuration of the repository that a directory is in, or is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no repository, or its configuration cannot be read.
     pub fn of(dir: &Path) -> Result<Self, ConfigError> {
         let real = dir.canonicalize();
         let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
@@ -117,10 +111,6 @@ impl Config {
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the configuration cannot be read.
     pub fn of_any(dir: &Path) -> Result<Option<Self>, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => Ok(None),
@@ -130,10 +120,6 @@ impl Config {
 
     /// Reads the configuration of the repository that a directory is in, or is. In a directory that is in none, that is the system's, the
     /// user's, and what the environment adds: as it is for another repository, which says nothing itself.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the configuration cannot be read.
     pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => {
@@ -145,10 +131,6 @@ impl Config {
 
     /// The directory that keeps all results: `compeval.storage`. A relative path begins at the top
     /// of the work tree, `~/` at the user's home.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is no path.
     pub fn storage(&self) -> Result<Option<PathBuf>, ConfigError> {
         let Some(value) = self.value("storage") else { return Ok(None) };
         let path = self.repository.config_snapshot().trusted_path("compeval.storage");
@@ -160,10 +142,6 @@ impl Config {
 
     /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
     /// begins at the top of the work tree.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is empty.
     pub fn results(&self) -> Result<Option<String>, ConfigError> {
         let Some(value) = self.value("results") else { return Ok(None) };
         let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
@@ -177,34 +155,22 @@ impl Config {
     }
 
     /// The same without a password, to be shown.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is empty.
     pub fn shown_results(&self) -> Result<Option<String>, ConfigError> {
-        Ok(self.results()?.map(|text| url::shown(&text)))
+        Ok(self.results()?.map(|text| without_password(&text)))
     }
 
     /// The URL of the remote repository `origin`, without a password, if there is one.
     pub fn origin(&self) -> Option<String> {
         let value = self.repository.config_snapshot().string("remote.origin.url")?;
-        Some(url::shown(&value.to_str_lossy())).filter(|url| !url.is_empty())
+        Some(without_password(&value.to_str_lossy())).filter(|url| !url.is_empty())
     }
 
     /// The number of computations that run at the same time: `compeval.jobs`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not a number from 1.
     pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
         self.number("jobs")
     }
 
     /// Whether computations are held apart from the rest of the system: `compeval.isolate`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither true nor false, in any of Git's words for that.
     pub fn isolate(&self) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.value("isolate") else { return Ok(None) };
         match self.repository.config_snapshot().try_boolean("compeval.isolate") {
@@ -214,19 +180,11 @@ impl Config {
     }
 
     /// Whether results that were not isolated are taken over by commits with the same tree: `compeval.takeover` is `tree`, and not `isolated`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither.
     pub fn trusts_trees(&self) -> Result<Option<bool>, ConfigError> {
         self.choice("takeover", ["tree", "isolated"], "rule: write isolated or tree")
     }
 
     /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither.
     pub fn prints_words(&self) -> Result<Option<bool>, ConfigError> {
         self.choice("style", ["words", "original"], "style: write original or words")
     }
@@ -247,10 +205,6 @@ impl Config {
     }
 
     /// Whether what is pushed is signed: `compeval.sign`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is neither true nor false, in any of Git's words for that.
     pub fn sign(&self) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.value("sign") else { return Ok(None) };
         match self.repository.config_snapshot().try_boolean("compeval.sign") {
@@ -261,10 +215,6 @@ impl Config {
 
     /// The file of those whose results are taken, as ssh has it: `compeval.signers`. A relative path begins at the top of the work
     /// tree, `~/` at the user's home.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is no path.
     pub fn signers(&self) -> Result<Option<PathBuf>, ConfigError> {
         let Some(value) = self.value("signers") else { return Ok(None) };
         match self.repository.config_snapshot().trusted_path("compeval.signers") {
@@ -274,10 +224,6 @@ impl Config {
     }
 
     /// The results for which each signer is trusted: all lines `compeval.trust`, each a name and patterns.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one of them is empty.
     pub fn trust(&self) -> Result<Vec<String>, ConfigError> {
         let snapshot = self.repository.config_snapshot();
         let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();
@@ -296,10 +242,6 @@ impl Config {
     }
 
     /// The number of attesters that a call needs to be taken: `compeval.require`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not a number from 1.
     pub fn require(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
         self.number("require")
     }
@@ -357,4 +299,26 @@ fn file(section: &gix::config::file::SectionRef<'_>) -> String {
 /// Whether a directory is in a work tree, or is a bare repository.
 fn is_repository(dir: &Path) -> bool {
     top(dir).is_some() || dir.join("HEAD").exists()
+}
+
+/// A URL without what may be a password.
+pub(super) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.split('/').next().unwrap_or(rest);
+    match host.rsplit_once('@') {
+        Some((user, _)) => format!("{scheme}://{}", &rest[user.len() + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        assert_eq!(without_password("https://ada:hunter2@host/x@y.git"), "https://host/x@y.git");
+        assert_eq!(without_password("https://host/x@y.git"), "https://host/x@y.git");
+        assert_eq!(without_password("git@host:x.git"), "git@host:x.git");
+    }
 }

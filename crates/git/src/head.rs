@@ -1,21 +1,20 @@
-//! The commit of a directory.
-//!
-//! The commit of a directory is the result of `git rev-parse HEAD` in it: the HEAD of the innermost
-//! repository.
+//! The commit of a directory: the result of `git rev-parse HEAD` in it, which is the HEAD of the innermost
+//! repository. And whether a repository is still where it was.
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use gix::objs::tree::EntryKind;
+use serde::{Deserialize, Serialize};
 
-use super::advice::{trusting, unreadable};
-use super::draft::Draft;
-use super::opening::Untrusted;
-use super::repo_state::RepoState;
+use super::errors::{trusting, unreadable};
+use super::opening::{Untrusted, index_path};
 use super::repositories::{object, tree_of};
-use super::status::{self, Changes};
-use super::{GitResult, object_id};
+use super::status::{self, Changes, Draft};
+use super::{GitResult, object_id, open, top};
+use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 
@@ -93,10 +92,6 @@ struct Opened {
 
 impl Heads {
     /// Returns how HEAD of the innermost repository records a directory, given by its real path.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no commit of any repository holds it, or Git's data cannot be read.
     pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
         match self.entry(dir)? {
             (commit, Some((tree, EntryKind::Tree))) => Ok(Head { commit, tree }),
@@ -106,10 +101,6 @@ impl Heads {
     }
 
     /// Returns the contents of a file at HEAD of the innermost repository around it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the commit has no file there, or Git's data cannot be read.
     pub fn blob(&mut self, file: &Path) -> Result<ObjectId, HeadError> {
         match self.entry(file)? {
             (_, Some((blob, EntryKind::Blob | EntryKind::BlobExecutable))) => Ok(blob),
@@ -118,20 +109,12 @@ impl Heads {
     }
 
     /// Whether the commit at HEAD of the innermost repository has anything at a place.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no commit, or Git's data cannot be read.
     pub fn has(&mut self, place: &Path) -> Result<bool, HeadError> {
         Ok(self.entry(place)?.1.is_some())
     }
 
     /// Returns the commit of a submodule, given by its place, that HEAD of the repository around it
     /// records. `None` if there is no submodule.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no commit, or Git's data cannot be read.
     pub fn submodule(&mut self, place: &Path) -> Result<Option<ObjectId>, HeadError> {
         let top = place.parent().and_then(top).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
@@ -164,10 +147,6 @@ impl Heads {
     }
 
     /// Returns the commit at HEAD of the innermost repository around a directory.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn commit(&mut self, dir: &Path) -> Result<ObjectId, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
@@ -178,10 +157,6 @@ impl Heads {
     ///
     /// The whole scope, a directory above it, is checked at once if it is in the same repository,
     /// which is much cheaper.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data or the directory cannot be read.
     pub fn changes(&mut self, dir: &Path, scope: &Path) -> Result<Changes, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let scope = if scope.starts_with(&top) { scope } else { dir };
@@ -196,10 +171,6 @@ impl Heads {
     }
 
     /// Returns the tree that a directory would have if its changes were committed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data or a changed file cannot be read.
     pub fn tree_as_it_stands(
         &mut self,
         dir: &Path,
@@ -228,10 +199,6 @@ impl Heads {
 
     /// Returns the first submodule around a directory that is at another commit than the
     /// repository around it records, up to the repository that a task is in.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn moved(&mut self, dir: &Path, task: &Path) -> Result<Option<PathBuf>, HeadError> {
         let end = top(task);
         let mut inner = top(dir);
@@ -261,7 +228,7 @@ impl Heads {
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {
         if !self.opened.contains_key(top) {
             let git = |source| HeadError::Git { repository: top.to_owned(), source };
-            let opened = match open(top) {
+            let opened = match open_head(top) {
                 Err(error) if error.is::<Untrusted>() => {
                     return Err(HeadError::Untrusted(top.to_owned()));
                 }
@@ -279,31 +246,8 @@ fn not_committed(commit: &ObjectId, place: &Path) -> HeadError {
     HeadError::NotCommitted { commit: commit.short().to_owned(), repository }
 }
 
-/// Returns the top of the work tree that a directory is in.
-pub fn top(dir: &Path) -> Option<PathBuf> {
-    dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
-}
-
-/// Returns the nearest directory that fits, of one and those around it in the same work tree. `None` if
-/// none does.
-pub fn around(dir: &Path, fits: impl Fn(&Path) -> bool) -> Option<PathBuf> {
-    if fits(dir) || !dir.is_dir() {
-        return Some(dir.to_owned());
-    }
-    let real = dir.canonicalize().ok()?;
-    let top = top(&real)?;
-    let mut around = if dir == Path::new(".") { PathBuf::new() } else { dir.to_owned() };
-    for real in real.ancestors().skip(1).take_while(|it| it.starts_with(&top)) {
-        around.push("..");
-        if fits(real) {
-            return Some(around);
-        }
-    }
-    None
-}
-
-fn open(top: &Path) -> GitResult<Option<Opened>> {
-    let repository = super::open(top)?;
+fn open_head(top: &Path) -> GitResult<Option<Opened>> {
+    let repository = open(top)?;
     let head = repository.head()?;
     if head.is_unborn() {
         return Ok(None);
@@ -337,5 +281,45 @@ impl Opened {
             tree = tree_at(entry.object_id())?;
         }
         Ok(None)
+    }
+}
+
+/// The state of a repository's HEAD and index at some time.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepoState {
+    top: PathBuf,
+    commit: ObjectId,
+    index: Option<FileStat>,
+}
+
+impl RepoState {
+    /// The state of an open repository.
+    pub(super) fn of(
+        top: &Path,
+        repository: &gix::Repository,
+        commit: gix::ObjectId,
+    ) -> GitResult<Self> {
+        let index = FileStat::of(&index_path(repository)).ok();
+        Ok(Self { top: top.to_owned(), commit: object_id(commit)?, index })
+    }
+
+    /// The top of its work tree.
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Returns whether something may have been staged after that time without showing it.
+    pub fn is_racy(&self, taken: SystemTime) -> bool {
+        self.index.is_some_and(|index| index.is_racy(taken))
+    }
+
+    /// Returns whether the repository stands where it stood.
+    pub fn is_current(&self) -> bool {
+        let now = || {
+            let repository = open(&self.top)?;
+            let commit = repository.head_commit()?.id;
+            Self::of(&self.top, &repository, commit)
+        };
+        now().is_ok_and(|now| now == *self)
     }
 }

@@ -3,39 +3,22 @@
 //! Repositories are never changed. Tasks and the storage are unknown here, except for the place of
 //! the names that workflows read.
 
-mod advice;
 mod command;
 mod config;
-mod diff;
-mod draft;
-mod drivers;
-mod editor;
+mod errors;
 mod head;
 mod history;
-mod home;
-mod ignored;
-mod log;
 mod mirror;
 mod opening;
 mod pack;
-mod parameters;
-mod range;
-mod reach;
-mod references;
-mod repo_state;
+mod reachability;
 mod repositories;
 mod revision;
-mod same;
-mod shallow;
 mod snapshot;
-mod snapshot_error;
 mod source_repository;
 mod status;
-mod tree_path;
 mod trees;
-mod unreadable;
-mod unwritten_tree;
-mod url;
+mod work_tree;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -44,31 +27,26 @@ use std::path::{Path, PathBuf};
 
 pub use self::command::Prompts;
 pub use self::config::{Config, ConfigEntry, ConfigError};
-pub use self::diff::{FileChange, LineCounts};
-pub use self::editor::{create, editor, private_dir};
-pub use self::head::{Head, HeadError, Heads, around, top};
-pub use self::history::{CommitFilter, CommitHistory, CommitHistoryError};
-pub use self::home::Home;
-pub use self::ignored::unignored;
-pub use self::log::{ChangeLog, LogLine};
+pub use self::errors::{SnapshotError, UnreadableRepository};
+pub use self::head::{Head, HeadError, Heads, RepoState};
+pub use self::history::{
+    ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LogLine, Range,
+};
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };
 use self::opening::open;
-pub use self::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
-pub use self::range::{Commit, Range};
-pub use self::reach::{ReachError, ReachableSet};
-pub use self::references::references;
-pub use self::repo_state::RepoState;
+pub use self::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree};
+pub use self::reachability::{ReachError, ReachableSet};
 pub use self::repositories::AbsentObject;
-pub use self::snapshot::Snapshot;
-pub use self::snapshot_error::SnapshotError;
+pub use self::revision::references;
+pub use self::snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
 pub use self::status::{Changes, Filtered};
-pub use self::tree_path::{Kind, TreeId, TreePath};
-pub use self::trees::{Changed, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in};
-pub use self::unreadable::UnreadableRepository;
-pub use self::unwritten_tree::UnwrittenTree;
+pub use self::trees::{
+    Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in,
+};
+pub use self::work_tree::{Home, around, create, editor, private_dir, top, unignored};
 use ce_model::digest::ObjectId;
 
 /// What an operation of Git returns.

@@ -3,26 +3,28 @@
 //! Objects are read and written by gix. The user's own `git` moves them, so that its credentials, proxies and ssh settings
 //! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
 
-mod directory;
-mod error;
-mod note;
-mod process;
-mod signature;
-
 use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::thread;
 
 use gix::objs::tree::EntryKind;
 
 use self::directory::MirrorFiles;
 pub use self::error::MirrorError;
+use self::error::left_out;
 pub use self::signature::{CommitSignature, MirrorCommit, SignatureKind};
-use super::command::{GitReach, Prompts};
+use super::command::{GitReach, Prompts, git, silence_ssh};
+use super::config::without_password;
+use super::errors::border;
 use super::pack::{BlobHash, MirrorEntry, MirrorKind, PackWriter};
-use super::shallow::border;
-use super::url::shown;
 use super::{Config, ConfigError, GitResult, from, object_id};
 use ce_model::digest::ObjectId;
+
+mod directory;
+mod error;
+mod signature;
 
 /// The remote of a mirror.
 const REMOTE: &str = "origin";
@@ -77,10 +79,6 @@ pub struct RefUpdate {
 
 impl Mirror {
     /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits for whoever uses it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the mirror cannot be made or read.
     pub fn open(dir: &Path, url: &str, prompts: Prompts) -> Result<Self, MirrorError> {
         let opened = || -> GitResult<_> {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
@@ -90,18 +88,14 @@ impl Mirror {
             Ok((repository, files, lock))
         };
         let (repository, files, lock) = opened().map_err(|source| {
-            let (dir, url) = (dir.to_owned(), shown(url));
+            let (dir, url) = (dir.to_owned(), without_password(url));
             MirrorError::Own { dir, url, source }
         })?;
-        let (dir, secret, url) = (dir.to_owned(), url.to_owned(), shown(url));
+        let (dir, secret, url) = (dir.to_owned(), url.to_owned(), without_password(url));
         Ok(Self { dir, secret, url, repository, files, prompts, _lock: lock })
     }
 
     /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the mirror cannot be made anew.
     pub fn renew(&mut self) -> Result<(), MirrorError> {
         self.repository = self.renewed()?;
         Ok(())
@@ -112,10 +106,6 @@ impl Mirror {
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn config(&self, dir: &Path) -> Result<Config, ConfigError> {
         Config::around(dir, &self.dir)
     }
@@ -126,10 +116,6 @@ impl Mirror {
     }
 
     /// Lists references of the other repository: those that match a pattern, and `HEAD` if it points to one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `git` does.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
         let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
         let output = self.git(("ls-remote", GitReach::Remote), &args, &[])?;
@@ -163,10 +149,6 @@ impl Mirror {
     }
 
     /// Fetches those files that are not here yet, many at once.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `git` does, or the other repository does not have one.
     pub fn fetch_files(&self, ids: &[ObjectId]) -> Result<(), MirrorError> {
         let fixed = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"];
         let rest = ["--no-write-fetch-head", "--stdin", REMOTE];
@@ -240,10 +222,6 @@ impl Mirror {
     }
 
     /// The tree of a commit.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the commit is not here.
     pub fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, MirrorError> {
         let read = || -> GitResult<_> {
             let commit = self.repository.find_commit(from(commit)?)?;
@@ -253,10 +231,6 @@ impl Mirror {
     }
 
     /// The entries of a tree, as Git sorts them. One whose name is not UTF-8 is neither a plain file nor a directory.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the tree is not here.
     pub fn entries(&self, tree: &ObjectId) -> Result<Vec<MirrorEntry>, MirrorError> {
         let read = || -> GitResult<_> {
             let tree = self.repository.find_tree(from(tree)?)?;
@@ -303,10 +277,6 @@ impl Mirror {
     }
 
     /// The contents of a file; `None` if it has more bytes than a limit. A few bytes of a pack may be a file of any size.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not here.
     pub fn contents(&self, file: &ObjectId, limit: u64) -> Result<Option<Vec<u8>>, MirrorError> {
         let read = || -> GitResult<_> {
             let id = from(file)?;
@@ -326,5 +296,121 @@ impl Mirror {
     /// An error of the mirror itself.
     pub fn own(&self, source: Box<dyn std::error::Error + Send + Sync>) -> MirrorError {
         MirrorError::Own { dir: self.dir.clone(), url: self.url.clone(), source }
+    }
+}
+
+impl Mirror {
+    /// Reads what was remembered under a name. `None` if that is nothing.
+    pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, MirrorError> {
+        match fs::read(self.note_path(name)) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.own(error.into())),
+        }
+    }
+
+    /// Remembers something under a name, in place of what was there.
+    pub fn put_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
+        let (place, new) = (self.note_path(name), self.note_path(&format!("{name}-new")));
+        let write = || fs::write(&new, text).and_then(|()| fs::rename(&new, place));
+        write().map_err(|error| self.own(error.into()))
+    }
+
+    /// Appends to what is remembered under a name.
+    pub fn add_to_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
+        let path = self.note_path(name);
+        let write = || File::options().create(true).append(true).open(path)?.write_all(text);
+        write().map_err(|error| self.own(error.into()))
+    }
+
+    fn note_path(&self, name: &str) -> PathBuf {
+        self.dir.with_extension(name)
+    }
+}
+
+/// The variable that has the URL of the remote.
+const URL: &str = "CE_RESULTS_URL";
+
+/// Settings of the user's `git` in a mirror: nothing malformed is fetched.
+const SETTINGS: [&str; 3] =
+    ["fetch.fsckObjects=true", "fetch.writeCommitGraph=false", "protocol.version=2"];
+
+/// Settings in a mirror that may lack files.
+const PARTIAL: [&str; 2] =
+    ["remote.origin.promisor=true", "remote.origin.partialCloneFilter=blob:none"];
+
+/// The setting for a `git` that cannot be kept from fetching, where the other repository is on this host: the process there that
+/// serves it cannot connect to a third one.
+const ALONE: &str = "remote.origin.uploadpack=GIT_ALLOW_PROTOCOL=none git-upload-pack";
+
+/// How lines begin that `git` prints beside causes: warnings, advice, and that the whole has failed.
+const BESIDE_CAUSES: [&str; 6] = [
+    "warning: ",
+    "To add an exception for this directory",
+    "git config --global --add safe.directory",
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+    "error: failed to push some refs",
+];
+
+impl Mirror {
+    pub(super) fn git(
+        &self,
+        (what, reach): (&'static str, GitReach),
+        args: &[&str],
+        input: &[u8],
+    ) -> Result<Output, MirrorError> {
+        let output = self.run(reach, args, input).map_err(|source| self.own(source))?;
+        match output.status.success() {
+            true => Ok(output),
+            false => Err(self.failed(what, &output, "")),
+        }
+    }
+
+    pub(super) fn failed(&self, what: &'static str, output: &Output, why: &str) -> MirrorError {
+        let said = String::from_utf8_lossy(&output.stderr);
+        if let Some(object) = left_out(&said, self.place()) {
+            return MirrorError::Partial { url: self.url.clone(), object: object.to_owned() };
+        }
+        let said = said.lines().map(|line| line.trim_start_matches("fatal: ").trim());
+        let is_cause = |line: &&str| !BESIDE_CAUSES.iter().any(|it| line.starts_with(it));
+        let lines = said.filter(is_cause).chain([why]).filter(|line| !line.is_empty());
+        let why = lines.collect::<Vec<_>>().join("; ");
+        let why = if why.is_empty() { output.status.to_string() } else { why };
+        MirrorError::Git { what, url: self.url.clone(), why }
+    }
+
+    /// The path of the other repository, if it is on this host.
+    fn place(&self) -> Option<&Path> {
+        let place = self.secret.strip_prefix("file://").unwrap_or(&self.secret);
+        Some(Path::new(place)).filter(|place| place.is_absolute())
+    }
+
+    pub(super) fn run(&self, reach: GitReach, args: &[&str], input: &[u8]) -> GitResult<Output> {
+        let mut command = git(reach, self.prompts);
+        if self.prompts == Prompts::Off {
+            let ssh = self.repository.config_snapshot().string("core.sshCommand");
+            silence_ssh(&mut command, ssh.as_ref().map(ToString::to_string).as_deref());
+        }
+        command.arg("--git-dir").arg(&self.dir);
+        // Others on this host can read arguments, and not the environment.
+        command.arg(format!("--config-env=remote.{REMOTE}.url={URL}")).env(URL, &self.secret);
+        let is_here = self.place().is_some();
+        let more = match self.files {
+            MirrorFiles::Asked => &PARTIAL[..],
+            MirrorFiles::All if is_here => &[ALONE],
+            MirrorFiles::All => &[],
+        };
+        for setting in SETTINGS.iter().chain(more) {
+            command.args(["-c", setting]);
+        }
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take();
+        thread::scope(|scope| {
+            // A `git` that ends early does not read everything.
+            scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
+            Ok(child.wait_with_output()?)
+        })
     }
 }

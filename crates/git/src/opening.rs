@@ -1,15 +1,28 @@
 //! Opening a repository as Git does, but so that nothing of its configuration starts a program or
 //! hides a change of the work tree.
+//!
+//! External filters are programs that the configuration names, and attributes give to files. None is ever started here: without its
+//! filter, the blob that Git would record of a file is unknown, and its own contents are used.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use gix::Repository;
-use gix::bstr::{BString, ByteSlice};
+use gix::attrs::StateRef;
+use gix::attrs::search::Outcome;
+use gix::bstr::{BStr, BString, ByteSlice};
 use gix::config::source::Kind;
+use gix::index::State;
+use gix::index::entry::Mode;
 use gix::open::Options;
 use gix::sec::identity::is_path_owned_by_current_user;
+use gix::worktree::stack::state::attributes::Source;
+use gix::{ObjectId, Repository};
 
-use super::{GitResult, drivers, parameters};
+use super::GitResult;
 
 /// Settings that override the configuration: objects are not replaced by `git replace`, and all
 /// metadata of files is trusted.
@@ -48,7 +61,7 @@ fn opened(path: &Path, is_trusted: bool) -> GitResult<Repository> {
     if !path.join(".git").exists() && !path.join("HEAD").exists() {
         return Err(NoRepository(path.to_owned()).into());
     }
-    let options = Options::default().config_overrides(SETTINGS).cli_overrides(parameters::given()?);
+    let options = Options::default().config_overrides(SETTINGS).cli_overrides(parameters()?);
     let mut repository = gix::open_opts(path, options.clone())?;
     if !is_own(path, &repository) {
         if !is_trusted && !is_safe(path, &repository) {
@@ -60,7 +73,7 @@ fn opened(path: &Path, is_trusted: bool) -> GitResult<Repository> {
     if path.join(".git").symlink_metadata().is_ok() {
         repository.set_workdir(path.to_owned())?;
     }
-    drivers::disarm(&mut repository)?;
+    disarm(&mut repository)?;
     Ok(repository)
 }
 
@@ -122,5 +135,156 @@ impl Star for PathBuf {
     fn strip_suffix_star(&self) -> Option<PathBuf> {
         let star = self.is_absolute() && self.file_name().is_some_and(|name| name == "*");
         star.then(|| self.parent().map(Path::to_owned)).flatten()
+    }
+}
+
+const VARIABLE: &str = "GIT_CONFIG_PARAMETERS";
+
+/// The settings that were passed on, each as `KEY=VALUE`, or as a key alone.
+fn parameters() -> GitResult<Vec<BString>> {
+    let text = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
+    parse_parameters(&text).ok_or_else(|| format!("{VARIABLE} is not as Git writes it").into())
+}
+
+/// Reads `'KEY'='VALUE'`, `'KEY=VALUE'` and `'KEY'`, with spaces between them.
+fn parse_parameters(text: &[u8]) -> Option<Vec<BString>> {
+    let mut settings = Vec::new();
+    let mut rest = text.trim_ascii();
+    while !rest.is_empty() {
+        let (mut setting, after) = word(rest)?;
+        rest = after;
+        if let Some(value) = rest.strip_prefix(b"=") {
+            setting.push(b'=');
+            // An empty value has no quotes.
+            if value.first() == Some(&b'\'') {
+                let (value, after) = word(value)?;
+                setting.extend_from_slice(&value);
+                rest = after;
+            } else {
+                rest = value;
+            }
+        }
+        if !rest.is_empty() && !rest[0].is_ascii_whitespace() {
+            return None;
+        }
+        rest = rest.trim_ascii_start();
+        settings.push(setting.into());
+    }
+    Some(settings)
+}
+
+/// Reads a word as a shell would: in quotes, but for `\'` and `\!` between two pairs of them.
+fn word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut word = Vec::new();
+    let mut rest = text.strip_prefix(b"'")?;
+    loop {
+        let end = rest.iter().position(|byte| *byte == b'\'')?;
+        word.extend_from_slice(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest {
+            [b'\\', escaped @ (b'\'' | b'!'), b'\'', after @ ..] => {
+                word.push(*escaped);
+                rest = after;
+            }
+            _ => return Some((word, rest)),
+        }
+    }
+}
+
+/// The section of the configuration.
+const SECTION: &str = "filter";
+
+/// The keys of a filter that name a program, or ask for one.
+const KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
+
+/// Takes all programs from the configuration of an open repository. The names of filters that had
+/// any stay.
+fn disarm(repository: &mut Repository) -> GitResult<()> {
+    let config = repository.config_snapshot();
+    let named = config.plumbing().sections_and_ids_by_name(SECTION);
+    let sections: Vec<_> = named.into_iter().flatten().map(|(_, id)| id).collect();
+    if sections.is_empty() {
+        return Ok(());
+    }
+    let mut config = repository.config_snapshot_mut();
+    for id in sections {
+        let Some(mut section) = config.section_mut_by_id(id) else { continue };
+        let mut programs = 0;
+        for key in KEYS {
+            while let Some(value) = section.remove(key) {
+                programs += usize::from(key != "required" && !value.is_empty());
+            }
+        }
+        if programs == 0 {
+            config.remove_section_by_id(id);
+        }
+    }
+    config.commit()?;
+    Ok(())
+}
+
+/// The files of a work tree that have an external filter.
+pub(super) struct Drivers<'a> {
+    known: HashSet<BString>,
+    stack: gix::AttributeStack<'a>,
+    outcome: Outcome,
+}
+
+impl<'a> Drivers<'a> {
+    /// The filters of a repository, if it has any.
+    pub(super) fn of(repository: &'a Repository, index: &State) -> GitResult<Option<Self>> {
+        let config = repository.config_snapshot();
+        let sections = config.plumbing().sections_by_name(SECTION).into_iter().flatten();
+        let names = sections.filter_map(|it| it.header().subsection_name().map(BStr::to_owned));
+        let known: HashSet<BString> = names.collect();
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let stack = repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
+        let outcome = stack.selected_attribute_matches([SECTION]);
+        Ok(Some(Self { known, stack, outcome }))
+    }
+
+    /// The external filter of a file, if it has one.
+    pub(super) fn of_file(&mut self, path: &BStr) -> GitResult<Option<String>> {
+        self.stack.at_entry(path, Some(Mode::FILE))?.matching_attributes(&mut self.outcome);
+        let found = self.outcome.iter_selected().find_map(|found| match found.assignment.state {
+            StateRef::Value(name) => self.known.get(name.as_bstr()),
+            _ => None,
+        });
+        Ok(found.map(ToString::to_string))
+    }
+}
+
+/// Whether a file has the contents of a blob.
+pub(super) fn is_blob(repository: &Repository, path: &Path, id: ObjectId) -> GitResult<bool> {
+    let mut file = File::open(path)?;
+    // The contents that a filter keeps elsewhere are large, and the blob is not.
+    let size = repository.find_header(id).map(|header| header.size());
+    if size.is_ok_and(|size| file.metadata().is_ok_and(|it| it.len() != size)) {
+        return Ok(false);
+    }
+    let mut contents = Vec::new();
+    file.read_to_end(&mut contents)?;
+    Ok(gix::objs::compute_hash(id.kind(), gix::objs::Kind::Blob, &contents)? == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_git_writes_them() {
+        let read = |text: &str| {
+            let settings = parse_parameters(text.as_bytes())?;
+            Some(settings.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(read("").unwrap(), [""; 0]);
+        assert_eq!(read("'a.b'='c d' 'e.f=g' 'h.i'").unwrap(), ["a.b=c d", "e.f=g", "h.i"]);
+        assert_eq!(read(" 'a.b'= 'c.d'='' ").unwrap(), ["a.b=", "c.d="]);
+        assert_eq!(read(r"'a.b'='it'\''s so'\!''").unwrap(), ["a.b=it's so!"]);
+        for wrong in ["a.b", "'a.b", "'a.b'x", "'a.b'='c", r"'a'\x'b'"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
     }
 }

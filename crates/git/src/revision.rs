@@ -1,4 +1,4 @@
-//! Revisions: what users call commits.
+//! Revisions, which are what users call commits, and the names by which a repository knows its commits.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,7 +8,8 @@ use gix::{ObjectId, Repository};
 
 use super::GitResult;
 use super::command::{GitReach, Prompts, git};
-use super::shallow::{CutOff, border};
+use super::errors::{CutOff, SnapshotError, border};
+use super::repositories::Repositories;
 
 /// Finds a revision as Git does. What gix does not understand, or otherwise, Git itself is asked for.
 pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResult<ObjectId> {
@@ -79,4 +80,32 @@ fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
     git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options", rev]);
     let output = git.output().ok().filter(|output| output.status.success())?;
     ObjectId::from_hex(output.stdout.trim_ascii()).ok()
+}
+
+/// Returns HEAD and the branches and tags of the repository that a directory is in, or is: the short name of
+/// each, and its kind. Names that cannot be typed or look like options are left out.
+pub fn references(dir: &Path) -> Result<Vec<(String, &'static str)>, SnapshotError> {
+    read(dir).map_err(SnapshotError::Git)
+}
+
+fn read(dir: &Path) -> GitResult<Vec<(String, &'static str)>> {
+    let repository = Repositories::open(dir)?.task;
+    let references = repository.references()?;
+    let mut names = Vec::new();
+    if !repository.head()?.is_unborn() {
+        names.push(("HEAD".to_owned(), "checked out"));
+    }
+    for (found, kind) in [
+        (references.local_branches()?, "branch"),
+        (references.tags()?, "tag"),
+        (references.remote_branches()?, "remote branch"),
+    ] {
+        // One that cannot be read hides no others.
+        let found = found.filter_map(Result::ok).map(|it| it.name().shorten().to_string());
+        names.extend(found.filter(|name| !name.starts_with('-')).map(|name| (name, kind)));
+    }
+    names.retain(|(name, _)| {
+        !name.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER)
+    });
+    Ok(names)
 }

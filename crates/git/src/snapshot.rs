@@ -1,23 +1,22 @@
 //! A commit of a repository, read from its objects: paths as in a checkout of it, and of its
 //! submodules at the commits that it records.
+//!
+//! Directories of a commit are identical if they are at the same path, or have the same tree and no links.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use gix::ObjectId;
-use gix::hashtable::HashMap;
+use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
+use super::errors::SnapshotError;
 use super::repositories::{self, Repositories, object, tree_of};
-use super::revision;
-use super::same::SameDirectories;
-use super::snapshot_error::SnapshotError;
-use super::tree_path::{PathStep, TreeEntries, TreePath};
-use super::{GitResult, from, object_id, top};
+use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
 
 /// The greatest number of links that are followed.
@@ -32,9 +31,9 @@ pub struct Snapshot {
     /// A submodule that is at another commit than the one that is recorded, and that other one.
     moved: Option<(PathBuf, ObjectId)>,
     /// Some of the trees that were read.
-    trees: RefCell<HashMap<ObjectId, Rc<TreeEntries>>>,
+    trees: RefCell<hashtable::HashMap<ObjectId, Rc<TreeEntries>>>,
     /// The small files that were read: most are the same word again.
-    words: RefCell<HashMap<ObjectId, Vec<u8>>>,
+    words: RefCell<hashtable::HashMap<ObjectId, Vec<u8>>>,
     same: SameDirectories,
 }
 
@@ -46,10 +45,6 @@ const WORD: usize = 128;
 
 impl Snapshot {
     /// Opens a revision of the repository that a directory is in, or is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such revision, or the repository cannot be read.
     pub fn open(dir: &Path, rev: &str) -> Result<Self, SnapshotError> {
         let repositories =
             Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
@@ -80,38 +75,22 @@ impl Snapshot {
     }
 
     /// The same with a submodule at another commit, given by its place in the repository.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for an id that Git has made.
     pub fn with(self, place: &Path, commit: &digest::ObjectId) -> Result<Self, SnapshotError> {
         let commit = from(commit).map_err(SnapshotError::Git)?;
         Ok(Self { moved: Some((place.to_owned(), commit)), ..self })
     }
 
     /// The commit.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for an id that Git has made.
     pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
         object_id(self.commit).map_err(SnapshotError::Git)
     }
 
     /// Finds the entry with this path, following links.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn find(&self, path: &Path) -> Result<TreePath, SnapshotError> {
         Ok(TreePath { step: self.way(path)?, directory: Rc::clone(&self.directory) })
     }
 
     /// Finds the entry with this name in a directory, following links.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn entry(&self, directory: &TreePath, name: &OsStr) -> Result<TreePath, SnapshotError> {
         let step = self.follow(Rc::clone(&directory.step), name, &mut 0)?;
         Ok(TreePath { step, directory: Rc::clone(&self.directory) })
@@ -127,10 +106,6 @@ impl Snapshot {
     }
 
     /// Returns the commit of the submodule with this path, as the commit records it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or Git's data cannot be read.
     pub fn submodule_commit(&self, path: &Path) -> Result<digest::ObjectId, SnapshotError> {
         let name = path.file_name().ok_or(SnapshotError::NotASubmodule)?;
         let around = self.way(path.parent().unwrap_or(Path::new("")))?;
@@ -224,10 +199,6 @@ impl Snapshot {
 
     /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
     /// means the same wherever it is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
         self.same.is_linked(&directory.step, |id| self.read_tree(id))
     }
@@ -238,20 +209,12 @@ impl Snapshot {
     }
 
     /// Lists the names in a directory, in any order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn list(&self, directory: &TreePath) -> Result<Vec<OsString>, SnapshotError> {
         let entries = self.entries(&directory.step)?;
         Ok(entries.iter().map(|(name, ..)| name.clone()).collect())
     }
 
     /// Returns the contents of a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn read(&self, file: &TreePath) -> Result<Vec<u8>, SnapshotError> {
         self.blob(file.step.id).map_err(SnapshotError::Git)
     }
@@ -323,4 +286,242 @@ fn parts(path: &Path) -> impl Iterator<Item = &OsStr> {
 enum EntryTarget {
     PathStep(Rc<PathStep>),
     Link(PathBuf),
+}
+
+/// The entries of a tree, sorted by name.
+type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
+
+/// A step of the way to something. Steps share those before them.
+#[derive(Debug)]
+struct PathStep {
+    /// The directory that it is in; nothing for the root of the task's repository.
+    pub(super) above: Option<Rc<Self>>,
+    /// Its name there.
+    pub(super) name: OsString,
+    /// Its kind; never a link.
+    pub(super) kind: EntryKind,
+    /// The id of the tree or blob.
+    pub(super) id: ObjectId,
+    /// The commit of the innermost repository.
+    pub(super) commit: ObjectId,
+    /// It is the root of a repository.
+    pub(super) root: bool,
+    /// The entries in it, once they were read.
+    pub(super) entries: OnceCell<Rc<TreeEntries>>,
+    /// It is known to hold neither links nor submodules, itself or anywhere below.
+    pub(super) plain: Cell<bool>,
+    /// The number of its path, once that was requested.
+    pub(super) number: Cell<Option<u32>>,
+}
+
+impl PathStep {
+    /// The root of a repository; without anything above it, of the task's.
+    pub(super) fn root(
+        above: Option<Rc<Self>>,
+        name: OsString,
+        id: ObjectId,
+        commit: ObjectId,
+    ) -> Self {
+        Self {
+            above,
+            name,
+            kind: EntryKind::Tree,
+            id,
+            commit,
+            root: true,
+            entries: OnceCell::new(),
+            plain: Cell::new(false),
+            number: Cell::new(None),
+        }
+    }
+
+    /// An entry of a directory.
+    pub(super) fn entry(above: Rc<Self>, name: OsString, kind: EntryKind, id: ObjectId) -> Self {
+        let (commit, plain) = (above.commit, above.plain.clone());
+        let mut entry = Self::root(Some(above), name, id, commit);
+        (entry.kind, entry.root, entry.plain) = (kind, false, plain);
+        entry
+    }
+
+    /// The steps from this one upwards.
+    fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |step| step.above.as_deref())
+    }
+
+    /// Its place in the task's repository.
+    pub(super) fn place(&self) -> PathBuf {
+        path(self.upwards().filter(|step| step.above.is_some()))
+    }
+}
+
+impl Drop for PathStep {
+    /// Drops the steps above it in a loop, since there may be any number.
+    fn drop(&mut self) {
+        let mut above = self.above.take();
+        while let Some(mut step) = above.and_then(Rc::into_inner) {
+            above = step.above.take();
+        }
+    }
+}
+
+/// The path that these steps make, given from its end.
+fn path<'a>(steps: impl Iterator<Item = &'a PathStep>) -> PathBuf {
+    let names: Vec<&OsString> = steps.map(|step| &step.name).collect();
+    names.into_iter().rev().collect()
+}
+
+/// The object at some path in a commit.
+#[derive(Clone, Debug)]
+pub struct TreePath {
+    step: Rc<PathStep>,
+    /// The directory that paths are relative to.
+    pub(super) directory: Rc<Path>,
+}
+
+/// The identity of a Git tree: directories with equal ids have equal contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TreeId(ObjectId);
+
+/// The kind of an entry of a commit, links aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A file.
+    File {
+        /// It may be executed.
+        executable: bool,
+    },
+}
+
+impl TreePath {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self.step.kind {
+            EntryKind::Tree => Kind::Directory,
+            kind => Kind::File { executable: kind == EntryKind::BlobExecutable },
+        }
+    }
+
+    /// Its real path, without links.
+    pub fn place(&self) -> PathBuf {
+        relative(&self.step.place(), &self.directory)
+    }
+
+    /// Its path in the innermost repository.
+    pub fn inside(&self) -> PathBuf {
+        path(self.step.upwards().take_while(|step| !step.root))
+    }
+
+    /// Whether it is in a directory, or anywhere below.
+    pub fn is_below(&self, directory: &Self) -> bool {
+        self.step.place().starts_with(directory.step.place())
+    }
+
+    /// The commit of the innermost repository.
+    pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
+        object_id(self.step.commit).map_err(SnapshotError::Git)
+    }
+
+    /// The identity of a directory's tree.
+    pub fn tree(&self) -> TreeId {
+        TreeId(self.step.id)
+    }
+
+    /// The id of the tree or blob.
+    pub fn id(&self) -> Result<digest::ObjectId, SnapshotError> {
+        object_id(self.step.id).map_err(SnapshotError::Git)
+    }
+}
+
+/// A path relative to a directory, both relative to the same root.
+fn relative(path: &Path, directory: &Path) -> PathBuf {
+    let (mut path, mut directory) =
+        (path.components().peekable(), directory.components().peekable());
+    while path.peek().is_some() && path.peek() == directory.peek() {
+        path.next();
+        directory.next();
+    }
+    directory.map(|_| Component::ParentDir).chain(path).collect()
+}
+
+/// The known facts of the directories of a commit.
+#[derive(Debug, Default)]
+struct SameDirectories {
+    /// Whether trees hold links or submodules, themselves or anywhere below.
+    linked: RefCell<hashtable::HashMap<ObjectId, bool>>,
+    /// The numbers of places, by that of the directory around and the name in it.
+    places: RefCell<HashMap<(u32, OsString), u32>>,
+}
+
+impl SameDirectories {
+    /// Whether a directory holds links or submodules, itself or anywhere below.
+    pub(super) fn is_linked(
+        &self,
+        step: &PathStep,
+        read_tree: impl Fn(ObjectId) -> Result<Rc<TreeEntries>, SnapshotError>,
+    ) -> Result<bool, SnapshotError> {
+        if !step.plain.get() {
+            let first = self.linked.borrow().is_empty();
+            step.plain.set(!self.look_for_links(step.id, read_tree)?);
+            if first && step.plain.get() {
+                // Directories below it are not visited any more: it is plain as well.
+                self.linked.take();
+            }
+        }
+        Ok(!step.plain.get())
+    }
+
+    fn look_for_links(
+        &self,
+        root: ObjectId,
+        read_tree: impl Fn(ObjectId) -> Result<Rc<TreeEntries>, SnapshotError>,
+    ) -> Result<bool, SnapshotError> {
+        let mut stack = vec![root];
+        while let Some(&id) = stack.last() {
+            if self.linked.borrow().contains_key(&id) {
+                stack.pop();
+                continue;
+            }
+            let entries = read_tree(id)?;
+            let (mut linked, mut open) = (false, false);
+            for (_, kind, below) in entries.iter() {
+                match kind {
+                    EntryKind::Link | EntryKind::Commit => linked = true,
+                    EntryKind::Tree => match self.linked.borrow().get(below) {
+                        Some(known) => linked |= known,
+                        None => {
+                            stack.push(*below);
+                            open = true;
+                        }
+                    },
+                    EntryKind::Blob | EntryKind::BlobExecutable => {}
+                }
+            }
+            if linked || !open {
+                self.linked.borrow_mut().insert(id, linked);
+            }
+        }
+        Ok(self.linked.borrow().get(&root).copied().unwrap_or(true))
+    }
+
+    /// The number of a directory's place: no other place has it.
+    pub(super) fn number(&self, directory: &PathStep) -> u32 {
+        let mut unknown = Vec::new();
+        let mut number = 0;
+        for step in directory.upwards().filter(|step| step.above.is_some()) {
+            if let Some(known) = step.number.get() {
+                number = known;
+                break;
+            }
+            unknown.push(step);
+        }
+        let mut places = self.places.borrow_mut();
+        for step in unknown.into_iter().rev() {
+            let next = places.len() as u32 + 1;
+            number = *places.entry((number, step.name.clone())).or_insert(next);
+            step.number.set(Some(number));
+        }
+        number
+    }
 }

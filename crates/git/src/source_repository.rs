@@ -7,13 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::objs::tree::EntryKind;
 
-use super::advice::{trusting, unreadable};
+use super::errors::{CutOff, SnapshotError, trusting, unreadable};
 use super::opening::{Untrusted, open, open_submodule};
 use super::repositories::{Repositories, object, tree_of};
-use super::shallow::CutOff;
 use super::snapshot::Snapshot;
-use super::snapshot_error::SnapshotError;
-use super::{GitResult, Trees, from, history, object_id, revision, top};
+use super::{GitResult, Trees, from, object_id, revision, top, work_tree};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::hints;
@@ -178,10 +176,6 @@ impl SourceRepositories {
 
     /// Returns the repository with this name, for the task at a commit: one that the user has named; `.`, the task's
     /// own; or a submodule, by its path relative to the task.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, or it cannot be read.
     pub fn find(
         &self,
         name: &str,
@@ -251,7 +245,7 @@ impl SourceRepositories {
 /// Opens a repository that the user has named: a bare one, or one with a work tree, by any directory in it.
 fn named(name: &str, path: &Path) -> Result<(PathBuf, Repositories), SourceError> {
     let (name, path) = (name.to_owned(), path.to_owned());
-    let place = match history::place(&path) {
+    let place = match work_tree::find_repository(&path) {
         Ok(Some(place)) => place,
         Ok(None) => return Err(SourceError::NoRepository { name, path }),
         Err(source) => return Err(SourceError::Directory { name, path, source }),
@@ -270,10 +264,6 @@ impl SourceRepository {
     }
 
     /// Returns the commit that a revision names: an id, a tag, a branch, or what else Git understands.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none.
     pub fn commit(&self, rev: &str) -> Result<ObjectId, SourceError> {
         let commit = self.trees.with(|repositories| {
             object_id(revision::commit(&repositories.task, &self.place, rev)?)
@@ -284,10 +274,6 @@ impl SourceRepository {
 
     /// Returns the tree of the directory with this path in a commit; of the whole commit if the path is empty.
     /// Submodules are directories. Links are not followed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such directory.
     pub fn tree(&self, commit: &ObjectId, path: &str) -> Result<ObjectId, SourceError> {
         let found = self.trees.with(|repositories| {
             let id = from(commit)?;

@@ -1,22 +1,28 @@
-//! Uncommitted changes: the difference between a directory and the commit at HEAD.
+//! Uncommitted changes: the difference between a directory and the commit at HEAD, and the tree that it would have with them.
 
 use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gix::bstr::BString;
+use gix::bstr::{BString, ByteSlice};
 use gix::dir::entry::Status;
 use gix::dir::walk::EmissionMode;
 use gix::fs::FileSnapshot;
 use gix::index::entry::{Flags, Mode};
+use gix::objs::Tree;
+use gix::objs::tree::{Editor, EntryKind};
 use gix::status::Submodule;
 use gix::status::index_worktree::Item as Change;
 use gix::submodule::config::Ignore;
 use gix::worktree::IndexPersistedOrInMemory;
+use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
-use super::drivers::{Drivers, is_blob};
-use super::opening::index_path;
+use super::opening::{Drivers, index_path, is_blob};
+use super::repositories::{object, tree_of};
 use super::{GitResult, to_path};
 
 /// The differences of a directory from the commit at HEAD: files relative to the top of the work
@@ -112,7 +118,7 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
         }
     }
     for (path, recorded) in submodules {
-        if differs(&top(repository).join(&path), recorded)? {
+        if differs(&work_dir(repository).join(&path), recorded)? {
             changes.changed.push(path);
         }
     }
@@ -188,7 +194,7 @@ fn filtered(
         if path.starts_with(dir)
             && let Some(filter) = drivers.of_file(entry.path(index))?
         {
-            let full = top(repository).join(&path);
+            let full = work_dir(repository).join(&path);
             if full.is_file() && !full.is_symlink() && !is_blob(repository, &full, entry.id)? {
                 filtered.push(Filtered { path, filter });
             }
@@ -213,7 +219,7 @@ pub(super) fn is_repository(dir: &Path) -> bool {
     dir.join(".git").symlink_metadata().is_ok()
 }
 
-pub(super) fn top(repository: &Repository) -> &Path {
+fn work_dir(repository: &Repository) -> &Path {
     repository.workdir().unwrap_or(repository.git_dir())
 }
 
@@ -221,4 +227,87 @@ pub(super) fn top(repository: &Repository) -> &Path {
 fn pattern(dir: &Path) -> Option<BString> {
     let dir = dir.as_os_str().as_bytes();
     (!dir.is_empty()).then(|| [b":(top,literal)", dir].concat().into())
+}
+
+/// A tree, and where its objects are.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) tree: ObjectId,
+    /// The repository of the work tree, which has the new objects in memory, and those in it that no
+    /// commit records.
+    pub(super) repositories: Vec<Repository>,
+}
+
+impl Draft {
+    /// Makes the tree of a directory. `recorded` is its tree at HEAD, if there is one; changed
+    /// paths are relative to the directory.
+    ///
+    /// Each changed file is read once, so its blob has exactly the contents that were read.
+    pub(super) fn new<'a>(
+        repository: &Repository,
+        dir: &Path,
+        recorded: Option<ObjectId>,
+        changed: impl Iterator<Item = &'a Path>,
+    ) -> GitResult<Self> {
+        let memory = repository.clone().with_object_memory();
+        let mut nested = Vec::new();
+        let root = match recorded {
+            Some(id) => Tree::from(object(&memory, id)?.try_into_tree()?.decode()?),
+            None => Tree::empty(),
+        };
+        let mut editor = Editor::new(root, &memory.objects, memory.object_hash());
+        let index = own_index(&memory)?;
+        let attributes = memory.attributes_only(&index, Source::WorktreeThenIdMapping)?;
+        let mut filters = gix::filter::Pipeline::new(&memory, attributes.detach())?;
+        for inside in changed {
+            let parts = || inside.iter().map(|part| part.as_bytes().as_bstr());
+            let path = dir.join(inside);
+            let full = work_dir(&memory).join(&path);
+            // A directory in the place of a file is represented by its files.
+            let here = fs::symlink_metadata(&full).ok();
+            let Some(metadata) = here.filter(|it| !it.is_dir() || is_repository(&full)) else {
+                editor.remove(parts())?;
+                continue;
+            };
+            let (entry, id) = if metadata.is_dir() {
+                let (kind, draft) = submodule(&full)?;
+                nested.extend(draft.repositories);
+                (kind, draft.tree)
+            } else if metadata.is_symlink() {
+                let target = fs::read_link(&full)?;
+                (EntryKind::Link, memory.write_blob(target.as_os_str().as_bytes())?.detach())
+            } else {
+                let executable = metadata.permissions().mode() & 0o100 != 0;
+                let entry = if executable { EntryKind::BlobExecutable } else { EntryKind::Blob };
+                let mut converted =
+                    filters.convert_to_git(fs::File::open(&full)?, &path, &index)?;
+                let mut blob = Vec::new();
+                converted.read_to_end(&mut blob)?;
+                (entry, memory.write_blob(blob)?.detach())
+            };
+            editor.upsert(parts(), entry, id)?;
+        }
+        let tree =
+            editor.write(|tree| -> GitResult<_> { Ok(memory.write_object(tree)?.detach()) })?;
+        drop((editor, filters, index));
+        Ok(Self { tree, repositories: [vec![memory], nested].concat() })
+    }
+}
+
+/// The entry of a repository in a repository: its commit, or with changes beyond that, a directory.
+fn submodule(dir: &Path) -> GitResult<(EntryKind, Draft)> {
+    let repository = super::open(dir)?;
+    let commit = repository.head()?.id().map(gix::Id::detach);
+    let changes = changes(&repository, Path::new(""))?;
+    let recorded = match commit {
+        Some(commit) if changes.changed.is_empty() => {
+            let draft = Draft { tree: commit, repositories: vec![repository] };
+            return Ok((EntryKind::Commit, draft));
+        }
+        Some(commit) => Some(tree_of(&repository, commit)?),
+        None => None,
+    };
+    let filtered = changes.filtered.iter().map(|it| it.path.as_path());
+    let changed = changes.changed.iter().map(PathBuf::as_path).chain(filtered);
+    Ok((EntryKind::Tree, Draft::new(&repository, Path::new(""), recorded, changed)?))
 }

@@ -1,4 +1,4 @@
-//! Reading the files of trees, to write them somewhere else than into a work tree.
+//! Trees: their files, to write them somewhere else than into a work tree, and their differences, as in `git diff --stat`.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,6 +15,7 @@ use std::thread;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
+use gix::diff::blob::{Algorithm, Diff, InternedInput};
 use gix::objs::tree::{Editor, EntryKind};
 use gix::objs::{Tree, WriteTo};
 
@@ -137,19 +138,11 @@ impl Trees {
     }
 
     /// Returns the contents of a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn blob(&self, id: &digest::ObjectId) -> GitResult<Vec<u8>> {
         self.with(|repositories| blob(repositories, from(id)?))
     }
 
     /// Whether a tree has a file of this name at its top.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
         let id = from(tree)?;
         self.with(|repositories| {
@@ -160,10 +153,6 @@ impl Trees {
     }
 
     /// Whether a directory has exactly the files of a tree.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data or the directory cannot be read.
     pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
         let id = from(tree)?;
         let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
@@ -201,10 +190,6 @@ const TOO_LARGE: u64 = 1 << 32;
 
 /// Returns the Git tree that a directory has as it stands, by the hash of `like`. `None` if something in it can be in no
 /// tree. Submodules are directories like others.
-///
-/// # Errors
-///
-/// Fails if the directory cannot be read.
 pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::ObjectId>> {
     let hash = from(like)?.kind();
     let Some(found) = entries_in(dir, hash)? else { return Ok(None) };
@@ -212,10 +197,6 @@ pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::
 }
 
 /// Returns the files below a directory, which has those of a tree.
-///
-/// # Errors
-///
-/// Fails if the directory cannot be read.
 pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
     let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
     let file = |(path, (kind, _)): (PathBuf, FileEntry)| {
@@ -290,7 +271,7 @@ fn file(
     Ok(TreeFile { path: path.to_owned(), kind })
 }
 
-pub(super) fn listing(
+fn listing(
     repositories: &Repositories,
     tree: &digest::ObjectId,
 ) -> GitResult<BTreeMap<PathBuf, FileEntry>> {
@@ -328,4 +309,82 @@ fn is_file_name(name: &OsStr) -> bool {
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
     repositories::blob(repositories.needed(id)?, id)
+}
+
+/// The number of bytes that are searched for zero bytes, as by Git.
+const LOOKED_AT: usize = 8000;
+
+/// A file that differs between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Its path in the trees.
+    pub path: PathBuf,
+    /// The numbers of inserted and deleted lines; `None` if it is not a text.
+    pub lines: Option<LineCounts>,
+}
+
+/// The numbers of inserted and deleted lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines that only the new file has.
+    pub inserted: u32,
+    /// Lines that only the old file had.
+    pub deleted: u32,
+}
+
+impl Trees {
+    /// Returns the files that differ between an old tree and a new one, in the order of their
+    /// paths; `None` if a tree is not there. A file under a new name is a new file.
+    pub fn diff(&self, [old, new]: [&digest::ObjectId; 2]) -> GitResult<Option<Vec<FileChange>>> {
+        self.with(|repositories| {
+            for tree in [old, new] {
+                if repositories.having(from(tree)?)?.is_none() {
+                    return Ok(None);
+                }
+            }
+            let read = |entry: Option<FileEntry>| match entry {
+                Some((_, id)) => blob(repositories, id),
+                None => Ok(Vec::new()),
+            };
+            let mut removed = listing(repositories, old)?;
+            let mut changes = Vec::new();
+            for (path, new) in listing(repositories, new)? {
+                let old = removed.remove(&path);
+                if old != Some(new) {
+                    changes.push(FileChange { path, lines: lines(&read(old)?, &read(Some(new))?) });
+                }
+            }
+            for (path, old) in removed {
+                changes.push(FileChange { path, lines: lines(&read(Some(old))?, b"") });
+            }
+            changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+            Ok(Some(changes))
+        })
+    }
+}
+
+/// Counts the inserted and deleted lines between two texts; `None` if one is not a text.
+fn lines(old: &[u8], new: &[u8]) -> Option<LineCounts> {
+    let binary = |contents: &[u8]| contents.iter().take(LOOKED_AT).any(|byte| *byte == 0);
+    if binary(old) || binary(new) {
+        return None;
+    }
+    let diff = Diff::compute(Algorithm::MyersMinimal, &InternedInput::new(old, new));
+    Some(LineCounts { inserted: diff.count_additions(), deleted: diff.count_removals() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_and_what_is_no_text_has_none() {
+        let counted = |old: &str, new: &str| {
+            lines(old.as_bytes(), new.as_bytes()).map(|it| (it.inserted, it.deleted))
+        };
+        assert_eq!(counted("a\nb\nc\n", "a\nB\nc\nd\n"), Some((2, 1)));
+        assert_eq!(counted("", "a\n"), Some((1, 0)));
+        assert_eq!(counted("a\n", "a"), Some((1, 1)));
+        assert_eq!(counted("a\n", "a\0"), None);
+    }
 }

@@ -101,10 +101,6 @@ impl Explain for RuleError {
 
 impl Rule {
     /// Reads a line. `inputs` are the names of the computation's inputs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the line grants nothing.
     pub fn parse(line: &str, inputs: &[String]) -> Result<Self, RuleError> {
         let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         let rest = rest.trim();

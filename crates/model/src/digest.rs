@@ -55,23 +55,23 @@ struct DigestFields {
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { sha1, blake3, size, bytes } = *self;
-        match serializer.is_human_readable() {
-            true => DigestFields { sha1, blake3, size, bytes }.serialize(serializer),
+        if serializer.is_human_readable() {
+            DigestFields { sha1, blake3, size, bytes }.serialize(serializer)
+        } else {
             // Without names of fields, none can be left out.
-            false => (sha1, blake3, size, bytes).serialize(serializer),
+            (sha1, blake3, size, bytes).serialize(serializer)
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (sha1, blake3, size, bytes) = match deserializer.is_human_readable() {
-            true => {
-                let DigestFields { sha1, blake3, size, bytes } =
-                    DigestFields::deserialize(deserializer)?;
-                (sha1, blake3, size, bytes)
-            }
-            false => Deserialize::deserialize(deserializer)?,
+        let (sha1, blake3, size, bytes) = if deserializer.is_human_readable() {
+            let DigestFields { sha1, blake3, size, bytes } =
+                DigestFields::deserialize(deserializer)?;
+            (sha1, blake3, size, bytes)
+        } else {
+            Deserialize::deserialize(deserializer)?
         };
         Ok(Self { sha1, blake3, size, bytes })
     }
@@ -200,10 +200,6 @@ const PIECES: usize = 4;
 /// Hashes contents in two threads: another one computes the SHA-1, which is by far the slowest step and cannot
 /// be divided. `fill` reads the next piece into a buffer, and returns its size, or 0 at the end. `None` if no
 /// thread can be started; then nothing was read.
-///
-/// # Errors
-///
-/// Fails with what `fill` returns.
 pub fn hash_in_two_threads<E>(
     mut fill: impl FnMut(&mut [u8]) -> Result<usize, E>,
 ) -> Result<Option<Digest>, E> {

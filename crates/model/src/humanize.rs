@@ -43,10 +43,6 @@ pub fn duration(seconds: f64) -> String {
 }
 
 /// Reads a duration with its unit, such as `90s` or `1h30min`.
-///
-/// # Errors
-///
-/// Says how durations are written.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration: Option<jiff::SignedDuration> = text.parse().ok();
     let duration = duration.and_then(|duration| Duration::try_from(duration).ok());
@@ -54,10 +50,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a whole number from a smallest one on.
-///
-/// # Errors
-///
-/// Says which numbers there are.
 pub fn parse_number<T: TryFrom<u64>>(text: &str, least: u64) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number >= least);
     let number = number.and_then(|number| T::try_from(number).ok());
@@ -65,20 +57,12 @@ pub fn parse_number<T: TryFrom<u64>>(text: &str, least: u64) -> Result<T, String
 }
 
 /// Reads a number from 1 on.
-///
-/// # Errors
-///
-/// Says so if it is none.
 pub fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
     let count = parse_number(text, 1)?;
     NonZeroUsize::new(count).ok_or_else(|| "write a whole number from 1".to_owned())
 }
 
 /// Reads a number of seconds, or a duration with its unit.
-///
-/// # Errors
-///
-/// Says how they are written.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(seconds),
@@ -112,8 +96,9 @@ pub fn clock(time: Duration) -> String {
 
 /// Writes a word so that a shell reads it as one.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c))
+    {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

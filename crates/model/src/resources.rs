@@ -162,10 +162,6 @@ pub struct Resources {
 
 impl Resources {
     /// Asks for an amount of a resource.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text is none.
     pub fn set(&mut self, resource: Resource, text: &str) -> Result<(), AmountError> {
         let wrong = || AmountError { resource, text: text.to_owned() };
         let number = || text.parse::<NonZeroU32>().map_err(|_| wrong());
@@ -279,10 +275,6 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// Reads an amount of memory, in bytes.
-///
-/// # Errors
-///
-/// Returns what it should look like.
 pub fn parse_size(text: &str) -> Result<u64, AmountError> {
     bytes(text).ok_or_else(|| AmountError { resource: Resource::Memory, text: text.to_owned() })
 }
@@ -377,11 +369,14 @@ impl ResourceLines {
     /// Returns the same with texts of names.
     #[must_use]
     pub fn bind<'a>(&self, text: impl Fn(usize) -> Option<&'a str>) -> Self {
-        let bind = |line: &ResourceLine| {
-            let Ok(amount) = line.amount.bind(&text);
-            ResourceLine { amount, ..line.clone() }
-        };
-        Self(self.iter().map(bind).collect())
+        Self(
+            self.iter()
+                .map(|line| {
+                    let Ok(amount) = line.amount.bind(&text);
+                    ResourceLine { amount, ..line.clone() }
+                })
+                .collect(),
+        )
     }
 }
 

@@ -78,13 +78,17 @@ impl WrittenSlice {
 
     /// Reads a choice from its lines, a number or a name each.
     pub fn parse<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let output = |line: &str| match line.parse::<u8>() {
-            Ok(number) if is_digits(line) && number < 100 && line.len() < 100 => {
-                WrittenOutput::Number { number, digits: line.len() as u8 }
-            }
-            _ => WrittenOutput::Name(line.into()),
-        };
-        Self(lines.into_iter().map(output).collect())
+        Self(
+            lines
+                .into_iter()
+                .map(|line| match line.parse::<u8>() {
+                    Ok(number) if is_digits(line) && number < 100 && line.len() < 100 => {
+                        WrittenOutput::Number { number, digits: line.len() as u8 }
+                    }
+                    _ => WrittenOutput::Name(line.into()),
+                })
+                .collect(),
+        )
     }
 
     /// The lines that can be neither a number nor a name, with their places counted from zero.

@@ -7,9 +7,9 @@ pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
 
 /// Returns the names that a user may have meant, the most similar first.
 pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
-    let distance = |name: &str| strsim::damerau_levenshtein(wanted, name);
-    let close = |name: &&String| distance(name) <= 1 + wanted.len() / 4;
-    nearest_first(wanted, names.iter().filter(close))
+    let most = 1 + wanted.len() / 4;
+    let close = names.iter().filter(|name| strsim::damerau_levenshtein(wanted, name) <= most);
+    nearest_first(wanted, close)
 }
 
 /// Puts names into order, the most similar first.
@@ -37,30 +37,38 @@ pub fn is_slip(wanted: &str, name: &str) -> bool {
         return false;
     }
     let [wanted, name] = [wanted, name].map(str::to_lowercase);
-    // Between digits, a separator makes another number.
-    let is_separator = |c: char| !c.is_alphanumeric();
-    let word = |name: &str| match name.contains(char::is_numeric) {
-        true => name.to_owned(),
-        false => name.replace(is_separator, ""),
-    };
-    let is_same = word(&wanted) == word(&name);
+    let is_same = without_separators(&wanted) == without_separators(&name);
     is_same && wanted.contains(char::is_alphanumeric) || has_slip(&wanted, &name)
+}
+
+/// A name without what separates its words. Between digits, a separator makes another number.
+fn without_separators(name: &str) -> String {
+    if name.contains(char::is_numeric) {
+        return name.to_owned();
+    }
+    name.replace(|c: char| !c.is_alphanumeric(), "")
 }
 
 /// The same for names without upper case.
 fn has_slip(wanted: &str, name: &str) -> bool {
-    let sorted = |text: &str, fits: fn(&char) -> bool| {
-        let mut letters: Vec<char> = text.chars().filter(fits).collect();
-        letters.sort_unstable();
-        letters
-    };
-    let all = |text| sorted(text, |_| true);
-    let others = |text| sorted(text, |letter| !letter.is_alphabetic());
     wanted.len().min(name.len()) > 4
         && wanted.len().abs_diff(name.len()) <= char::MAX.len_utf8()
         && strsim::damerau_levenshtein(wanted, name) == 1
-        && (wanted.len() != name.len() || all(wanted) == all(name) || is_within_word(wanted, name))
-        && others(wanted) == others(name)
+        && (wanted.len() != name.len()
+            || sorted(wanted, |_| true) == sorted(name, |_| true)
+            || is_within_word(wanted, name))
+        && sorted(wanted, is_other) == sorted(name, is_other)
+}
+
+fn is_other(letter: &char) -> bool {
+    !letter.is_alphabetic()
+}
+
+/// The characters of a text that fit, in order.
+fn sorted(text: &str, fits: fn(&char) -> bool) -> Vec<char> {
+    let mut letters: Vec<char> = text.chars().filter(fits).collect();
+    letters.sort_unstable();
+    letters
 }
 
 /// Whether the letter that differs between two names is followed by another letter.

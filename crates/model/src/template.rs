@@ -110,9 +110,8 @@ impl<T: AsRef<str>> Template<T> {
 
     /// The names in braces that are none: they stay as they are.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
-        let is_free = |range| self.free.iter().any(|name| name.range == range);
         braces(self.as_str())
-            .filter(move |(range, _)| !is_free(range.clone()))
+            .filter(|(range, _)| !self.free.iter().any(|name| name.range == *range))
             .map(|(_, name)| name)
     }
 

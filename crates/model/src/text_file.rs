@@ -55,10 +55,6 @@ pub fn lines(contents: &[u8]) -> Result<Vec<&str>, Vec<(usize, TextError)>> {
 }
 
 /// Returns the first line, trimmed, and whether others follow that nothing reads.
-///
-/// # Errors
-///
-/// Fails if the file is no text, or is empty.
 pub fn line(contents: &[u8]) -> Result<(&str, bool), TextError> {
     let mut lines = list(whole(contents)?);
     match lines.next() {

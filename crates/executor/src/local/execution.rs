@@ -2,7 +2,7 @@
 //!
 //! Each way waits until nothing of the execution runs any more, as far as it can know, and returns what the system reported.
 
-use std::env::{self, JoinPathsError};
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -146,10 +146,12 @@ fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
 fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, ExecuteError> {
     let Invocation { inputs, outputs, work, stage, .. } = invocation;
     let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
-    let opened = stage.open().map_err(|error| match is_replaced(&error) {
-        true => ExecuteError::Replaced(stage.path.clone()),
-        false => wrong(error),
-    })?;
+    let opened = match stage.open() {
+        Err(error) if is_replaced(&error) => {
+            return Err(ExecuteError::Replaced(stage.path.clone()));
+        }
+        opened => opened.map_err(wrong)?,
+    };
     let log = open_log(&opened, &invocation.log).map_err(wrong)?;
     let mut words = starter.launcher.iter().cloned().chain([invocation.executable().into()]);
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -187,10 +189,9 @@ fn path(invocation: &Invocation) -> Result<Option<OsString>, ExecuteError> {
         return Ok(None);
     }
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_else(|| PROGRAMS.into())));
-    let refused = |error: JoinPathsError| {
-        ExecuteError::Refused(format!("the storage cannot be in PATH: {error}"))
-    };
-    env::join_paths(path).map(Some).map_err(refused)
+    env::join_paths(path)
+        .map(Some)
+        .map_err(|error| ExecuteError::Refused(format!("the storage cannot be in PATH: {error}")))
 }
 
 /// Starts a process. A file that another thread's child still holds open for writing is busy for
@@ -213,9 +214,8 @@ pub(super) fn execute_sandboxed(
     sandbox: &Sandbox,
     invocation: &Invocation,
 ) -> Result<Over, ExecuteError> {
-    let broken = |error| match groups.is_cancelled() {
-        true => ExecuteError::Interrupted,
-        false => ExecuteError::Isolate(error),
+    let broken = |error| {
+        if groups.is_cancelled() { ExecuteError::Interrupted } else { ExecuteError::Isolate(error) }
     };
     let spec = specify(invocation).map_err(ExecuteError::Isolate)?;
     let mut launcher = sandbox.ask(invocation, &spec).map_err(broken)?;
@@ -257,7 +257,8 @@ pub(super) fn execute_spanning(
     groups: &Groups,
     orphans: &Orphans,
     allocation: &Allocation,
-    (span, invocation): (&Span, &Invocation),
+    span: &Span,
+    invocation: &Invocation,
 ) -> Result<Over, ExecuteError> {
     allocation.prepare();
     let launched = launcher(allocation, span, invocation)?;
@@ -292,9 +293,13 @@ fn launcher(
     span: &Span,
     invocation: &Invocation,
 ) -> Result<Option<(Vec<OsString>, StatusFiles)>, ExecuteError> {
-    let refused = |error| ExecuteError::Refused(format!("it cannot be launched: {error}"));
-    let launch = || allocation.launcher(span, &invocation.work.path, &invocation.outbox.path);
-    span.launcher.map(|_| launch().map_err(refused)).transpose()
+    if span.launcher.is_none() {
+        return Ok(None);
+    }
+    match allocation.launcher(span, &invocation.work.path, &invocation.outbox.path) {
+        Ok(launcher) => Ok(Some(launcher)),
+        Err(error) => Err(ExecuteError::Refused(format!("it cannot be launched: {error}"))),
+    }
 }
 
 /// The signals by which users, shells and schedulers ask programs to end: HUP, INT and TERM.
@@ -318,7 +323,7 @@ pub(super) struct Over {
     pub(super) left_behind: bool,
     pub(super) passed_on: bool,
     /// Whether it was killed before it was another program than this one.
-    pub(super) is_unborn: bool,
+    is_unborn: bool,
     pub(super) isolation: Isolation,
     pub(super) lacking: Vec<Rule>,
     /// How its tasks ended, if a launcher has started it.
@@ -383,12 +388,12 @@ impl Over {
 }
 
 /// Whether a process, which has ended and was not reaped, has never executed a program. False if that is not known.
-pub(super) fn is_unborn(pid: Pid) -> bool {
+fn is_unborn(pid: Pid) -> bool {
     // In a mount of /proc that belongs to another process namespace all numbers are different.
     let own = getpid().as_raw_nonzero().to_string();
     let is_own = fs::read_link("/proc/self").is_ok_and(|to| to.as_os_str() == own.as_str());
-    let stat = || fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    is_own && stat().is_ok_and(|stat| is_only_forked(&String::from_utf8_lossy(&stat)))
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    is_own && stat.is_ok_and(|stat| is_only_forked(&String::from_utf8_lossy(&stat)))
 }
 
 /// Reads the flags of a process, which stand behind its name and six other fields.

@@ -82,10 +82,8 @@ impl HostLock {
         state.open(self.directory.as_deref());
         let mut has_gate = false;
         while !is_cancelled() {
-            let entered = match exclusive {
-                true => state.enter_alone(&mut has_gate),
-                false => state.enter_beside(),
-            };
+            let entered =
+                if exclusive { state.enter_alone(&mut has_gate) } else { state.enter_beside() };
             let entered = entered.unwrap_or_else(|error| {
                 state.give_up(self.directory.as_deref(), &error);
                 false
@@ -147,9 +145,11 @@ impl HostState {
     /// Begins an execution that is alone. From the time when it has the gate, nothing else begins.
     fn enter_alone(&mut self, has_gate: &mut bool) -> io::Result<bool> {
         if !*has_gate {
-            let is_first =
-                || self.files.as_ref().map_or(Ok(true), |it| is_taken(it.gate.try_lock()));
-            *has_gate = !self.is_exclusive && is_first()?;
+            *has_gate = match &self.files {
+                _ if self.is_exclusive => false,
+                None => true,
+                Some(files) => is_taken(files.gate.try_lock())?,
+            };
             self.is_exclusive |= *has_gate;
         }
         if !*has_gate || self.running > 0 {
@@ -197,9 +197,10 @@ impl HostState {
     fn tell_of_waiting(&mut self, exclusive: bool) {
         if !self.has_told {
             self.has_told = true;
-            let why = match exclusive {
-                true => "a call is exclusive, and other runs execute on this host",
-                false => "another run on this host has an exclusive call",
+            let why = if exclusive {
+                "a call is exclusive, and other runs execute on this host"
+            } else {
+                "another run on this host has an exclusive call"
             };
             self.notice = Some(format!("waiting: {why}"));
         }
@@ -214,13 +215,13 @@ impl LockedFiles {
 }
 
 /// Opens a file to be locked. Neither the file nor its directory need exist.
-pub(super) fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
+fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
     fs::create_dir_all(directory)?;
     File::options().create(true).append(true).open(directory.join(name))
 }
 
 /// Whether a lock was taken; another process may have it.
-pub(super) fn is_taken(locked: Result<(), TryLockError>) -> io::Result<bool> {
+fn is_taken(locked: Result<(), TryLockError>) -> io::Result<bool> {
     match locked {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
@@ -278,8 +279,7 @@ impl Gpus {
 
     /// The names of all.
     pub(super) fn names(&self) -> &[String] {
-        let visible = || env::var(VISIBLE_GPUS).ok();
-        self.names.get_or_init(|| names(visible().as_deref(), Path::new("/dev")))
+        self.names.get_or_init(|| names(env::var(VISIBLE_GPUS).ok().as_deref(), Path::new("/dev")))
     }
 
     /// Takes so many. Waits until they are free, if it `waits`, and returns `None` otherwise.
@@ -429,11 +429,12 @@ fn unlock(file: &File) {
 /// The names of the graphics processors: those that are visible, else those that there are.
 fn names(visible: Option<&str>, devices: &Path) -> Vec<String> {
     let Some(visible) = visible else {
-        let entries = fs::read_dir(devices).into_iter().flatten().filter_map(Result::ok);
-        let is_gpu = |name: &str| {
-            name.strip_prefix("nvidia").is_some_and(|number| number.parse::<u32>().is_ok())
-        };
-        let count = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_gpu)).count();
+        let mut count = 0;
+        for entry in fs::read_dir(devices).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix("nvidia"));
+            count += usize::from(number.is_some_and(|number| number.parse::<u32>().is_ok()));
+        }
         return (0..count).map(|number| number.to_string()).collect();
     };
     let mut names: Vec<String> = Vec::new();

@@ -53,9 +53,16 @@ impl Local {
     ///
     /// From now on, this process is the parent of its orphans.
     pub fn new(capacity: NonZeroUsize, sandbox: Option<Sandbox>) -> Self {
-        let (groups, orphans, host, gpus) = Default::default();
-        let (allocation, memory) = (None, OnceLock::new());
-        Self { capacity, sandbox, groups, orphans, host, gpus, allocation, memory }
+        Self {
+            capacity,
+            sandbox,
+            groups: Groups::default(),
+            orphans: Orphans::default(),
+            host: Arc::default(),
+            gpus: Arc::default(),
+            allocation: None,
+            memory: OnceLock::new(),
+        }
     }
 
     /// Shares the host with all executors that lock files in the same directory, which need not exist: an exclusive
@@ -99,7 +106,7 @@ impl Local {
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
-                execution::execute_spanning(groups, orphans, allocation, (span, invocation))
+                execution::execute_spanning(groups, orphans, allocation, span, invocation)
             }
             (None, _) if !invocation.isolate => {
                 let hides_allocation = self.allocation.is_some();

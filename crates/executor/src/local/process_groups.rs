@@ -187,8 +187,8 @@ impl Orphans {
     fn left(&self) -> Option<Vec<Pid>> {
         let list = self.list.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = numbers(&list).ok()?;
-        let reaped = |pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-        left.retain(|pid| !matches!(reaped(*pid), Ok(Some(_))));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        left.retain(|pid| !matches!(waitid(WaitId::Pid(*pid), options), Ok(Some(_))));
         Some(left)
     }
 }
@@ -215,7 +215,7 @@ fn numbers(list: &File) -> io::Result<Vec<Pid>> {
             Err(error) => return Err(error),
         }
     }
-    let pid = |word: &str| word.parse().ok().and_then(Pid::from_raw);
-    let pids = String::from_utf8_lossy(&text).split_whitespace().map(pid).collect::<Option<_>>();
-    pids.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    let text = String::from_utf8_lossy(&text);
+    let pids = text.split_whitespace().map(|word| word.parse().ok().and_then(Pid::from_raw));
+    pids.collect::<Option<_>>().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

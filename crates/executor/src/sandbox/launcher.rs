@@ -25,9 +25,9 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getegid,
-    geteuid, getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open,
-    set_parent_process_death_signal, setpgid, setsid, test_kill_process_group, umask, wait, waitid,
+    Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, WaitOptions, getegid, geteuid,
+    getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal,
+    setpgid, setsid, test_kill_process_group, umask, wait, waitid,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
@@ -165,13 +165,15 @@ fn follow(child: Pid) -> Result<i32, StepError> {
     }
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
-    let signal = |status: &WaitIdStatus| status.terminating_signal().map(|signal| -signal);
-    let ended = status.and_then(|status| status.exit_status().or_else(|| signal(&status)));
+    let ended = status.and_then(|status| {
+        let signal = status.terminating_signal();
+        status.exit_status().or_else(|| signal.map(|signal| -signal))
+    });
     ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
 }
 
 /// What others may not do with the mount points of an execution.
-pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
+const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
 fn become_exec(root: &Ready, spec: &SandboxSpec) -> StepError {
@@ -213,8 +215,9 @@ fn prepare_exec(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> 
         .stdout(log)
         .stderr(again);
     if let Some(terminal) = terminal {
-        let clone = || terminal.try_clone().map_err(at("open", "the terminal"));
-        command.stdin(clone()?).stdout(clone()?).stderr(clone()?);
+        let [input, output] = [terminal.try_clone(), terminal.try_clone()]
+            .map(|it| it.map_err(at("open", "the terminal")));
+        command.stdin(input?).stdout(output?).stderr(terminal);
     }
     Ok(command)
 }
@@ -283,7 +286,7 @@ const LIMITS: [Resource; 16] = [
 
 /// The first process of a process namespace, as its launcher has it.
 #[derive(Debug)]
-pub(super) struct NamespaceInit {
+struct NamespaceInit {
     pid: Pid,
     /// Readable once it has ended.
     ended: OwnedFd,
@@ -313,7 +316,7 @@ impl NamespaceInit {
 
     /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource
     /// usage if there were any; then the init has ended as well.
-    pub(super) fn end_all(&mut self) -> Result<Option<Used>, StepError> {
+    fn end_all(&mut self) -> Result<Option<Used>, StepError> {
         loop {
             self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
             match self.hear().map_err(at("hear of", "number one"))? {
@@ -326,7 +329,7 @@ impl NamespaceInit {
     }
 
     /// Waits until an input can be read. Ends the launcher if the first process has ended: somebody has killed it.
-    pub(super) fn live_until_readable(&self, input: &impl AsFd) -> Result<(), End> {
+    fn live_until_readable(&self, input: &impl AsFd) -> Result<(), End> {
         loop {
             let mut fds =
                 [PollFd::new(&self.ended, PollFlags::IN), PollFd::new(input, PollFlags::IN)];

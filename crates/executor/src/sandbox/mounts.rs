@@ -81,9 +81,10 @@ pub(super) fn bind(
     owners: Option<&OwnedFd>,
 ) -> rustix::io::Result<()> {
     let Some(owners) = owners else {
-        return match recursive {
-            true => mount_bind_recursive(source, target),
-            false => mount_bind(source, target),
+        return if recursive {
+            mount_bind_recursive(source, target)
+        } else {
+            mount_bind(source, target)
         };
     };
     let mount = detached(source, recursive)?;
@@ -147,8 +148,8 @@ impl Mount {
     /// Reads a line.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut words = line.split(|byte| *byte == b' ');
-        let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
-        let (id, parent) = (number()?, number()?);
+        let id = number(words.next()?)?;
+        let parent = number(words.next()?)?;
         // After the device and the part of its file system that is mounted.
         let name = unescape(words.nth(2)?);
         Some(Self { id, parent, name })
@@ -156,14 +157,14 @@ impl Mount {
 
     /// Whether another mount, on the same one, is between it and its name.
     fn is_covered(&self, all: &[Self]) -> bool {
-        let covers = |other: &Self| {
+        let is_covered = all.iter().any(|other| {
             other.parent == self.parent
                 && other.id != self.id
                 && other.id != other.parent
                 && self.name.starts_with(&other.name)
-        };
+        });
         let parent = all.iter().find(|other| other.id == self.parent && other.id != self.id);
-        all.iter().any(covers) || parent.is_some_and(|parent| parent.is_covered(all))
+        is_covered || parent.is_some_and(|parent| parent.is_covered(all))
     }
 }
 
@@ -174,6 +175,10 @@ pub(super) fn mounted_below(path: &Path) -> Result<Vec<PathBuf>, StepError> {
     let all: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect();
     let below = all.iter().filter(|it| it.name.starts_with(path) && it.name != path);
     Ok(below.filter(|it| !it.is_covered(&all)).map(|it| it.name.clone()).collect())
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Spaces, tabs, newlines and backslashes are written in octal.

@@ -64,10 +64,8 @@ impl Ready {
         }
         for &is_dir in &spec.inputs[self.inputs.len()..] {
             let point = input(self.inputs.len());
-            let made = match is_dir {
-                true => fs::create_dir(&point),
-                false => File::create_new(&point).map(drop),
-            };
+            let made =
+                if is_dir { fs::create_dir(&point) } else { File::create_new(&point).map(drop) };
             made.map_err(at("make", point))?;
             self.inputs.push(is_dir);
         }
@@ -194,8 +192,9 @@ fn show_image<'a>(
     own: impl Iterator<Item = &'a Path>,
     owners: Option<&OwnedFd>,
 ) -> Result<(), StepError> {
-    let missing = || at("find", "the root")(Errno::NOENT);
-    let (root, id) = spec.root().and_then(|root| Some((root, root.id?))).ok_or_else(missing)?;
+    let Some((root, id)) = spec.root().and_then(|root| Some((root, root.id?))) else {
+        return Err(at("find", "the root")(Errno::NOENT));
+    };
     let points = MountPoints {
         own: own.collect(),
         bound: spec.binds.iter().map(|bind| bind.target.as_path()).collect(),
@@ -308,7 +307,7 @@ impl Part {
     }
 
     /// Whether it is of the host's programs and libraries.
-    pub(super) fn is_program(&self) -> bool {
+    fn is_program(&self) -> bool {
         PROGRAMS.iter().any(|name| self.name() == Path::new(name))
     }
 }
@@ -429,7 +428,7 @@ fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Covers what only root may read by now: an ordinary user would not see it either.
-pub(super) fn hide_secrets(etc: &Path) -> Result<(), StepError> {
+fn hide_secrets(etc: &Path) -> Result<(), StepError> {
     let mut left = vec![etc.to_owned()];
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory).map_err(at("list", &directory))? {

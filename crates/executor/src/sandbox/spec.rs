@@ -46,6 +46,16 @@ pub(super) enum BindMode {
     Write,
 }
 
+impl BindMode {
+    /// How it is sent to a launcher.
+    fn letter(self) -> &'static OsStr {
+        OsStr::new(match self {
+            Self::Read => "r",
+            Self::Write => "w",
+        })
+    }
+}
+
 /// A path of the host, and where it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
@@ -79,11 +89,7 @@ pub(crate) struct SandboxSpec {
 }
 
 impl SandboxSpec {
-    /// Specifies what an invocation may see, and nothing else.
-    ///
-    /// # Errors
-    ///
-    /// Tells the path that is not there.
+    /// Specifies what an invocation may see, and nothing else. An error has the path that is not there.
     pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
@@ -93,13 +99,9 @@ impl SandboxSpec {
         ];
         let mut binds = Vec::from(own);
         let root = access.root().map(|label| label.number);
-        let names =
-            |dir: &str, count| -> Vec<PathBuf> { (0..count).map(|at| name(dir, at)).collect() };
-        let inside = names(INPUTS, inputs.len());
-        let shown = inputs.iter().zip(&inside);
-        binds.extend(
-            shown.map(|(input, name)| Bind::verified(BindMode::Read, &input.file, name.clone())),
-        );
+        for (number, input) in inputs.iter().enumerate() {
+            binds.push(Bind::verified(BindMode::Read, &input.file, name(INPUTS, number)));
+        }
         for rule in &access.rules {
             match rule {
                 Rule::Read(path) => binds.push(Bind::granted(BindMode::Read, path)?),
@@ -110,16 +112,13 @@ impl SandboxSpec {
             }
         }
         // Where others than this execution find it, too.
-        binds.extend(
-            invocation
-                .directory
-                .iter()
-                .map(|own| Bind::verified(BindMode::Write, own, own.path.clone())),
-        );
+        if let Some(own) = &invocation.directory {
+            binds.push(Bind::verified(BindMode::Write, own, own.path.clone()));
+        }
         binds.sort_by(|a, b| a.target.cmp(&b.target));
-        let outputs = names(OUTPUTS, outputs.len());
-        let mut arguments: Vec<OsString> =
-            inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
+        let mut arguments: Vec<OsString> = Vec::new();
+        arguments.extend((0..inputs.len()).map(|number| name(INPUTS, number).into()));
+        arguments.extend((0..outputs.len()).map(|number| name(OUTPUTS, number).into()));
         let mut exec = Path::new(COMPUTATION).join(invocation.program.file());
         let mut environment = environment(access, std::env::vars_os());
         environment.retain(|(name, _)| name != DIRECTORY);
@@ -180,8 +179,7 @@ impl SandboxSpec {
         frame.put(self.terminal.iter().next().map_or(&[][..], |it| it.as_os_str().as_bytes()));
         frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
         frame.put(self.root.map(|number| number.to_string()).unwrap_or_default().as_bytes());
-        let mode = |bind: &Bind| OsStr::new(if bind.mode == BindMode::Read { "r" } else { "w" });
-        frame.put_all(self.binds.iter().map(mode));
+        frame.put_all(self.binds.iter().map(|bind| bind.mode.letter()));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
         let ids: Vec<Vec<u8>> = self.binds.iter().map(|bind| bytes(bind.id)).collect();
         frame.put_all(ids.iter().map(|id| OsStr::from_bytes(id)));
@@ -239,10 +237,14 @@ fn bytes(id: Option<(u64, u64)>) -> Vec<u8> {
 
 /// Reads the same.
 fn read_id(bytes: &[u8]) -> io::Result<Option<(u64, u64)>> {
-    let number = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
-    match bytes.split_at_checked(8) {
-        None if bytes.is_empty() => Ok(None),
-        Some((device, inode)) if inode.len() == 8 => Ok(number(device).zip(number(inode))),
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let (device, inode) = bytes.split_at_checked(8).ok_or(io::ErrorKind::InvalidData)?;
+    match (device.try_into(), inode.try_into()) {
+        (Ok(device), Ok(inode)) => {
+            Ok(Some((u64::from_le_bytes(device), u64::from_le_bytes(inode))))
+        }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
@@ -254,13 +256,15 @@ pub(super) fn name(dir: &str, number: usize) -> PathBuf {
 
 /// The host's configuration of the name resolver: in a root of its own, and where `/etc` has a link to it.
 fn resolver(has_root: bool) -> Vec<Bind> {
-    let find = |name: &str| {
-        let source = Path::new(name).canonicalize().ok()?;
+    let mut binds = Vec::new();
+    for name in ["/etc/resolv.conf", "/etc/hosts"] {
+        let Ok(source) = Path::new(name).canonicalize() else { continue };
         let target = if has_root { name.into() } else { source.clone() };
-        let is_shown = target.starts_with("/etc") || target.starts_with("/usr");
-        (has_root || !is_shown).then_some(Bind { mode: BindMode::Read, source, id: None, target })
-    };
-    ["/etc/resolv.conf", "/etc/hosts"].into_iter().filter_map(find).collect()
+        if has_root || !(target.starts_with("/etc") || target.starts_with("/usr")) {
+            binds.push(Bind { mode: BindMode::Read, source, id: None, target });
+        }
+    }
+    binds
 }
 
 /// The whole environment of an execution.

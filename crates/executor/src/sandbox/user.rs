@@ -71,12 +71,12 @@ impl Nobody {
     }
 
     /// Becomes nobody. Returns only errors of the system.
-    pub(super) fn become_nobody(&self) -> Result<(), StepError> {
+    fn become_nobody(&self) -> Result<(), StepError> {
         self.become_user(0)
     }
 
     /// Becomes root, with no rights over anything but what is root's.
-    pub(super) fn become_root(&self) -> Result<(), StepError> {
+    fn become_root(&self) -> Result<(), StepError> {
         self.become_user(NOBODY)
     }
 
@@ -100,8 +100,7 @@ impl Nobody {
 
 /// Makes the namespaces, as a process of its own, which ends when they are known to the launcher.
 fn leave(mut asked: &File, tells: &mut File) -> io::Result<()> {
-    let failed = |failed: StepError| failed.error;
-    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(failed)?;
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(|failed| failed.error)?;
     tells.write_all(b"n")?;
     asked.read_exact(&mut [0])?;
     // In a user namespace of its own a process would have all capabilities.

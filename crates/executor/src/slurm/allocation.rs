@@ -81,8 +81,8 @@ impl Allocation {
         let number = |name: &str| variable(name)?.parse::<NonZeroU32>().ok();
         let nodes = number("SLURM_NNODES").or_else(|| number("SLURM_JOB_NUM_NODES"))?;
         // Not SLURM_TASKS_PER_NODE: without any number of tasks asked for, it may be the number of cores.
-        let per_node = || number("SLURM_NTASKS_PER_NODE")?.checked_mul(nodes);
-        let tasks = number("SLURM_NTASKS").or_else(per_node).unwrap_or(nodes);
+        let per_node = number("SLURM_NTASKS_PER_NODE").and_then(|it| it.checked_mul(nodes));
+        let tasks = number("SLURM_NTASKS").or(per_node).unwrap_or(nodes);
         let slurm = Slurm::default().with_limit(ANSWER);
         let shape = AllocationShape { nodes, tasks };
         Some(Self { number: job, shape, slurm, known: OnceLock::new() })
@@ -110,10 +110,6 @@ impl Allocation {
     }
 
     /// The program that executes the words after it on every task, and ends with this process; with the files that it leaves.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no name can be made for the files.
     pub(crate) fn launcher(
         &self,
         span: &Span,
@@ -163,8 +159,8 @@ impl Allocation {
                     }
                     // Those that are ending by themselves need a moment.
                     let (is_hurried, is_late) = (is_hurried(), began.elapsed() > OVER);
-                    let kill = |step: &String| self.slurm.kill_step(step).is_ok();
-                    let is_killed = look == 0 && !is_hurried || steps.iter().all(kill);
+                    let is_killed = look == 0 && !is_hurried
+                        || steps.iter().all(|step| self.slurm.kill_step(step).is_ok());
                     if !is_killed || is_hurried || is_late {
                         return false;
                     }
@@ -180,14 +176,15 @@ impl StatusFiles {
     /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any, or that was asked
     /// to end and has failed.
     pub(crate) fn take(&self) -> Box<[Option<u8>]> {
-        let take = |rank: u32| {
-            let file = self.directory.join(format!("{}{rank}", self.prefix));
-            let text = fs::read_to_string(&file).ok()?;
-            drop(fs::remove_file(file));
-            let (status, asked) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-            status.parse().ok().filter(|status| *status == 0 || asked.is_empty())
-        };
-        (0..self.tasks).map(take).collect()
+        (0..self.tasks).map(|rank| self.take_status(rank)).collect()
+    }
+
+    fn take_status(&self, rank: u32) -> Option<u8> {
+        let file = self.directory.join(format!("{}{rank}", self.prefix));
+        let text = fs::read_to_string(&file).ok()?;
+        drop(fs::remove_file(file));
+        let (status, asked) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        status.parse().ok().filter(|status| *status == 0 || asked.is_empty())
     }
 }
 

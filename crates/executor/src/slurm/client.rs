@@ -93,10 +93,6 @@ impl Slurm {
     }
 
     /// Submits a run that is a job itself. Returns its number, which is for people.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`submit`](Self::submit) does.
     pub fn submit_run(&self, job: &RunJob<'_>) -> Result<u64, SlurmError> {
         self.submit_script(job.arguments(), &job.script())
     }
@@ -131,10 +127,6 @@ impl Slurm {
     }
 
     /// Cancels the jobs with a name. There need not be any.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Slurm does not say that it has done so.
     pub fn cancel(&self, token: &JobToken, scope: CancelScope) -> Result<(), SlurmError> {
         let mut arguments = vec!["--quiet".to_owned(), format!("--name={token}")];
         if scope == CancelScope::Pending {
@@ -189,18 +181,17 @@ impl Slurm {
         let plain = ["--noheader", "--steps", "--format", "%i"].map(str::to_owned);
         let arguments = plain.into_iter().chain([format!("--jobs={job}")]);
         let text = self.run("squeue", arguments.map(OsString::from).collect(), b"")?;
-        let is_numbered = |step: &&str| {
+        let mut steps = Vec::new();
+        for step in text.lines().map(str::trim) {
             let number = step.rsplit_once('.').map_or("", |(_, number)| number);
-            number.starts_with(|digit: char| digit.is_ascii_digit())
-        };
-        Ok(text.lines().map(str::trim).filter(is_numbered).map(str::to_owned).collect())
+            if number.starts_with(|digit: char| digit.is_ascii_digit()) {
+                steps.push(step.to_owned());
+            }
+        }
+        Ok(steps)
     }
 
     /// Kills all processes of a step.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Slurm does not say that it has done so.
     pub(super) fn kill_step(&self, step: &str) -> Result<(), SlurmError> {
         let arguments = ["--quiet", "--signal=KILL", step].map(OsString::from);
         self.run("scancel", arguments.into(), b"").map(drop)
@@ -247,8 +238,9 @@ impl Slurm {
             return Err(SlurmError::NoConfiguration { path });
         }
         let before = self.interruptions.load(Ordering::Relaxed);
-        let is_stopped = || self.interruptions.load(Ordering::Relaxed) != before;
-        let end = run_limited(&mut command, input, self.limit, is_stopped);
+        let end = run_limited(&mut command, input, self.limit, || {
+            self.interruptions.load(Ordering::Relaxed) != before
+        });
         let end = end.map_err(|unfinished| match unfinished {
             CommandFailure::NotStarted(source) => SlurmError::Start { program, source },
             CommandFailure::Lost(source) => SlurmError::Wait { program, source },
@@ -408,8 +400,7 @@ impl<'a> Talk<'a> {
         let [mut out, mut err] = self.read;
         // What cannot be read any more was said in vain.
         let _rest = read(&mut self.stdout, &mut out).and(read(&mut self.stderr, &mut err));
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        (text(out), text(err))
+        (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
     }
 }
 

@@ -113,11 +113,12 @@ impl SlurmError {
             Self::Start { .. } | Self::NoConfiguration { .. } | Self::NoJob => SubmitFailure::Final,
             Self::Failed { message, .. } => {
                 let message = message.to_lowercase();
-                let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
-                match (says(&BUSY), says(&FINAL)) {
-                    (true, _) => SubmitFailure::Busy,
-                    (false, true) => SubmitFailure::Final,
-                    (false, false) => SubmitFailure::Unclear,
+                if BUSY.iter().any(|text| message.contains(text)) {
+                    SubmitFailure::Busy
+                } else if FINAL.iter().any(|text| message.contains(text)) {
+                    SubmitFailure::Final
+                } else {
+                    SubmitFailure::Unclear
                 }
             }
             Self::Wait { .. } | Self::Answer { .. } => SubmitFailure::Unclear,

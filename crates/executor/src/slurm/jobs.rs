@@ -18,10 +18,6 @@ pub struct JobToken(String);
 
 impl JobToken {
     /// Makes a token from random bytes of the kernel.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the kernel provides none.
     pub fn random() -> io::Result<Self> {
         let mut bytes = [0; RANDOM];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -45,8 +41,8 @@ impl FromStr for JobToken {
 
     fn from_str(text: &str) -> Result<Self, NoToken> {
         let digits = text.strip_prefix(PREFIX).ok_or(NoToken)?;
-        let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let is_token = digits.len() == 2 * RANDOM && digits.bytes().all(is_hex);
+        let is_token = digits.len() == 2 * RANDOM
+            && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if is_token { Ok(Self(text.to_owned())) } else { Err(NoToken) }
     }
 }
@@ -190,8 +186,7 @@ impl<'a> JobAnswer<'a> {
 
     /// The line that is about a task.
     pub(super) fn of(&self, token: &'a JobToken, index: u32) -> Option<&'a SlurmJob> {
-        let line = |index| self.0.get(&(token, index)).copied();
-        line(Some(index)).or_else(|| line(None))
+        self.0.get(&(token, Some(index))).or_else(|| self.0.get(&(token, None))).copied()
     }
 }
 

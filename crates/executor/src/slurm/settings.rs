@@ -236,19 +236,20 @@ fn name(text: &str, example: &str) -> Result<Option<String>, SettingProblem> {
 
 /// Reads a line of shell.
 fn line(text: &str) -> Result<String, SettingProblem> {
-    match text.contains(['\n', '\0']) {
-        true => Err(wrong("which is not one line", "one setting for each line")),
-        false => Ok(text.to_owned()),
+    if text.contains(['\n', '\0']) {
+        return Err(wrong("which is not one line", "one setting for each line"));
     }
+    Ok(text.to_owned())
 }
 
 /// Reads an option of sbatch.
 fn option(text: &str) -> Result<String, SettingProblem> {
     let name = text.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or_default());
-    let is_name = |name: &&str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-    };
-    let Some(name) = name.filter(is_name).filter(|_| !text.contains(['\n', '\0'])) else {
+    let Some(name) = name.filter(|name| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+            && !text.contains(['\n', '\0'])
+    }) else {
         let advice = "--NAME or --NAME=VALUE, one setting for each option";
         return Err(wrong("which is no long option of sbatch", advice));
     };
@@ -274,19 +275,19 @@ fn duration(
     most: Duration,
     example: &str,
 ) -> Result<Duration, SettingProblem> {
-    let advice = |limits: &str| format!("a time with its unit, such as {example}{limits}");
-    let time = humanize::parse_duration(text);
-    let time = time.map_err(|_| wrong("which is no time", advice("")))?;
-    let spell = |time: Duration| humanize::duration(time.as_secs_f64());
-    match time {
-        _ if time < least => {
-            Err(wrong("which is too short", advice(&format!(", at least {}", spell(least)))))
-        }
-        _ if time > most => {
-            Err(wrong("which is too long", advice(&format!(", at most {}", spell(most)))))
-        }
-        _ => Ok(time),
+    let advice = format!("a time with its unit, such as {example}");
+    let Ok(time) = humanize::parse_duration(text) else {
+        return Err(wrong("which is no time", advice));
+    };
+    if time < least {
+        let least = humanize::duration(least.as_secs_f64());
+        return Err(wrong("which is too short", format!("{advice}, at least {least}")));
     }
+    if time > most {
+        let most = humanize::duration(most.as_secs_f64());
+        return Err(wrong("which is too long", format!("{advice}, at most {most}")));
+    }
+    Ok(time)
 }
 
 #[cfg(test)]

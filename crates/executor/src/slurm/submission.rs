@@ -131,7 +131,7 @@ fn resource_options(resources: &Resources) -> Vec<String> {
 }
 
 /// The options that say where and for whom jobs run. What is `None` is left to the cluster.
-pub(super) fn name_options(settings: &SlurmSettings) -> Vec<String> {
+fn name_options(settings: &SlurmSettings) -> Vec<String> {
     let names = [
         ("partition", &settings.partition),
         ("account", &settings.account),
@@ -156,7 +156,7 @@ fn log_pattern(logs: &Path, token: &JobToken) -> OsString {
 }
 
 /// A pattern of Slurm's that is this path.
-pub(super) fn verbatim(path: &OsStr) -> OsString {
+fn verbatim(path: &OsStr) -> OsString {
     let mut pattern = Vec::new();
     for byte in path.as_bytes() {
         pattern.extend(if *byte == b'%' { &b"%%"[..] } else { std::slice::from_ref(byte) });
@@ -165,7 +165,7 @@ pub(super) fn verbatim(path: &OsStr) -> OsString {
 }
 
 /// Quotes a word for a shell.
-pub(super) fn quoted(word: &[u8]) -> Vec<u8> {
+fn quoted(word: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word {
         quoted.extend(if *byte == b'\'' { &b"'\\''"[..] } else { std::slice::from_ref(byte) });

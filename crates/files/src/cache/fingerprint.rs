@@ -50,8 +50,10 @@ impl Fingerprint {
     ///
     /// `None` if anything is racy at that time or cannot be looked at.
     pub fn take(places: impl Iterator<Item = PathBuf>, before: SystemTime) -> Option<Self> {
-        let lead = |path: PathBuf| path.canonicalize().map(|real| (path, real));
-        let links = places.map(lead).collect::<Result<_, _>>().ok()?;
+        let links = places
+            .map(|path| path.canonicalize().map(|real| (path, real)))
+            .collect::<Result<_, _>>()
+            .ok()?;
         let mut taken = Self { links, ..Self::default() };
         let mut next = 0;
         while let Some((_, real)) = taken.links.get(next) {
@@ -77,10 +79,11 @@ impl Fingerprint {
 
     /// Whether nothing has changed since.
     pub fn is_current(&self) -> bool {
-        let leads =
-            |(link, real): &(PathBuf, PathBuf)| link.canonicalize().is_ok_and(|path| path == *real);
         self.split().is_some_and(|pieces| pieces.into_par_iter().all(is_current))
-            && self.links.par_iter().all(leads)
+            && self
+                .links
+                .par_iter()
+                .all(|(link, real)| link.canonicalize().is_ok_and(|path| path == *real))
     }
 
     fn walk(&mut self, place: &Path, before: SystemTime) -> Result<(), Errno> {
@@ -153,12 +156,14 @@ impl Fingerprint {
     /// The text and the hash of each piece.
     fn split(&self) -> Option<Vec<(&str, Blake3)>> {
         let mut rest = &*self.text;
-        let next = |piece: &Piece| {
-            let (text, others) = rest.split_at_checked(piece.length)?;
-            rest = others;
-            Some((text, piece.stats))
-        };
-        self.pieces.iter().map(next).collect()
+        self.pieces
+            .iter()
+            .map(|piece| {
+                let (text, others) = rest.split_at_checked(piece.length)?;
+                rest = others;
+                Some((text, piece.stats))
+            })
+            .collect()
     }
 }
 
@@ -170,10 +175,11 @@ fn is_current((text, stats): (&str, Blake3)) -> bool {
         .map(|path| CStr::from_bytes_with_nul(path).ok());
     let Some(directory) = paths.next().flatten() else { return false };
     let Ok(directory) = enter(CWD, directory, OFlags::PATH) else { return false };
-    let look = |path: Option<&CStr>| {
-        Some(FileStat::from(&statat(&directory, path?, AtFlags::SYMLINK_NOFOLLOW).ok()?))
-    };
-    let now: Option<Vec<FileStat>> = paths.map(look).collect();
+    let now: Option<Vec<FileStat>> = paths
+        .map(|path| {
+            Some(FileStat::from(&statat(&directory, path?, AtFlags::SYMLINK_NOFOLLOW).ok()?))
+        })
+        .collect();
     now.is_some_and(|now| hash(now.into_iter()) == stats)
 }
 
@@ -252,10 +258,6 @@ impl From<&Stat> for FileStat {
 
 impl FileStat {
     /// Looks at a file. A link is not followed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such file or it may not be looked at.
     pub fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&lstat(path)?))
     }

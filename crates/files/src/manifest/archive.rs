@@ -78,10 +78,6 @@ impl<'a> DirectoryArchive<'a> {
     }
 
     /// Writes everything into an empty directory. Files are read-only, directories are not.
-    ///
-    /// # Errors
-    ///
-    /// Fails if something cannot be written, or the file system has no such names.
     pub fn unpack(&self, to: &OwnedFd) -> Result<(), DirectoryError> {
         let mut descent = Descent::new(to)?;
         for (entry, contents) in self.entries() {

@@ -85,10 +85,6 @@ impl Manifest {
     }
 
     /// Writes the text, line by line.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut line = format!("{HEADER}\n");
         for entry in &self.entries {
@@ -335,12 +331,12 @@ impl PathOrder {
                 return Err(ManifestFault::PathOrder(path.clone()));
             }
         }
-        let begins = |at: &usize| path.starts_with(&before[*at].path);
-        while self.beginnings.last().is_some_and(|at| !begins(at)) {
+        while self.beginnings.last().is_some_and(|at| !path.starts_with(&before[*at].path)) {
             self.beginnings.pop();
         }
-        let is_through = |at: &&usize| path.get(before[**at].path.len()) == Some(&b'/');
-        if let Some(at) = self.beginnings.iter().find(is_through) {
+        if let Some(at) =
+            self.beginnings.iter().find(|at| path.get(before[**at].path.len()) == Some(&b'/'))
+        {
             let (path, through) = (path.clone(), before[*at].path.clone());
             return Err(ManifestFault::Through { path, through });
         }

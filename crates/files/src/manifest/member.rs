@@ -37,11 +37,16 @@ impl Manifest {
             return Ok(None);
         }
         let skipped = if path.is_empty() { 0 } else { path.len() + 1 };
-        let inner = |entry: &ManifestEntry<Digest>| ManifestEntry {
-            path: entry.path[skipped..].into(),
-            kind: entry.kind.clone(),
-        };
-        let digest = Self::new(below.iter().map(inner).collect())?.digest();
+        let digest = Self::new(
+            below
+                .iter()
+                .map(|entry| ManifestEntry {
+                    path: entry.path[skipped..].into(),
+                    kind: entry.kind.clone(),
+                })
+                .collect(),
+        )?
+        .digest();
         Ok(Some(ManifestMember { path: path.into(), digest }))
     }
 

@@ -100,10 +100,11 @@ pub fn shown(bytes: &[u8]) -> String {
 
 /// Appends a path or target as manifests spell it.
 pub(super) fn escape(bytes: &[u8], text: &mut String) {
-    let is_special = |c: char| matches!(c, '\0'..=' ' | '\\' | '\x7f');
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
-        while let Some((plain, special)) = rest.find(is_special).map(|at| rest.split_at(at)) {
+        while let Some((plain, special)) =
+            rest.find(|c| matches!(c, '\0'..=' ' | '\\' | '\x7f')).map(|at| rest.split_at(at))
+        {
             text.push_str(plain);
             escape_byte(special.as_bytes()[0], text);
             rest = &special[1..];

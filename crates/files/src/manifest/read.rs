@@ -230,9 +230,10 @@ impl<'a> OpenFile<'a> {
             Some(clone) => Some(std::mem::replace(&mut self.file, clone.file.into())),
             None => None,
         };
-        let by_two = match halve && stat.size >= LARGE {
-            true => hash_in_two_threads(|piece| self.fill(piece, path))?,
-            false => None,
+        let by_two = if halve && stat.size >= LARGE {
+            hash_in_two_threads(|piece| self.fill(piece, path))?
+        } else {
+            None
         };
         let digest = match by_two {
             Some(digest) => digest,
@@ -331,10 +332,6 @@ impl Scan {
 
     /// Does the same for a directory with this manifest. A file that is equal to one of an earlier directory,
     /// which never changes, becomes a hard link to that.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Scan::copy`].
     pub fn copy_sharing(
         &self,
         to: &OwnedFd,

@@ -41,10 +41,6 @@ pub struct Scan {
 
 impl Scan {
     /// Walks through the directory at this path, which may be a link to it.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Scan::of`].
     pub fn at(path: &Path, stop: &AtomicBool) -> Result<Self, DirectoryError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, path, flags, Mode::empty());
@@ -129,11 +125,10 @@ impl Scan {
     /// its last change of anything. No program can change a file and keep this stamp, provided
     /// that it was not [racy](Self::is_racy). It changes with every copy.
     pub fn exact_stamp(&self) -> Blake3 {
-        let all = |stat: &FileStat| {
+        hash("compeval exact stamp 1", &self.entries, |stat| {
             let FileStat { device, inode, size, modified_ns, changed_ns } = stat;
             format!("{size} {modified_ns} {changed_ns} {device} {inode}")
-        };
-        hash("compeval exact stamp 1", &self.entries, all)
+        })
     }
 
     /// Returns whether a file may have changed since without another stamp, see [`FileStat::is_racy`].
@@ -159,10 +154,6 @@ impl Scan {
     }
 
     /// The device and inode of the directory itself.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be looked at any more.
     pub fn id(&self) -> io::Result<(u64, u64)> {
         let stat = fstat(&self.top)?;
         Ok((stat.st_dev, stat.st_ino))
@@ -220,9 +211,10 @@ impl DirectoryWalk {
                 .map(|looked| (looked, path))
                 .map_err(|error| DirectoryError::of(&descent.join(name), error))
         };
-        let looked: Vec<_> = match names.len() < MANY {
-            true => names.iter().map(|name| look(name)).collect(),
-            false => names.par_iter().with_min_len(MANY / 4).map(|name| look(name)).collect(),
+        let looked: Vec<_> = if names.len() < MANY {
+            names.iter().map(|name| look(name)).collect()
+        } else {
+            names.par_iter().with_min_len(MANY / 4).map(|name| look(name)).collect()
         };
         let mut directories = Vec::new();
         for (name, looked) in names.into_iter().zip(looked) {
@@ -247,8 +239,7 @@ impl DirectoryWalk {
 }
 
 fn stamp(entries: &[ManifestEntry<FileStat>]) -> Blake3 {
-    let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
-    hash("compeval stamp 1", entries, times)
+    hash("compeval stamp 1", entries, |stat| format!("{} {}", stat.size, stat.modified_ns))
 }
 
 /// Tells what has this name in a directory, and this path below the top.

@@ -21,10 +21,6 @@ const COPY: &str = ".compeval-copy-";
 /// still be moved. A file that has a name elsewhere, through which it could be changed, is replaced
 /// by a copy of it, and stays as it is, unless `trusted` says that it cannot. `shared` are the rights of the
 /// group and of others that are added.
-///
-/// # Errors
-///
-/// Fails if an entry cannot be looked at or changed.
 pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryError> {
     let mut linked: HashMap<(u64, u64), LinkedFile> = HashMap::new();
     let mut listing = Vec::with_capacity(LISTING);
@@ -51,10 +47,11 @@ pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryEr
         let (directory, name) = split(&path);
         descent.go_to(directory)?;
         let directory = descent.directory();
-        let sealed = match is_outside && !trusted {
-            true => copy(directory, name, 0o400 | shared & 0o044),
-            false => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-                .and_then(|stat| seal_file(directory, name, stat.st_mode, shared)),
+        let sealed = if is_outside && !trusted {
+            copy(directory, name, 0o400 | shared & 0o044)
+        } else {
+            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                .and_then(|stat| seal_file(directory, name, stat.st_mode, shared))
         };
         sealed.map_err(|error| DirectoryError::of(&path, error))?;
     }
@@ -108,9 +105,10 @@ fn seal_entry(
 
 fn seal_file(directory: &OwnedFd, name: &[u8], mode: u32, shared: u32) -> Result<(), Errno> {
     let wanted = sealed(mode, 0o400 | shared & 0o044);
-    match wanted.as_raw_mode() == mode & 0o7777 {
-        true => Ok(()),
-        false => chmodat(directory, name, wanted, AtFlags::empty()),
+    if wanted.as_raw_mode() == mode & 0o7777 {
+        Ok(())
+    } else {
+        chmodat(directory, name, wanted, AtFlags::empty())
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gix::open::Options;
 
-use crate::advice::trusting;
+use crate::errors::trusting;
 use ce_model::exit::Explain;
 
 /// The reason why another repository is not to be had.

@@ -76,10 +76,6 @@ pub enum CommitSignature {
 
 impl Mirror {
     /// Reads a commit.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not here.
     pub fn commit(&self, id: &ObjectId) -> Result<MirrorCommit, MirrorError> {
         let read = || -> GitResult<_> {
             let commit = self.repository.find_commit(from(id)?)?;
@@ -98,10 +94,6 @@ impl Mirror {
 
     /// Checks the signatures of commits that claim to be signed with ssh keys, all in one process. `signers` is a file of allowed
     /// signers as ssh has it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `git` does, or cannot start what checks signatures.
     pub fn signatures(
         &self,
         commits: &[ObjectId],
@@ -146,10 +138,6 @@ impl Mirror {
     }
 
     /// The value that a setting has for `git` in a mirror: the system's or the user's own; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `git` cannot be started.
     pub fn users_path(&self, name: &str) -> Result<Option<String>, MirrorError> {
         let output = self.run(GitReach::Local, &["config", "--type=path", "--get", name], &[]);
         let output = output.map_err(|source| self.own(source))?;

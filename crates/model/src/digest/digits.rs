@@ -34,9 +34,10 @@ pub(super) fn serialize<S: Serializer, const N: usize>(
 where
     [u8; N]: Serialize,
 {
-    match serializer.is_human_readable() {
-        true => serializer.serialize_str(&faster_hex::hex_string(bytes)),
-        false => bytes.serialize(serializer),
+    if serializer.is_human_readable() {
+        serializer.serialize_str(&faster_hex::hex_string(bytes))
+    } else {
+        bytes.serialize(serializer)
     }
 }
 
@@ -46,8 +47,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
 where
     [u8; N]: Deserialize<'de>,
 {
-    match deserializer.is_human_readable() {
-        true => deserializer.deserialize_str(HexDigits),
-        false => <[u8; N]>::deserialize(deserializer),
+    if deserializer.is_human_readable() {
+        deserializer.deserialize_str(HexDigits)
+    } else {
+        <[u8; N]>::deserialize(deserializer)
     }
 }

@@ -149,10 +149,6 @@ impl NodeKind {
     }
 
     /// Returns the value that a node of this kind has if this is written.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text is no such name.
     pub fn value(self, text: &str) -> Result<Box<str>, NameError> {
         let value = match self {
             Self::Computation => text.parse::<ComputationName>()?.into(),
@@ -186,13 +182,12 @@ pub(super) fn words(kind: NodeKind) -> Vec<&'static str> {
 
 /// Returns the word that may have been meant.
 pub(super) fn nearest_word(kind: NodeKind, name: &str) -> Option<String> {
-    let is_factor = |word: &&str| *word == FACTOR;
     match name.split_once('/') {
         Some((dir, factor)) => {
             nearest(dir, &[FACTORS.to_owned()]).map(|dir| format!("{dir}/{factor}"))
         }
         None => {
-            let words = words(kind).into_iter().filter(|word| !is_factor(word));
+            let words = words(kind).into_iter().filter(|word| *word != FACTOR);
             nearest(name, &words.map(str::to_owned).collect::<Vec<_>>())
         }
     }

@@ -292,9 +292,10 @@ impl<'a> Parser<'a> {
         loop {
             self.skip();
             let at = self.at;
-            let output = match self.rest().starts_with('|') {
-                true => self.bars()?,
-                false => self.take(is_plain_in_slice).to_owned(),
+            let output = if self.rest().starts_with('|') {
+                self.bars()?
+            } else {
+                self.take(is_plain_in_slice).to_owned()
             };
             if self.at == at && outputs.is_empty() && self.eat("]") {
                 return Err((start, Fault::NoOutput));

@@ -47,10 +47,6 @@ pub enum Labels {
 
 impl Text {
     /// Writes the names of the inputs, if there are any, and the expression.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` cannot be written.
     pub fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         if let Some(inputs) = &self.inputs {
             let names: Vec<String> =
@@ -63,10 +59,6 @@ impl Text {
 
 impl Expression {
     /// Writes the expression, and the end of its last line.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` cannot be written.
     pub fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         let Some(root) = self.root() else { return Ok(()) };
         let names = match style.sharing {

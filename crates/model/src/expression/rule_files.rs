@@ -28,8 +28,8 @@ impl RuleFile {
 
     fn sheet(name: String, points: &SweepPoints) -> Self {
         let header = points.names().iter().map(|name| name.as_str().into()).collect();
-        let row = |(_, text): (_, &std::sync::Arc<str>)| Box::from(&**text);
-        let rows = points.iter().map(|point| point.values().map(row).collect());
+        let rows =
+            points.iter().map(|point| point.values().map(|(_, text)| Box::from(&**text)).collect());
         Self { name: name.into(), rows: std::iter::once(header).chain(rows).collect() }
     }
 
@@ -69,9 +69,10 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
     let mut files = Vec::new();
     for Factor { file, points } in &rules.product.factors {
         let name = format!("{FACTORS}/{file}");
-        files.push(match is_sheet(file) {
-            true => RuleFile::sheet(name, points),
-            false => RuleFile::list(&name, points.iter().map(|point| &**point.at(0))),
+        files.push(if is_sheet(file) {
+            RuleFile::sheet(name, points)
+        } else {
+            RuleFile::list(&name, points.iter().map(|point| &**point.at(0)))
         });
     }
     if let Some(points) = &rules.product.exclude {

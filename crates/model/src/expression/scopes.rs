@@ -60,14 +60,14 @@ pub(super) fn check_scopes(
         if faults.is_empty() {
             all.insert(id, rules);
         }
-        let place = |file| TextPlace { node: id, file: Some(file) };
-        wrong.extend(faults.into_iter().map(|(file, fault)| (place(file), fault)));
+        wrong.extend(
+            faults
+                .into_iter()
+                .map(|(file, fault)| (TextPlace { node: id, file: Some(file) }, fault)),
+        );
     }
     let names: HashSet<&str> = inputs.iter().map(InputName::as_str).collect();
-    let reads = match all.is_empty() {
-        true => None,
-        false => Some(ReadNames::new(expression, &names)),
-    };
+    let reads = if all.is_empty() { None } else { Some(ReadNames::new(expression, &names)) };
     let mut walk = ScopeWalk {
         expression,
         signatures,
@@ -141,8 +141,8 @@ impl ScopeWalk<'_> {
     fn check_computation(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
         let place = TextPlace::of(id);
         let Ok(name) = node.value.parse::<ComputationName>() else { return };
-        let number = |name: &str| self.scopes.number(scope, self.inputs, name);
-        let name = Template::new(name, number, Path::new(""));
+        let name =
+            Template::new(name, |name| self.scopes.number(scope, self.inputs, name), Path::new(""));
         if !name.is_open() {
             return;
         }
@@ -181,21 +181,22 @@ impl ScopeWalk<'_> {
         let outside: HashSet<String> = self.scopes.names(scope).collect();
         let opens = rules.names.is_none();
         let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
-        let is_own = |name: &&&str| match opens {
-            true => !outside.contains(**name),
-            false => listed.contains(**name),
-        };
-        let own: Vec<&str> = read.iter().filter(is_own).copied().collect();
-        let is_free = |name: &str| read.contains(name);
-        self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));
+        let own: Vec<&str> = read
+            .iter()
+            .filter(|name| if opens { !outside.contains(**name) } else { listed.contains(**name) })
+            .copied()
+            .collect();
+        let computed = is_computed.then_some(own);
+        self.add(id, node, unread_problems(rules, |name| read.contains(name), computed));
         let width = width(self.expression, body.node, self.signatures);
         let names = passed_names(&self.expression[body.node], self.signatures);
         // Without these, a column may be any of them.
         let is_known = names.is_some();
         match table_columns(rules, names.unwrap_or_default()) {
             Ok(columns) => {
-                let nested = |output| self.nested_columns(body.node, output);
-                let problems = column_problems(rules, &columns, width, nested);
+                let problems = column_problems(rules, &columns, width, |output| {
+                    self.nested_columns(body.node, output)
+                });
                 self.add(id, node, problems);
             }
             Err(problems) => self.add(id, node, problems.into_iter().filter(|_| is_known)),
@@ -230,8 +231,13 @@ impl ScopeWalk<'_> {
 
 /// The number of a file, or of the first one in a directory.
 fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
-    let is_in = |name: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
-    files.iter().position(|file| !path.is_empty() && (*file.name == *path || is_in(&file.name)))
+    if path.is_empty() {
+        return None;
+    }
+    files.iter().position(|file| {
+        let rest = file.name.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// The names that nodes read, and sweeps around them must bind.

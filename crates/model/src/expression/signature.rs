@@ -53,8 +53,10 @@ pub(super) fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Op
         (None, NodeKind::Computation) => Vec::from_iter(0..made.len()),
         (None, _) => vec![0],
     };
-    let name = |number: usize| Some(made.get(number)?.trim_end_matches('/').to_owned());
-    numbers.into_iter().map(name).collect()
+    numbers
+        .into_iter()
+        .map(|number| Some(made.get(number)?.trim_end_matches('/').to_owned()))
+        .collect()
 }
 
 /// How many files a node passes up; `None` if that cannot be told.

@@ -196,11 +196,14 @@ pub enum PointsFault {
 }
 
 fn product_words(faults: &[ProductFault]) -> String {
-    let words = |fault: &ProductFault| match fault {
-        ProductFault::Exclusion(fault) => format!("exclude.tsv: {fault}"),
-        ProductFault::Factor(fault) => fault.to_string(),
-    };
-    faults.iter().map(words).collect::<Vec<_>>().join("; ")
+    faults
+        .iter()
+        .map(|fault| match fault {
+            ProductFault::Exclusion(fault) => format!("exclude.tsv: {fault}"),
+            ProductFault::Factor(fault) => fault.to_string(),
+        })
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 impl PlannedSweep {
@@ -256,11 +259,10 @@ impl Plan {
 
     /// Plans the evaluation of a task, of which not all points are asked for.
     pub fn of_points(task: &Task, selection: PointSelection) -> Self {
-        let (calls, derived, sweeps) = Default::default();
         let mut plan = Self {
-            calls,
-            derived,
-            sweeps,
+            calls: boxcar::Vec::new(),
+            derived: boxcar::Vec::new(),
+            sweeps: boxcar::Vec::new(),
             literals: Vec::new(),
             steps: Vec::new(),
             outputs: Vec::new(),
@@ -302,10 +304,6 @@ impl Plan {
 
     /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on. Returns the
     /// rows of its exclusion that match none of the points.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the points do not fit the rules of the sweep.
     pub fn expand(
         &self,
         task: &Task,
@@ -332,10 +330,6 @@ impl Plan {
     }
 
     /// What a call asks for, if it does.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an amount is wrong with the texts of the names in it.
     pub fn resources(&self, id: CallId) -> Result<Option<Resources>, WrongAmount> {
         let resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         resources.get(&id).cloned().transpose()

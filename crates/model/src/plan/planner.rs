@@ -1,6 +1,6 @@
 //! Planning nodes and sweeps, at each point where they depend on one, in the order of execution.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
@@ -113,11 +113,14 @@ impl Planner {
 
     /// The steps of all nodes.
     pub(super) fn steps(&self) -> Vec<Step> {
-        let step = |(at, step): (usize, &Step)| match self.free.of(NodeId::at(at)) {
-            [] => *step,
-            _ => Step::PerPoint,
-        };
-        self.steps.iter().enumerate().map(step).collect()
+        self.steps
+            .iter()
+            .enumerate()
+            .map(|(at, step)| match self.free.of(NodeId::at(at)) {
+                [] => *step,
+                _ => Step::PerPoint,
+            })
+            .collect()
     }
 
     pub(super) fn selection_faults(&self) -> Vec<SelectionFault> {
@@ -131,10 +134,7 @@ impl Planner {
 
     /// The nodes below which all is that is evaluated, if only some calls are asked for.
     pub(super) fn tops(&self, task: &Task) -> Vec<NodeId> {
-        match self.targets.nodes.is_empty() {
-            true => Vec::new(),
-            false => self.targets.tops(task, &self.free),
-        }
+        if self.targets.nodes.is_empty() { Vec::new() } else { self.targets.tops(task, &self.free) }
     }
 
     pub(super) fn take_literals(&mut self) -> Vec<StorageName> {
@@ -187,9 +187,10 @@ impl Planner {
             Node::Tree { tree, inputs, .. } => {
                 let name = &task.trees[tree.index()].name;
                 let own_name = |name| Derivation::Tree(*tree, Some(name));
-                let how = match name.is_open() {
-                    true => self.bind(task, name, own_name),
-                    false => Derivation::Tree(*tree, None),
+                let how = if name.is_open() {
+                    self.bind(task, name, own_name)
+                } else {
+                    Derivation::Tree(*tree, None)
                 };
                 Step::Derived(self.derive(plan, how, self.first(workflow, inputs)))
             }
@@ -430,19 +431,22 @@ impl Planner {
     /// Whether a name is asked for that no sweep has: that is an error, and nothing is to be evaluated for it. It is known
     /// when each sweep with computed points was expanded once. This one is being expanded.
     fn asks_in_vain(&self, task: &Task, plan: &Plan, current: PlannedSweepId) -> bool {
-        let is_expanded = |node: NodeId| {
-            plan.calls().any(|(_, call)| match call.operation {
-                Operation::Sweep(id) if call.node == node => {
-                    id == current || plan.sweep(id).rows().is_some()
+        if !self.selection.has_unseen(&self.seen) {
+            return false;
+        }
+        let expanded: HashSet<NodeId> = plan
+            .calls()
+            .filter_map(|(_, call)| match call.operation {
+                Operation::Sweep(id) if id == current || plan.sweep(id).rows().is_some() => {
+                    Some(call.node)
                 }
-                _ => false,
+                _ => None,
             })
-        };
-        self.selection.has_unseen(&self.seen)
-            && task.workflow.nodes().all(|(id, node)| match node {
-                Node::Sweep { inputs, .. } => inputs.len() < 2 || is_expanded(id),
-                _ => true,
-            })
+            .collect();
+        task.workflow.nodes().all(|(id, node)| match node {
+            Node::Sweep { inputs, .. } => inputs.len() < 2 || expanded.contains(&id),
+            _ => true,
+        })
     }
 
     /// The nodes of a body that depend on names, in order. Those of bodies in it are not among them.
@@ -492,12 +496,14 @@ fn columns(
     }
     let column = |name: BoundId| {
         let text = task.bound[name.index()].as_str();
-        let missing = || PointsFault::NoColumn {
-            name: text.to_owned(),
-            nearest: crate::suggest::nearest(text, points.names()),
-            known: points.names().to_vec(),
-        };
-        Ok((name, points.column(text).ok_or_else(missing)?))
+        Ok((
+            name,
+            points.column(text).ok_or_else(|| PointsFault::NoColumn {
+                name: text.to_owned(),
+                nearest: crate::suggest::nearest(text, points.names()),
+                known: points.names().to_vec(),
+            })?,
+        ))
     };
     let of_outputs = sweep.columns.iter().filter_map(|column| match &column.shape {
         ColumnShape::One(name) => Some(&**name),

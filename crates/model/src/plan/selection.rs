@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;
 use std::sync::{Arc, PoisonError};
 
-use super::{CallId, Plan, PlannedSweep, Source, SweepRows};
+use super::{CallId, Plan, Source, SweepRows};
 use crate::exit::Explain;
 use crate::suggest::{near, nearest};
 use crate::sweep::{REPLICATE, SweepPoints};
 use crate::task::{
-    Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
-    SweepId, Task,
+    Computation, ComputationId, FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task,
 };
 
 /// The number of texts that are listed when one of them is missed.
@@ -175,9 +174,11 @@ impl PointSelection {
         if wanted.is_empty() {
             return None;
         }
-        let is_wanted =
-            |row: &[u32]| wanted.iter().all(|(column, levels)| levels[row[*column] as usize]);
-        Some(points.filtered(is_wanted))
+        Some(
+            points.filtered(|row| {
+                wanted.iter().all(|(column, levels)| levels[row[*column] as usize])
+            }),
+        )
     }
 
     /// Whether a name is asked for that no points have had so far.
@@ -264,8 +265,7 @@ impl RequestedNodes {
 
     /// Returns the outermost nodes that are asked for, or in whose bodies such nodes are: all that is evaluated is below them.
     pub(super) fn tops(&self, task: &Task, free: &FreeNames) -> Vec<NodeId> {
-        let is_closed = |node: &NodeId| free.of(*node).is_empty();
-        let all = task.workflow.nodes().map(|(id, _)| id).filter(is_closed);
+        let all = task.workflow.nodes().map(|(id, _)| id).filter(|node| free.of(*node).is_empty());
         let asked = all.filter(|it| self.contain(*it) || self.passed[it.index()]);
         let mut below = vec![false; self.needed.len()];
         for (id, node) in task.workflow.nodes().rev() {
@@ -323,10 +323,6 @@ impl RequestedNodes {
 impl PointSelection {
     /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
     /// text is part of a value always counts.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a name is that of no call.
     pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
         let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
         if !requested.unknown.is_empty() {
@@ -389,13 +385,14 @@ impl Plan {
                 let mut awaited = sources.iter().filter_map(|it| self.awaited(*it));
                 awaited.any(|call| left_out.contains(&call))
             };
-            let has_no_table = |sweep: &PlannedSweep| {
-                let lacks = |rows: &SweepRows| rows.is_partial() || needs_left_out(&rows.sources);
-                !sweep.is_asked || sweep.rows().is_some_and(lacks)
-            };
             if !call.is_needed()
                 || needs_left_out(&call.inputs)
-                || self.gathered(id).is_some_and(has_no_table)
+                || self.gathered(id).is_some_and(|sweep| {
+                    !sweep.is_asked
+                        || sweep
+                            .rows()
+                            .is_some_and(|rows| rows.is_partial() || needs_left_out(&rows.sources))
+                })
             {
                 left_out.insert(id);
             }
@@ -417,11 +414,13 @@ impl Plan {
         let targets = self.calls().filter(|(_, planned)| planned.is_target());
         let mut targets: Vec<CallId> = targets.map(|(call, _)| call).collect();
         self.in_point_order(task, &mut targets);
-        let sources = |call: CallId| {
-            let numbers = task.workflow[self.call(call).node].numbers();
-            numbers.map(move |number| Source::Output { call, number })
-        };
-        targets.into_iter().flat_map(sources).collect()
+        targets
+            .into_iter()
+            .flat_map(|call| {
+                let numbers = task.workflow[self.call(call).node].numbers();
+                numbers.map(move |number| Source::Output { call, number })
+            })
+            .collect()
     }
 }
 
@@ -437,8 +436,8 @@ pub fn call_names(task: &Task) -> Vec<String> {
 /// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
 /// out.
 pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
-    let is_named = |names: &Vec<String>| names.iter().any(|name| name == text);
-    let (named, others): (Vec<_>, Vec<_>) = names(task).into_iter().partition(|it| is_named(&it.1));
+    let (named, others): (Vec<_>, Vec<_>) =
+        names(task).into_iter().partition(|(_, names)| names.iter().any(|name| name == text));
     let computation = |(node, _): (NodeId, _)| match &task.workflow[node] {
         Node::Computation { computation, .. } => Some(computation),
         _ => None,
@@ -450,11 +449,10 @@ pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computatio
         let computation = &task.computations[it.index()];
         (computation.inputs.len(), computation.outputs.len())
     };
-    let may_be_found = |other: &NamedComputation| {
-        let is_like = |it: &ComputationId| other.open.is_some() && form(*it) == form(other.first);
-        found.iter().any(|it| *it == other.first || is_like(it))
-    };
-    let is_shared = others.into_iter().filter_map(computation).any(may_be_found);
+    let is_shared = others.into_iter().filter_map(computation).any(|other| {
+        let is_open = other.open.is_some();
+        found.iter().any(|it| *it == other.first || is_open && form(*it) == form(other.first))
+    });
     let found = found.iter().map(|it| &task.computations[it.index()]);
     let found: Vec<&Computation> = found.collect();
     let is_shared = is_shared && found.iter().all(|it| it.name.as_str() != text);

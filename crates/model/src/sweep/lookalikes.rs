@@ -36,8 +36,7 @@ impl SweepPoints {
     /// Returns texts that are probably meant to be one, such as `1` and `1.0`: a few pairs of each column.
     pub fn lookalikes(&self) -> Vec<Lookalike> {
         let columns = self.names().iter().enumerate();
-        let pairs = |(column, name): (usize, &String)| alike(name, self.levels(column));
-        columns.flat_map(pairs).collect()
+        columns.flat_map(|(column, name)| alike(name, self.levels(column))).collect()
     }
 }
 

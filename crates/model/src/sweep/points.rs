@@ -104,10 +104,6 @@ impl SweepPoints {
     ///
     /// All values are strings, also those that were numbers: a text is identity, and the bytes of a row do not depend on
     /// others, so a new level such as `auto` changes no row that was there before.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn write_ndjson(&self, out: &mut impl Write) -> io::Result<()> {
         for point in self.iter() {
             for (before, (name, value)) in separators().zip(point.values()) {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Product;
-use super::points::{SweepPoint, SweepPoints};
+use super::points::SweepPoints;
 use crate::exit::Explain;
 use crate::suggest::nearest;
 
@@ -193,12 +193,11 @@ impl SweepPoints {
     pub fn exclude(&mut self, exclusion: &Self) -> Vec<ExclusionFault> {
         let column = |name: &String| {
             let nearest = || nearest(name, self.names());
-            let fault = || ExclusionFault::NoColumn {
+            self.column(name).ok_or_else(|| ExclusionFault::NoColumn {
                 name: name.clone(),
                 nearest: nearest(),
                 known: self.names().to_vec(),
-            };
-            self.column(name).ok_or_else(fault)
+            })
         };
         let columns: Vec<_> = exclusion.names().iter().map(column).collect();
         let faults: Vec<_> = columns.iter().filter_map(|it| it.clone().err()).collect();
@@ -225,12 +224,13 @@ impl SweepPoints {
         }
         self.rows = rows;
         let unmatched = (1..).zip(exclusion.iter()).zip(has_match).filter(|(_, it)| !it);
-        let fault = |((row, point), _): ((usize, SweepPoint<'_>), bool)| {
-            let cells = point.values().filter(|(_, text)| !text.is_empty());
-            let cells: Vec<_> = cells.map(|(name, text)| format!("{name}={text}")).collect();
-            ExclusionFault::NoMatch { row, pattern: cells.join(" ") }
-        };
-        unmatched.map(fault).collect()
+        unmatched
+            .map(|((row, point), _)| {
+                let cells = point.values().filter(|(_, text)| !text.is_empty());
+                let cells: Vec<_> = cells.map(|(name, text)| format!("{name}={text}")).collect();
+                ExclusionFault::NoMatch { row, pattern: cells.join(" ") }
+            })
+            .collect()
     }
 
     /// The rows of an exclusion as numbers of this one's levels, by the columns in which they are not empty. Rows with a text
@@ -291,10 +291,6 @@ pub fn points(rules: &Product) -> Result<SweepPoints, Vec<ProductFault>> {
 
 /// Returns computed points without those that are excluded, each as often as it is replicated; and the rows of the
 /// exclusion that match none of them, which is no fault.
-///
-/// # Errors
-///
-/// Fails with all faults.
 pub fn computed_points(
     rules: &Product,
     computed: SweepPoints,
@@ -324,8 +320,9 @@ fn excluding(
         .unwrap_or_default()
         .into_iter()
         .partition(|it| matches!(it, ExclusionFault::NoColumn { .. }));
-    match wrong.is_empty() {
-        true => Ok((points, unmatched)),
-        false => Err(wrong.into_iter().map(ProductFault::Exclusion).collect()),
+    if wrong.is_empty() {
+        Ok((points, unmatched))
+    } else {
+        Err(wrong.into_iter().map(ProductFault::Exclusion).collect())
     }
 }

@@ -83,10 +83,6 @@ pub fn factor_problems<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<Rule
 }
 
 /// Returns the number that is written in the file `replicates`.
-///
-/// # Errors
-///
-/// Fails unless it is one, and positive.
 pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
     line.parse().map_err(|_| SweepFault::Replicates(line.to_owned()))
 }
@@ -149,20 +145,23 @@ impl SweepRules {
 
     /// The problems of a node `points`.
     pub fn points_problems(&self) -> Vec<RuleProblem> {
-        match self.product.factors.is_empty() {
-            true => vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)],
-            false => self.product_problems(),
+        if self.product.factors.is_empty() {
+            vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)]
+        } else {
+            self.product_problems()
         }
     }
 
     /// The problems of rules that are to make points without computed ones.
     pub(super) fn product_problems(&self) -> Vec<RuleProblem> {
         let faults = points(&self.product).err().unwrap_or_default();
-        let problem = |fault| {
-            let (file, line) = place(&self.product, &fault);
-            RuleProblem { file, line, fault: SweepFault::Product(fault) }
-        };
-        faults.into_iter().map(problem).collect()
+        faults
+            .into_iter()
+            .map(|fault| {
+                let (file, line) = place(&self.product, &fault);
+                RuleProblem { file, line, fault: SweepFault::Product(fault) }
+            })
+            .collect()
     }
 }
 
@@ -237,26 +236,25 @@ pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProb
     let factors = points.factors.iter().flat_map(|factor| factor.points.names());
     let replicate = points.replicates.map(|_| REPLICATE);
     let columns = factors.map(String::as_str).chain(replicate);
-    let is_input = |column: &&str| inputs.iter().any(|name| **name == **column);
-    let fault = |column: &str| SweepFault::InputColumn(column.to_owned());
-    columns.filter(is_input).map(|it| RuleProblem::new(POINTS, fault(it))).collect()
+    columns
+        .filter(|column| inputs.iter().any(|name| **name == **column))
+        .map(|column| RuleProblem::new(POINTS, SweepFault::InputColumn(column.to_owned())))
+        .collect()
 }
 
 /// Returns the columns of a table for which none are written: one for each output of the body, with its name.
 fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
-    let column = |(output, name): (u8, String)| TableColumn {
-        output,
-        shape: ColumnShape::One(name.into_boxed_str()),
-    };
-    (0..).zip(names).map(column).collect()
+    (0..)
+        .zip(names)
+        .map(|(output, name)| TableColumn {
+            output,
+            shape: ColumnShape::One(name.into_boxed_str()),
+        })
+        .collect()
 }
 
 /// Returns the columns of a table: those that are written, or else the default ones. These are the names
 /// of the outputs that the body passes up.
-///
-/// # Errors
-///
-/// Fails if a column names none of them.
 pub fn table_columns(
     rules: &SweepRules,
     names: Vec<String>,

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::points::{SweepPoint, SweepPoints};
+use super::points::SweepPoints;
 use super::product::{FactorFault, ProductFault, REPLICATE, points, product};
 use super::rules::{FACTORS, MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules};
 use super::{BoundId, Product};
@@ -47,8 +47,13 @@ impl Default for Scopes {
     fn default() -> Self {
         let root = Scope::default();
         let ids = HashMap::from([(root.clone(), ScopeId::default())]);
-        let (bound, known, products) = Default::default();
-        Self { bound, known, scopes: vec![root], products, ids }
+        Self {
+            bound: Vec::new(),
+            known: HashMap::new(),
+            scopes: vec![root],
+            products: Vec::new(),
+            ids,
+        }
     }
 }
 
@@ -224,17 +229,18 @@ impl Scopes {
             }
         }
         let texts = self.texts(scope, &bound)?;
-        let level_name = |point: SweepPoint<'_>| {
-            let text = |number: usize| {
+        let mut names = Vec::with_capacity(texts.len());
+        for point in texts.iter() {
+            let bound = name.bind(|number| {
                 let bound = BoundId::at(number.checked_sub(inputs.len())?);
                 Some(&**point.value(self.text(bound))?)
-            };
-            LevelName {
+            });
+            names.push(LevelName {
                 texts: point.values().map(|(name, text)| format!("{name} is {text:?}")).collect(),
-                name: name.bind(text).map(|name| name.written().clone()),
-            }
-        };
-        Ok(texts.iter().map(level_name).collect())
+                name: bound.map(|name| name.written().clone()),
+            });
+        }
+        Ok(names)
     }
 
     /// Returns the texts that names have together in a scope: each combination once, with a column for each name. The

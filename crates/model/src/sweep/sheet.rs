@@ -73,10 +73,6 @@ pub fn read(format: SheetFormat, contents: &[u8]) -> Result<SweepPoints, Vec<She
 /// Reads the levels of a factor, one a line, as points of one column.
 ///
 /// This is a list like the other ones of a task: white space around a line is ignored.
-///
-/// # Errors
-///
-/// Fails as [`read`] does.
 pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader::default();
     if contents.len() > MAX_SHEET {
@@ -97,10 +93,6 @@ pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<Sheet
 }
 
 /// Reads levels of a factor that are lines of a list already.
-///
-/// # Errors
-///
-/// Fails as [`read`] does.
 pub fn read_list(name: &str, lines: &[&str]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader::default();
     reader.list(name, lines);
@@ -108,10 +100,6 @@ pub fn read_list(name: &str, lines: &[&str]) -> Result<SweepPoints, Vec<SheetPro
 }
 
 /// Reads the points of rows that TSV could have; the first one is the header.
-///
-/// # Errors
-///
-/// Fails as [`read`] does.
 pub fn read_rows(rows: &[Vec<&str>]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader::default();
     match rows {
@@ -200,11 +188,11 @@ impl SheetReader {
                 Ok(fields) => fields,
                 Err(fault) => {
                     // If objects have several lines, no line is one.
-                    let is_inside =
-                        |(_, next): &(usize, &[u8])| !next.trim_ascii().starts_with(b"{");
                     self.is_over |= matches!(fault, SheetFault::OpenObject(_))
                         && columns.is_none()
-                        && lines.peek().is_some_and(is_inside);
+                        && lines
+                            .peek()
+                            .is_some_and(|(_, next)| !next.trim_ascii().starts_with(b"{"));
                     self.problem(line, None, fault);
                     continue;
                 }
@@ -244,8 +232,7 @@ impl SheetReader {
                 self.problem(line, None, SheetFault::SameName(name.to_string()));
             }
         }
-        let lacks = |value: &Option<CellText<'_>>| value.is_none();
-        for column in (0..values.len()).filter(|at| lacks(&values[*at])) {
+        for column in (0..values.len()).filter(|at| values[*at].is_none()) {
             self.problem(line, None, SheetFault::MissingField(self.names[column].clone()));
         }
         if self.problems.len() == before {

@@ -117,10 +117,6 @@ impl<'a> GatheredTable<'a> {
     }
 
     /// Writes it as NDJSON.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_table(self.names(), &self.types, self.rows().map(|(_, cells)| cells), out)
     }
@@ -150,9 +146,11 @@ impl<'a> GatheredTable<'a> {
                     }
                     ColumnShape::Rows => {
                         let fields = objects.map(|objects| &objects[row_of_point]);
-                        let cells =
-                            |name: &String| fields.map_or(TableCell::Null, |it| cell(it, name));
-                        row.extend(names.iter().map(cells));
+                        row.extend(
+                            names
+                                .iter()
+                                .map(|name| fields.map_or(TableCell::Null, |it| cell(it, name))),
+                        );
                     }
                 }
             }
@@ -249,11 +247,10 @@ fn parse<'a>(
                 all.objects.push(Vec::new());
                 continue;
             };
-            let fault = |what: String| {
+            let found = objects(&outputs[usize::from(*output)], is_rows).map_err(|what| {
                 let point = point_title(point.values());
                 TableFault::Json { output: *output, point, what }
-            };
-            let found = objects(&outputs[usize::from(*output)], is_rows).map_err(fault)?;
+            })?;
             let mut objects = Vec::with_capacity(found.len());
             for fields in found {
                 let mut object = ObjectFields::with_capacity(fields.len());
@@ -267,10 +264,7 @@ fn parse<'a>(
             }
             all.objects.push(objects);
         }
-        match is_rows {
-            true => parsed.rows = Some(all),
-            false => drop(parsed.fields.insert(*output, all)),
-        }
+        if is_rows { parsed.rows = Some(all) } else { drop(parsed.fields.insert(*output, all)) }
     }
     Ok(parsed)
 }
@@ -281,22 +275,23 @@ type FieldValues<'a> = Vec<(Cow<'a, str>, Option<FieldValue<'a>>)>;
 /// Reads the object that an output is, or one for each line. What is wrong with it is the error.
 fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, String> {
     let contents = output.contents.as_deref().ok_or("it is no file")?;
-    let lines: Vec<&[u8]> = match is_rows {
-        true => contents.split(|byte| *byte == b'\n').collect(),
-        false => vec![contents],
-    };
+    let lines: Vec<&[u8]> =
+        if is_rows { contents.split(|byte| *byte == b'\n').collect() } else { vec![contents] };
     let mut objects = Vec::new();
     for (number, line) in (1..).zip(lines) {
         if is_rows && line.trim_ascii().is_empty() {
             continue;
         }
-        let place = |fault: &str| match is_rows {
-            true => format!("line {number}: {fault}"),
-            false => fault.to_owned(),
+        let place = |fault: &str| {
+            if is_rows { format!("line {number}: {fault}") } else { fault.to_owned() }
         };
         let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
-        let field = |(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?));
-        objects.push(fields.into_iter().map(field).collect::<Result<_, String>>()?);
+        objects.push(
+            fields
+                .into_iter()
+                .map(|(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?)))
+                .collect::<Result<_, String>>()?,
+        );
     }
     Ok(objects)
 }
@@ -314,8 +309,7 @@ fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, String> {
 }
 
 fn cell<'a>(fields: &'a ObjectFields<'_>, name: &str) -> TableCell<'a> {
-    let cell = |(of, text): &'a FieldValue<'_>| TableCell::Field(*of, text);
-    fields.get(name).map_or(TableCell::Null, cell)
+    fields.get(name).map_or(TableCell::Null, |(of, text)| TableCell::Field(*of, text))
 }
 
 /// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
@@ -386,10 +380,6 @@ pub(super) fn cell_types<'a>(
 }
 
 /// Writes a table with these types as NDJSON: compact, with the columns in the order of their names, which are different.
-///
-/// # Errors
-///
-/// Fails if `out` does.
 pub(super) fn write_table<'a>(
     names: &[String],
     types: &[CellType],
@@ -450,13 +440,19 @@ impl CellValue {
 /// Returns the values that a table has for these rows.
 pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
     let types = cell_types(width, rows.iter().map(|(_, row)| row));
-    let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
-        None => CellValue::Null,
-        Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
-        Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
-        Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
-    };
-    rows.iter().map(|(_, row)| row.iter().zip(&types).map(value).collect()).collect()
+    rows.iter()
+        .map(|(_, row)| {
+            row.iter()
+                .zip(&types)
+                .map(|(cell, of_column)| match cell.written(*of_column) {
+                    None => CellValue::Null,
+                    Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
+                    Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
+                    Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
+                })
+                .collect()
+        })
+        .collect()
 }
 
 impl<'a> TableCell<'a> {

@@ -96,9 +96,8 @@ impl FreeNames {
                 Node::Sweep { sweep, .. } if at == 0 => Some(&parts.sweeps[sweep.index()]),
                 _ => None,
             };
-            let is_given =
-                |name: &BoundId| sweep.is_some_and(|it| it.gives().any(|given| given == *name));
-            free.extend(self.of(argument.node).iter().filter(|name| !is_given(name)));
+            let given: Vec<BoundId> = sweep.into_iter().flat_map(Sweep::gives).collect();
+            free.extend(self.of(argument.node).iter().filter(|name| !given.contains(name)));
         }
         free.extend(asked);
         free.sort_unstable();

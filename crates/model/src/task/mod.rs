@@ -346,9 +346,18 @@ impl TaskResources {
     /// Returns the same with other numbers of names.
     #[must_use]
     pub fn renamed(self, amount: impl Fn(Template<String>) -> Template<String>) -> Self {
-        let line = |it: ResourceLine| ResourceLine { amount: amount(it.amount), ..it };
-        let lines = |set: ResourceLines| ResourceLines::new(set.into_iter().map(line));
-        Self { sets: self.sets.into_iter().map(lines).collect(), nodes: self.nodes }
+        Self {
+            sets: self
+                .sets
+                .into_iter()
+                .map(|set| {
+                    ResourceLines::new(
+                        set.into_iter().map(|it| ResourceLine { amount: amount(it.amount), ..it }),
+                    )
+                })
+                .collect(),
+            nodes: self.nodes,
+        }
     }
 
     /// Returns the same with texts of names, of nodes that have become others.

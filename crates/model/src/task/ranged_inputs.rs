@@ -40,11 +40,10 @@ impl Task {
     pub fn for_each(self, product: Product) -> (Self, RangedInputs) {
         let names: Vec<&String> =
             product.factors.iter().flat_map(|factor| factor.points.names()).collect();
-        let is_ranged = |input: &InputName| names.iter().any(|name| **name == input.as_str());
         let (mut bound, mut kept, mut defaults) = (self.bound.clone(), Vec::new(), Vec::new());
         let (mut inputs, mut binds) = (Vec::new(), Vec::new());
         for (name, default) in self.inputs.iter().zip(&self.defaults) {
-            let given = if is_ranged(name) {
+            let given = if names.iter().any(|it| **it == name.as_str()) {
                 binds.push(BoundId::at(bound.len()));
                 bound.push(name.clone());
                 None
@@ -56,10 +55,16 @@ impl Task {
             inputs.push(RangedInput { name: name.clone(), given });
         }
         let renaming = Renaming { inputs: &inputs, kept: kept.len(), bound: self.bound.len() };
-        let file = |it: TaskFile| TaskFile { path: renaming.template(it.path), ..it };
-        let tree = |it: TaskTree| TaskTree { name: renaming.template(it.name), ..it };
-        let files = self.files.into_iter().map(file).collect();
-        let trees = self.trees.into_iter().map(tree).collect();
+        let files = self
+            .files
+            .into_iter()
+            .map(|it| TaskFile { path: renaming.template(it.path), ..it })
+            .collect();
+        let trees = self
+            .trees
+            .into_iter()
+            .map(|it| TaskTree { name: renaming.template(it.name), ..it })
+            .collect();
         let mut sweeps = self.sweeps;
         let rules = Sweep::new(self.name.as_str().into(), PathBuf::new(), product);
         sweeps.push(Sweep { binds, has_table: false, ..rules });

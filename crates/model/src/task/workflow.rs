@@ -283,23 +283,22 @@ impl LabelPaths {
     /// `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the root.
     pub fn path(&self, workflow: &Workflow, node: NodeId) -> Option<String> {
         let is_sweep = |node: NodeId| matches!(workflow[node], Node::Sweep { .. });
-        // What is within the body of a sweep is told with its point.
-        let above = |(node, _): &ArgumentPlace| match is_sweep(*node) {
-            true => None,
-            false => self.0[node.index()].filter(|it| !is_sweep(it.0)),
-        };
-        let uses = std::iter::successors(self.0[node.index()], above);
-        let label = |(node, at): (NodeId, usize)| {
+        let mut labels: Vec<String> = Vec::new();
+        let mut next = self.0[node.index()];
+        while let Some((node, at)) = next {
+            if labels.len() == LABELS {
+                labels.push("...".to_owned());
+                break;
+            }
             let arguments = workflow[node].inputs();
             let label = &arguments[at].label;
-            match arguments.iter().filter(|it| it.label == *label).count() {
+            labels.push(match arguments.iter().filter(|it| it.label == *label).count() {
                 1 => label.to_string(),
                 _ => format!("{label}[{at:02}]"),
-            }
-        };
-        let mut labels: Vec<String> = uses.take(LABELS + 1).map(label).collect();
-        if labels.len() > LABELS {
-            "...".clone_into(&mut labels[LABELS]);
+            });
+            // What is within the body of a sweep is told with its point.
+            next = if is_sweep(node) { None } else { self.0[node.index()] };
+            next = next.filter(|(node, _)| !is_sweep(*node));
         }
         labels.reverse();
         (!labels.is_empty()).then(|| labels.join("/"))

@@ -61,8 +61,12 @@ mod some {
         };
         let signal =
             SIGNALS.iter().find(|(known, _)| *known == error).map(|(_, signal)| Ok(*signal));
-        let known = || Some(Err(ERRORS.iter().find(|(known, _)| *known == error)?.1));
-        Some(InjectedFault { first, last, what: signal.or_else(known)? })
+        Some(InjectedFault {
+            first,
+            last,
+            what: signal
+                .or_else(|| Some(Err(ERRORS.iter().find(|(known, _)| *known == error)?.1)))?,
+        })
     }
 
     /// Counts this operation, and fails if a fault is injected into it.

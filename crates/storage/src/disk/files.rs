@@ -286,10 +286,11 @@ impl Disk {
 
     /// Waits until everything on the file system of the storage is on the disk.
     pub(crate) fn sync_all(&self) -> Result<()> {
-        let sync = |dir: &OwnedFd, name: &OsStr| {
-            Ok(syncfs(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?)?)
-        };
-        self.attempt("flush the file system of", self.root(), || self.at(self.root(), sync))
+        self.attempt("flush the file system of", self.root(), || {
+            self.at(self.root(), |dir, name| {
+                Ok(syncfs(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?)?)
+            })
+        })
     }
 }
 

@@ -167,8 +167,15 @@ impl Disk {
 
     /// A directory that does not exist.
     pub(crate) fn absent(root: PathBuf) -> Self {
-        let (shared, kind, outages, directories) = Default::default();
-        Self { root, top: None, id: None, shared, kind, outages, directories }
+        Self {
+            root,
+            top: None,
+            id: None,
+            shared: None,
+            kind: network::FileSystemKind::default(),
+            outages: Outages::default(),
+            directories: RwLock::default(),
+        }
     }
 
     /// Whether it may show late what other hosts have written.

@@ -146,9 +146,10 @@ pub(crate) fn retry_at<T>(
 pub(crate) fn open_created(path: &Path) -> Result<Disk> {
     retry(None, OnNotFound::Retry, |_| {
         let disk = Disk::open(&path.canonicalize().context("open the storage", path)?)?;
-        match disk.is_there() {
-            true => Ok(disk),
-            false => Err(Errno::NOENT.into()).context("open the storage", path),
+        if disk.is_there() {
+            Ok(disk)
+        } else {
+            Err(Errno::NOENT.into()).context("open the storage", path)
         }
     })
 }
@@ -267,9 +268,10 @@ impl Disk {
         }
         let agreed = self.retry(OnNotFound::Accept, |_| {
             let found = look()?;
-            match found.is_some() == self.is_listed(path)? {
-                true => Ok(found),
-                false => Err(Errno::STALE.into()).context("look at", path),
+            if found.is_some() == self.is_listed(path)? {
+                Ok(found)
+            } else {
+                Err(Errno::STALE.into()).context("look at", path)
             }
         });
         match agreed {

@@ -4,7 +4,6 @@
 //! together, so many small calls share one flush.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -153,10 +152,6 @@ impl Root {
     }
 
     /// Returns the device and inode of a file or directory of this run's own.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is gone.
     pub(crate) fn id_of(&self, path: &Path) -> Result<FileId> {
         self.disk.surely(|| self.disk.id(path))?.ok_or_else(|| StorageError::Moved(path.to_owned()))
     }
@@ -191,8 +186,9 @@ impl Root {
         directory: &str,
         is_value: fn(&str) -> bool,
     ) -> Result<Vec<String>> {
-        let is_value = |name: &OsStr| name.to_str().is_some_and(is_value);
-        let values = self.disk.walk_unless(&self.path(directory), is_value)?;
+        let values = self
+            .disk
+            .walk_unless(&self.path(directory), |name| name.to_str().is_some_and(is_value))?;
         Ok(values.into_iter().map(|value| format!("{directory}/{value}")).collect())
     }
 

@@ -119,8 +119,9 @@ impl Disk {
         (stop, done): (&AtomicBool, &AtomicU64),
     ) -> Result<Manifest> {
         self.filling(to, || {
-            let open = || Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0));
-            let (top, directory) = self.attempt("write", to, open)?;
+            let (top, directory) = self.attempt("write", to, || {
+                Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0))
+            })?;
             let copied = scan
                 .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
                 .map_err(|error| StorageError::of_directory(to, error))?;
@@ -171,9 +172,12 @@ impl Disk {
 
     /// Makes a directory itself read-only, once it is in its place.
     pub(crate) fn seal_top(&self, path: &Path) -> Result<()> {
-        let sealed = |mode| manifest::sealed_directory(mode, self.shared.unwrap_or(0));
         let set = self.look("make read-only", path, || {
-            match self.at(path, |dir, name| set_mode(dir, name, sealed)) {
+            match self.at(path, |dir, name| {
+                set_mode(dir, name, |mode| {
+                    manifest::sealed_directory(mode, self.shared.unwrap_or(0))
+                })
+            }) {
                 // It is a link to a directory that was made elsewhere.
                 Err(error) if ForeignEntry::of(&error) == Some(ForeignEntry::Link) => Ok(()),
                 set => set,

@@ -38,10 +38,6 @@ pub struct Retired<'a> {
 
 impl<'a> Maintenance<'a> {
     /// Retires a result. Returns `None` if it has another record now, or another run computes it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn retire(&self, entry: &Entry, record: &Record) -> Result<Option<Retired<'a>>> {
         let lease = match entry {
             Entry::Call(name) => match self.storage.leases().acquire(name) {
@@ -97,10 +93,6 @@ impl<'a> Maintenance<'a> {
     }
 
     /// Returns the retired results whose files a killed collection has not removed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn half_collected(&self) -> Result<Vec<Retired<'a>>> {
         let mut half = Vec::new();
         for entry in Survey::new(self.storage).entries_in(COLLECTED)? {
@@ -127,10 +119,6 @@ impl<'a> Maintenance<'a> {
     }
 
     /// The provenance of the collection of the result that a file of this name belonged to.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn tombstone(&self, file: &str) -> Result<Option<Provenance>> {
         #[derive(Deserialize)]
         struct Collected {
@@ -159,19 +147,11 @@ impl Retired<'_> {
     }
 
     /// Whether it is pinned: then it must stay.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_pinned(&self) -> Result<bool> {
         Pins::new(self.storage).has(&self.entry)
     }
 
     /// Restores the result.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn restore(mut self) -> Result<()> {
         self.moved.put_back()?;
         let (storage, name) = (self.storage, self.entry.record());
@@ -186,20 +166,12 @@ impl Retired<'_> {
 
     /// Moves the files of a task input or table away, which have no lease: a run that needs them later makes
     /// them again. Damaged ones stay. The gate is closed, and it is [not in use](Self::is_in).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn move_away(&mut self) -> Result<()> {
         let mut movable = std::mem::take(&mut self.movable).into_iter();
         movable.try_for_each(|name| self.moved.take(name))
     }
 
     /// Removes its files and its log.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
         self.moved.discard()?;
         let Self { storage, entry, record, .. } = &self;
@@ -229,10 +201,6 @@ impl Retired<'_> {
 impl Maintenance<'_> {
     /// Restores a call that a collection has retired but not removed. The caller has its lease, so
     /// no collection is removing it. Returns the tombstone if the outputs were removed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn restore(&self, name: &ResultName) -> Result<Option<Tombstone<CallRecord>>> {
         let place = name.record_in(COLLECTED);
         let Some(tombstone) = self.storage.records().read::<Tombstone<CallRecord>>(&place)?.ok()
@@ -251,10 +219,6 @@ impl Maintenance<'_> {
 
     /// Removes what only collected results needed, and nobody uses by now, either: the directories of trees, but for those in
     /// `keep`, and versions without results from the lists under their trees. A run that needs a tree makes it again.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn remove_unused(
         &self,
         keep: &HashSet<&str>,
@@ -293,10 +257,6 @@ impl Maintenance<'_> {
 
     /// Removes the manifests of directories that are not in `keep`. A directory is read again where its
     /// manifest is needed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn remove_unused_manifests<'k>(
         &self,
         keep: impl Iterator<Item = &'k Digest>,
@@ -392,10 +352,6 @@ pub struct Eviction<'a> {
 impl<'a> Maintenance<'a> {
     /// Marks a call as away. Returns `None` if it has another record now, or another run computes it. That is durable after
     /// the next [`flush`](Storage::flush).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn mark_departing(
         &self,
         name: &ResultName,
@@ -420,10 +376,6 @@ impl<'a> Maintenance<'a> {
     }
 
     /// Removes the outputs of a job that are outputs of calls that are away.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn depart_job(&self, name: &ResultName, record: &JobRecord) -> Result<()> {
         let (storage, root) = (self.storage, &self.storage.root);
         for (number, output) in record.outputs.iter().enumerate() {
@@ -450,40 +402,24 @@ impl Eviction<'_> {
 
     /// Moves its outputs away, but for damaged ones. The mark must be on the disk, the gate closed, and it
     /// [not wanted](Self::is_wanted).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn leave(&mut self) -> Result<()> {
         let mut intact = std::mem::take(&mut self.intact).into_iter();
         intact.try_for_each(|name| self.moved.take(name))
     }
 
     /// Whether it must stay: it is in use, or pinned.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
         let entry = Entry::Call(self.name.clone());
         Ok(roots.has(&entry, self.outputs) || Pins::new(self.storage).has(&entry)?)
     }
 
     /// Moves its outputs back, and removes the mark.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn stay(mut self) -> Result<()> {
         self.moved.put_back()?;
         self.storage.unmark_away(&self.name)
     }
 
     /// Removes its outputs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
         self.moved.discard()
     }

@@ -35,10 +35,6 @@ impl Maintenance<'_> {
     /// passed.
     ///
     /// Reads one directory for each part, whatever the number of results.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn names_from(&self, text: &str, kind: NameKind) -> Result<Vec<String>> {
         let mut text = text.to_owned();
         loop {
@@ -141,10 +137,6 @@ impl Survey<'_> {
     }
 
     /// Reads a record or tombstone; `None` if it is spoiled or does not exist any more.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read, or only a newer version can.
     pub fn past_call(&self, trace: &PastCallRef) -> Result<Option<PastCall>> {
         let PastCallRef { name, collected } = trace;
         let name = name.clone();
@@ -162,10 +154,6 @@ impl Survey<'_> {
     }
 
     /// Reads the record of a call, or its tombstone if it was collected.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read, or only a newer version can.
     pub fn record_or_tombstone(&self, name: &ResultName) -> Result<Option<CallRecord>> {
         for collected in [false, true] {
             let trace = PastCallRef { name: name.clone(), collected };
@@ -224,10 +212,6 @@ impl<'a> RecordWatch<'a> {
     }
 
     /// Returns what was recorded since the last look, but for results that are known.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory or the record of a suspended call cannot be read.
     pub fn look(&mut self, is_known: impl Fn(&Entry) -> bool) -> Result<NewRecords> {
         let mut entries = Vec::new();
         let mut returned = std::mem::take(&mut self.returned);

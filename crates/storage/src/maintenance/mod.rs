@@ -62,10 +62,6 @@ impl<'a> Pins<'a> {
     }
 
     /// Removes a pin. Returns whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn remove(&self, entry: &Entry) -> Result<bool> {
         let path = self.storage.path(&entry.room(PINS));
         let pinned = self.storage.root.disk.exists(&path)?;
@@ -79,10 +75,6 @@ impl<'a> Pins<'a> {
     }
 
     /// Returns all pinned results, sorted by name, with their pins unless they are spoiled.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn all(&self) -> Result<Vec<(Entry, Option<PinRecord>)>> {
         let mut pins = Vec::new();
         for entry in Survey::new(self.storage).entries_in(PINS)? {
@@ -118,10 +110,6 @@ impl<'a> KnownRepositories<'a> {
     }
 
     /// Whether a repository on this host was recorded within the last day.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_recorded(&self, path: &str) -> Result<bool> {
         let metadata = self.root.disk.metadata(&self.root.path(&record(&id(path))))?;
         Ok(metadata.is_some_and(|metadata| {
@@ -133,10 +121,6 @@ impl<'a> KnownRepositories<'a> {
     /// Records that a task of a repository is evaluated here. Costs one `stat` if that was recorded
     /// within the last day. A user who may not write has no results to lose, so nothing is recorded
     /// then.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written for another reason.
     pub fn record(&self, path: &str, inode: u64) -> Result<()> {
         if self
             .is_recorded(path)
@@ -158,10 +142,6 @@ impl<'a> KnownRepositories<'a> {
     }
 
     /// Returns all repositories that are recorded, sorted by path.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read, or only a newer version can.
     pub fn all(&self) -> Result<Vec<KnownRepository>> {
         let mut known = Vec::new();
         for name in self.root.names(REPOSITORIES)? {
@@ -175,10 +155,6 @@ impl<'a> KnownRepositories<'a> {
     }
 
     /// Removes the record of a repository.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn forget(&self, repository: &KnownRepository) -> Result<()> {
         self.root.disk.remove(&self.root.path(&record(&repository.id)))
     }

@@ -35,10 +35,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns all results with a record, sorted by name: calls, jobs, tables, task inputs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         self.entries_in(RECORDS)
     }
@@ -68,19 +64,11 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns all jobs with a record.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn jobs(&self) -> Result<Vec<Entry>> {
         self.results_in(RECORDS, "t_", Entry::Job)
     }
 
     /// Counts the recorded calls that have read one of these values. Records that cannot be read do not count.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn readers(&self, values: &[Digest]) -> Result<usize> {
         let names = self.results_in(RECORDS, "c_", std::convert::identity)?;
         let has_read = |name: &&ResultName| {
@@ -92,10 +80,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the calls whose last execution failed, sorted by name, with their failures.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn failures(&self) -> Result<Vec<(ResultName, FailureRecord)>> {
         let mut failures = Vec::new();
         for name in self.results_in(FAILED, "c_", std::convert::identity)? {
@@ -109,10 +93,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the names of all calls with a place of suspended ones, whether or not the index has them.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn suspended(&self) -> Result<Vec<ResultName>> {
         let mut suspended = Vec::new();
         for directory in self.directories("c_")? {
@@ -124,10 +104,6 @@ impl<'a> Survey<'a> {
 
     /// Returns what is wrong with suspended calls: records that cannot be understood, calls that the index has lost, and what
     /// dead runs have left of calls that are over.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn suspended_findings(&self) -> Result<Vec<Finding>> {
         let suspensions = self.storage.suspensions();
         let mut findings = Vec::new();
@@ -161,10 +137,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the outputs, files of tables and task inputs without a record.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn orphans(&self, entries: &[Entry]) -> Result<Vec<Finding>> {
         let known: HashSet<&Entry> = entries.iter().collect();
         let mut orphans = Vec::new();
@@ -206,10 +178,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the calls that are marked as away.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn marked_away(&self) -> Result<HashSet<ResultName>> {
         let mut marked = HashSet::new();
         for directory in self.directories("c_")? {
@@ -220,10 +188,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the marks of results that are away, but for those beside a record.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn lost_markers(&self) -> Result<Vec<Finding>> {
         let mut lost = Vec::new();
         for prefix in ["c_", "t_"] {
@@ -248,10 +212,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the private directories and the leases of runs that have ended.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory or a lease cannot be read.
     pub fn leftovers(&self) -> Result<Vec<Finding>> {
         let Storage { root, run: own, .. } = self.storage;
         let has_ended = |text: &str| match text.trim().parse::<RunName>() {
@@ -286,10 +246,6 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the files of the ledger that are not named by their contents. They are evidence of nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the ledger cannot be read.
     pub fn forged(&self) -> Result<Vec<Finding>> {
         let ledger = self.storage.ledger();
         let mut findings = Vec::new();
@@ -320,10 +276,6 @@ impl<'a> Survey<'a> {
 
     /// Returns the symbolic links that stand in the place of directories, sorted by name. Every other
     /// survey leaves them out.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn links(&self) -> Result<Vec<Finding>> {
         let has_versions = |name: &str| name.starts_with("c_") || name.starts_with("t_");
         let is_place = |name: &str| {
@@ -370,9 +322,10 @@ impl<'a> Survey<'a> {
     /// Returns the names of all files in a room of task inputs or tables; none if their directory is a symbolic link.
     fn files_of(&self, top: &str, room: &str) -> Result<Vec<String>> {
         let metadata = self.storage.root.disk.metadata(&self.storage.path(top))?;
-        match metadata.is_some_and(|it| it.is_link()) {
-            true => Ok(Vec::new()),
-            false => self.files_in(&format!("{top}/{room}")),
+        if metadata.is_some_and(|it| it.is_link()) {
+            Ok(Vec::new())
+        } else {
+            self.files_in(&format!("{top}/{room}"))
         }
     }
 
@@ -408,10 +361,6 @@ const HASHED: [&str; 4] = [MANIFESTS, DIRECTORIES, LEDGER, SIGNERS];
 
 impl Survey<'_> {
     /// Returns the places of the layout in which something of another kind is, sorted.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn unlike(&self) -> Result<Vec<Finding>> {
         let root = &self.storage.root;
         let mut findings = Vec::new();

@@ -294,8 +294,9 @@ fn check(
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let check = |promise| Maintenance::new(storage).check_unless(stop, promise);
-                if let Ok(defect) = job.promise.map_or(Ok(None), check) {
+                if let Ok(defect) = job.promise.map_or(Ok(None), |promise| {
+                    Maintenance::new(storage).check_unless(stop, promise)
+                }) {
                     drop(sender.send((number, defect)));
                 }
             });
@@ -393,10 +394,6 @@ impl Maintenance<'_> {
     ///
     /// It is checked again first: a run may have replaced it meanwhile. Returns the quarantine
     /// directory, or `None` if nothing was moved.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn repair(&self, entry: &Entry) -> Result<Option<String>> {
         let mut files = MAX_ARITY;
         let damaged = match self.check_record(entry) {

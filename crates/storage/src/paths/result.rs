@@ -141,9 +141,10 @@ impl ResultName {
     pub fn output(&self, number: usize) -> String {
         debug_assert!(number < MAX_ARITY, "outputs are counted with two digits");
         // That of an unknown table has no digits.
-        match self.is_table() || *self.directory == *TABLES {
-            true => format!("{}/{number:02}", self.short()),
-            false => self.room(&format!("{number:02}")),
+        if self.is_table() || *self.directory == *TABLES {
+            format!("{}/{number:02}", self.short())
+        } else {
+            self.room(&format!("{number:02}"))
         }
     }
 

@@ -415,8 +415,11 @@ mod tests {
         std::os::unix::fs::symlink("/proc", dir.path().join("c_far")).unwrap();
         std::os::unix::fs::symlink("nowhere", dir.path().join("c_lost")).unwrap();
         let elsewhere = elsewhere(&ProbeSite::new(dir.path())).unwrap();
-        let link = |name| format!("{} is a symbolic link", dir.path().join(name).display());
-        assert_eq!(elsewhere, ["c_far", "c_lost"].map(link));
+        assert_eq!(
+            elsewhere,
+            ["c_far", "c_lost"]
+                .map(|name| format!("{} is a symbolic link", dir.path().join(name).display()))
+        );
     }
 
     #[test]

@@ -59,10 +59,6 @@ impl<'a> Attempts<'a> {
     }
 
     /// Removes the failure, its log and the tombstone of a call that has succeeded.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn forget(&self, name: &ResultName) -> Result<()> {
         let names = [name.record_in(FAILED), name.room(FAILED), name.record_in(COLLECTED)];
         names.iter().try_for_each(|name| self.root.disk.remove(&self.root.path(name)))
@@ -75,29 +71,17 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns the log of a successful call, unless it printed nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn log(&self, name: &ResultName) -> Result<Option<LogTail>> {
         self.tail(name.log(), MAX_TAIL)
     }
 
     /// Returns the log of a failed call, unless it printed nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn failed_log(&self, name: &ResultName) -> Result<Option<LogTail>> {
         self.tail(name.room(FAILED), MAX_TAIL)
     }
 
     /// Returns at most so many bytes of the log of a call that has succeeded or failed, and the size of the whole log in
     /// bytes; nothing if it printed nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn log_end(
         &self,
         name: &ResultName,
@@ -215,10 +199,6 @@ const PIECE: u64 = 1 << 16;
 
 impl Storage {
     /// Returns the short names of the calls that living runs execute, as far as they have said so.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn executed_calls(&self) -> Result<Vec<String>> {
         let mut calls = Vec::new();
         for run in runs(&self.root, RUNS)?.filter(|run| self.lives(run)) {
@@ -229,10 +209,6 @@ impl Storage {
 
     /// Returns what tells an execution of a call from others, and the name of the file to which it prints, if its run has said
     /// that it is being executed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn running_log(&self, name: &ResultName) -> Result<Option<(String, String)>> {
         let lease = self.root.disk.read(&self.root.path(&name.room(LEASES)))?.unwrap_or_default();
         let run = String::from_utf8_lossy(&lease).trim().parse::<RunName>();
@@ -248,10 +224,6 @@ impl Storage {
     }
 
     /// Returns the name of the file that keeps what a call has printed that is not being executed, if it has printed anything.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn kept_log(&self, name: &ResultName) -> Result<Option<String>> {
         for log in [name.room(FAILED), name.log(), name.suspended_log()] {
             if self.has(&log)? {
@@ -262,10 +234,6 @@ impl Storage {
     }
 
     /// Returns the size of what a call has printed that has succeeded, in bytes; `None` without a plain file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn log_size(&self, name: &ResultName) -> Result<Option<u64>> {
         let log = self.root.disk.metadata(&self.root.path(&name.log()))?;
         Ok(log.filter(Metadata::is_file).map(|log| log.len()))
@@ -281,10 +249,6 @@ impl Storage {
     }
 
     /// Whether there is a record of a call, or of its last failure; or it is suspended.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_known(&self, name: &ResultName) -> Result<bool> {
         Ok(self.has(&name.record())?
             || self.has(&name.record_in(FAILED))?
@@ -292,10 +256,6 @@ impl Storage {
     }
 
     /// Returns what a log has from a byte on, or the beginning of that; nothing if it does not exist any more.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn read_log(&self, log: &str, from: u64) -> Result<Vec<u8>> {
         self.root.disk.read_from(&self.root.path(log), from, PIECE)
     }
@@ -304,7 +264,9 @@ impl Storage {
         let list = self.root.path(&format!("{}/{EXECUTING}", run.directory()));
         let text = self.root.disk.read(&list)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
-        let pair = |line: &str| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned()));
-        Ok(text.lines().filter_map(pair).collect())
+        Ok(text
+            .lines()
+            .filter_map(|line| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())))
+            .collect())
     }
 }

@@ -39,10 +39,6 @@ impl Sealed<'_> {
     }
 
     /// Compares the outputs with recorded ones. Those that differ are moved to quarantine, with the log; the others are discarded.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn compare(self, recorded: &Outputs) -> Result<Vec<OutputDifference>> {
         let storage = self.stage.storage;
         let mut differing = Vec::new();
@@ -263,10 +259,6 @@ impl fmt::Display for Deviation {
 
 impl Storage {
     /// Whether a result is marked as one whose outputs are deliberately not here.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_marked_away(&self, name: &ResultName) -> Result<bool> {
         let marker = self.root.disk.metadata(&self.path(&name.away()));
         match marker {
@@ -276,10 +268,6 @@ impl Storage {
     }
 
     /// Whether a file of a result is deliberately not here.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_away(&self, entry: &Entry, file: &ExpectedFile) -> Result<bool> {
         let (Entry::Call(name) | Entry::Job(name)) = entry else { return Ok(false) };
         Ok(self.is_marked_away(name)? && !self.has(&file.name)?)
@@ -348,9 +336,10 @@ impl Sealed<'_> {
         found: &Digest,
     ) -> Result<DeviatingOutput> {
         let root = &self.stage.storage.root;
-        let members = match recorded.is_directory() && found.is_directory() {
-            true => root.manifest(recorded)?.zip(root.manifest(found)?),
-            false => None,
+        let members = if recorded.is_directory() && found.is_directory() {
+            root.manifest(recorded)?.zip(root.manifest(found)?)
+        } else {
+            None
         };
         let members = members.map(|(recorded, found)| differences(&recorded, &found));
         Ok(DeviatingOutput { number, recorded: *recorded, found: *found, members })

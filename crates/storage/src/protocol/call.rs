@@ -171,10 +171,6 @@ impl Call<'_> {
 
 impl Storage {
     /// Looks for a call.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read, or holds a record that only a newer version can.
     pub fn find(&self, call: Call<'_>) -> Result<Found> {
         let directory = self.versions.directory(&self.root, call.version)?;
         for digits in DIGITS {
@@ -228,10 +224,6 @@ impl Storage {
     /// the previous holder may have just published.
     ///
     /// Outputs without a record are not looked for again.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn find_again(&self, call: Call<'_>, name: &ResultName) -> Result<Found> {
         match self.root.disk.metadata(&self.path(&name.record()))? {
             Some(_) => self.find(call),

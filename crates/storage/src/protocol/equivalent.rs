@@ -61,10 +61,6 @@ pub enum OutputLocation {
 impl Storage {
     /// Looks for a result of the same call under another version of the same tree: one that is here, or else archived,
     /// or else away. An unreadable result is skipped, since the call can be executed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the directory of the call's own version cannot be read.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
         let mut other: Option<Equivalent> = None;
         let here = self.find_elsewhere(call, |name| {
@@ -82,10 +78,6 @@ impl Storage {
 
     /// Looks for a failure of the same call under another version of the same tree. Like a result it counts only if the
     /// execution was isolated. Returns it with its name. An unreadable one is skipped, since the call can be executed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the directory of the call's own version cannot be read.
     pub fn find_equivalent_failure(
         &self,
         call: Call<'_>,
@@ -180,10 +172,6 @@ impl Storage {
     /// Takes over a result for a call: makes links to its outputs, and a record that names it.
     ///
     /// Returns `None` if it does not exist any more, or cannot be read.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn take_over(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
         match self.link_source(call, source) {
             Err(error) if error.is_about(&self.path(source.outputs.name.directory())) => Ok(None),

@@ -74,10 +74,6 @@ impl Storage {
     }
 
     /// Returns the roots of all other living runs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn gc_roots(&self) -> Result<GcRoots> {
         let mut roots = GcRoots::default();
         self.add_gc_roots(&mut roots)?;
@@ -85,10 +81,6 @@ impl Storage {
     }
 
     /// Adds what other living runs have announced since these roots were read.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn add_gc_roots(&self, roots: &mut GcRoots) -> Result<()> {
         for room in self.root.names(RUNS)? {
             let Ok(run) = room.parse::<RunName>() else { continue };
@@ -195,9 +187,12 @@ impl Leases<'_> {
             return self.holder_as_known(GATE);
         }
         let path = self.root.path(GATE);
-        let holder = disk.surely(|| match disk.is_listed(&path)? {
-            true => Ok(self.holder_as_known(GATE).map(Some)),
-            false => Ok(Some(None)),
+        let holder = disk.surely(|| {
+            if disk.is_listed(&path)? {
+                Ok(self.holder_as_known(GATE).map(Some))
+            } else {
+                Ok(Some(None))
+            }
         });
         holder.ok().flatten().flatten()
     }

@@ -71,9 +71,10 @@ impl FileHasher {
     /// Returns the digest of a user's file or directory. Reads it unless the digest is cached.
     pub(super) fn read_to_digest(&self, path: &Path) -> Result<Digest> {
         let mut original = self.original(path)?;
-        match original.is_directory() {
-            true => self.directory_digest(path, &self.scan(path)?),
-            false => self.digest_of(&mut original),
+        if original.is_directory() {
+            self.directory_digest(path, &self.scan(path)?)
+        } else {
+            self.digest_of(&mut original)
         }
     }
 

@@ -61,10 +61,6 @@ pub enum JobOutputs {
 impl Storage {
     /// Marks a call from elsewhere as away, whose outputs stay there. It may be published when that is durable, after the next
     /// [`flush`](Self::flush).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn mark_import(&self, record: &CallRecord) -> Result<Import<AwayCall<'_>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
@@ -79,18 +75,19 @@ impl Storage {
         };
         self.announce_roots([name.short()]);
         self.mark_away(&name)?;
-        let unknown = |digest: &Digest| Published { digest: *digest, stamp: Stamp::Unknown };
         let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
-        let record = call.record(digests.iter().map(unknown).collect(), origin);
+        let record = call.record(
+            digests
+                .iter()
+                .map(|digest| Published { digest: *digest, stamp: Stamp::Unknown })
+                .collect(),
+            origin,
+        );
         Ok(Import::New(AwayCall { storage: self, record, name }))
     }
 
     /// Writes the outputs of a call from elsewhere into a stage, and what it has printed: of a directory, its archive is given. They are durable after the next [`flush`](Self::flush), and
     /// may be published then.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn stage_import(
         &self,
         record: &CallRecord,
@@ -133,10 +130,6 @@ impl Storage {
     }
 
     /// Puts a literal of a job from elsewhere into its place, if nothing is there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn import_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
         let Some(value) = SharedValue::of(contents, &file.digest) else {
             return Ok(Import::Damaged);
@@ -161,20 +154,12 @@ impl Storage {
     }
 
     /// Whether contents from elsewhere could be put into the place of a literal: they are the recorded ones, and nothing is there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn accepts_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<bool> {
         let is_recorded = SharedValue::of(contents, &file.digest).is_some();
         Ok(is_recorded && !self.root.disk.exists(&self.root.path(&file.name))?)
     }
 
     /// Publishes a job from elsewhere, or returns what it lacks here.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn import_job(&self, record: &JobRecord) -> Result<std::result::Result<(), MissingPart>> {
         let outputs = match self.check_job(record, &|_| false)? {
             Ok(outputs) => outputs,
@@ -198,10 +183,6 @@ impl Storage {
 
     /// Checks that everything is here that a job from elsewhere needs, except for files that are `coming`. Task inputs may be missing, and so
     /// may files and trees of the task's repository, which have such names: a run makes them again.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn check_job(
         &self,
         record: &JobRecord,
@@ -227,10 +208,6 @@ impl Storage {
     }
 
     /// Publishes a table from elsewhere.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn import_table(
         &self,
         record: &TableRecord,
@@ -264,10 +241,6 @@ impl Storage {
 
 impl AwayCall<'_> {
     /// Makes the call known.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn publish(self) -> Result<Import<()>> {
         let Self { storage, record, name } = self;
         let is_new = storage.records().put_new(&name.record(), &record)?;
@@ -291,10 +264,6 @@ fn has_same(one: &CallRecord, other: &CallRecord) -> bool {
 
 impl ImportedCall<'_> {
     /// Makes the call visible.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn publish(self) -> Result<Import<()>> {
         let Self { record, name, sealed } = self;
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();

@@ -67,10 +67,6 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the file of an input in the storage, or the one that it would have.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file or the storage cannot be read, or if reading is interrupted.
     pub fn find(&self, source: &InputSource) -> Result<Input> {
         self.known(match source {
             InputSource::File(path) => self.storage.hasher.read_to_digest(path)?,
@@ -135,10 +131,6 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the file of an input with these contents in the storage, or the one that it would have.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn known(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest);
         let (digits, found) = self.find_contents(&digest)?;
@@ -159,9 +151,10 @@ impl<'a> Inputs<'a> {
             stamp
         } else {
             let place = root.place(&name)?;
-            let stamp = match digest.is_directory() {
-                true => self.place_directory(copy, &name, (&digest, digits))?,
-                false => self.place_file(copy, &name, (&digest, digits))?,
+            let stamp = if digest.is_directory() {
+                self.place_directory(copy, &name, (&digest, digits))?
+            } else {
+                self.place_file(copy, &name, (&digest, digits))?
             };
             root.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, stamp })?;
@@ -219,10 +212,6 @@ impl<'a> Inputs<'a> {
     }
 
     /// The file that an input with these contents has, or would have, and whether it is there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn expected(&self, digest: Digest) -> Result<(ExpectedFile, bool)> {
         let Input { file: Stored { name, digest, .. }, there } = self.known(digest)?;
         Ok((ExpectedFile { name, digest, waiting: None }, there))
@@ -230,10 +219,6 @@ impl<'a> Inputs<'a> {
 
     /// The file of an input with these contents, if the storage has it. A directory that a clone of a results repository has in
     /// its archive only is unpacked first; a storage that is only read does not have it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read, or the directory cannot be written.
     pub fn unpacked(&self, digest: Digest) -> Result<Option<Stored>> {
         let Storage { root, .. } = self.storage;
         let known = self.known(digest)?;
@@ -252,10 +237,6 @@ impl<'a> Inputs<'a> {
     }
 
     /// Whether a storage that is only read has a directory with these contents in its archive only.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_archived(&self, digest: &Digest) -> Result<bool> {
         let root = &self.storage.root;
         Ok(digest.is_directory() && !root.writable && root.archive(digest)?.is_some())
@@ -298,10 +279,6 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns a literal, which is a file that should be in the storage; `None` if it is missing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file exists and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
         let Storage { root, hasher, .. } = self.storage;
         let mut path = root.path(name);
@@ -421,9 +398,10 @@ impl Inputs<'_> {
             }
         }
         let earlier = self.earlier_version(path)?;
-        let read = match earlier.is_some() || self.may_have(&scan)? {
-            true => Some(hasher.read_directory(path, &scan)?),
-            false => None,
+        let read = if earlier.is_some() || self.may_have(&scan)? {
+            Some(hasher.read_directory(path, &scan)?)
+        } else {
+            None
         };
         if let Some(manifest) = &read {
             let input = self.known(manifest.digest())?;
@@ -543,10 +521,6 @@ fn blame(error: StorageError, path: &Path, copy: &Path) -> StorageError {
 impl Inputs<'_> {
     /// Returns the directory that a Git tree is, or that it would be. `None` if that is not known without
     /// reading the tree.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn known_tree(&self, tree: &ObjectId) -> Result<Option<Input>> {
         let cache = self.storage.hasher.cache.as_ref();
         let digest = cache.and_then(|cache| digests::look_up_tree(cache, tree));
@@ -554,10 +528,6 @@ impl Inputs<'_> {
     }
 
     /// Returns the directory that a Git tree with this manifest is, or that it would be.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn find_tree(&self, tree: &ObjectId, manifest: &Manifest) -> Result<Input> {
         let digest = manifest.digest();
         if let Some(cache) = &self.storage.hasher.cache {
@@ -591,14 +561,11 @@ impl Inputs<'_> {
     }
 
     /// Fails if the user asked to stop.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for another reason.
     pub fn go_on(&self) -> Result<()> {
-        match self.storage.hasher.stop.load(Ordering::Relaxed) {
-            true => Err(StorageError::Interrupted),
-            false => Ok(()),
+        if self.storage.hasher.stop.load(Ordering::Relaxed) {
+            Err(StorageError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }

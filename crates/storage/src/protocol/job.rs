@@ -104,10 +104,6 @@ impl<'a> Jobs<'a> {
 
     /// Returns the digests of inputs, with which a job is found; `None` if there is no job of the task at this commit that
     /// may be used, or an input can be read only once. Then nothing is read.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an input or the storage cannot be read.
     pub fn inputs(
         &self,
         task: TaskVersion<'_>,
@@ -142,10 +138,6 @@ impl<'a> Jobs<'a> {
     /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
     /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
     /// slash.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<String>>> {
         for name in task.names(inputs) {
             if let RecordState::Valid(record) =
@@ -226,10 +218,6 @@ impl<'a> Jobs<'a> {
     /// Stores the outputs of a job under its own name, with its record. Returns that name.
     ///
     /// The outputs are links to files of the storage.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn publish(&self, job: &Job<'_>) -> Result<ResultName> {
         let inputs = job.recorded_inputs();
         let outputs = Job::recorded(job.outputs);

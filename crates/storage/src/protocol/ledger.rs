@@ -40,19 +40,11 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns the hashes of all files, sorted.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a directory cannot be read.
     pub fn files(&self) -> Result<Vec<Blake3>> {
         Ok(self.names()?.iter().filter_map(|name| of_ledger_file(name)).collect())
     }
 
     /// Returns a file; `None` if it is not there, or does not have these contents.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn read(&self, contents: &Blake3) -> Result<Option<Vec<u8>>> {
         let read = self.storage.root.disk.read_one(&self.storage.path(&ledger_file(contents)));
         let read = match read {
@@ -63,20 +55,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Whether a file of this name is there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn has(&self, contents: &Blake3) -> Result<bool> {
         self.storage.has(&ledger_file(contents))
     }
 
     /// Adds a file. Returns its hash, and whether it was new. It is durable after the next
     /// [`flush`](Storage::flush).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn add(&self, text: &[u8]) -> Result<(Blake3, bool)> {
         let (root, contents) = (&self.storage.root, Blake3::of(text));
         if self.read(&contents)?.is_some() {
@@ -92,29 +76,17 @@ impl<'a> Ledger<'a> {
     }
 
     /// Adds a file that is made here, and notes that.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn add_own(&self, text: &[u8]) -> Result<()> {
         let (contents, _) = self.add(text)?;
         self.note_signer(&contents, &SignerNote { own: true, ..SignerNote::default() })
     }
 
     /// Notes who vouches for a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn note_signer(&self, contents: &Blake3, note: &SignerNote) -> Result<()> {
         Records::new(&self.storage.root).put(&signer_note(contents), note)
     }
 
     /// Returns who vouches for a file. A note that cannot be understood is none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn signer(&self, contents: &Blake3) -> Result<Option<SignerNote>> {
         match Records::new(&self.storage.root).read(&signer_note(contents)) {
             Ok(RecordState::Valid(note)) => Ok(Some(note)),
@@ -215,10 +187,6 @@ impl RevocationIndex {
     }
 
     /// The results in a storage that are revoked as they stand there: their short names, with the reasons.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn revoked_in(&self, storage: &Storage) -> Result<BTreeMap<String, String>> {
         let mut revoked = BTreeMap::new();
         for revocations in self.of_result.values() {
@@ -244,10 +212,6 @@ impl<'a> Revocations<'a> {
     }
 
     /// Reads all of them. Files that cannot be understood revoke nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn index(&self) -> Result<RevocationIndex> {
         let mut index = RevocationIndex::default();
         for name in self.storage.root.files(REVOKED)? {
@@ -257,10 +221,6 @@ impl<'a> Revocations<'a> {
     }
 
     /// Returns what revokes a result, in the order of the names.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn of(&self, entry: &Entry, record: &Record) -> Result<Vec<RevocationRecord>> {
         let (outputs, directory) = (entry.outputs(record), revocations(entry));
         let mut found = Vec::new();
@@ -281,10 +241,6 @@ impl<'a> Revocations<'a> {
     }
 
     /// Adds a revocation. Returns whether it was new. It is durable after the next [`flush`](Storage::flush).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn add(&self, revocation: &Revocation) -> Result<bool> {
         let (root, name) = (&self.storage.root, revocation.name());
         if root.disk.exists(&root.path(&name))? {

@@ -140,10 +140,6 @@ impl Storage {
     }
 
     /// Whether a name exists.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn has(&self, name: &str) -> Result<bool> {
         self.root.disk.exists(&self.root.path(name))
     }
@@ -154,19 +150,11 @@ impl Storage {
     }
 
     /// Returns the device and inode of a file or directory of this run's own.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is gone.
     pub fn id_of(&self, path: &Path) -> Result<FileId> {
         self.root.id_of(path)
     }
 
     /// Checks that no directory of results was moved or replaced meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one was.
     pub fn check_in_place(&self) -> Result<()> {
         self.root.vanished().map_or(Ok(()), Err)?;
         // The private directories of other runs may be removed with these, and the places of suspended calls.
@@ -219,10 +207,6 @@ impl Storage {
 
     /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.
     /// `None` if there is no such directory any more.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the directory cannot be read.
     pub fn manifest(&self, name: &str, digest: &Digest) -> Result<Option<Manifest>> {
         if let Some(kept) = self.root.manifest(digest)? {
             return Ok(Some(kept));

@@ -234,9 +234,11 @@ impl Site {
     /// Returns the storage that a path leads through, to a place in it where results or their records are. The
     /// file itself need not be there. Unreadable directories are skipped.
     pub fn around(path: &Path) -> Option<PathBuf> {
-        let is_inside = |dir: &&Path| path.strip_prefix(dir).is_ok_and(Self::is_named_within);
-        let here = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
-        let mut dirs = path.ancestors().skip(1).filter(is_inside).map(here);
+        let mut dirs = path
+            .ancestors()
+            .skip(1)
+            .filter(|dir| path.strip_prefix(dir).is_ok_and(Self::is_named_within))
+            .map(|dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() });
         dirs.find(|dir| matches!(Self::of(dir), Ok(Self::Storage)))
     }
 

@@ -128,10 +128,6 @@ impl Sealed<'_> {
 
 impl Storage {
     /// Creates the directories in which a call is published, and checks that they can be written.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one cannot be made or written.
     pub fn prepare(&self, name: &ResultName, outputs: usize) -> Result<()> {
         let outputs = (0..outputs).map(|number| name.output(number));
         for file in outputs.chain([name.record()]) {

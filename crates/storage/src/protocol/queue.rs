@@ -55,10 +55,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Opens the queue to workers.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn open(&self) -> Result<()> {
         self.storage.run.appear(self.root)?;
         let rooms = [queue::queue(self.run), queue::claims(self.run), queue::answers(self.run)];
@@ -66,10 +62,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Adds a ticket, which becomes visible whole.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn put(&self, number: u64, ticket: &Ticket) -> Result<()> {
         // Writing to memory cannot fail.
         let text = serde_json::to_vec(ticket).unwrap_or_default();
@@ -77,10 +69,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Takes a ticket back. Returns whether it was still waiting.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn withdraw(&self, number: u64, ticket: &Ticket) -> Result<bool> {
         let private = self.root.private_path()?;
         let waiting = self.root.path(&self.waiting(number, ticket));
@@ -90,10 +78,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Returns the numbers of the tickets that wait.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn waiting_tickets(&self) -> Result<HashSet<u64>> {
         Ok(tickets(self.root, self.run)?.into_values().flatten().collect())
     }
@@ -103,10 +87,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Returns the answers that were not read yet.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn answers(&self, read: &mut AnswersRead) -> Result<Vec<(WorkerName, TicketAnswer)>> {
         let mut answers = Vec::new();
         for worker in runs(self.root, &queue::answers(self.run))? {
@@ -124,10 +104,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Returns the tickets that workers have.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn claims(&self) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         for worker in runs(self.root, &queue::claims(self.run))? {
@@ -139,10 +115,6 @@ impl<'a> Queue<'a> {
     }
 
     /// Forgets a claim of a worker that has ended, or of a ticket that was answered.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn drop_claim(&self, claim: &Claim) -> Result<()> {
         let claims = queue::claims_of(self.run, &claim.worker.0);
         self.root.disk.remove(&self.root.path(&queue::ticket(&claims, claim.ticket)))
@@ -156,10 +128,6 @@ impl Storage {
     }
 
     /// Returns the workers that live, as far as this host can tell, and what they say of themselves.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn workers(&self) -> Result<Vec<(WorkerName, WorkerRecord)>> {
         let mut workers = Vec::new();
         for run in runs(&self.root, RUNS)? {
@@ -185,10 +153,6 @@ impl Storage {
 
     /// Makes a directory in which this run notes which workers it has submitted, and in which these write what they print.
     /// Returns its path.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn submissions(&self) -> Result<PathBuf> {
         self.run.appear(&self.root)?;
         let place = self.root.path(&queue::submissions(self.run.name()));
@@ -197,10 +161,6 @@ impl Storage {
     }
 
     /// Notes that workers are going to be submitted under a name.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn note_submission(&self, name: &str) -> Result<()> {
         let place = self.submissions()?;
         self.root.disk.write(&place.join(name), b"")
@@ -212,10 +172,6 @@ impl Storage {
     }
 
     /// Says that this run is a worker.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn become_worker(&self, abilities: WorkerAbilities) -> Result<()> {
         self.run.appear(&self.root)?;
         let record = abilities.record();
@@ -224,10 +180,6 @@ impl Storage {
     }
 
     /// Returns the queues of other runs that live and that belong to one of these users.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn queues(&self, users: &[u32]) -> Result<Vec<ServedQueue<'_>>> {
         let mut queues = Vec::new();
         for run in runs(&self.root, RUNS)? {
@@ -277,19 +229,11 @@ impl<'a> ServedQueue<'a> {
     }
 
     /// Returns the tickets that wait, in order, by what they ask for: see [`Resources::class`](ce_model::resources::Resources::class).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn tickets(&self) -> Result<BTreeMap<String, Vec<u64>>> {
         tickets(&self.storage.root, &self.run)
     }
 
     /// Claims a ticket, unless it is gone.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn claim(&self, class: &str, number: u64) -> Result<Option<ClaimedTicket<'a>>> {
         let root = &self.storage.root;
         let waiting = root.path(&queue::ticket(&queue::class(&self.run, class), number));
@@ -319,10 +263,6 @@ impl<'a> ServedQueue<'a> {
 
 impl ClaimedTicket<'_> {
     /// Says what became of it. If its run is gone, nobody needs to know.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn answer(&self, end: TicketEnd) -> Result<()> {
         let root = &self.queue.storage.root;
         let (run, worker) = (&self.queue.run, self.queue.storage.run.name());
@@ -332,20 +272,12 @@ impl ClaimedTicket<'_> {
     }
 
     /// Gives up the claim of a ticket that was answered.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn close(self) -> Result<()> {
         let root = &self.queue.storage.root;
         self.queue.unless_gone(root.disk.remove(&root.path(&self.queue.claimed(self.number))))
     }
 
     /// Lets another worker have it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn put_back(self) -> Result<()> {
         let root = &self.queue.storage.root;
         let class = queue::class(&self.queue.run, &self.class);
@@ -364,11 +296,13 @@ impl WorkerName {
 
 /// The tickets of a run that wait, in order, by what they ask for.
 pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec<u64>>> {
-    let tickets = |class: String| {
-        let numbers = numbers(root, &queue::class(run, &class))?.collect();
-        Ok((class, numbers))
-    };
-    root.names(&queue::queue(run))?.into_iter().map(tickets).collect()
+    root.names(&queue::queue(run))?
+        .into_iter()
+        .map(|class| {
+            let numbers = numbers(root, &queue::class(run, &class))?.collect();
+            Ok((class, numbers))
+        })
+        .collect()
 }
 
 /// Writes a file, which replaces what has its name and becomes visible whole. It need not be on the disk: it goes with its run.
@@ -421,10 +355,6 @@ pub struct ClaimedCall {
 
 impl Storage {
     /// Says how far this run has come.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn note_state(&self, state: &RunState) -> Result<()> {
         self.run.appear(&self.root)?;
         let text = serde_json::to_vec(state).unwrap_or_default();
@@ -432,10 +362,6 @@ impl Storage {
     }
 
     /// Creates the file that this run prints to when it has no terminal. Returns it with its name.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn create_run_log(&self) -> Result<(File, String)> {
         let name = log_of_run(self.run.name());
         let file = self.root.disk.create(&self.root.place(&name)?, 0o666)?;
@@ -443,30 +369,18 @@ impl Storage {
     }
 
     /// Notes that this run is submitted as a job, until [the job begins](Self::forget_waiting_run).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn note_waiting_run(&self, log: &str, run: &SubmittedRun) -> Result<()> {
         let text = serde_json::to_vec(run).unwrap_or_default();
         submission_of_log(log).map_or(Ok(()), |name| write_whole(&self.root, &name, &text))
     }
 
     /// Removes the note that a run with this log is submitted.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn forget_waiting_run(&self, log: &str) -> Result<()> {
         let name = submission_of_log(log);
         name.map_or(Ok(()), |name| self.root.disk.remove(&self.root.path(&name)))
     }
 
     /// Returns the runs that were submitted as jobs, and have not begun since.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn submitted_runs(&self) -> Result<Vec<SubmittedRun>> {
         let notes =
             runs(&self.root, RUN_LOGS)?.map(|run| self.read_small(&submission_of_run(&run)));
@@ -482,10 +396,6 @@ impl Storage {
     }
 
     /// Returns the processes that work on the storage, as far as this host can tell, and that are not this one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn activities(&self) -> Result<Vec<Activity>> {
         let mut activities = Vec::new();
         for run in runs(&self.root, RUNS)? {

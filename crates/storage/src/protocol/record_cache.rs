@@ -339,8 +339,10 @@ mod tests {
         File::open(place.output(8)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let found = place.find(true);
         assert_eq!(found, place.find(false));
-        let is_absent = |at: &usize| !matches!(found[*at], Found::Hit(_));
-        assert_eq!((0..MIN_RECORDS).filter(is_absent).collect::<Vec<_>>(), [1, 2, 4, 5, 6, 7]);
+        assert_eq!(
+            (0..MIN_RECORDS).filter(|at| !matches!(found[*at], Found::Hit(_))).collect::<Vec<_>>(),
+            [1, 2, 4, 5, 6, 7]
+        );
     }
 
     #[test]

@@ -65,11 +65,12 @@ fn silence(disk: &Disk) -> Duration {
 fn own_name() -> RunName {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }
-    };
     RunName {
-        host: host().chars().map(plain).take(64).collect(),
+        host: host()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' })
+            .take(64)
+            .collect(),
         boot: boot.chars().filter(char::is_ascii_hexdigit).take(8).collect(),
         namespace: namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect(),
         process: std::process::id(),
@@ -168,19 +169,17 @@ impl CurrentRun {
     pub(crate) fn new() -> Self {
         let name = own_name();
         let directory = name.directory();
-        let (seen, held, executing, lacks_links) = Default::default();
-        let (heartbeat, earlier, told, announced) = Default::default();
         Self {
             name,
             directory,
-            heartbeat,
-            seen,
-            executing,
-            held,
-            earlier,
-            told,
-            announced,
-            lacks_links,
+            heartbeat: OnceLock::default(),
+            seen: Mutex::default(),
+            executing: Arc::default(),
+            held: Mutex::default(),
+            earlier: Mutex::default(),
+            told: Mutex::default(),
+            announced: Mutex::default(),
+            lacks_links: AtomicBool::default(),
         }
     }
 
@@ -372,8 +371,8 @@ impl Executing {
         if !std::mem::take(&mut executions.is_changed) {
             return;
         }
-        let line = |(stage, call): (&String, &String)| format!("{stage} {call}\n");
-        let text: String = executions.calls.iter().map(line).collect();
+        let text: String =
+            executions.calls.iter().map(|(stage, call)| format!("{stage} {call}\n")).collect();
         drop(executions);
         let new = directory.join("executing.new");
         // Without the list, nobody can follow a log.
@@ -407,9 +406,15 @@ mod tests {
 
     #[test]
     fn no_two_runs_of_a_process_have_the_same_name() {
-        let many = || -> Vec<String> { (0..1000).map(|_| own_name().to_string()).collect() };
-        let threads =
-            thread::scope(|scope| [(); 4].map(|()| scope.spawn(many)).map(ScopedJoinHandle::join));
+        let threads = thread::scope(|scope| {
+            [(); 4]
+                .map(|()| {
+                    scope.spawn(|| -> Vec<String> {
+                        (0..1000).map(|_| own_name().to_string()).collect()
+                    })
+                })
+                .map(ScopedJoinHandle::join)
+        });
         let names: Vec<String> = threads.into_iter().flat_map(Result::unwrap).collect();
         let different: HashSet<&String> = names.iter().collect();
         assert_eq!(different.len(), names.len());

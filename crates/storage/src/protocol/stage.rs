@@ -58,10 +58,6 @@ pub enum WritableArea {
 
 impl Storage {
     /// Returns a private directory for the execution of a call with this number of outputs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
         let free = lock(&self.slots).pop();
         let slot = if let Some(slot) = free {
@@ -110,10 +106,6 @@ impl<'a> Stage<'a> {
 
     /// Makes the directories that are outputs, where `exec` writes them: in the outbox if a sandbox
     /// shows it that.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn make_directories(&self, outputs: &[String], sandboxed: bool) -> Result<()> {
         for (number, _) in outputs.iter().enumerate().filter(|(_, name)| is_directory(name)) {
             let place = if sandboxed { self.made(number) } else { self.output(number) };

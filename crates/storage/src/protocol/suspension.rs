@@ -54,10 +54,6 @@ impl Storage {
 
 impl Suspensions<'_> {
     /// Whether a call may be suspended here. That none is is looked up once, so that others cost nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn may_exist(&self) -> Result<bool> {
         let absent = &self.storage.without_suspensions;
         if absent.load(Ordering::Relaxed) {
@@ -74,10 +70,6 @@ impl Suspensions<'_> {
     }
 
     /// Looks for a call, isolated or not, whatever commit it was begun for.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read, or only a newer version can.
     pub fn find(&self, call: Call<'_>, isolated: bool) -> Result<FoundSuspension> {
         if let Some(same) = self.indexed(call, isolated)? {
             return Ok(FoundSuspension::Same(Box::new(same)));
@@ -99,10 +91,6 @@ impl Suspensions<'_> {
     }
 
     /// Returns a call like this one that is suspended for another commit, and not continued since it is not isolated.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn elsewhere(&self, call: Call<'_>) -> Result<Option<ResultName>> {
         let begin = suspension_key(call.version, call.inputs) + "-";
         let own = suspension_index(call.version, call.inputs, false);
@@ -127,10 +115,6 @@ impl Suspensions<'_> {
     }
 
     /// Returns the call with this name, if it is suspended.
-    ///
-    /// # Errors
-    ///
-    /// Fails if its record cannot be read, or only a newer version can.
     pub fn read(&self, name: &ResultName) -> Result<Option<Suspension>> {
         let record: RecordState<SuspensionRecord> =
             self.storage.records().read(&name.suspended_state())?;
@@ -140,10 +124,6 @@ impl Suspensions<'_> {
 
     /// Returns all calls of the index, sorted by the time of their beginning. Those whose outputs were published since
     /// their last attempt began are over.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn all(&self) -> Result<Vec<Suspension>> {
         let mut all = Vec::new();
         for file in self.storage.root.own_names(SUSPENDED)? {
@@ -162,10 +142,6 @@ impl Suspensions<'_> {
     }
 
     /// Whether this user has begun a call: its place belongs to who has made it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_own(&self, name: &ResultName) -> Result<bool> {
         let root = &self.storage.root;
         let place = root.disk.metadata(&root.path(&name.suspended_place()))?;
@@ -173,10 +149,6 @@ impl Suspensions<'_> {
     }
 
     /// Whether the outputs of a call were published by its last attempt, and only its place is left: its run has died.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_over(&self, Suspension { name, record }: &Suspension) -> Result<bool> {
         if record.state != SuspensionState::Executing {
             return Ok(false);
@@ -190,10 +162,6 @@ impl Suspensions<'_> {
     /// has the lease of the call.
     ///
     /// Returns the name of the call in the index if that is another one, which another commit has begun meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn begin(&self, suspension: &mut Suspension) -> Result<Option<ResultName>> {
         let Suspension { name, record } = suspension;
         if let Some(other) = self.claim(name, record)? {
@@ -254,10 +222,6 @@ impl Suspensions<'_> {
     }
 
     /// Records how a call stands after an attempt.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn set(&self, suspension: &mut Suspension, state: SuspensionState) -> Result<()> {
         suspension.record.state = state;
         self.write(&suspension.name, &mut suspension.record)?;
@@ -270,42 +234,27 @@ impl Suspensions<'_> {
     }
 
     /// Records that a job waits for a call.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn add_job(&self, suspension: &mut Suspension, job: &WaitingJob) -> Result<()> {
-        match suspension.record.add_job(job) {
-            true => self.write(&suspension.name, &mut suspension.record),
-            false => Ok(()),
+        if suspension.record.add_job(job) {
+            self.write(&suspension.name, &mut suspension.record)
+        } else {
+            Ok(())
         }
     }
 
     /// The directory that a call finds again, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn work(&self, name: &ResultName) -> Result<Option<PathBuf>> {
         let work = self.storage.path(&name.suspended_work());
         Ok(self.storage.root.disk.exists(&work)?.then_some(work))
     }
 
     /// Whether a call has left nothing in the directory that it finds again.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_empty(&self, name: &ResultName) -> Result<bool> {
         let work = self.work(name)?;
         Ok(work.is_none_or(|work| self.storage.root.disk.is_empty(&work).unwrap_or(false)))
     }
 
     /// Removes the place of a call, and its file in the index. The caller has the lease of the call.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn remove(&self, suspension: &Suspension) -> Result<()> {
         let Suspension { name, record } = suspension;
         let root = &self.storage.root;
@@ -322,10 +271,6 @@ impl Suspensions<'_> {
     }
 
     /// Removes the places of calls that are over, unless a run has their leases. Returns how many.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn tidy(&self) -> Result<usize> {
         let mut removed = 0;
         for file in self.storage.root.own_names(SUSPENDED)? {
@@ -348,10 +293,6 @@ impl Suspensions<'_> {
     }
 
     /// Puts a call into the index again that was lost there. Returns whether it was.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn restore(&self, suspension: &Suspension) -> Result<bool> {
         let Suspension { name, record } = suspension;
         let file = suspension_index(record.version(), &record.digests(), record.isolated);
@@ -360,10 +301,6 @@ impl Suspensions<'_> {
     }
 
     /// Whether a call is in the index.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn is_indexed(&self, Suspension { name, record }: &Suspension) -> Result<bool> {
         let file = suspension_index(record.version(), &record.digests(), record.isolated);
         Ok(self.entry(&file)?.as_ref() == Some(name))
@@ -375,10 +312,6 @@ const PIECE: u64 = 1 << 20;
 
 impl Suspensions<'_> {
     /// Keeps the log of an attempt that has ended, with those of the attempts before it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn keep_log(&self, name: &ResultName, stage: Stage<'_>) -> Result<()> {
         let stage = stage.doubtless()?.unwrap_or(stage);
         let root = &self.storage.root;
@@ -393,10 +326,6 @@ impl Suspensions<'_> {
 
 impl Stage<'_> {
     /// Puts what earlier attempts of a suspended call have printed before what this one has.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read or written.
     pub fn continue_log(&self, name: &ResultName) -> Result<()> {
         let disk = &self.storage.root.disk;
         let (earlier, log, both) =
@@ -422,10 +351,6 @@ impl Stage<'_> {
     }
 
     /// The first line that an execution has printed, if it has printed any.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn first_line(&self) -> Result<Option<String>> {
         const LONGEST: u64 = 2000;
         let begin = self.storage.root.disk.read_from(&self.log(), 0, LONGEST)?;

@@ -72,10 +72,6 @@ impl<'a> Tables<'a> {
     /// Looks for the table with this recipe, and for the directory of its outputs if that is wanted, too.
     ///
     /// Only the record is read: the recipe is compared by its digest.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read, or holds a record that only a newer version can.
     pub fn find(&self, recipe: &LongText<'_>, with_directory: bool) -> Result<FoundTable> {
         let digest = recipe.digest();
         let names = DIGITS.map(|digits| ResultName::of_recipe(digest, digits));
@@ -129,10 +125,6 @@ impl<'a> Tables<'a> {
 
     /// Reads the recipe of a table, and calls a function with each row. Returns the rules of the table; `None` if the
     /// recipe is missing or damaged, which may show after some rows.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn read_recipe(
         &self,
         name: &ResultName,
@@ -153,16 +145,15 @@ impl<'a> Tables<'a> {
 
     /// Reads the rows of a table as they are there, line by line, without comparing them with the record. Returns whether there
     /// is such a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn read_lines(&self, name: &ResultName, mut each: impl FnMut(&[u8])) -> Result<bool> {
         let path = self.storage.path(&name.output(0));
         let Some(text) = self.storage.root.disk.lines(&path)? else { return Ok(false) };
         for line in text.split(b'\n') {
-            let failed = |source| StorageError::Io { doing: "read", path: path.clone(), source };
-            each(&line.map_err(failed)?);
+            each(&line.map_err(|source| StorageError::Io {
+                doing: "read",
+                path: path.clone(),
+                source,
+            })?);
         }
         Ok(true)
     }
@@ -187,9 +178,10 @@ impl<'a> Tables<'a> {
             None => return Ok(TableState::Vacant(None)),
         };
         if record.recipe.digest != *recipe {
-            return match Entry::Table(name.clone()).fits_table(&record) {
-                true => Ok(TableState::Collision),
-                false => damage(name.record(), Defect::Misplaced),
+            return if Entry::Table(name.clone()).fits_table(&record) {
+                Ok(TableState::Collision)
+            } else {
+                damage(name.record(), Defect::Misplaced)
             };
         }
         let wanted = 1 + usize::from(with_directory);
@@ -442,9 +434,10 @@ impl Tables<'_> {
             self.storage.inputs().go_on()?;
             let to = to.join(path);
             root.disk.make_dirs(to.parent().unwrap_or(&to))?;
-            match value.digest.is_directory() {
-                true => self.share_directory(value, &to)?,
-                false => self.share_file(value, &to)?,
+            if value.digest.is_directory() {
+                self.share_directory(value, &to)?;
+            } else {
+                self.share_file(value, &to)?;
             }
         }
         root.disk.seal_trusted(to)?;

@@ -195,9 +195,10 @@ pub(super) enum SharedValue<'a> {
 impl<'a> SharedValue<'a> {
     /// Reads a value. `None` unless it has this digest.
     pub(super) fn of(contents: &'a [u8], digest: &Digest) -> Option<Self> {
-        match digest.is_directory() {
-            true => DirectoryArchive::parse(contents, digest).map(Self::Directory),
-            false => (Digest::of(contents) == *digest).then_some(Self::File(contents)),
+        if digest.is_directory() {
+            DirectoryArchive::parse(contents, digest).map(Self::Directory)
+        } else {
+            (Digest::of(contents) == *digest).then_some(Self::File(contents))
         }
     }
 }
@@ -205,14 +206,11 @@ impl<'a> SharedValue<'a> {
 impl Storage {
     /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no
     /// such value, or it is not the recorded one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be read.
     pub fn shared_contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
-        match file.digest.is_directory() {
-            true => self.archive(&file.name, &file.digest),
-            false => self.contents(file),
+        if file.digest.is_directory() {
+            self.archive(&file.name, &file.digest)
+        } else {
+            self.contents(file)
         }
     }
 

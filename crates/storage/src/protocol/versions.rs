@@ -50,10 +50,6 @@ struct ListedVersions {
 impl Versions {
     /// Returns the directory for the results of a version. In a writable storage it belongs to that
     /// version from now on.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub(super) fn directory(
         &self,
         root: &Root,
@@ -280,29 +276,17 @@ impl<'a> StoredTrees<'a> {
     }
 
     /// Creates an empty directory for a tree.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn create(&self) -> Result<NewTree<'a>> {
         self.create_in(&self.root.private_name(), true)
     }
 
     /// Creates an empty directory of this name for a tree that only this run uses. It is removed at
     /// the end of the run.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn create_private(&self, name: &str) -> Result<NewTree<'a>> {
         self.create_in(&format!("{}/{name}", self.root.private_name()), false)
     }
 
     /// Removes a private directory that is not used any more.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn remove_private(&self, path: &Path) -> Result<()> {
         self.root.disk.remove_tree(path.parent().unwrap_or(path))
     }
@@ -321,10 +305,6 @@ impl<'a> NewTree<'a> {
     }
 
     /// Adds a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn file(&self, path: &Path, contents: &[u8], executable: bool) -> Result<()> {
         let path = self.place(path)?;
         self.root.disk.write_sealed(&path, contents, if executable { 0o555 } else { 0o444 })?;
@@ -335,10 +315,6 @@ impl<'a> NewTree<'a> {
     }
 
     /// Adds a symbolic link.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be made.
     pub fn link(&self, path: &Path, target: &Path) -> Result<()> {
         self.root.disk.symbolic_link(target, &self.place(path)?)
     }
@@ -354,10 +330,6 @@ impl<'a> NewTree<'a> {
     }
 
     /// Returns the device and inode of the directory.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is gone.
     pub fn id(&self) -> Result<FileId> {
         self.root.id_of(&self.room)
     }
@@ -368,10 +340,6 @@ impl<'a> NewTree<'a> {
     }
 
     /// Makes the directory visible, unless there is one already. Returns whether it did.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn publish(self, tree: &ObjectId) -> Result<bool> {
         self.root.flush()?;
         let place = self.root.place(&StoredTrees::new(self.root).name(tree))?;
@@ -387,10 +355,6 @@ impl<'a> NewTree<'a> {
     /// Makes the directory visible in place of one with wrong contents, which is moved to
     /// quarantine. Others may be using that, so there is a directory at any moment if the file
     /// system can exchange two. Returns false if another run was faster.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
     pub fn replace(self, tree: &ObjectId) -> Result<bool> {
         self.root.flush()?;
         let place = StoredTrees::new(self.root).path(tree);

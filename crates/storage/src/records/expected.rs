@@ -120,9 +120,10 @@ impl Defect {
         digest: &Digest,
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
-        match digest.is_directory() {
-            true => Self::of_directory(root, name, digest, stop),
-            false => Self::of_file(root, name, digest, stop),
+        if digest.is_directory() {
+            Self::of_directory(root, name, digest, stop)
+        } else {
+            Self::of_file(root, name, digest, stop)
         }
     }
 
@@ -348,10 +349,7 @@ impl Root {
     /// Returns the path of a value, which is no link unless something else has put it there.
     pub(crate) fn value(&self, name: &str, digest: &Digest) -> Result<PathBuf> {
         // Files are found by one look. They never are links.
-        match digest.is_directory() {
-            true => Ok(self.path(&self.maker(name)?)),
-            false => Ok(self.path(name)),
-        }
+        if digest.is_directory() { Ok(self.path(&self.maker(name)?)) } else { Ok(self.path(name)) }
     }
 
     /// Keeps the manifest of a directory, so that the directory need not be read for it.

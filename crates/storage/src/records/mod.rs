@@ -59,10 +59,7 @@ impl Format {
 
     /// The format of a record that names these values.
     pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a Digest>) -> Self {
-        match values.into_iter().any(Digest::is_directory) {
-            true => Self(2),
-            false => Self::FILES,
-        }
+        if values.into_iter().any(Digest::is_directory) { Self(2) } else { Self::FILES }
     }
 }
 
@@ -226,9 +223,10 @@ impl TableRecord {
 fn one_or_two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Published>, D::Error> {
     let outputs = Vec::<Published>::deserialize(deserializer)?;
     let kinds = outputs.iter().map(|output| output.digest.is_directory());
-    match kinds.eq([false, true].into_iter().take(outputs.len().max(1))) {
-        true => Ok(outputs),
-        false => Err(D::Error::custom("expected a file, and a directory at most")),
+    if kinds.eq([false, true].into_iter().take(outputs.len().max(1))) {
+        Ok(outputs)
+    } else {
+        Err(D::Error::custom("expected a file, and a directory at most"))
     }
 }
 
@@ -371,10 +369,6 @@ impl<'a> Records<'a> {
     }
 
     /// Reads the record of an entry.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read, or only a newer version can.
     pub fn read_entry(&self, entry: &Entry) -> Result<RecordState<Record>> {
         self.read_entry_in(RECORDS, entry)
     }
@@ -427,8 +421,11 @@ impl<'a> Records<'a> {
 
     /// Writes a record into a new file.
     pub(crate) fn write(&self, path: &Path, record: &impl Serialize) -> Result<()> {
-        let json = |source| StorageError::Record { path: path.to_owned(), source };
-        self.root.disk.write(path, &text(record).map_err(json)?)
+        self.root.disk.write(
+            path,
+            &text(record)
+                .map_err(|source| StorageError::Record { path: path.to_owned(), source })?,
+        )
     }
 
     /// Writes a record atomically; replaces an existing one.

@@ -232,8 +232,10 @@ impl HostKind {
 
     /// The kind with this name; `None` if that is no name of one.
     pub fn named(name: &str) -> Option<Self> {
-        let is_plain = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-');
-        let is_name = (1..=Self::MAX_BYTES).contains(&name.len()) && name.bytes().all(is_plain);
+        let is_name = (1..=Self::MAX_BYTES).contains(&name.len())
+            && name
+                .bytes()
+                .all(|it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-'));
         is_name.then(|| Self(name.to_owned()))
     }
 }
@@ -247,8 +249,8 @@ impl fmt::Display for HostKind {
 impl<'de> Deserialize<'de> for HostKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let unexpected = || D::Error::invalid_value(Unexpected::Str(&name), &"the kind of a host");
-        Self::named(&name).ok_or_else(unexpected)
+        Self::named(&name)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&name), &"the kind of a host"))
     }
 }
 

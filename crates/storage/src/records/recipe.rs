@@ -66,10 +66,6 @@ pub struct RecipeWriter<W> {
 
 impl<W: Write> RecipeWriter<W> {
     /// Begins a recipe.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
         let mut writer = Self { out };
         let recipe = if header.keeps_types { VERSION } else { 1 };
@@ -78,25 +74,21 @@ impl<W: Write> RecipeWriter<W> {
     }
 
     /// Adds a row: the values of its point, and the names and digests of its outputs, in order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn row<'a>(
         &mut self,
         values: impl IntoIterator<Item = &'a str>,
         outputs: impl IntoIterator<Item = (&'a str, &'a Digest)>,
     ) -> io::Result<()> {
-        let file = |(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest };
-        let outputs = Some(outputs.into_iter().map(file).collect());
+        let outputs = Some(
+            outputs
+                .into_iter()
+                .map(|(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest })
+                .collect(),
+        );
         self.line(&RecipeRow { values: values.into_iter().collect(), outputs })
     }
 
     /// Adds a row for a point that failed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn failed_row<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
         self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None })
     }
@@ -173,8 +165,8 @@ impl<R: BufRead> RecipeReader<R> {
     }
 
     fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RecipeError> {
-        let wrong = |source| RecipeError::Line { line: self.line, source };
-        serde_json::from_slice(&self.buffer).map_err(wrong)
+        serde_json::from_slice(&self.buffer)
+            .map_err(|source| RecipeError::Line { line: self.line, source })
     }
 }
 
@@ -234,10 +226,6 @@ impl<'a> LongText<'a> {
     }
 
     /// Writes it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         (self.write)(out)
     }

@@ -45,8 +45,9 @@ impl Editing {
         if force == Force::Keep && !unread.is_empty() {
             return Err(EditError::Unread(unread));
         }
-        let git = |source| EditError::Git { path: task.clone(), source };
-        let editor = ce_git::editor(&task).map_err(git)?.ok_or(EditError::NoEditor)?;
+        let editor = ce_git::editor(&task)
+            .map_err(|source| EditError::Git { path: task.clone(), source })?
+            .ok_or(EditError::NoEditor)?;
         let layout = layout(&task, &text);
         let inputs = text.inputs.as_deref().unwrap_or_default();
         let signatures = library::signatures(&task, &text.expression, inputs);
@@ -68,10 +69,6 @@ impl Editing {
     }
 
     /// Opens the text in the user's editor, and waits until it has ended.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the editor cannot be started, or does not end well.
     pub fn edit(&self) -> Result<(), EditError> {
         // As Git does: a signal from the terminal is the editor's until it has ended.
         let ended = Arc::new(AtomicBool::new(false));
@@ -88,9 +85,12 @@ impl Editing {
             .arg(&self.path)
             .status();
         ended.store(true, Ordering::SeqCst);
-        let status = status.and_then(|status| match status.success() {
-            true => Ok(()),
-            false => Err(io::Error::other(format!("it ended with {status}"))),
+        let status = status.and_then(|status| {
+            if status.success() {
+                Ok(())
+            } else {
+                Err(io::Error::other(format!("it ended with {status}")))
+            }
         });
         let editor = self.editor.to_string_lossy().into_owned();
         status.map_err(|source| EditError::Editor { editor, source })

@@ -1,6 +1,5 @@
 //! The computations of a task as they stand in its work tree: what they take and make.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -13,15 +12,16 @@ use ce_model::text_file;
 /// Returns what is known of the computations that an expression names, by what is written for them. Of several computations,
 /// that is what they have in common.
 pub(super) fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Signatures {
-    let names = computation_names(expression, inputs).into_iter();
-    let common = |names: BTreeSet<String>| {
+    let mut signatures = Signatures::new();
+    for (written, names) in computation_names(expression, inputs) {
         let all = names.iter().map(|name| signature(task, name));
-        all.reduce(|a, b| Signature {
+        let common = all.reduce(|a, b| Signature {
             inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),
             outputs: a.outputs.filter(|outputs| b.outputs.as_ref() == Some(outputs)),
-        })
-    };
-    names.map(|(written, names)| (written.to_owned(), common(names).unwrap_or_default())).collect()
+        });
+        signatures.insert(written.to_owned(), common.unwrap_or_default());
+    }
+    signatures
 }
 
 /// Returns what is known of a computation. What cannot be read is not known: loading the task says

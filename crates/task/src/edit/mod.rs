@@ -16,7 +16,7 @@ use std::{fs, io};
 use ce_git::{HeadError, Heads};
 use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{
-    BoundNames, ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowDirectories, parse,
+    BoundNames, Fault, Mistake, NodeKind, Parsed, Text, WorkflowDirectories, parse,
 };
 use ce_model::humanize::{counted, size};
 use ce_model::name::InputName;
@@ -133,26 +133,25 @@ impl NewWorkflow {
 fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistake> {
     let mut unknown = Vec::new();
     let mut note = |kind: NodeKind, value: &str, fault: Fault| {
-        let is_here = |node: &ExpressionNode| node.kind == kind && *node.value == *value;
-        unknown.extend(parsed.first(is_here).map(|node| parsed.mistake(node, fault)));
-    };
-    let values = |kind: NodeKind| {
-        let nodes = parsed.text.expression.nodes().iter();
-        nodes.filter(move |node| node.kind == kind).map(|node| &*node.value)
+        let node = parsed.first(|node| node.kind == kind && *node.value == *value);
+        unknown.extend(node.map(|node| parsed.mistake(node, fault)));
     };
     for (written, name, nearest) in library::missing(task, &parsed.text.expression, inputs) {
         note(NodeKind::Computation, written, Fault::NoComputation { name, nearest });
     }
-    let files: BTreeSet<&str> = values(NodeKind::File).collect();
+    let nodes = parsed.text.expression.nodes().iter();
+    let files: BTreeSet<&str> =
+        nodes.filter(|node| node.kind == NodeKind::File).map(|node| &*node.value).collect();
     // A path with the text of a name is known when the task is evaluated.
     let bound = BoundNames::new(&parsed.text.expression);
     let number = |name: &str| {
         let input = inputs.iter().position(|input| input.as_str() == name);
         input.or_else(|| bound.may_have(name).then_some(inputs.len()))
     };
-    let is_known = |path: &&str| !Template::new(path, number, Path::new("")).is_open();
-    let is_here = |path: &&str| task.join(path).is_file();
-    for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {
+    for path in files {
+        if Template::new(path, number, Path::new("")).is_open() || task.join(path).is_file() {
+            continue;
+        }
         let fault = if task.join(path).is_dir() { Fault::OwnDirectory } else { Fault::NoFile };
         note(NodeKind::File, path, fault(path.to_owned()));
     }
@@ -180,8 +179,9 @@ fn inputs(task: &Path) -> Result<Option<Vec<InputName>>, EditError> {
     let contents = fs::read(&path).map_err(unreadable)?;
     let lines = text_file::lines(&contents).ok();
     let names = lines.and_then(|lines| lines.into_iter().map(|line| line.parse().ok()).collect());
-    let not_names = || unreadable(io::Error::other("not every line is a name; see ce check"));
-    names.map(Some).ok_or_else(not_names)
+    names
+        .map(Some)
+        .ok_or_else(|| unreadable(io::Error::other("not every line is a name; see ce check")))
 }
 
 /// Lists what of a task Git has not recorded, among these parts.
@@ -204,8 +204,10 @@ fn uncommitted(task: &Path, parts: &[&str]) -> Result<Vec<PathBuf>, EditError> {
     }
     found.sort_unstable();
     found.dedup();
-    let inside = |path: PathBuf| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path);
-    Ok(found.into_iter().map(inside).collect())
+    Ok(found
+        .into_iter()
+        .map(|path| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path))
+        .collect())
 }
 
 fn real(dir: &Path) -> Result<PathBuf, EditError> {

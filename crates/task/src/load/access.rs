@@ -58,14 +58,14 @@ pub(super) fn read<S: TaskSource>(
 
 /// Returns a fault for each line that this host cannot follow: see [`check_access`](super::check_access).
 pub(super) fn faults(access: &Access, exposed: Option<&Exposed>) -> Vec<LoadFault> {
-    let check = |rule: &Rule| match (rule, exposed) {
+    let faults = access.rules.iter().filter_map(|rule| match (rule, exposed) {
         (Rule::Root(_), Some(exposed)) => {
             Some(LoadFault::Exposed { line: rule.to_string(), exposed: exposed.clone() })
         }
         (_, Some(_)) => None,
         (_, None) => check_exists(rule).err(),
-    };
-    access.rules.iter().filter_map(check).collect()
+    });
+    faults.collect()
 }
 
 /// Whether a path is in `/dev`, but not in the shared memory there.

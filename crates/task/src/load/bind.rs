@@ -126,16 +126,19 @@ impl Binder {
         let mut own_trees = TaskTrees::default();
         let tree_ids: Vec<Option<TaskTreeId>> =
             trees.iter().map(|tree| self.tree(tree, source, &mut own_trees)).collect();
-        let is_unbound = |tree: &TaskTree| tree.commit == TreeCommit::Unbound;
-        if files.iter().any(|file| file.path.is_open()) || trees.iter().any(is_unbound) {
+        if files.iter().any(|file| file.path.is_open())
+            || trees.iter().any(|tree| tree.commit == TreeCommit::Unbound)
+        {
             self.add_changes(&mut task, source);
         }
         let mut builder = Builder::default();
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
         for (_, node) in task.workflow.nodes() {
-            let argument =
-                |it: &Argument| Some(Argument { node: nodes[it.node.index()]?, ..it.clone() });
-            let inputs: Option<_> = node.inputs().iter().map(argument).collect();
+            let inputs: Option<_> = node
+                .inputs()
+                .iter()
+                .map(|it| Some(Argument { node: nodes[it.node.index()]?, ..it.clone() }))
+                .collect();
             let node = match node {
                 Node::Literal(name) => self.value(name).map(Node::Literal),
                 Node::File(file) => ids[file.index()].map(Node::File),

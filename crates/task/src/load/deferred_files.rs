@@ -53,10 +53,6 @@ impl DeferredFiles {
     }
 
     /// Returns the contents of a file in the commit.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
     pub fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
         self.trees.blob(id)
     }

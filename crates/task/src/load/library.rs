@@ -81,10 +81,6 @@ impl<'a, S: TaskSource> Library<'a, S> {
     }
 
     /// Checks that a computation has the same inputs and outputs as another one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it has others.
     pub(super) fn compare(&self, id: ComputationId, first: ComputationId) -> Result<(), LoadFault> {
         let [it, first] = [id, first].map(|id| self.get(id));
         let what = match () {

@@ -277,8 +277,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             return Ok((!value.contains('{')).then(|| written.into()));
         };
         let place = self.library.source.place(dir);
-        let number = |name: &str| self.scopes.number(scope, inputs, name);
-        Ok(Some(Template::new(written, number, &place)))
+        let template =
+            Template::new(written, |name| self.scopes.number(scope, inputs, name), &place);
+        Ok(Some(template))
     }
 }
 
@@ -359,9 +360,8 @@ fn bound(value: &str, texts: &[String], fault: LoadFault) -> LoadFault {
 fn other_than(names: &[LevelName], fault: LoadFault) -> LoadFault {
     match fault {
         LoadFault::NoComputation { name, nearest } => {
-            let is =
-                |it: &LevelName, name: &str| it.name.as_ref().is_ok_and(|it| it.as_str() == name);
-            let nearest = nearest.filter(|nearest| !names.iter().any(|it| is(it, nearest)));
+            let mut known = names.iter().filter_map(|it| it.name.as_ref().ok());
+            let nearest = nearest.filter(|nearest| known.all(|name| name.as_str() != nearest));
             LoadFault::NoComputation { name, nearest }
         }
         other => other,
@@ -412,8 +412,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     ) -> Result<Option<ResourceLine>, ResourceFault> {
         let Some(inputs) = self.inputs else { return Ok(None) };
         let WrittenLine { resource, amount, path, line } = written.clone();
-        let number = |name: &str| self.scopes.number(scope, inputs, name);
-        let amount = Template::new(amount, number, place);
+        let amount = Template::new(amount, |name| self.scopes.number(scope, inputs, name), place);
         if let Some(name) = amount.unknown().next() {
             let names = inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
             let nearest = nearest(name, &names.collect::<Vec<_>>());

@@ -301,11 +301,12 @@ impl Problems {
         fault: impl Into<LoadFault>,
     ) {
         let (line, fault) = ((line > 0).then_some(line), fault.into());
-        let is_told = |it: &Problem| {
-            matches!(it.fault, LoadFault::Head(_)) && it.fault.to_string() == fault.to_string()
-        };
         // The repository of the task is that of its computations.
-        if matches!(fault, LoadFault::Head(_)) && self.problems.iter().any(is_told) {
+        if matches!(fault, LoadFault::Head(_))
+            && self.problems.iter().any(|it| {
+                matches!(it.fault, LoadFault::Head(_)) && it.fault.to_string() == fault.to_string()
+            })
+        {
             return;
         }
         self.problems.push(Problem { path: path.to_owned(), line, fault });

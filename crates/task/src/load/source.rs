@@ -160,9 +160,10 @@ impl TaskSource for Snapshot {
         if let Kind::File { executable } = dir.kind() {
             return Ok(Located::File { plain: true, executable });
         }
-        let identity = match self.is_linked(&dir)? {
-            true => Identity::Place(self.number(&dir)),
-            false => Identity::Tree(dir.tree()),
+        let identity = if self.is_linked(&dir)? {
+            Identity::Place(self.number(&dir))
+        } else {
+            Identity::Tree(dir.tree())
         };
         Ok(Located::Directory { dir, identity, outside: false })
     }
@@ -236,10 +237,6 @@ pub(super) fn parse_lines(
 }
 
 /// Returns the first line, trimmed, and whether there are others.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read, is not a text, or is empty.
 pub(super) fn parse_line(file: Result<Vec<u8>, LoadFault>) -> Result<(String, bool), LoadFault> {
     let contents = file?;
     let (line, more) = text_file::line(&contents)?;

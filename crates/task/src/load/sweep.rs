@@ -102,8 +102,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             self.are_right(&place, problems).then_some(())?;
         }
         let width = self.builder[body.node].width();
-        let nested = |output| self.nested_columns(body, output);
-        let problems = sweep::column_problems(&files.rules, &columns, Some(width), nested);
+        let problems = sweep::column_problems(&files.rules, &columns, Some(width), |output| {
+            self.nested_columns(body, output)
+        });
         self.are_right(&place, problems).then_some(())?;
         let sweep = Sweep {
             names: files.rules.names.clone(),
@@ -130,17 +131,16 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let outside = &self.scopes.get(open.scope).bound;
         let opens = is_computed && files.rules.names.is_none();
         let listed: HashSet<String> = files.rules.named().map(|(name, _)| name).collect();
-        let is_own = |id: &BoundId| match opens {
-            true => !outside.contains(id),
-            false => listed.contains(self.scopes.text(*id)),
+        let is_own = |id: &BoundId| {
+            if opens { !outside.contains(id) } else { listed.contains(self.scopes.text(*id)) }
         };
         let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
         let mut asked = self.asked_names(body.node);
         asked.retain(|name| is_own(name) && !free.contains(name));
         let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
         let own = binds.iter().map(|id| self.scopes.text(*id));
-        let is_free = |name: &str| names.contains(name);
-        let problems = sweep::unread_problems(&files.rules, is_free, is_computed.then_some(own));
+        let computed = is_computed.then_some(own);
+        let problems = sweep::unread_problems(&files.rules, |name| names.contains(name), computed);
         let place = self.library.source.place(&open.dir);
         self.are_right(&place, problems).then_some((binds, asked))
     }
@@ -176,8 +176,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             _ => vec![VALUE],
         };
         // A number of a wrong slice may be that of no output.
-        let name = |number: u8| names.get(usize::from(number)).map(|name| (*name).to_owned());
-        node.numbers().filter_map(name).collect()
+        node.numbers()
+            .filter_map(|number| names.get(usize::from(number)).map(|name| (*name).to_owned()))
+            .collect()
     }
 
     /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.

@@ -158,9 +158,10 @@ impl<S: TaskSource> FileReader<'_, S> {
             let (place, Some((_, label))) = (path.join(name), factor_label(name)) else { continue };
             let contents = self.source.read_points(&dir, name);
             let Some(contents) = self.findings.note(&place, contents) else { continue };
-            let points = match is_sheet(label) {
-                true => read(SheetFormat::Tsv, &contents),
-                false => read_levels(label, &contents),
+            let points = if is_sheet(label) {
+                read(SheetFormat::Tsv, &contents)
+            } else {
+                read_levels(label, &contents)
             };
             if let Some(points) = self.note(&place, points) {
                 factors.push(Factor { file: name.into(), points });

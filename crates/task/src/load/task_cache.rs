@@ -98,9 +98,11 @@ impl Dependencies {
         let found = loaded.task.files.iter().filter(|it| !it.path.is_open());
         let files = found.map(|it| task.join(it.path.as_str()));
         let fingerprints = [own, Fingerprint::take(computations.chain(files), began)?];
-        let is_known = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
         if repositories.iter().any(|it| it.is_racy(began))
-            || !fingerprints.iter().flat_map(Fingerprint::repositories).all(is_known)
+            || !fingerprints
+                .iter()
+                .flat_map(Fingerprint::repositories)
+                .all(|top| repositories.iter().any(|it| it.top() == top))
         {
             return None;
         }

@@ -30,11 +30,10 @@ impl TaskFiles {
     /// Adds a file that was found before, unless it is there.
     pub(super) fn add(&mut self, file: &TaskFile) -> Option<TaskFileId> {
         let found = &mut self.found;
-        let add = || {
+        *self.known.entry(file.path.clone()).or_insert_with(|| {
             found.push(file.clone());
             Some(TaskFileId::at(found.len() - 1))
-        };
-        *self.known.entry(file.path.clone()).or_insert_with(add)
+        })
     }
 
     /// Returns the file with this path in the task, or `None` if it has a problem, which is
@@ -53,14 +52,15 @@ impl TaskFiles {
             return Ok(*known);
         }
         let name = path.as_str();
-        let contents = match path.is_open() {
-            true => Some(FileContents::Unbound),
-            false => match contents(source, name) {
+        let contents = if path.is_open() {
+            Some(FileContents::Unbound)
+        } else {
+            match contents(source, name) {
                 Err(LoadFault::Missing | LoadFault::NotADirectory) => {
                     return Err(LoadFault::NoFile(name.to_owned()));
                 }
                 contents => findings.note(name.as_ref(), contents),
-            },
+            }
         };
         Ok(match contents {
             Some(contents) => self.add(&TaskFile { path, contents }),
@@ -141,12 +141,11 @@ impl TaskTrees {
     /// Adds a tree that was found before, unless it is there.
     pub(super) fn add(&mut self, tree: &TaskTree) -> Option<TaskTreeId> {
         let found = &mut self.found;
-        let add = || {
+        let is_recorded = tree.commit != TreeCommit::OfRevision;
+        *self.known.entry((tree.name.clone(), is_recorded)).or_insert_with(|| {
             found.push(tree.clone());
             Some(TaskTreeId::at(found.len() - 1))
-        };
-        let is_recorded = tree.commit != TreeCommit::OfRevision;
-        *self.known.entry((tree.name.clone(), is_recorded)).or_insert_with(add)
+        })
     }
 
     /// Returns the tree with this name, at the commit that the task records or at any. `None` if it has a
@@ -231,8 +230,8 @@ pub(super) fn retain_unread(
         Some(ReadPath::new(&tree.name, path))
     });
     // A tree around all nodes, such as the whole repository, does not say that they are read.
-    let is_within = |it: &ReadPath<'_>| it.begin.starts_with(WORKFLOW);
-    let read: Vec<ReadPath<'_>> = files.chain(trees).filter(is_within).collect();
+    let read: Vec<ReadPath<'_>> =
+        files.chain(trees).filter(|it| it.begin.starts_with(WORKFLOW)).collect();
     warnings.retain(|Warning { path, oddity }| {
         let is_value = path.to_str().is_some_and(|path| read.iter().any(|it| it.may_touch(path)));
         *oddity != WarningKind::Unread || !is_value

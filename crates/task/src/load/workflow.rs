@@ -108,9 +108,10 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         };
         self.nodes.warn_of_unread(&dir, &entries, kind);
         let has_label = matches!(kind, Some(NodeKind::Sweep | NodeKind::Points));
-        let value = match entries.has("value") || !has_label {
-            true => self.nodes.single(&dir, "value", entries.has("value")),
-            false => Some(String::new()),
+        let value = if entries.has("value") || !has_label {
+            self.nodes.single(&dir, "value", entries.has("value"))
+        } else {
+            Some(String::new())
         };
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),

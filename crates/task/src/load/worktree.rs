@@ -247,9 +247,12 @@ fn read_filtered<'a>(dir: &'a Path, changes: &'a Changes) -> impl Iterator<Item 
 
 /// Refuses a computation that differs from its commit.
 fn refuse(dir: &Path, changes: &Changes) -> Result<(), LoadFault> {
-    let inside = |path: &PathBuf| path.strip_prefix(dir).ok().map(Path::to_owned);
     let filter = |path: &PathBuf| changes.filtered.iter().find(|it| it.path == *path);
-    let changed: Vec<PathBuf> = changes.changed.iter().filter_map(inside).collect();
+    let changed: Vec<PathBuf> = changes
+        .changed
+        .iter()
+        .filter_map(|path| path.strip_prefix(dir).ok().map(Path::to_owned))
+        .collect();
     if !changed.is_empty() {
         let mut filters = changes.changed.iter().map(|path| filter(path).map(|it| &it.filter));
         return Err(match filters.next().flatten() {
@@ -315,11 +318,14 @@ impl WorkTree {
     /// Notes uncommitted changes of files that links lead to.
     fn note_changes_behind_links(&mut self) -> Result<(), HeadError> {
         // Targets in the same top directory are checked together.
-        let top = |path: &PathBuf| {
-            let inside = path.strip_prefix(&self.repository).ok()?;
-            Some(self.repository.join(inside.components().next()?))
-        };
-        let scopes: BTreeSet<PathBuf> = self.linked.iter().filter_map(top).collect();
+        let scopes: BTreeSet<PathBuf> = self
+            .linked
+            .iter()
+            .filter_map(|path| {
+                let inside = path.strip_prefix(&self.repository).ok()?;
+                Some(self.repository.join(inside.components().next()?))
+            })
+            .collect();
         for scope in scopes {
             let changes = self.heads.changes(&scope, &scope)?;
             let moved = self.heads.moved(&scope, &self.task)?;

@@ -180,9 +180,10 @@ impl<S: TaskSource> Reader<'_, S> {
             self.findings.note(&place.join("kind"), kind)
         });
         let has_files = kind.is_some_and(NodeKind::has_files);
-        let value = match !has_files || entries.iter().any(|entry| entry == "value") {
-            true => self.line(dir, "value"),
-            false => Some(String::new()),
+        let value = if !has_files || entries.iter().any(|entry| entry == "value") {
+            self.line(dir, "value")
+        } else {
+            Some(String::new())
         };
         let value = kind.zip(value).and_then(|(kind, value)| {
             let value = kind.value(&value).map_err(LoadFault::Name);
@@ -229,8 +230,7 @@ impl<S: TaskSource> Reader<'_, S> {
             && let Ok(factors) = self.source.enter(dir, FACTORS)
         {
             let names = self.source.list(&factors).unwrap_or_default();
-            let is_read = |name: &OsString| !name.as_encoded_bytes().starts_with(b".");
-            let unread = names.into_iter().filter(|name| !is_read(name));
+            let unread = names.into_iter().filter(|it| it.as_encoded_bytes().starts_with(b"."));
             self.unread.extend(unread.map(|name| place.join(FACTORS).join(name)));
         }
         (!files.is_wrong).then(|| rule_files(&files.rules))

@@ -95,6 +95,15 @@ impl JobArray {
         self.workers.iter().filter(|worker| holds(&worker.state)).count() as u32
     }
 
+    /// The number of its workers that execute calls or will: of a cancelled array, only those that have said hello.
+    pub(super) fn usable_workers(&self) -> u32 {
+        if self.is_cancelled() {
+            self.count(|state| *state == WorkerState::Alive)
+        } else {
+            self.count(|state| *state != WorkerState::Over)
+        }
+    }
+
     /// One of its workers said hello. Returns whether that is new.
     pub(super) fn hello(&mut self, index: u32) -> bool {
         let Some(worker) = self.worker(index).filter(|worker| !worker.has_said_hello) else {
@@ -156,9 +165,9 @@ impl JobArray {
 
     /// Whether it was never submitted, by all that is known.
     pub(super) fn is_refuted(&self) -> bool {
-        let is_missing =
-            |worker: &ArrayWorker| worker.missing.is_some_and(|it| it.0 >= NOT_SUBMITTED);
-        self.is_doubtful && self.workers.iter().all(is_missing)
+        let mut missing = self.workers.iter().map(|worker| worker.missing);
+        self.is_doubtful
+            && missing.all(|it| it.is_some_and(|(answers, _)| answers >= NOT_SUBMITTED))
     }
 
     /// Gives up the workers that will not say hello any more. Returns why, for each whose start has failed.
@@ -200,17 +209,17 @@ impl JobArray {
     /// Whether it has workers of a scope, and is not being cancelled so far.
     pub(super) fn needs(&self, scope: Option<CancelScope>) -> bool {
         let Some(scope) = scope else { return false };
-        let is_meant = |state: &WorkerState| match state {
-            WorkerState::Alive => scope == CancelScope::All,
-            state => state.is_unknown(),
-        };
         let is_asked = match self.cancelling {
             Cancelling::No => false,
             Cancelling::Wanted(other, _) | Cancelling::Asked(other) | Cancelling::Done(other) => {
                 other >= scope
             }
         };
-        !is_asked && self.workers.iter().any(|worker| is_meant(&worker.state))
+        !is_asked
+            && self.workers.iter().any(|worker| match &worker.state {
+                WorkerState::Alive => scope == CancelScope::All,
+                state => state.is_unknown(),
+            })
     }
 
     /// When to cancel it, and what of it. Nothing is cancelled while sbatch is being executed.

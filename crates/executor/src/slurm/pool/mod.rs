@@ -184,15 +184,15 @@ impl WorkerPool {
 
     /// Whether it was closed, and all that was to be done is done.
     pub fn is_closed(&self) -> bool {
-        let is_open = |array: &JobArray| !array.is_settled() || array.needs(self.closing);
-        self.closing.is_some() && !self.arrays.values().any(is_open)
+        self.closing.is_some()
+            && self.arrays.values().all(|it| it.is_settled() && !it.needs(self.closing))
     }
 
     /// The jobs of which some may be left if nothing more is done now.
     pub fn unsettled(&self) -> Vec<&JobToken> {
-        let is_open =
-            |array: &JobArray| !array.is_settled() || array.needs(Some(CancelScope::Pending));
-        self.arrays.iter().filter(|(_, it)| is_open(it)).map(|(token, _)| token).collect()
+        let scope = Some(CancelScope::Pending);
+        let open = self.arrays.iter().filter(|(_, it)| !it.is_settled() || it.needs(scope));
+        open.map(|(token, _)| token).collect()
     }
 
     /// Decides what to do at a time. A token is taken for a submission only, and never again.
@@ -252,12 +252,11 @@ impl WorkerPool {
 
     /// The resources of tickets that are queued in vain, and why: they have no worker, and none is submitted any more.
     pub fn stuck(&self) -> impl Iterator<Item = (&Resources, &str)> {
-        let is_served = |resources: &Resources| {
-            let arrays = self.arrays.values().filter(|it| it.request.resources == *resources);
-            arrays.map(|array| array.count(|state| *state != WorkerState::Over)).sum::<u32>() > 0
-        };
         let stopped = self.classes.iter().filter_map(|(it, class)| Some((it, class.stuck()?)));
-        stopped.filter(move |(resources, _)| !is_served(resources))
+        stopped.filter(|(resources, _)| {
+            let mut arrays = self.arrays.values().filter(|it| it.request.resources == **resources);
+            arrays.all(|array| array.count(|state| *state != WorkerState::Over) == 0)
+        })
     }
 
     /// Returns what the user should know by now, each thing once.
@@ -283,11 +282,7 @@ impl WorkerPool {
         }
         let lacking = self.classes.iter().filter_map(|(resources, class)| {
             let arrays = self.arrays.values().filter(|it| it.request.resources == *resources);
-            let has = |array: &JobArray| match array.is_cancelled() {
-                true => array.count(|state| *state == WorkerState::Alive),
-                false => array.count(|state| *state != WorkerState::Over),
-            };
-            let has = arrays.map(has).sum();
+            let has = arrays.map(JobArray::usable_workers).sum();
             let (time, lack) = class.lack(has)?;
             Some((time.max(now), has, resources, lack))
         });

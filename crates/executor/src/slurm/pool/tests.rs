@@ -346,15 +346,15 @@ impl World {
             PoolAction::Ask(tokens) => {
                 let last = self.last_ask.replace(self.now);
                 assert!(last.is_none_or(|last| last + s(2) <= self.now), "it asks too often");
-                let words = |state| match state {
-                    JobState::Pending => "PENDING",
-                    JobState::Running => "RUNNING",
-                    _ => "FAILED",
-                };
                 let known = self.jobs.iter().filter(|(task, _)| tokens.contains(&task.token));
                 let lines = known.map(|(task, (state, _))| {
+                    let word = match state {
+                        JobState::Pending => "PENDING",
+                        JobState::Running => "RUNNING",
+                        _ => "FAILED",
+                    };
                     let node = format!("n{}", task.index % 3);
-                    format!("1_{}|{}|{}|{node}|None\n", task.index, task.token, words(*state))
+                    format!("1_{}|{}|{word}|{node}|None\n", task.index, task.token)
                 });
                 let jobs = SlurmJob::read_all(&lines.collect::<String>()).unwrap();
                 let answer = if self.chance(80) { Ok(jobs) } else { Err(busy) };
@@ -363,10 +363,11 @@ impl World {
             PoolAction::Cancel(token, scope) => {
                 let result = if self.chance(80) { Ok(()) } else { Err(busy) };
                 if result.is_ok() {
-                    let is_meant = |state| scope == CancelScope::All || state == JobState::Pending;
-                    let jobs = self.jobs.iter_mut().filter(|(task, _)| task.token == token);
-                    for (_, job) in jobs.filter(|(_, (state, _))| is_meant(*state)) {
-                        *job = (JobState::Ended, self.now);
+                    for (task, job) in &mut self.jobs {
+                        let is_meant = scope == CancelScope::All || job.0 == JobState::Pending;
+                        if task.token == token && is_meant {
+                            *job = (JobState::Ended, self.now);
+                        }
                     }
                 }
                 self.pool.cancelled(self.now, &token, &result);

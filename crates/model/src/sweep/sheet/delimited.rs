@@ -99,8 +99,11 @@ impl<'a> SheetRecords<'a> {
 
     /// Takes everything up to the next separator or the end of the line, and that, too.
     fn up_to_separator(&mut self) -> (&'a [u8], bool) {
-        let ends = |byte: &u8| *byte == self.separator || *byte == b'\n';
-        let end = self.rest.iter().position(ends).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .iter()
+            .position(|byte| *byte == self.separator || *byte == b'\n')
+            .unwrap_or(self.rest.len());
         let value = &self.rest[..end];
         let is_last = self.rest.get(end) != Some(&self.separator);
         self.rest = self.rest.get(end + 1..).unwrap_or_default();

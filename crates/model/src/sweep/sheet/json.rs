@@ -39,16 +39,14 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 pub(in crate::sweep) type Field<'a> = (Cow<'a, str>, &'a RawValue);
 
 /// Reads the fields of an object: their names, and their values as they are spelled.
-///
-/// # Errors
-///
-/// Fails if the line is no object.
 pub(in crate::sweep) fn fields(line: &[u8]) -> Result<Vec<Field<'_>>, SheetFault> {
-    let fields: Fields<'_> =
-        serde_json::from_slice(line).map_err(|error| match error.is_eof() {
-            true => SheetFault::OpenObject(reason(&error)),
-            false => SheetFault::Json(reason(&error)),
-        })?;
+    let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| {
+        if error.is_eof() {
+            SheetFault::OpenObject(reason(&error))
+        } else {
+            SheetFault::Json(reason(&error))
+        }
+    })?;
     fields.0.into_iter().map(|(name, value)| Ok((string(name)?, value))).collect()
 }
 

@@ -13,11 +13,9 @@ use std::rc::Rc;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
+use super::errors::{SnapshotError, UnreadableRepository, border};
 use super::repositories::{self, Repositories, object, tree_of};
-use super::shallow::border;
 use super::snapshot::Snapshot;
-use super::snapshot_error::SnapshotError;
-use super::unreadable::UnreadableRepository;
 use super::{GitResult, object_id};
 use ce_model::exit::Explain;
 use ce_model::name::StorageName;
@@ -73,10 +71,6 @@ impl Explain for ReachError {
 
 impl ReachableSet {
     /// Adds the reachable commits of a repository, given by any directory in it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one of them is unknown.
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
         let git = |error| UnreadableRepository::new(dir, error);
         let place = dir.canonicalize();

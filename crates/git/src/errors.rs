@@ -1,0 +1,227 @@
+//! The reasons why a repository or a commit cannot be read, among them a history that is cut off; and what to try.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::io;
+use std::iter;
+use std::path::{Path, PathBuf};
+
+use gix::Repository;
+
+use super::GitResult;
+use super::opening::{NoRepository, Untrusted};
+use ce_model::digest::SHORT;
+use ce_model::exit::Explain;
+use ce_model::hints;
+
+/// The reason why the repository that a directory is in cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnreadableRepository {
+    /// The directory cannot be read.
+    #[error("cannot read the repository {}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The directory is in no repository.
+    #[error("{} is not in a Git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// The repository belongs to another user, and is not trusted.
+    #[error("the repository at {} belongs to another user", .0.display())]
+    Untrusted(PathBuf),
+    /// Git's data cannot be read.
+    #[error("the repository {} cannot be read", path.display())]
+    Git {
+        /// The directory.
+        path: PathBuf,
+        /// The error of gix.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl UnreadableRepository {
+    /// The error of the operating system for a directory.
+    pub(super) fn of_directory(dir: &Path, source: io::Error) -> Self {
+        Self::Directory { path: dir.to_owned(), source }
+    }
+
+    /// The error of opening or reading the repository that a directory is in.
+    pub(super) fn new(dir: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
+        match source.downcast_ref() {
+            Some(Untrusted(top)) => Self::Untrusted(top.clone()),
+            None if source.is::<NoRepository>() => Self::NoRepository(dir.to_owned()),
+            None => Self::Git { path: dir.to_owned(), source },
+        }
+    }
+}
+
+impl Explain for UnreadableRepository {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Directory { path, source } => return hints::for_directory(path, source),
+            Self::NoRepository(_) => no_repository().to_owned(),
+            Self::Untrusted(top) => trusting(top.display()),
+            Self::Git { source, .. } => unreadable(&**source).to_owned(),
+        })
+    }
+}
+
+/// The reason why an entry of a commit cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// No commit is called so.
+    #[error("there is no commit {rev} in {}", repository.display())]
+    Revision {
+        /// The revision.
+        rev: String,
+        /// The repository.
+        repository: PathBuf,
+        /// The error of gix.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The directory is in no repository.
+    #[error("{} is not in a Git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// There is no entry with this path.
+    #[error("does not exist")]
+    Missing,
+    /// A file stands on the way.
+    #[error("is not a directory")]
+    NotADirectory,
+    /// Something other than a submodule stands there.
+    #[error("is not a submodule")]
+    NotASubmodule,
+    /// A link leads out of the repository.
+    #[error("leads out of the repository, to {}", .0.display())]
+    Outside(PathBuf),
+    /// Links lead to links without end.
+    #[error("has too many levels of links")]
+    Links,
+    /// The submodule is ambiguous.
+    #[error("there is no submodule that holds {}", path.display())]
+    Submodule {
+        /// The path that it should hold.
+        path: PathBuf,
+        /// The cause.
+        source: Box<Self>,
+    },
+    /// The task's own repository holds this.
+    #[error("it is the task's own")]
+    Own,
+    /// The submodule is not there.
+    #[error("is a submodule of which the commit {commit} is not cloned")]
+    NotCloned {
+        /// The first digits of its commit.
+        commit: String,
+    },
+    /// Git's data could not be read.
+    #[error("the repository cannot be read: {0}")]
+    Git(Box<dyn Error + Send + Sync>),
+}
+
+impl SnapshotError {
+    /// The repository of a directory cannot be opened.
+    pub(super) fn of_opening(dir: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
+        match source.is::<NoRepository>() {
+            true => Self::NoRepository(dir.to_owned()),
+            false => Self::Git(source),
+        }
+    }
+}
+
+impl Explain for SnapshotError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Revision { source, .. } if let Some(cut) = source.downcast_ref::<CutOff>() => {
+                return cut.hint();
+            }
+            Self::Revision { .. } => Some("git log lists the commits"),
+            Self::NotCloned { .. } => {
+                Some("git submodule update --init --recursive, or git fetch in the submodule")
+            }
+            Self::NoRepository(_) => Some(no_task_repository()),
+            Self::Git(source) => Some(unreadable(&**source)),
+            Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
+            Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
+            Self::NotASubmodule => Some("git submodule status lists the submodules"),
+            Self::Outside(_) => Some("link only to what is committed with the task"),
+            Self::Links => Some("correct the links: they lead to each other"),
+            Self::Submodule { source, .. } if matches!(**source, Self::Own) => {
+                return source.hint();
+            }
+            Self::Submodule { .. } => Some("name a path in a submodule of the task"),
+            Self::Own => Some("leave out --in: the history of the task is searched then"),
+        };
+        hint.map(str::to_owned)
+    }
+}
+
+/// The number of commits of a border that are named.
+const NAMED: usize = 3;
+
+/// A revision that is not there, in a repository whose history is cut off.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}: the repository is a shallow clone, whose history ends at the commit {border}")]
+pub(super) struct CutOff {
+    /// Why it is not there, in words.
+    pub(super) why: String,
+    /// The commits without their parents.
+    pub(super) border: String,
+}
+
+impl Explain for CutOff {
+    fn hint(&self) -> Option<String> {
+        let hint = "git fetch --unshallow";
+        Some(hint.to_owned())
+    }
+}
+
+/// The first digits of the commits whose parents a repository lacks; `None` unless it is a shallow clone.
+pub(super) fn border(repository: &Repository) -> GitResult<Option<String>> {
+    let Some(commits) = repository.shallow_commits()? else { return Ok(None) };
+    let mut names: Vec<String> =
+        commits.iter().map(|commit| commit.to_hex_with_len(SHORT).to_string()).collect();
+    names.sort();
+    if let Some(more @ 1..) = names.len().checked_sub(NAMED) {
+        names.truncate(NAMED);
+        names.push(format!("and {more} more"));
+    }
+    Ok(Some(names.join(", ")))
+}
+
+/// What to try if a repository belongs to another user.
+pub(super) fn trusting(repository: impl Display) -> String {
+    format!("if you trust it: git config --global --add safe.directory {repository}")
+}
+
+/// What to try if a directory is in no repository.
+const fn no_repository() -> &'static str {
+    "give the path of a work tree or of a bare repository"
+}
+
+/// Returns advice for a task that is in no repository.
+pub(super) const fn no_task_repository() -> &'static str {
+    "run this in the repository of a task, or name a task with --task"
+}
+
+/// What to try if a repository cannot be read, by the cause.
+pub(super) fn unreadable(source: &(dyn Error + 'static)) -> &'static str {
+    let mut causes = iter::successors(Some(source), |&error| error.source());
+    match causes.any(|error| lacks_object(&error.to_string())) {
+        true => {
+            "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"
+        }
+        false => "git status says what is wrong, or git fsck whether it is damaged",
+    }
+}
+
+/// Whether an error says that an object is missing, in our words or in those of gix.
+fn lacks_object(text: &str) -> bool {
+    [("the object ", " is missing"), ("An object with id ", " could not be found")]
+        .iter()
+        .any(|(begin, end)| text.contains(begin) && text.contains(end))
+}

@@ -1,0 +1,126 @@
+//! Which repository and work tree a directory is in; what Git says of a directory there; and new repositories.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use gix::index::entry::Mode;
+use gix::worktree::stack::state::ignore::Source;
+
+use super::errors::SnapshotError;
+use super::status::own_index;
+use super::{GitResult, open};
+
+/// Returns the top of the work tree that a directory is in.
+pub fn top(dir: &Path) -> Option<PathBuf> {
+    dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
+}
+
+/// Returns the nearest directory that fits, of one and those around it in the same work tree. `None` if
+/// none does.
+pub fn around(dir: &Path, fits: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    if fits(dir) || !dir.is_dir() {
+        return Some(dir.to_owned());
+    }
+    let real = dir.canonicalize().ok()?;
+    let top = top(&real)?;
+    let mut around = if dir == Path::new(".") { PathBuf::new() } else { dir.to_owned() };
+    for real in real.ancestors().skip(1).take_while(|it| it.starts_with(&top)) {
+        around.push("..");
+        if fits(real) {
+            return Some(around);
+        }
+    }
+    None
+}
+
+/// Returns the top of the work tree that a directory is in, or the bare repository that it is.
+pub(super) fn find_repository(dir: &Path) -> io::Result<Option<PathBuf>> {
+    let real = dir.canonicalize()?;
+    let is_bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
+    Ok(if is_bare { Some(real) } else { top(&real) })
+}
+
+/// The location of a repository, and its identity there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The real path of its main work tree, or of the repository itself if it is bare.
+    pub path: PathBuf,
+    /// The inode of its Git directory.
+    pub inode: u64,
+}
+
+impl Home {
+    /// Finds the repository that a directory is in, or is.
+    pub fn of(dir: &Path) -> Result<Self, SnapshotError> {
+        find_home(dir).map_err(SnapshotError::Git)
+    }
+}
+
+fn find_home(dir: &Path) -> GitResult<Home> {
+    let real = dir.canonicalize()?;
+    let work_tree = top(&real).unwrap_or(real);
+    // A file leads to the Git directory of a submodule, or of a linked work tree.
+    let is_linked = work_tree.join(".git").is_file();
+    let main = if is_linked { main_work_tree(&work_tree)? } else { None };
+    let path = main.unwrap_or(work_tree);
+    let git = path.join(".git");
+    let is_bare = path.join("HEAD").is_file() && !git.exists();
+    let inode = fs::metadata(if is_bare { &path } else { &git })?.ino();
+    Ok(Home { path, inode })
+}
+
+/// The main work tree of a linked one, or the repository if that is bare.
+fn main_work_tree(linked: &Path) -> GitResult<Option<PathBuf>> {
+    let repository = open(linked)?;
+    let common = repository.common_dir().canonicalize()?;
+    if common == repository.git_dir().canonicalize()? {
+        return Ok(None);
+    }
+    let main = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
+    // The Git directory of a submodule is within another repository.
+    Ok(Some(main).filter(|main| top(main).is_none_or(|top| top == *main)))
+}
+
+/// The path of a directory within the work tree that it is in, if Git would add its files with the others there.
+///
+/// `None` if it is in none, is the top of one, or is ignored; or if that cannot be found out: no more than a warning may depend
+/// on it.
+pub fn unignored(dir: &Path) -> Option<PathBuf> {
+    find_unignored(dir).ok().flatten()
+}
+
+fn find_unignored(dir: &Path) -> GitResult<Option<PathBuf>> {
+    let real = dir.canonicalize()?;
+    let Some(top) = top(&real).filter(|top| *top != real) else { return Ok(None) };
+    let path = real.strip_prefix(&top)?;
+    let repository = open(&top)?;
+    let index = own_index(&repository)?;
+    let source = Source::WorktreeThenIdMappingIfNotSkipped;
+    let mut ignored = repository.excludes(&index, None, source)?;
+    let is_ignored = ignored.at_path(path, Some(Mode::DIR))?.is_excluded();
+    Ok((!is_ignored).then(|| path.to_owned()))
+}
+
+/// Returns the command of the user's editor, for a shell: what `git var GIT_EDITOR` says in the
+/// repository that a directory is in. `None` if the terminal is dumb and nothing is configured.
+pub fn editor(dir: &Path) -> GitResult<Option<OsString>> {
+    match top(dir) {
+        Some(top) => Ok(open(&top)?.editor()?),
+        None => Ok(["GIT_EDITOR", "VISUAL", "EDITOR"].into_iter().find_map(std::env::var_os)),
+    }
+}
+
+/// Returns Git's own directory of the repository that a directory is in.
+pub fn private_dir(dir: &Path) -> Option<PathBuf> {
+    let repository = open(&top(dir)?).ok()?;
+    Some(repository.git_dir().to_owned())
+}
+
+/// Makes an empty repository in a directory that may hold files.
+pub fn create(dir: &Path) -> GitResult<()> {
+    gix::init(dir)?;
+    Ok(())
+}
