@@ -84,7 +84,7 @@ impl Mirror {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
             let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
-            let (repository, files) = directory::opened(dir)?;
+            let (repository, files) = directory::open_or_create(dir)?;
             Ok((repository, files, lock))
         };
         let (repository, files, lock) = opened().map_err(|source| {
@@ -97,12 +97,12 @@ impl Mirror {
 
     /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
     pub fn renew(&mut self) -> Result<(), MirrorError> {
-        self.repository = self.renewed()?;
+        self.repository = self.recreate()?;
         Ok(())
     }
 
-    fn renewed(&self) -> Result<gix::Repository, MirrorError> {
-        directory::renewed(&self.dir, self.files).map_err(|source| self.own(source))
+    fn recreate(&self) -> Result<gix::Repository, MirrorError> {
+        directory::recreate(&self.dir, self.files).map_err(|source| self.own(source))
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
@@ -144,7 +144,7 @@ impl Mirror {
         let border = border(&self.repository).map_err(|source| self.own(source))?;
         let Some(border) = border else { return Ok(()) };
         // What was fetched has no history: nobody knows what the commits at the border have added.
-        self.renewed()?;
+        self.recreate()?;
         Err(MirrorError::Shallow { url: self.url.clone(), border })
     }
 

@@ -49,15 +49,15 @@ pub(super) struct NoRepository(PathBuf);
 /// `safe.directory` does not name it. The work tree is the directory with `.git`, regardless of
 /// `core.worktree`. Filters are known by name, and cannot be started.
 pub(super) fn open(path: &Path) -> GitResult<Repository> {
-    opened(path, false)
+    open_trusting(path, false)
 }
 
 /// Opens a submodule of an open repository, which is trusted like that.
 pub(super) fn open_submodule(path: &Path) -> GitResult<Repository> {
-    opened(path, true)
+    open_trusting(path, true)
 }
 
-fn opened(path: &Path, is_trusted: bool) -> GitResult<Repository> {
+fn open_trusting(path: &Path, is_trusted: bool) -> GitResult<Repository> {
     if !path.join(".git").exists() && !path.join("HEAD").exists() {
         return Err(NoRepository(path.to_owned()).into());
     }

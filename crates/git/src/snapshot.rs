@@ -233,7 +233,7 @@ impl Snapshot {
             return Ok(Rc::clone(known));
         }
         let read = || -> GitResult<TreeEntries> {
-            let repository = self.repositories.needed(id)?;
+            let repository = self.repositories.required_repository_of(id)?;
             let tree = object(repository, id)?.try_into_tree()?;
             let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
                 let name = OsStr::from_bytes(entry.filename()).to_owned();
@@ -257,7 +257,7 @@ impl Snapshot {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = repositories::blob(self.repositories.needed(id)?, id)?;
+        let contents = repositories::blob(self.repositories.required_repository_of(id)?, id)?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }
@@ -267,7 +267,9 @@ impl Snapshot {
     /// The tree of a commit of this repository or a submodule.
     fn tree(&self, commit: ObjectId) -> Result<ObjectId, SnapshotError> {
         let read = || -> GitResult<Option<ObjectId>> {
-            let Some(repository) = self.repositories.having(commit)? else { return Ok(None) };
+            let Some(repository) = self.repositories.repository_of(commit)? else {
+                return Ok(None);
+            };
             Ok(Some(tree_of(repository, commit)?))
         };
         let missing = || SnapshotError::NotCloned {

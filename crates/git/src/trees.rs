@@ -146,7 +146,7 @@ impl Trees {
     pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
         let id = from(tree)?;
         self.with(|repositories| {
-            let found = object(repositories.needed(id)?, id)?.try_into_tree()?;
+            let found = object(repositories.required_repository_of(id)?, id)?.try_into_tree()?;
             let is_file = |entry: gix::objs::tree::EntryRef<'_>| entry.mode.is_blob_or_symlink();
             Ok(found.find_entry(name).is_some_and(|entry| is_file(entry.inner)))
         })
@@ -278,7 +278,7 @@ fn listing(
     let mut files = BTreeMap::new();
     let mut trees = vec![(PathBuf::new(), from(tree)?)];
     while let Some((dir, id)) = trees.pop() {
-        let repository = repositories.needed(id)?;
+        let repository = repositories.required_repository_of(id)?;
         for entry in object(repository, id)?.try_into_tree()?.iter() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.filename());
@@ -290,7 +290,7 @@ fn listing(
                 EntryKind::Tree => trees.push((path, entry.object_id())),
                 EntryKind::Commit => {
                     let commit = entry.object_id();
-                    let repository = repositories.having(commit)?;
+                    let repository = repositories.repository_of(commit)?;
                     let repository = repository.ok_or_else(|| NotCloned(path.clone()))?;
                     trees.push((path, tree_of(repository, commit)?));
                 }
@@ -308,7 +308,7 @@ fn is_file_name(name: &OsStr) -> bool {
 }
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
-    repositories::blob(repositories.needed(id)?, id)
+    repositories::blob(repositories.required_repository_of(id)?, id)
 }
 
 /// The number of bytes that are searched for zero bytes, as by Git.
@@ -338,7 +338,7 @@ impl Trees {
     pub fn diff(&self, [old, new]: [&digest::ObjectId; 2]) -> GitResult<Option<Vec<FileChange>>> {
         self.with(|repositories| {
             for tree in [old, new] {
-                if repositories.having(from(tree)?)?.is_none() {
+                if repositories.repository_of(from(tree)?)?.is_none() {
                     return Ok(None);
                 }
             }

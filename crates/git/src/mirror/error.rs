@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gix::open::Options;
 
-use crate::errors::trusting;
+use crate::errors::hint_to_trust;
 use ce_model::exit::Explain;
 
 /// The reason why another repository is not to be had.
@@ -60,7 +60,7 @@ impl Explain for MirrorError {
                 dir.display()
             )),
             Self::Git { url, why, .. } if why.contains("dubious ownership") => {
-                Some(trusting(url))
+                Some(hint_to_trust(url))
             }
             Self::Git { what: "ls-remote" | "fetch", .. } => Some(
                 "make git ls-remote work with it, and git fsck where it is: access and proxies are those of git"
