@@ -74,10 +74,7 @@ pub enum Prompts {
 impl Prompts {
     /// They may ask if somebody sits at a terminal.
     pub fn at_terminal() -> Self {
-        match io::stdin().is_terminal() && io::stderr().is_terminal() {
-            true => Self::On,
-            false => Self::Off,
-        }
+        if io::stdin().is_terminal() && io::stderr().is_terminal() { Self::On } else { Self::Off }
     }
 }
 

@@ -126,9 +126,10 @@ pub enum SnapshotError {
 impl SnapshotError {
     /// The repository of a directory cannot be opened.
     pub(super) fn of_opening(dir: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
-        match source.is::<NoRepository>() {
-            true => Self::NoRepository(dir.to_owned()),
-            false => Self::Git(source),
+        if source.is::<NoRepository>() {
+            Self::NoRepository(dir.to_owned())
+        } else {
+            Self::Git(source)
         }
     }
 }
@@ -211,11 +212,10 @@ pub(super) const fn no_task_repository() -> &'static str {
 /// What to try if a repository cannot be read, by the cause.
 pub(super) fn hint_for_unreadable(source: &(dyn Error + 'static)) -> &'static str {
     let mut causes = iter::successors(Some(source), |&error| error.source());
-    match causes.any(|error| lacks_object(&error.to_string())) {
-        true => {
-            "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"
-        }
-        false => "git status says what is wrong, or git fsck whether it is damaged",
+    if causes.any(|error| lacks_object(&error.to_string())) {
+        "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"
+    } else {
+        "git status says what is wrong, or git fsck whether it is damaged"
     }
 }
 

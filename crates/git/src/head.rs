@@ -319,11 +319,12 @@ impl RepoState {
 
     /// Returns whether the repository stands where it stood.
     pub fn is_current(&self) -> bool {
-        let now = || {
-            let repository = open(&self.top)?;
-            let commit = repository.head_commit()?.id;
-            Self::of(&self.top, &repository, commit)
-        };
-        now().is_ok_and(|now| now == *self)
+        Self::read(&self.top).is_ok_and(|now| now == *self)
+    }
+
+    fn read(top: &Path) -> GitResult<Self> {
+        let repository = open(top)?;
+        let commit = repository.head_commit()?.id;
+        Self::of(top, &repository, commit)
     }
 }

@@ -422,8 +422,7 @@ impl Range {
             revision::commit(repository, dir, rev).map_err(wrong)
         };
         let ends = [commit(good)?, commit(bad)?];
-        let between = || -> GitResult<Self> { between(repository, ends, submodule) };
-        between().map_err(SnapshotError::Git)
+        between(repository, ends, submodule).map_err(SnapshotError::Git)
     }
 }
 

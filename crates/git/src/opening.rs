@@ -87,8 +87,7 @@ fn is_own(path: &Path, repository: &Repository) -> bool {
     let git = path.join(".git");
     let git = Some(git.as_path()).filter(|git| git.symlink_metadata().is_ok());
     let places = [Some(path), git, Some(repository.git_dir()), Some(repository.common_dir())];
-    let own = |place| is_path_owned_by_current_user(place).unwrap_or(false);
-    places.into_iter().flatten().all(own)
+    places.into_iter().flatten().all(|it| is_path_owned_by_current_user(it).unwrap_or(false))
 }
 
 /// Whether `safe.directory` names a repository. Of its own configuration that does not count.

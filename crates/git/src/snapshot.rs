@@ -48,13 +48,12 @@ impl Snapshot {
     pub fn open(dir: &Path, rev: &str) -> Result<Self, SnapshotError> {
         let repositories =
             Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
-        let repository = || repositories.task.git_dir().to_owned();
-        let wrong = |source| SnapshotError::Revision {
+        let commit = revision::commit(&repositories.task, dir, rev);
+        let commit = commit.map_err(|source| SnapshotError::Revision {
             rev: rev.to_owned(),
-            repository: repository(),
+            repository: repositories.task.git_dir().to_owned(),
             source,
-        };
-        let commit = revision::commit(&repositories.task, dir, rev).map_err(wrong)?;
+        })?;
         let real = dir.canonicalize().map_err(|error| SnapshotError::Git(error.into()))?;
         let directory = top(&real).and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
         let whole = Self::of(Rc::new(repositories), commit);
@@ -272,10 +271,9 @@ impl Snapshot {
             };
             Ok(Some(tree_of(repository, commit)?))
         };
-        let missing = || SnapshotError::NotCloned {
+        read().map_err(SnapshotError::Git)?.ok_or_else(|| SnapshotError::NotCloned {
             commit: commit.to_hex_with_len(digest::SHORT).to_string(),
-        };
-        read().map_err(SnapshotError::Git)?.ok_or_else(missing)
+        })
     }
 }
 

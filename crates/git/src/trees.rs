@@ -147,8 +147,8 @@ impl Trees {
         let id = from(tree)?;
         self.with(|repositories| {
             let found = object(repositories.required_repository_of(id)?, id)?.try_into_tree()?;
-            let is_file = |entry: gix::objs::tree::EntryRef<'_>| entry.mode.is_blob_or_symlink();
-            Ok(found.find_entry(name).is_some_and(|entry| is_file(entry.inner)))
+            let entry = found.find_entry(name);
+            Ok(entry.is_some_and(|entry| entry.inner.mode.is_blob_or_symlink()))
         })
     }
 
@@ -199,16 +199,17 @@ pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::
 /// Returns the files below a directory, which has those of a tree.
 pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
     let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
-    let file = |(path, (kind, _)): (PathBuf, FileEntry)| {
+    let mut files = Vec::with_capacity(found.len());
+    for (path, (kind, _)) in found {
         let place = dir.join(&path);
         let kind = match kind {
             EntryKind::Link => TreeFileKind::Link(fs::read_link(place)?),
             EntryKind::BlobExecutable => TreeFileKind::Executable(fs::read(place)?),
             _ => TreeFileKind::Plain(fs::read(place)?),
         };
-        Ok(TreeFile { path, kind })
-    };
-    found.into_iter().map(file).collect()
+        files.push(TreeFile { path, kind });
+    }
+    Ok(files)
 }
 
 /// The files below a directory; `None` if something in it can be in no tree, such as a FIFO.
@@ -365,8 +366,7 @@ impl Trees {
 
 /// Counts the inserted and deleted lines between two texts; `None` if one is not a text.
 fn lines(old: &[u8], new: &[u8]) -> Option<LineCounts> {
-    let binary = |contents: &[u8]| contents.iter().take(LOOKED_AT).any(|byte| *byte == 0);
-    if binary(old) || binary(new) {
+    if [old, new].iter().any(|text| text.iter().take(LOOKED_AT).any(|byte| *byte == 0)) {
         return None;
     }
     let diff = Diff::compute(Algorithm::MyersMinimal, &InternedInput::new(old, new));

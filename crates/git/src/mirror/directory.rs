@@ -61,10 +61,10 @@ pub(super) fn open_or_create(dir: &Path) -> GitResult<(Repository, MirrorFiles)>
     env::current_dir()?;
     let is_usable = packs(dir, b".pack") <= MAX_PACKS && !dir.join(SHALLOW).exists();
     // One that is damaged has nothing that the other repository has not.
-    let repository = match dir.exists() && is_usable {
-        true => open_configured(dir, MirrorFiles::Asked)
-            .or_else(|_| recreate(dir, MirrorFiles::Asked))?,
-        false => recreate(dir, MirrorFiles::Asked)?,
+    let repository = if dir.exists() && is_usable {
+        open_configured(dir, MirrorFiles::Asked).or_else(|_| recreate(dir, MirrorFiles::Asked))?
+    } else {
+        recreate(dir, MirrorFiles::Asked)?
     };
     if can_stop_lazy_fetch(dir)? {
         return Ok((repository, MirrorFiles::Asked));

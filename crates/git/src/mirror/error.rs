@@ -82,10 +82,9 @@ impl Explain for MirrorError {
 /// The id of an object that another repository lacks as a partial clone, if `git` has failed for that. Versions say it in
 /// different words: of a repository on this host, its configuration says whether it is one.
 pub(super) fn left_out<'a>(said: &'a str, place: Option<&Path>) -> Option<&'a str> {
-    let is_id = |word: &&str| {
+    let id = said.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| {
         [40, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    let id = said.split(|c: char| !c.is_ascii_alphanumeric()).find(is_id)?;
+    })?;
     let is_partial = match place {
         Some(place) => is_partial_clone(place),
         None => {
