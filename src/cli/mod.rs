@@ -101,7 +101,7 @@ pub trait Tool: clap::Parser {
 
 /// Parses the arguments, runs the program, tells its error: the whole of a binary.
 pub fn main<T: Tool>() -> ExitCode {
-    ce_executor::put_in_order();
+    ce_executor::reset_signals();
     let hidden = ce_executor::hidden(env::args_os().skip(1))
         .or_else(|| crate::doctor::hidden(env::args_os().skip(1)))
         .or_else(|| complete::hidden(&T::command, env::args_os().skip(1)));

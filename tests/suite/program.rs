@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) fn command(name: &str) -> Command {
     static ONCE: Once = Once::new();
     // Whoever started the tests in the background may have SIGINT ignored.
-    ONCE.call_once(compeval::executor::put_in_order);
+    ONCE.call_once(compeval::executor::reset_signals);
     let mut command = Command::new(match name {
         "ce" => env!("CARGO_BIN_EXE_ce"),
         "ce-run" => env!("CARGO_BIN_EXE_ce-run"),

@@ -30,7 +30,7 @@ pub use self::outcome::{
     Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, TaskStatuses, Usage,
 };
 pub use self::process::{
-    Detach, Leaving, TerminalRelay, detach, is_terminal, put_in_order, was_ignored,
+    Detach, Leaving, TerminalRelay, detach, is_terminal, reset_signals, was_ignored,
 };
 pub use self::sandbox::{
     COMPUTATION, INPUTS, OUTPUTS, Sandbox, SandboxError, installation, interpreter, is_shown, links,

@@ -30,7 +30,7 @@ static IGNORED: OnceLock<u64> = OnceLock::new();
 
 /// Unblocks all signals, and lets no process inherit that one is ignored. The process must have one
 /// thread yet: the others inherit from it.
-pub fn put_in_order() {
+pub fn reset_signals() {
     // Neither can fail for a signal that there is.
     let _unblocked = SigSet::empty().thread_set_mask();
     // The standard library ignores SIGPIPE, and restores the default action in its children.

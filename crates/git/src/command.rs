@@ -74,10 +74,7 @@ pub enum Prompts {
 impl Prompts {
     /// They may ask if somebody sits at a terminal.
     pub fn at_terminal() -> Self {
-        match io::stdin().is_terminal() && io::stderr().is_terminal() {
-            true => Self::On,
-            false => Self::Off,
-        }
+        if io::stdin().is_terminal() && io::stderr().is_terminal() { Self::On } else { Self::Off }
     }
 }
 
@@ -118,7 +115,7 @@ pub(super) fn silence_ssh(git: &mut Command, configured: Option<&str>) {
 
 /// Whether the user's `git` can be kept from fetching objects by itself. Those from 2.45.1 can, and those from 2.39.4 with the
 /// corrections of April 2024, which distributions have for older ones, too. So it is asked, in a bare repository.
-pub(super) fn obeys(repository: &Path) -> io::Result<bool> {
+pub(super) fn can_stop_lazy_fetch(repository: &Path) -> io::Result<bool> {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     if let Some(known) = KNOWN.get() {
         return Ok(*known);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::errors::{UnreadableRepository, no_task_repository, unreadable};
+use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
 use super::{GitResult, open, top};
 use ce_model::exit::Explain;
 
@@ -61,7 +61,7 @@ impl Explain for ConfigError {
                 no_task_repository().to_owned()
             }
             Self::Repository(error) => return error.hint(),
-            Self::Git { source, .. } => unreadable(&**source).to_owned(),
+            Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
         })
     }
 }

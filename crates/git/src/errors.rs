@@ -63,8 +63,8 @@ impl Explain for UnreadableRepository {
         Some(match self {
             Self::Directory { path, source } => return hints::for_directory(path, source),
             Self::NoRepository(_) => no_repository().to_owned(),
-            Self::Untrusted(top) => trusting(top.display()),
-            Self::Git { source, .. } => unreadable(&**source).to_owned(),
+            Self::Untrusted(top) => hint_to_trust(top.display()),
+            Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
         })
     }
 }
@@ -126,9 +126,10 @@ pub enum SnapshotError {
 impl SnapshotError {
     /// The repository of a directory cannot be opened.
     pub(super) fn of_opening(dir: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
-        match source.is::<NoRepository>() {
-            true => Self::NoRepository(dir.to_owned()),
-            false => Self::Git(source),
+        if source.is::<NoRepository>() {
+            Self::NoRepository(dir.to_owned())
+        } else {
+            Self::Git(source)
         }
     }
 }
@@ -144,7 +145,7 @@ impl Explain for SnapshotError {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
             Self::NoRepository(_) => Some(no_task_repository()),
-            Self::Git(source) => Some(unreadable(&**source)),
+            Self::Git(source) => Some(hint_for_unreadable(&**source)),
             Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
             Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
             Self::NotASubmodule => Some("git submodule status lists the submodules"),
@@ -194,7 +195,7 @@ pub(super) fn border(repository: &Repository) -> GitResult<Option<String>> {
 }
 
 /// What to try if a repository belongs to another user.
-pub(super) fn trusting(repository: impl Display) -> String {
+pub(super) fn hint_to_trust(repository: impl Display) -> String {
     format!("if you trust it: git config --global --add safe.directory {repository}")
 }
 
@@ -209,13 +210,12 @@ pub(super) const fn no_task_repository() -> &'static str {
 }
 
 /// What to try if a repository cannot be read, by the cause.
-pub(super) fn unreadable(source: &(dyn Error + 'static)) -> &'static str {
+pub(super) fn hint_for_unreadable(source: &(dyn Error + 'static)) -> &'static str {
     let mut causes = iter::successors(Some(source), |&error| error.source());
-    match causes.any(|error| lacks_object(&error.to_string())) {
-        true => {
-            "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"
-        }
-        false => "git status says what is wrong, or git fsck whether it is damaged",
+    if causes.any(|error| lacks_object(&error.to_string())) {
+        "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"
+    } else {
+        "git status says what is wrong, or git fsck whether it is damaged"
     }
 }
 

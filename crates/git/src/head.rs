@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use gix::objs::tree::EntryKind;
 use serde::{Deserialize, Serialize};
 
-use super::errors::{trusting, unreadable};
+use super::errors::{hint_for_unreadable, hint_to_trust};
 use super::opening::{Untrusted, index_path};
 use super::repositories::{object, tree_of};
 use super::status::{self, Changes, Draft};
@@ -68,9 +68,9 @@ impl Explain for HeadError {
             Self::Unborn(_) | Self::NotCommitted { .. } => "git add and git commit it",
             Self::NotCheckedOut => "git submodule update --init --recursive",
             Self::Untrusted(top) => {
-                return Some(trusting(top.display()));
+                return Some(hint_to_trust(top.display()));
             }
-            Self::Git { source, .. } => unreadable(&**source),
+            Self::Git { source, .. } => hint_for_unreadable(&**source),
         };
         Some(hint.to_owned())
     }
@@ -199,7 +199,11 @@ impl Heads {
 
     /// Returns the first submodule around a directory that is at another commit than the
     /// repository around it records, up to the repository that a task is in.
-    pub fn moved(&mut self, dir: &Path, task: &Path) -> Result<Option<PathBuf>, HeadError> {
+    pub fn displaced_submodule(
+        &mut self,
+        dir: &Path,
+        task: &Path,
+    ) -> Result<Option<PathBuf>, HeadError> {
         let end = top(task);
         let mut inner = top(dir);
         while inner != end
@@ -218,7 +222,7 @@ impl Heads {
     }
 
     /// Returns the states of all repositories that were opened; `None` if one is unknown.
-    pub fn standings(&self) -> Option<Vec<RepoState>> {
+    pub fn repository_states(&self) -> Option<Vec<RepoState>> {
         self.opened
             .iter()
             .map(|(top, opened)| RepoState::of(top, &opened.repository, opened.commit).ok())
@@ -315,11 +319,12 @@ impl RepoState {
 
     /// Returns whether the repository stands where it stood.
     pub fn is_current(&self) -> bool {
-        let now = || {
-            let repository = open(&self.top)?;
-            let commit = repository.head_commit()?.id;
-            Self::of(&self.top, &repository, commit)
-        };
-        now().is_ok_and(|now| now == *self)
+        Self::read(&self.top).is_ok_and(|now| now == *self)
+    }
+
+    fn read(top: &Path) -> GitResult<Self> {
+        let repository = open(top)?;
+        let commit = repository.head_commit()?.id;
+        Self::of(top, &repository, commit)
     }
 }

@@ -66,7 +66,7 @@ impl Trees {
     ) -> GitResult<Option<ChangeLog>> {
         let [old, new] = [from(old)?, from(new)?];
         self.with(|repositories| {
-            let Some(repository) = repositories.having(new)? else { return Ok(None) };
+            let Some(repository) = repositories.repository_of(new)? else { return Ok(None) };
             if !repository.has_object(old) {
                 return Ok(None);
             }
@@ -407,7 +407,7 @@ impl Range {
                     path: path.to_owned(),
                     source: Box::new(source),
                 })?;
-                let having = repositories.having(commit).map_err(SnapshotError::Git)?;
+                let having = repositories.repository_of(commit).map_err(SnapshotError::Git)?;
                 (Some(place), having.unwrap_or(&repositories.task))
             }
         };
@@ -422,8 +422,7 @@ impl Range {
             revision::commit(repository, dir, rev).map_err(wrong)
         };
         let ends = [commit(good)?, commit(bad)?];
-        let between = || -> GitResult<Self> { between(repository, ends, submodule) };
-        between().map_err(SnapshotError::Git)
+        between(repository, ends, submodule).map_err(SnapshotError::Git)
     }
 }
 

@@ -84,7 +84,7 @@ impl Mirror {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
             let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
-            let (repository, files) = directory::opened(dir)?;
+            let (repository, files) = directory::open_or_create(dir)?;
             Ok((repository, files, lock))
         };
         let (repository, files, lock) = opened().map_err(|source| {
@@ -97,12 +97,12 @@ impl Mirror {
 
     /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
     pub fn renew(&mut self) -> Result<(), MirrorError> {
-        self.repository = self.renewed()?;
+        self.repository = self.recreate()?;
         Ok(())
     }
 
-    fn renewed(&self) -> Result<gix::Repository, MirrorError> {
-        directory::renewed(&self.dir, self.files).map_err(|source| self.own(source))
+    fn recreate(&self) -> Result<gix::Repository, MirrorError> {
+        directory::recreate(&self.dir, self.files).map_err(|source| self.own(source))
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
@@ -118,13 +118,13 @@ impl Mirror {
     /// Lists references of the other repository: those that match a pattern, and `HEAD` if it points to one.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
         let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
-        let output = self.git(("ls-remote", GitReach::Remote), &args, &[])?;
+        let output = self.git("ls-remote", GitReach::Remote, &args, &[])?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let line = |line: &str| {
+        let refs = text.lines().filter_map(|line| {
             let (id, name) = line.split_once('\t')?;
             Some(RemoteRef { id: id.parse().ok()?, name: name.to_owned() })
-        };
-        Ok(text.lines().filter_map(line).collect())
+        });
+        Ok(refs.collect())
     }
 
     /// Fetches references with their commits and directories, and no files. They are forgotten when the mirror is opened next.
@@ -140,11 +140,11 @@ impl Mirror {
         }
         let fixed = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"];
         let args = [&fixed[..], self.files.filter(), &[REMOTE], &names].concat();
-        self.git(("fetch", GitReach::Remote), &args, &[])?;
+        self.git("fetch", GitReach::Remote, &args, &[])?;
         let border = border(&self.repository).map_err(|source| self.own(source))?;
         let Some(border) = border else { return Ok(()) };
         // What was fetched has no history: nobody knows what the commits at the border have added.
-        self.renewed()?;
+        self.recreate()?;
         Err(MirrorError::Shallow { url: self.url.clone(), border })
     }
 
@@ -155,7 +155,7 @@ impl Mirror {
         let args = [&fixed[..], self.files.filter(), &rest].concat();
         for ids in self.missing(ids)?.chunks(FETCHED) {
             let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
-            self.git(("fetch", GitReach::Remote), &args, lines.as_bytes())?;
+            self.git("fetch", GitReach::Remote, &args, lines.as_bytes())?;
         }
         Ok(())
     }
@@ -186,15 +186,12 @@ impl Mirror {
         }
         let report = String::from_utf8_lossy(&output.stdout);
         let rejected: Vec<&str> = report.lines().filter(|line| line.starts_with("!\t")).collect();
-        let has_moved = |line: &&str| MOVED.iter().any(|it| line.contains(it));
-        match !rejected.is_empty() && rejected.iter().all(has_moved) {
-            true => Ok(false),
-            false => {
-                let whys: Vec<&str> =
-                    rejected.iter().filter_map(|line| line.rsplit('\t').next()).collect();
-                Err(self.failed("push", &output, &whys.join("; ")))
-            }
+        let have_moved = rejected.iter().all(|line| MOVED.iter().any(|moved| line.contains(moved)));
+        if !rejected.is_empty() && have_moved {
+            return Ok(false);
         }
+        let whys: Vec<&str> = rejected.iter().filter_map(|line| line.rsplit('\t').next()).collect();
+        Err(self.failed("push", &output, &whys.join("; ")))
     }
 
     /// Whether an object is here.
@@ -312,15 +309,15 @@ impl Mirror {
     /// Remembers something under a name, in place of what was there.
     pub fn put_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let (place, new) = (self.note_path(name), self.note_path(&format!("{name}-new")));
-        let write = || fs::write(&new, text).and_then(|()| fs::rename(&new, place));
-        write().map_err(|error| self.own(error.into()))
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, place));
+        written.map_err(|error| self.own(error.into()))
     }
 
     /// Appends to what is remembered under a name.
     pub fn add_to_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let path = self.note_path(name);
-        let write = || File::options().create(true).append(true).open(path)?.write_all(text);
-        write().map_err(|error| self.own(error.into()))
+        let file = File::options().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(text)).map_err(|error| self.own(error.into()))
     }
 
     fn note_path(&self, name: &str) -> PathBuf {
@@ -356,15 +353,16 @@ const BESIDE_CAUSES: [&str; 6] = [
 impl Mirror {
     pub(super) fn git(
         &self,
-        (what, reach): (&'static str, GitReach),
+        what: &'static str,
+        reach: GitReach,
         args: &[&str],
         input: &[u8],
     ) -> Result<Output, MirrorError> {
         let output = self.run(reach, args, input).map_err(|source| self.own(source))?;
-        match output.status.success() {
-            true => Ok(output),
-            false => Err(self.failed(what, &output, "")),
+        if !output.status.success() {
+            return Err(self.failed(what, &output, ""));
         }
+        Ok(output)
     }
 
     pub(super) fn failed(&self, what: &'static str, output: &Output, why: &str) -> MirrorError {
@@ -373,8 +371,8 @@ impl Mirror {
             return MirrorError::Partial { url: self.url.clone(), object: object.to_owned() };
         }
         let said = said.lines().map(|line| line.trim_start_matches("fatal: ").trim());
-        let is_cause = |line: &&str| !BESIDE_CAUSES.iter().any(|it| line.starts_with(it));
-        let lines = said.filter(is_cause).chain([why]).filter(|line| !line.is_empty());
+        let causes = said.filter(|line| !BESIDE_CAUSES.iter().any(|it| line.starts_with(it)));
+        let lines = causes.chain([why]).filter(|line| !line.is_empty());
         let why = lines.collect::<Vec<_>>().join("; ");
         let why = if why.is_empty() { output.status.to_string() } else { why };
         MirrorError::Git { what, url: self.url.clone(), why }

@@ -49,15 +49,15 @@ pub(super) struct NoRepository(PathBuf);
 /// `safe.directory` does not name it. The work tree is the directory with `.git`, regardless of
 /// `core.worktree`. Filters are known by name, and cannot be started.
 pub(super) fn open(path: &Path) -> GitResult<Repository> {
-    opened(path, false)
+    open_trusting(path, false)
 }
 
 /// Opens a submodule of an open repository, which is trusted like that.
 pub(super) fn open_submodule(path: &Path) -> GitResult<Repository> {
-    opened(path, true)
+    open_trusting(path, true)
 }
 
-fn opened(path: &Path, is_trusted: bool) -> GitResult<Repository> {
+fn open_trusting(path: &Path, is_trusted: bool) -> GitResult<Repository> {
     if !path.join(".git").exists() && !path.join("HEAD").exists() {
         return Err(NoRepository(path.to_owned()).into());
     }
@@ -87,8 +87,7 @@ fn is_own(path: &Path, repository: &Repository) -> bool {
     let git = path.join(".git");
     let git = Some(git.as_path()).filter(|git| git.symlink_metadata().is_ok());
     let places = [Some(path), git, Some(repository.git_dir()), Some(repository.common_dir())];
-    let own = |place| is_path_owned_by_current_user(place).unwrap_or(false);
-    places.into_iter().flatten().all(own)
+    places.into_iter().flatten().all(|it| is_path_owned_by_current_user(it).unwrap_or(false))
 }
 
 /// Whether `safe.directory` names a repository. Of its own configuration that does not count.

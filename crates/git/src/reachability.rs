@@ -183,7 +183,7 @@ impl<'a> Walk<'a> {
         self.commits = vec![(PathBuf::new(), commit)];
         while let Some((place, id)) = self.commits.pop() {
             let repositories = Rc::clone(self.repositories);
-            let Some(repository) = repositories.having(id)? else { return Ok(Some(id)) };
+            let Some(repository) = repositories.repository_of(id)? else { return Ok(Some(id)) };
             let mut way = Vec::new();
             let mut next = Some((OsString::new(), tree_of(repository, id)?));
             while next.is_some() || !way.is_empty() {
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
         for (name, id) in &open.submodules {
             self.reach.commits.insert(object_id(*id)?);
             // Submodules of the library are computations, which need not be cloned.
-            if name == LIBRARY || self.repositories.having(*id)?.is_some() {
+            if name == LIBRARY || self.repositories.repository_of(*id)?.is_some() {
                 self.commits.push((place().join(name), *id));
             }
         }
@@ -244,8 +244,8 @@ impl<'a> Walk<'a> {
 
     /// Reads the file that a link in the task leads to, if the task could be loaded with it.
     fn follow(&self, task: &OpenedCommit, path: &Path) -> GitResult<Option<Vec<u8>>> {
-        let opened = || Snapshot::of(Rc::clone(self.repositories), task.id);
-        let snapshot = task.opened.get_or_init(opened);
+        let snapshot =
+            task.opened.get_or_init(|| Snapshot::of(Rc::clone(self.repositories), task.id));
         match snapshot.find(path).and_then(|file| snapshot.read(&file)) {
             Ok(contents) => Ok(Some(contents)),
             Err(SnapshotError::Git(error)) => Err(error),

@@ -43,7 +43,7 @@ impl Repositories {
     }
 
     /// Whichever repository has an object.
-    pub(super) fn having(&self, id: ObjectId) -> GitResult<Option<&Repository>> {
+    pub(super) fn repository_of(&self, id: ObjectId) -> GitResult<Option<&Repository>> {
         let known = [&self.task].into_iter().chain(&self.nested);
         if let Some(found) = known.into_iter().find(|repository| repository.has_object(id)) {
             return Ok(Some(found));
@@ -52,8 +52,8 @@ impl Repositories {
     }
 
     /// The repository that has an object, which is an error if none has.
-    pub(super) fn needed(&self, id: ObjectId) -> GitResult<&Repository> {
-        match self.having(id) {
+    pub(super) fn required_repository_of(&self, id: ObjectId) -> GitResult<&Repository> {
+        match self.repository_of(id) {
             Ok(found) => Ok(found.ok_or(AbsentObject(id))?),
             // Even the submodules may be unknown if objects are missing.
             Err(why) => Err(format!("{} ({why})", AbsentObject(id)).into()),

@@ -48,13 +48,12 @@ impl Snapshot {
     pub fn open(dir: &Path, rev: &str) -> Result<Self, SnapshotError> {
         let repositories =
             Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
-        let repository = || repositories.task.git_dir().to_owned();
-        let wrong = |source| SnapshotError::Revision {
+        let commit = revision::commit(&repositories.task, dir, rev);
+        let commit = commit.map_err(|source| SnapshotError::Revision {
             rev: rev.to_owned(),
-            repository: repository(),
+            repository: repositories.task.git_dir().to_owned(),
             source,
-        };
-        let commit = revision::commit(&repositories.task, dir, rev).map_err(wrong)?;
+        })?;
         let real = dir.canonicalize().map_err(|error| SnapshotError::Git(error.into()))?;
         let directory = top(&real).and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
         let whole = Self::of(Rc::new(repositories), commit);
@@ -233,7 +232,7 @@ impl Snapshot {
             return Ok(Rc::clone(known));
         }
         let read = || -> GitResult<TreeEntries> {
-            let repository = self.repositories.needed(id)?;
+            let repository = self.repositories.required_repository_of(id)?;
             let tree = object(repository, id)?.try_into_tree()?;
             let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
                 let name = OsStr::from_bytes(entry.filename()).to_owned();
@@ -257,7 +256,7 @@ impl Snapshot {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = repositories::blob(self.repositories.needed(id)?, id)?;
+        let contents = repositories::blob(self.repositories.required_repository_of(id)?, id)?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }
@@ -267,13 +266,14 @@ impl Snapshot {
     /// The tree of a commit of this repository or a submodule.
     fn tree(&self, commit: ObjectId) -> Result<ObjectId, SnapshotError> {
         let read = || -> GitResult<Option<ObjectId>> {
-            let Some(repository) = self.repositories.having(commit)? else { return Ok(None) };
+            let Some(repository) = self.repositories.repository_of(commit)? else {
+                return Ok(None);
+            };
             Ok(Some(tree_of(repository, commit)?))
         };
-        let missing = || SnapshotError::NotCloned {
+        read().map_err(SnapshotError::Git)?.ok_or_else(|| SnapshotError::NotCloned {
             commit: commit.to_hex_with_len(digest::SHORT).to_string(),
-        };
-        read().map_err(SnapshotError::Git)?.ok_or_else(missing)
+        })
     }
 }
 

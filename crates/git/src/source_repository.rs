@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::objs::tree::EntryKind;
 
-use super::errors::{CutOff, SnapshotError, trusting, unreadable};
+use super::errors::{CutOff, SnapshotError, hint_for_unreadable, hint_to_trust};
 use super::opening::{Untrusted, open, open_submodule};
 use super::repositories::{Repositories, object, tree_of};
 use super::snapshot::Snapshot;
@@ -134,7 +134,7 @@ impl Explain for SourceError {
             Self::NoRepository { name, .. } => {
                 format!("-r {name}=REPO, with the path of a work tree or of a bare repository")
             }
-            Self::Untrusted { path, .. } => trusting(path.display()),
+            Self::Untrusted { path, .. } => hint_to_trust(path.display()),
             Self::NotCloned { name } => {
                 format!("git submodule update --init {name}, or -r {name}=REPO")
             }
@@ -143,7 +143,7 @@ impl Explain for SourceError {
             }
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
-            Self::Git { source, .. } => unreadable(&**source).to_owned(),
+            Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
             Self::Directory { path, source, .. } => return hints::for_directory(path, source),
             Self::Path { fault: A_LINK, .. } => {
                 "name the directory that the link leads to".to_owned()
@@ -230,7 +230,7 @@ impl SourceRepositories {
         // It is cloned, and another commit is checked out that does not have it.
         let having = || -> GitResult<_> {
             let repositories = Repositories::open(&self.task)?;
-            Ok(repositories.having(from(&recorded)?)?.cloned())
+            Ok(repositories.repository_of(from(&recorded)?)?.cloned())
         };
         match having().map_err(git)? {
             Some(repository) => {
@@ -277,16 +277,17 @@ impl SourceRepository {
     pub fn tree(&self, commit: &ObjectId, path: &str) -> Result<ObjectId, SourceError> {
         let found = self.trees.with(|repositories| {
             let id = from(commit)?;
-            let mut tree = tree_of(repositories.needed(id)?, id)?;
+            let mut tree = tree_of(repositories.required_repository_of(id)?, id)?;
             for part in path.split('/').filter(|part| !part.is_empty()) {
-                let entries = object(repositories.needed(tree)?, tree)?.try_into_tree()?;
+                let entries =
+                    object(repositories.required_repository_of(tree)?, tree)?.try_into_tree()?;
                 let Some(entry) = entries.lookup_entry_by_path(part)? else {
                     return Ok(Err("does not exist"));
                 };
                 let id = entry.object_id();
                 tree = match entry.mode().kind() {
                     EntryKind::Tree => id,
-                    EntryKind::Commit => match repositories.having(id)? {
+                    EntryKind::Commit => match repositories.repository_of(id)? {
                         Some(repository) => tree_of(repository, id)?,
                         None => return Ok(Err(NOT_CLONED)),
                     },

@@ -165,10 +165,11 @@ fn committed(repository: &Repository, dir: &Path) -> GitResult<HashMap<PathBuf, 
     };
     let entries = tree.traverse().breadthfirst.files()?;
     let entries = entries.into_iter().filter(|entry| !entry.mode.is_tree());
-    let place = |path: BString| dir.join(to_path(path.as_ref()));
-    Ok(entries
-        .map(|entry| (place(entry.filepath), (Mode::from(entry.mode.kind()), entry.oid)))
-        .collect())
+    let entries = entries.map(|entry| {
+        let path = dir.join(to_path(entry.filepath.as_ref()));
+        (path, (Mode::from(entry.mode.kind()), entry.oid))
+    });
+    Ok(entries.collect())
 }
 
 /// Reads the index into a private copy, which may be large.

@@ -146,9 +146,9 @@ impl Trees {
     pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
         let id = from(tree)?;
         self.with(|repositories| {
-            let found = object(repositories.needed(id)?, id)?.try_into_tree()?;
-            let is_file = |entry: gix::objs::tree::EntryRef<'_>| entry.mode.is_blob_or_symlink();
-            Ok(found.find_entry(name).is_some_and(|entry| is_file(entry.inner)))
+            let found = object(repositories.required_repository_of(id)?, id)?.try_into_tree()?;
+            let entry = found.find_entry(name);
+            Ok(entry.is_some_and(|entry| entry.inner.mode.is_blob_or_symlink()))
         })
     }
 
@@ -199,16 +199,17 @@ pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::
 /// Returns the files below a directory, which has those of a tree.
 pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
     let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
-    let file = |(path, (kind, _)): (PathBuf, FileEntry)| {
+    let mut files = Vec::with_capacity(found.len());
+    for (path, (kind, _)) in found {
         let place = dir.join(&path);
         let kind = match kind {
             EntryKind::Link => TreeFileKind::Link(fs::read_link(place)?),
             EntryKind::BlobExecutable => TreeFileKind::Executable(fs::read(place)?),
             _ => TreeFileKind::Plain(fs::read(place)?),
         };
-        Ok(TreeFile { path, kind })
-    };
-    found.into_iter().map(file).collect()
+        files.push(TreeFile { path, kind });
+    }
+    Ok(files)
 }
 
 /// The files below a directory; `None` if something in it can be in no tree, such as a FIFO.
@@ -278,7 +279,7 @@ fn listing(
     let mut files = BTreeMap::new();
     let mut trees = vec![(PathBuf::new(), from(tree)?)];
     while let Some((dir, id)) = trees.pop() {
-        let repository = repositories.needed(id)?;
+        let repository = repositories.required_repository_of(id)?;
         for entry in object(repository, id)?.try_into_tree()?.iter() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.filename());
@@ -290,7 +291,7 @@ fn listing(
                 EntryKind::Tree => trees.push((path, entry.object_id())),
                 EntryKind::Commit => {
                     let commit = entry.object_id();
-                    let repository = repositories.having(commit)?;
+                    let repository = repositories.repository_of(commit)?;
                     let repository = repository.ok_or_else(|| NotCloned(path.clone()))?;
                     trees.push((path, tree_of(repository, commit)?));
                 }
@@ -308,7 +309,7 @@ fn is_file_name(name: &OsStr) -> bool {
 }
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
-    repositories::blob(repositories.needed(id)?, id)
+    repositories::blob(repositories.required_repository_of(id)?, id)
 }
 
 /// The number of bytes that are searched for zero bytes, as by Git.
@@ -338,7 +339,7 @@ impl Trees {
     pub fn diff(&self, [old, new]: [&digest::ObjectId; 2]) -> GitResult<Option<Vec<FileChange>>> {
         self.with(|repositories| {
             for tree in [old, new] {
-                if repositories.having(from(tree)?)?.is_none() {
+                if repositories.repository_of(from(tree)?)?.is_none() {
                     return Ok(None);
                 }
             }
@@ -365,8 +366,7 @@ impl Trees {
 
 /// Counts the inserted and deleted lines between two texts; `None` if one is not a text.
 fn lines(old: &[u8], new: &[u8]) -> Option<LineCounts> {
-    let binary = |contents: &[u8]| contents.iter().take(LOOKED_AT).any(|byte| *byte == 0);
-    if binary(old) || binary(new) {
+    if [old, new].iter().any(|text| text.iter().take(LOOKED_AT).any(|byte| *byte == 0)) {
         return None;
     }
     let diff = Diff::compute(Algorithm::MyersMinimal, &InternedInput::new(old, new));

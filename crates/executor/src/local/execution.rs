@@ -48,7 +48,7 @@ pub(super) fn execute_unsandboxed(
     orphans: &Orphans,
     invocation: &Invocation,
     starter: &Starter,
-) -> Result<Over, ExecuteError> {
+) -> Result<FinishedProcess, ExecuteError> {
     let program = || invocation.program_words();
     if let Some(label) = invocation.access.root() {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
@@ -73,7 +73,7 @@ pub(super) fn run(
     groups: &Groups,
     orphans: &Orphans,
     command: &mut Command,
-) -> Result<Over, ExecuteError> {
+) -> Result<FinishedProcess, ExecuteError> {
     let exec = PathBuf::from(command.get_program());
     let program = exec.display().to_string();
     let child = spawn(command.process_group(0)).map_err(|source| ExecuteError::Start {
@@ -91,16 +91,16 @@ fn wait(
     orphans: &Orphans,
     child: Child,
     limit: Option<Duration>,
-) -> io::Result<Over> {
+) -> io::Result<FinishedProcess> {
     let pid = Pid::from_child(&child);
     let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
     let killed = waited?.and_then(|status| status.terminating_signal());
-    let is_unborn = killed == Some(Signal::KILL.as_raw()) && is_unborn(pid);
+    let never_executed = killed == Some(Signal::KILL.as_raw()) && never_executed(pid);
     // It is still a zombie, so its number, which is also that of its group, is not reused.
     signal(pid, Signal::KILL);
-    let left_behind = orphans.outlive(pid);
+    let left_behind = orphans.wait_for_killed_group(pid);
     let used = child.wait4()?;
-    Ok(Over {
+    Ok(FinishedProcess {
         code: used.status.code(),
         signal: used.status.signal(),
         late,
@@ -109,11 +109,11 @@ fn wait(
         peak: used.rusage.maxrss,
         left_behind,
         passed_on: false,
-        is_unborn,
+        never_executed,
         isolation: Isolation::None,
         lacking: Vec::new(),
         tasks: TaskStatuses::default(),
-        said: None,
+        launcher_error: None,
     })
 }
 
@@ -213,7 +213,7 @@ pub(super) fn execute_sandboxed(
     groups: &Groups,
     sandbox: &Sandbox,
     invocation: &Invocation,
-) -> Result<Over, ExecuteError> {
+) -> Result<FinishedProcess, ExecuteError> {
     let broken = |error| {
         if groups.is_cancelled() { ExecuteError::Interrupted } else { ExecuteError::Isolate(error) }
     };
@@ -230,12 +230,12 @@ pub(super) fn execute_sandboxed(
     let (waited, late) = groups.wait(leader, invocation.limit, || launcher.wait());
     let ended = waited.map_err(broken)?;
     // Its launcher has not reaped it yet.
-    let is_unborn = ended == -Signal::KILL.as_raw() && is_unborn(leader);
+    let never_executed = ended == -Signal::KILL.as_raw() && never_executed(leader);
     let used = launcher.end().map_err(broken)?;
     sandbox.give_back(launcher);
     let code = (ended >= 0).then_some(ended);
     let lacking = if code == Some(0) { Vec::new() } else { lacking(&spec) };
-    Ok(Over {
+    Ok(FinishedProcess {
         code,
         signal: (ended < 0).then_some(-ended),
         late,
@@ -244,11 +244,11 @@ pub(super) fn execute_sandboxed(
         peak: used.peak,
         left_behind: false,
         passed_on: false,
-        is_unborn,
+        never_executed,
         isolation: Isolation::Namespaces,
         lacking,
         tasks: TaskStatuses::default(),
-        said: None,
+        launcher_error: None,
     })
 }
 
@@ -259,7 +259,7 @@ pub(super) fn execute_spanning(
     allocation: &Allocation,
     span: &Span,
     invocation: &Invocation,
-) -> Result<Over, ExecuteError> {
+) -> Result<FinishedProcess, ExecuteError> {
     allocation.prepare();
     let launched = launcher(allocation, span, invocation)?;
     let (launcher, files) = launched.map_or((Vec::new(), None), |(it, files)| (it, Some(files)));
@@ -274,7 +274,7 @@ pub(super) fn execute_spanning(
         // These are of the launcher itself.
         (over.user, over.system, over.peak) = (Duration::ZERO, Duration::ZERO, 0);
         over.tasks = TaskStatuses(statuses);
-        over.said = last_error(&invocation.log());
+        over.launcher_error = last_error(&invocation.log());
     }
     Ok(over)
 }
@@ -309,7 +309,7 @@ const ASKING: [i32; 3] = [1, 2, 15];
 const FORKED: u32 = 0x40;
 
 /// An ended execution, as the system reports it.
-pub(super) struct Over {
+pub(super) struct FinishedProcess {
     /// Its exit status.
     pub(super) code: Option<i32>,
     /// The signal that ended it.
@@ -323,16 +323,16 @@ pub(super) struct Over {
     pub(super) left_behind: bool,
     pub(super) passed_on: bool,
     /// Whether it was killed before it was another program than this one.
-    is_unborn: bool,
+    never_executed: bool,
     pub(super) isolation: Isolation,
     pub(super) lacking: Vec<Rule>,
     /// How its tasks ended, if a launcher has started it.
     pub(super) tasks: TaskStatuses,
     /// What its launcher said last, if that is the reason why tasks did not end.
-    pub(super) said: Option<String>,
+    pub(super) launcher_error: Option<String>,
 }
 
-impl Over {
+impl FinishedProcess {
     /// The signal that ended it although this program has not sent it: one that asks programs to end.
     fn foreign_signal(&self) -> Option<i32> {
         self.signal.filter(|signal| !self.late && ASKING.contains(signal))
@@ -353,7 +353,7 @@ impl Over {
             let status = Status::Killed(signal);
             return Ended::Lost(format!("{status}, which compeval had not sent"));
         }
-        if self.is_unborn && !self.late {
+        if self.never_executed && !self.late {
             return Ended::Lost(format!("{} before it was started", self.status()));
         }
         let own = match self.tasks.failure() {
@@ -363,7 +363,7 @@ impl Over {
             Some(status) if self.late || self.signal.is_none() => status,
             _ if self.late => self.status(),
             _ => {
-                let how = self.said.clone().unwrap_or_else(|| self.status().to_string());
+                let how = self.launcher_error.clone().unwrap_or_else(|| self.status().to_string());
                 return Ended::Lost(format!("its launcher failed: {how}"));
             }
         };
@@ -388,7 +388,7 @@ impl Over {
 }
 
 /// Whether a process, which has ended and was not reaped, has never executed a program. False if that is not known.
-fn is_unborn(pid: Pid) -> bool {
+fn never_executed(pid: Pid) -> bool {
     // In a mount of /proc that belongs to another process namespace all numbers are different.
     let own = getpid().as_raw_nonzero().to_string();
     let is_own = fs::read_link("/proc/self").is_ok_and(|to| to.as_os_str() == own.as_str());
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn time_that_has_run_out_before_exec_is_a_failure_and_a_foreign_kill_is_none() {
         let ended = |late: bool| {
-            let over = Over {
+            let over = FinishedProcess {
                 code: None,
                 signal: Some(9),
                 late,
@@ -419,11 +419,11 @@ mod tests {
                 peak: 0,
                 left_behind: false,
                 passed_on: false,
-                is_unborn: true,
+                never_executed: true,
                 isolation: Isolation::None,
                 lacking: Vec::new(),
                 tasks: TaskStatuses::default(),
-                said: None,
+                launcher_error: None,
             };
             over.ended(Timestamp::now(), Some(Duration::from_secs(1)))
         };
@@ -443,7 +443,7 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = Pid::from_child(&child);
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-        assert!(!is_unborn(pid));
+        assert!(!never_executed(pid));
         child.wait().unwrap();
     }
 }

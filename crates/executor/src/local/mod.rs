@@ -218,6 +218,6 @@ impl Executor for Local {
     fn finish(&self) {
         // Launchers first: those of threads that have ended are children of the main thread, like orphans.
         self.sandbox.iter().for_each(Sandbox::dismiss);
-        self.orphans.end();
+        self.orphans.kill_all();
     }
 }

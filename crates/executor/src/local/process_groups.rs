@@ -157,8 +157,8 @@ impl Orphans {
     ///
     /// The group's leader must have ended and still be a zombie, so that the number of the group is
     /// not reused and the leader's children are orphans.
-    pub(super) fn outlive(&self, group: Pid) -> bool {
-        while let Some(left) = self.left() {
+    pub(super) fn wait_for_killed_group(&self, group: Pid) -> bool {
+        while let Some(left) = self.reap() {
             if !left.iter().any(|pid| getpgid(Some(*pid)) == Ok(group)) {
                 return !left.is_empty();
             }
@@ -169,9 +169,9 @@ impl Orphans {
     }
 
     /// Kills everybody who is left, and their orphans.
-    pub(super) fn end(&self) {
+    pub(super) fn kill_all(&self) {
         let begin = Instant::now();
-        while let Some(left) = self.left().filter(|left| !left.is_empty()) {
+        while let Some(left) = self.reap().filter(|left| !left.is_empty()) {
             for pid in left {
                 // Nobody reaps at the same time, so the number is still its own.
                 let _gone = kill_process(pid, Signal::KILL);
@@ -184,7 +184,7 @@ impl Orphans {
     }
 
     /// Reaps ended orphans. Returns the others, or `None` if they are unknown.
-    fn left(&self) -> Option<Vec<Pid>> {
+    fn reap(&self) -> Option<Vec<Pid>> {
         let list = self.list.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = numbers(&list).ok()?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;

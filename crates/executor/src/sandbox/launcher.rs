@@ -33,9 +33,9 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
 use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
-use super::process::{End, StepError, at, forked, reap, send, send_failed, unshare};
-use super::protocol::{OWN_NETWORK, Reply, Used};
-use super::root::{self, PROC, Ready, enter};
+use super::process::{ProcessEnd, StepError, at, forked, reap, send, send_failed, unshare};
+use super::protocol::{OWN_NETWORK, ProcessUsage, Reply};
+use super::root::{self, PROC, PreparedRoot, enter};
 use super::seccomp;
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
@@ -46,8 +46,8 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
     let alone = arguments.next().is_some_and(|word| word == OWN_NETWORK);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     match prepare(alone, &devices).and_then(serve_requests) {
-        Ok(()) | Err(End::Over) => ExitCode::SUCCESS,
-        Err(End::Failed(failed)) => {
+        Ok(()) | Err(ProcessEnd::Over) => ExitCode::SUCCESS,
+        Err(ProcessEnd::Failed(failed)) => {
             send_failed(failed);
             ExitCode::FAILURE
         }
@@ -55,7 +55,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 /// Prepares what all executions share.
-fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, End> {
+fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, ProcessEnd> {
     // Files that were open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is handled by the parent of the launcher, and executions have no terminal.
@@ -84,14 +84,14 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, End> {
         let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
     }
     let mask = umask(MASK);
-    let ready = Ready::with(root::prepare_shared(devices, nobody.is_some())?, nobody)?;
+    let ready = PreparedRoot::new(root::prepare_shared(devices, nobody.is_some())?, nobody)?;
     umask(mask);
     // Without it more of the kernel can be reached, but no files. `ce doctor` reports that.
     let _older_kernel = seccomp::install(alone);
     Ok(ready)
 }
 
-fn serve_requests(mut root: Ready) -> Result<(), End> {
+fn serve_requests(mut root: PreparedRoot) -> Result<(), ProcessEnd> {
     // It ends processes of another user then.
     let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     let mut init = NamespaceInit::start(keeps)?;
@@ -102,11 +102,11 @@ fn serve_requests(mut root: Ready) -> Result<(), End> {
         let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
         let Some(spec) = spec else { return Ok(()) };
         let mask = umask(MASK);
-        root.fit(&spec)?;
+        root.match_inputs(&spec)?;
         umask(mask);
         let begun = match fork_exec(&root, &spec) {
             // Nothing can be forked any more. The call is not to blame.
-            Err(_) if init.has_ended() => return Err(End::Over),
+            Err(_) if init.has_ended() => return Err(ProcessEnd::Over),
             begun => begun?,
         };
         let Some(exec) = begun else {
@@ -130,13 +130,13 @@ fn serve_requests(mut root: Ready) -> Result<(), End> {
 }
 
 /// Forks a process that becomes `exec`. If that fails, it reports why and ends.
-fn fork_exec(root: &Ready, spec: &SandboxSpec) -> Result<Option<Pid>, End> {
+fn fork_exec(root: &PreparedRoot, spec: &SandboxSpec) -> Result<Option<Pid>, ProcessEnd> {
     let (replies, sender) = pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))?;
     let Some(exec) = forked()? else {
         drop(replies);
         let failed = become_exec(root, spec);
         let _gone = rustix::io::write(&sender, &failed.reply().frame());
-        return Err(End::Over);
+        return Err(ProcessEnd::Over);
     };
     drop(sender);
     // `exec` has the other end no more.
@@ -176,14 +176,14 @@ fn follow(child: Pid) -> Result<i32, StepError> {
 const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
-fn become_exec(root: &Ready, spec: &SandboxSpec) -> StepError {
+fn become_exec(root: &PreparedRoot, spec: &SandboxSpec) -> StepError {
     match prepare_exec(root, spec) {
         Ok(mut command) => at("start", &spec.exec)(command.exec()),
         Err(failed) => failed,
     }
 }
 
-fn prepare_exec(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
+fn prepare_exec(root: &PreparedRoot, spec: &SandboxSpec) -> Result<Command, StepError> {
     let terminal = spec.terminal.as_deref().map(take_terminal).transpose()?;
     if terminal.is_none() {
         setpgid(None, None).map_err(at("make a process group", ""))?;
@@ -298,25 +298,25 @@ impl NamespaceInit {
     /// Forks it. Whatever this process forks from now on is in its namespace.
     ///
     /// It keeps these capabilities, beside that to set the numbers of its processes.
-    pub(super) fn start(keeps: CapabilitySet) -> Result<Self, End> {
+    pub(super) fn start(keeps: CapabilitySet) -> Result<Self, ProcessEnd> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         unshare(UnshareFlags::NEWPID)?;
         let Some(pid) = forked()? else {
             drop((asks, told));
             run_init(&asked.into(), &tells.into(), keeps).unwrap_or_else(send_failed);
-            return Err(End::Over);
+            return Err(ProcessEnd::Over);
         };
         drop((asked, tells));
         let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch number one", ""))?;
         let mut init = Self { pid, ended, asks: asks.into(), told: told.into() };
         // If it could not begin, it has sent why.
-        init.hear().map(|_| init).map_err(|_| End::Over)
+        init.hear().map(|_| init).map_err(|_| ProcessEnd::Over)
     }
 
     /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource
     /// usage if there were any; then the init has ended as well.
-    fn end_all(&mut self) -> Result<Option<Used>, StepError> {
+    fn end_all(&mut self) -> Result<Option<ProcessUsage>, StepError> {
         loop {
             self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
             match self.hear().map_err(at("hear of", "number one"))? {
@@ -329,12 +329,12 @@ impl NamespaceInit {
     }
 
     /// Waits until an input can be read. Ends the launcher if the first process has ended: somebody has killed it.
-    fn live_until_readable(&self, input: &impl AsFd) -> Result<(), End> {
+    fn live_until_readable(&self, input: &impl AsFd) -> Result<(), ProcessEnd> {
         loop {
             let mut fds =
                 [PollFd::new(&self.ended, PollFlags::IN), PollFd::new(input, PollFlags::IN)];
             match poll(&mut fds, None) {
-                Ok(_) if !fds[0].revents().is_empty() => return Err(End::Over),
+                Ok(_) if !fds[0].revents().is_empty() => return Err(ProcessEnd::Over),
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(at("wait", "")(error).into()),

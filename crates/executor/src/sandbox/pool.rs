@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustix::process::Pid;
 
 use super::SandboxError;
-use super::protocol::{HOST_NETWORK, LAUNCH, OWN_NETWORK, Reply, Used};
+use super::protocol::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
 use super::spec::SandboxSpec;
 use crate::invocation::Invocation;
 use ce_model::access::Access;
@@ -48,7 +48,7 @@ impl Sandbox {
     pub fn is_possible(&self) -> bool {
         self.possible
             .get_or_init(|| {
-                let start = || Launcher::start(&self.program, Shared::default());
+                let start = || Launcher::start(&self.program, SharedState::default());
                 let mut started = start();
                 for _ in 1..STARTS {
                     // Somebody may have killed it, which says nothing of this host.
@@ -68,7 +68,7 @@ impl Sandbox {
         invocation: &Invocation,
         spec: &SandboxSpec,
     ) -> Result<Launcher, SandboxError> {
-        let shared = Shared::of(&invocation.access);
+        let shared = SharedState::of(&invocation.access);
         while let Some(mut launcher) = self.take_idle(&shared) {
             // One that somebody has killed meanwhile takes nothing.
             if launcher.ask(spec).is_ok() {
@@ -80,7 +80,7 @@ impl Sandbox {
         Ok(launcher)
     }
 
-    fn take_idle(&self, shared: &Shared) -> Option<Launcher> {
+    fn take_idle(&self, shared: &SharedState) -> Option<Launcher> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let place = idle.iter().position(|launcher| launcher.shared == *shared)?;
         Some(idle.swap_remove(place))
@@ -111,12 +111,12 @@ pub(crate) fn specify(invocation: &Invocation) -> Result<SandboxSpec, SandboxErr
 
 /// State shared by all executions of one launcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Shared {
+struct SharedState {
     network: bool,
     devices: Vec<PathBuf>,
 }
 
-impl Shared {
+impl SharedState {
     fn of(access: &Access) -> Self {
         let mut devices: Vec<PathBuf> = access.devices().map(Path::to_owned).collect();
         devices.sort();
@@ -128,7 +128,7 @@ impl Shared {
 /// A launcher. It executes one thing at a time.
 #[derive(Debug)]
 pub(crate) struct Launcher {
-    shared: Shared,
+    shared: SharedState,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -138,7 +138,7 @@ pub(crate) struct Launcher {
 
 impl Launcher {
     /// Starts one.
-    fn start(program: &Path, shared: Shared) -> Result<Self, SandboxError> {
+    fn start(program: &Path, shared: SharedState) -> Result<Self, SandboxError> {
         let mut command = Command::new(program);
         command
             .arg0("ce-launcher")
@@ -187,7 +187,7 @@ impl Launcher {
 
     /// Lets the launcher reap the group's leader, waits for the end of all processes of the
     /// execution, and returns their resource usage.
-    pub(crate) fn end(&mut self) -> Result<Used, SandboxError> {
+    pub(crate) fn end(&mut self) -> Result<ProcessUsage, SandboxError> {
         self.input.write_all(b"a").map_err(|error| self.lost(error))?;
         match self.reply()? {
             Reply::Used(used) => Ok(used),

@@ -8,7 +8,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
 
-use super::protocol::{Reply, Used};
+use super::protocol::{ProcessUsage, Reply};
 
 /// A failed step: the operation and the path.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ pub(super) fn at<E: Into<io::Error>>(
 
 /// The reason for the end of a launcher, or of a process forked from one.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum ProcessEnd {
     /// Something failed.
     Failed(StepError),
     /// It has done its work, or another process has reported the failure.
     Over,
 }
 
-impl From<StepError> for End {
+impl From<StepError> for ProcessEnd {
     fn from(failed: StepError) -> Self {
         Self::Failed(failed)
     }
@@ -76,13 +76,13 @@ pub(super) fn forked() -> Result<Option<Pid>, StepError> {
 
 /// Waits for a child and reaps it. Returns the resource usage of it and of the processes that it
 /// has reaped.
-pub(super) fn reap(child: Pid) -> Result<Used, StepError> {
+pub(super) fn reap(child: Pid) -> Result<ProcessUsage, StepError> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
     let ended =
         try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs()).map_err(at("wait", ""))?;
-    Ok(ended.map_or_else(Used::default, |ended| {
+    Ok(ended.map_or_else(ProcessUsage::default, |ended| {
         let usage = ended.rusage;
-        Used { user: usage.utime, system: usage.stime, peak: usage.maxrss }
+        ProcessUsage { user: usage.utime, system: usage.stime, peak: usage.maxrss }
     }))
 }

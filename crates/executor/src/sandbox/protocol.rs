@@ -29,21 +29,21 @@ pub(super) enum Reply {
     /// An execution could not begin.
     Over,
     /// No process of the execution runs any more: what all of them used.
-    Used(Used),
+    Used(ProcessUsage),
     /// The same, and the launcher ends.
-    Last(Used),
+    Last(ProcessUsage),
 }
 
 /// Resources that the processes of an execution used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Used {
+pub(crate) struct ProcessUsage {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
     /// Peak resident memory of the largest process, in bytes.
     pub(crate) peak: u64,
 }
 
-impl Used {
+impl ProcessUsage {
     /// The sum of these and others; the peak is the greater one.
     pub(super) fn and(self, others: Self) -> Self {
         let (user, system) = (self.user + others.user, self.system + others.system);
@@ -73,7 +73,7 @@ impl Reply {
             }
             Self::Over => frame.put(b"O"),
             Self::Used(used) | Self::Last(used) => {
-                let Used { user, system, peak } = used;
+                let ProcessUsage { user, system, peak } = used;
                 frame.put(if matches!(self, Self::Used(_)) { b"U" } else { b"L" });
                 frame.put(&(user.as_nanos() as u64).to_le_bytes());
                 frame.put(&(system.as_nanos() as u64).to_le_bytes());
@@ -100,7 +100,7 @@ impl Reply {
                 let mut number = || parts.array().map(u64::from_le_bytes);
                 let [user, system, peak] = [number()?, number()?, number()?];
                 let [user, system] = [user, system].map(Duration::from_nanos);
-                let used = Used { user, system, peak };
+                let used = ProcessUsage { user, system, peak };
                 if kind == b"U" { Self::Used(used) } else { Self::Last(used) }
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_reply_arrives_as_it_was_sent() {
-        let used = Used { user: Duration::from_nanos(7), peak: 5, ..Used::default() };
+        let used =
+            ProcessUsage { user: Duration::from_nanos(7), peak: 5, ..ProcessUsage::default() };
         let replies = [
             Reply::Ready,
             Reply::Failed("bind".to_owned(), "/a b\n".into(), 13),

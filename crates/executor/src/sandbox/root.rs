@@ -37,23 +37,23 @@ const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];
 
 /// The root that is ready, in the launcher's own mount namespace.
 #[derive(Debug)]
-pub(super) struct Ready {
-    parts: Vec<Part>,
+pub(super) struct PreparedRoot {
+    parts: Vec<SystemPart>,
     /// The inputs with mount points: whether each is a directory.
     inputs: Vec<bool>,
     /// The user that executions are outside, if that is another one.
     pub(super) nobody: Option<Nobody>,
 }
 
-impl Ready {
+impl PreparedRoot {
     /// Makes the mount points of what each execution has, beside parts of the system.
-    pub(super) fn with(parts: Vec<Part>, nobody: Option<Nobody>) -> Result<Self, StepError> {
-        furnish(SYSTEM, parts.iter())?;
+    pub(super) fn new(parts: Vec<SystemPart>, nobody: Option<Nobody>) -> Result<Self, StepError> {
+        make_mount_points(SYSTEM, parts.iter())?;
         Ok(Self { parts, inputs: Vec::new(), nobody })
     }
 
     /// Makes mount points for the inputs that an execution has, and no more.
-    pub(super) fn fit(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
+    pub(super) fn match_inputs(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
         let input = |number| below(SYSTEM, &spec::name(INPUTS, number));
         while !spec.inputs.starts_with(&self.inputs)
             && let Some(is_dir) = self.inputs.pop()
@@ -86,13 +86,13 @@ impl Ready {
             memory(NEW, c"mode=0755")?;
             let has_root = spec.root.is_some();
             let parts = || self.parts.iter().filter(|part| !has_root || !part.is_program());
-            furnish(NEW, parts())?;
+            make_mount_points(NEW, parts())?;
             for name in mounted(parts()) {
                 let (source, target) = (below(SYSTEM, name), below(NEW, name));
                 mount_bind_recursive(source, &target).map_err(at("bind", target))?;
             }
             if has_root {
-                let own = OWN.into_iter().map(Path::new).chain(parts().map(Part::name));
+                let own = OWN.into_iter().map(Path::new).chain(parts().map(SystemPart::name));
                 show_image(spec, own, owners)?;
             }
             NEW
@@ -109,12 +109,15 @@ impl Ready {
 }
 
 /// Makes the links of a root, and the directories where something is mounted.
-fn furnish<'a>(root: &str, parts: impl Iterator<Item = &'a Part> + Clone) -> Result<(), StepError> {
+fn make_mount_points<'a>(
+    root: &str,
+    parts: impl Iterator<Item = &'a SystemPart> + Clone,
+) -> Result<(), StepError> {
     for name in OWN.into_iter().map(Path::new).chain(mounted(parts.clone())) {
         directory(root, name)?;
     }
     for part in parts {
-        if let Part::Link { name, to } = part {
+        if let SystemPart::Link { name, to } = part {
             directory(root, name.parent().unwrap_or(name))?;
             let link = below(root, name);
             symlink(to, &link).map_err(at("link", link))?;
@@ -123,10 +126,10 @@ fn furnish<'a>(root: &str, parts: impl Iterator<Item = &'a Part> + Clone) -> Res
     Ok(())
 }
 
-fn mounted<'a>(parts: impl Iterator<Item = &'a Part>) -> impl Iterator<Item = &'a Path> {
+fn mounted<'a>(parts: impl Iterator<Item = &'a SystemPart>) -> impl Iterator<Item = &'a Path> {
     parts.filter_map(|part| match part {
-        Part::Mounted(name) => Some(name.as_path()),
-        Part::Link { .. } => None,
+        SystemPart::Mounted(name) => Some(name.as_path()),
+        SystemPart::Link { .. } => None,
     })
 }
 
@@ -286,7 +289,7 @@ pub(crate) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "time
 
 /// A part of the system, by its name.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum SystemPart {
     /// A symbolic link.
     Link {
         /// Its path.
@@ -298,7 +301,7 @@ pub(super) enum Part {
     Mounted(PathBuf),
 }
 
-impl Part {
+impl SystemPart {
     /// Its path.
     pub(super) fn name(&self) -> &Path {
         match self {
@@ -315,7 +318,10 @@ impl Part {
 /// Moves a launcher, which has a mount namespace, into a file system of its own.
 ///
 /// If executions are nobody, the kernel hides what only root may read.
-pub(super) fn prepare_shared(devices: &[PathBuf], nobody: bool) -> Result<Vec<Part>, StepError> {
+pub(super) fn prepare_shared(
+    devices: &[PathBuf],
+    nobody: bool,
+) -> Result<Vec<SystemPart>, StepError> {
     let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", everything).map_err(at("make private the mounts below", "/"))?;
     memory("/tmp", c"mode=0755")?;
@@ -326,7 +332,8 @@ pub(super) fn prepare_shared(devices: &[PathBuf], nobody: bool) -> Result<Vec<Pa
     chdir("/").map_err(at("enter", "/"))?;
     memory(SYSTEM, c"mode=0755")?;
     let name = Path::new("/var/tmp");
-    let mut parts = vec![Part::Link { name: name.into(), to: relative(name, Path::new(TMP)) }];
+    let mut parts =
+        vec![SystemPart::Link { name: name.into(), to: relative(name, Path::new(TMP)) }];
     for name in PROGRAMS.iter().chain(&HARDWARE).map(Path::new) {
         let host = below(OLD, name);
         let Ok(about) = host.symlink_metadata() else {
@@ -334,10 +341,10 @@ pub(super) fn prepare_shared(devices: &[PathBuf], nobody: bool) -> Result<Vec<Pa
         };
         parts.push(if about.is_symlink() {
             let to = host.read_link().map_err(at("read the link", name))?;
-            Part::Link { name: name.into(), to: relative(name, &to) }
+            SystemPart::Link { name: name.into(), to: relative(name, &to) }
         } else {
             bind_host(name, nobody)?;
-            Part::Mounted(name.into())
+            SystemPart::Mounted(name.into())
         });
     }
     let dev = Path::new(SYSTEM).join("dev");
@@ -347,7 +354,7 @@ pub(super) fn prepare_shared(devices: &[PathBuf], nobody: bool) -> Result<Vec<Pa
         let flags = if mounted.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
         restrict(&mounted, MountFlags::RDONLY | flags)?;
     }
-    parts.extend(["/dev", "/proc"].map(|name| Part::Mounted(name.into())));
+    parts.extend(["/dev", "/proc"].map(|name| SystemPart::Mounted(name.into())));
     Ok(parts)
 }
 

@@ -22,7 +22,7 @@ use rustix::thread::{
 };
 
 use super::mounts::{exchanged, opened};
-use super::process::{End, StepError, at, forked, reap, unshare};
+use super::process::{ProcessEnd, StepError, at, forked, reap, unshare};
 
 /// The number of nobody outside, and of root inside.
 const NOBODY: u32 = 65534;
@@ -45,7 +45,7 @@ pub(super) struct Nobody {
 impl Nobody {
     /// Makes the namespace, if this process is root and may do that: `None` otherwise. From now on this process has mounts of
     /// its own, and cannot take apart those of the host.
-    pub(super) fn make() -> Result<Option<Self>, End> {
+    pub(super) fn make() -> Result<Option<Self>, ProcessEnd> {
         if !geteuid().is_root() {
             return Ok(None);
         }
@@ -57,7 +57,7 @@ impl Nobody {
             if leave(&asked.into(), &mut tells).is_err() {
                 drop(tells.write_all(REFUSED));
             }
-            return Err(End::Over);
+            return Err(ProcessEnd::Over);
         };
         drop((asked, tells));
         let made = enter(helper.as_raw_nonzero().get(), asks.into(), told.into());
@@ -65,7 +65,7 @@ impl Nobody {
         match made {
             Ok(nobody) => Ok(Some(nobody)),
             // Whoever ended the helper does not decide how executions are isolated: the launcher ends, too.
-            Err(error) if has_ended(&error) => Err(End::Over),
+            Err(error) if has_ended(&error) => Err(ProcessEnd::Over),
             Err(_refused) => Ok(None),
         }
     }

@@ -250,7 +250,7 @@ impl Slurm {
         if end.status.success() {
             return Ok(end.stdout);
         }
-        let message = said(program, &end.stderr);
+        let message = last_lines(program, &end.stderr);
         let message = if message.is_empty() { end.status.to_string() } else { message };
         Err(SlurmError::Failed { program, message })
     }
@@ -267,7 +267,7 @@ fn is_misleading(name: &OsStr) -> bool {
 }
 
 /// The last lines of what a program said, in one line, without its name.
-fn said(program: &str, stderr: &str) -> String {
+fn last_lines(program: &str, stderr: &str) -> String {
     let lines = stderr.lines().map(|line| {
         let line = line.trim().strip_prefix(program).unwrap_or(line).trim_start_matches(':').trim();
         line.strip_prefix("error:").unwrap_or(line).trim()
@@ -315,9 +315,9 @@ fn run_limited(
     let begin = Instant::now();
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.process_group(0).spawn().map_err(CommandFailure::NotStarted)?;
-    let mut talk = Talk::new(&mut child, input);
+    let mut pipes = ChildPipes::new(&mut child, input);
     let end = loop {
-        match talk.go_on().and_then(|()| child.try_wait()) {
+        match pipes.go_on().and_then(|()| child.try_wait()) {
             Ok(Some(status)) => break Ok(status),
             Ok(None) if is_stopped() => break Err(CommandFailure::Stopped),
             Ok(None) if begin.elapsed() >= limit => break Err(CommandFailure::TimedOut),
@@ -327,7 +327,7 @@ fn run_limited(
     };
     let status = end.inspect_err(|_| kill(&mut child))?;
     // What it has written is all there. A process that it left behind may still hold the pipes, and is not waited for.
-    let (stdout, stderr) = talk.rest();
+    let (stdout, stderr) = pipes.rest();
     Ok(CommandOutput { status, stdout, stderr })
 }
 
@@ -342,7 +342,7 @@ fn kill(child: &mut Child) {
 }
 
 /// The pipes of a child. Those that are closed are `None`.
-struct Talk<'a> {
+struct ChildPipes<'a> {
     stdin: Option<ChildStdin>,
     input: &'a [u8],
     stdout: Option<ChildStdout>,
@@ -350,7 +350,7 @@ struct Talk<'a> {
     read: [Vec<u8>; 2],
 }
 
-impl<'a> Talk<'a> {
+impl<'a> ChildPipes<'a> {
     fn new(child: &mut Child, input: &'a [u8]) -> Self {
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -430,14 +430,14 @@ mod tests {
     fn an_error_is_one_line() {
         let text = "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission failed: no\n\n";
         assert_eq!(
-            said("sbatch", text),
+            last_lines("sbatch", text),
             "invalid partition specified: x; Batch job submission failed: no"
         );
         let text =
             "sbatch: error: fetch_config: DNS SRV lookup failed\nsbatch: fatal: no configuration\n";
-        assert_eq!(said("sbatch", text), "no configuration", "the others are consequences");
-        assert_eq!(said("squeue", "1\n2\n3\n4\n5\n"), "2; 3; 4; 5");
-        assert_eq!(said("squeue", "\n"), "");
+        assert_eq!(last_lines("sbatch", text), "no configuration", "the others are consequences");
+        assert_eq!(last_lines("squeue", "1\n2\n3\n4\n5\n"), "2; 3; 4; 5");
+        assert_eq!(last_lines("squeue", "\n"), "");
     }
 
     #[test]

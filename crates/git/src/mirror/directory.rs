@@ -9,7 +9,7 @@ use gix::odb::store::init::Slots;
 use gix::open::Options;
 
 use crate::GitResult;
-use crate::command::obeys;
+use crate::command::can_stop_lazy_fetch;
 
 /// The configuration of a mirror that may lack files. No other setting in it ever counts.
 const PARTIAL: &str =
@@ -56,34 +56,33 @@ impl MirrorFiles {
 }
 
 /// Opens a mirror, which is made if it is not there or cannot be used.
-pub(super) fn opened(dir: &Path) -> GitResult<(Repository, MirrorFiles)> {
+pub(super) fn open_or_create(dir: &Path) -> GitResult<(Repository, MirrorFiles)> {
     // Without a current directory, gix opens nothing.
     env::current_dir()?;
     let is_usable = packs(dir, b".pack") <= MAX_PACKS && !dir.join(SHALLOW).exists();
     // One that is damaged has nothing that the other repository has not.
-    let repository = match dir.exists() && is_usable {
-        true => {
-            configured(dir, MirrorFiles::Asked).or_else(|_| renewed(dir, MirrorFiles::Asked))?
-        }
-        false => renewed(dir, MirrorFiles::Asked)?,
+    let repository = if dir.exists() && is_usable {
+        open_configured(dir, MirrorFiles::Asked).or_else(|_| recreate(dir, MirrorFiles::Asked))?
+    } else {
+        recreate(dir, MirrorFiles::Asked)?
     };
-    if obeys(dir)? {
+    if can_stop_lazy_fetch(dir)? {
         return Ok((repository, MirrorFiles::Asked));
     }
     let repository = match packs(dir, b".promisor") {
-        0 => configured(dir, MirrorFiles::All)?,
-        _ => renewed(dir, MirrorFiles::All)?,
+        0 => open_configured(dir, MirrorFiles::All)?,
+        _ => recreate(dir, MirrorFiles::All)?,
     };
     Ok((repository, MirrorFiles::All))
 }
 
 /// Makes an empty mirror, in place of one that is there.
-pub(super) fn renewed(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
+pub(super) fn recreate(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
     if dir.exists() {
         fs::remove_dir_all(dir)?;
     }
     make(dir)?;
-    configured(dir, files)
+    open_configured(dir, files)
 }
 
 /// The number of files with packs of a mirror whose names have an end.
@@ -94,7 +93,7 @@ fn packs(dir: &Path, end: &[u8]) -> usize {
 }
 
 /// Opens a mirror with the configuration of one.
-fn configured(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
+fn open_configured(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
     configure(dir, files.configuration())?;
     Ok(gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?)
 }

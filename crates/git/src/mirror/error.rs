@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gix::open::Options;
 
-use crate::errors::trusting;
+use crate::errors::hint_to_trust;
 use ce_model::exit::Explain;
 
 /// The reason why another repository is not to be had.
@@ -60,7 +60,7 @@ impl Explain for MirrorError {
                 dir.display()
             )),
             Self::Git { url, why, .. } if why.contains("dubious ownership") => {
-                Some(trusting(url))
+                Some(hint_to_trust(url))
             }
             Self::Git { what: "ls-remote" | "fetch", .. } => Some(
                 "make git ls-remote work with it, and git fsck where it is: access and proxies are those of git"
@@ -82,10 +82,9 @@ impl Explain for MirrorError {
 /// The id of an object that another repository lacks as a partial clone, if `git` has failed for that. Versions say it in
 /// different words: of a repository on this host, its configuration says whether it is one.
 pub(super) fn left_out<'a>(said: &'a str, place: Option<&Path>) -> Option<&'a str> {
-    let is_id = |word: &&str| {
+    let id = said.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| {
         [40, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    let id = said.split(|c: char| !c.is_ascii_alphanumeric()).find(is_id)?;
+    })?;
     let is_partial = match place {
         Some(place) => is_partial_clone(place),
         None => {

@@ -107,18 +107,18 @@ impl Mirror {
         let mut args = vec!["-c", &signers];
         args.extend(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
         args.extend(["log", "--no-walk=unsorted", "--stdin", "-z", FORMAT]);
-        let output = self.git(("log", GitReach::Local), &args, lines.as_bytes())?;
+        let output = self.git("log", GitReach::Local, &args, lines.as_bytes())?;
         let said = String::from_utf8_lossy(&output.stderr);
         if NOT_STARTED.iter().any(|it| said.contains(it)) {
             return Err(self.failed("log", &output, ""));
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let fields: Vec<&str> = text.split('\0').collect();
-        let signature = |fields: &[&str]| {
+        let signatures = fields.chunks(4).filter_map(|fields| {
             let &[commit, state, principal, key] = fields else { return None };
             Some((commit.parse().ok()?, found(state, principal, key)))
-        };
-        Ok(fields.chunks(4).filter_map(signature).collect())
+        });
+        Ok(signatures.collect())
     }
 
     /// Writes a commit that is signed as the user has set it up for `git`, under the user's name. Returns its id.
@@ -131,7 +131,7 @@ impl Mirror {
         args.extend(commit.parents.iter().flat_map(|parent| ["-p", parent.full()]));
         args.push(commit.tree.full());
         let output =
-            self.git(("commit-tree -S", GitReach::Local), &args, commit.message.as_bytes())?;
+            self.git("commit-tree -S", GitReach::Local, &args, commit.message.as_bytes())?;
         let id = String::from_utf8_lossy(&output.stdout);
         let id = id.trim().parse();
         id.map_err(|_| self.failed("commit-tree -S", &output, "it has written no commit"))

@@ -50,7 +50,7 @@ impl WorkTree {
 
     /// The states of all repositories that were read.
     pub(super) fn standings(&self) -> Option<Vec<RepoState>> {
-        self.heads.standings()
+        self.heads.repository_states()
     }
 }
 
@@ -328,7 +328,7 @@ impl WorkTree {
             .collect();
         for scope in scopes {
             let changes = self.heads.changes(&scope, &scope)?;
-            let moved = self.heads.moved(&scope, &self.task)?;
+            let moved = self.heads.displaced_submodule(&scope, &self.task)?;
             let below = |path: &Path| path.ancestors().any(|above| self.linked.contains(above));
             let above = |path: &Path| {
                 let mut after = self.linked.range(path.to_owned()..);
@@ -348,7 +348,7 @@ impl WorkTree {
     /// Returns the uncommitted changes of a computation, and notes them.
     fn changes_in(&mut self, dir: &Path) -> Result<Changes, HeadError> {
         let changes = self.heads.changes(dir, dir.parent().unwrap_or(dir))?;
-        self.changed.extend(self.heads.moved(dir, &self.task)?);
+        self.changed.extend(self.heads.displaced_submodule(dir, &self.task)?);
         self.changed.extend_from_slice(&changes.changed);
         self.changed.extend(read_filtered(dir, &changes).map(|it| it.path.clone()));
         self.ignored.extend_from_slice(&changes.ignored);
