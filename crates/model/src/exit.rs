@@ -53,7 +53,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error, with what its user is told beside it.
+/// An error, with advice for its user.
 pub trait Explain: error::Error + Send + Sync {
     /// How a program ends because of it. Unless it says otherwise, what the user has given is wrong.
     fn exit(&self) -> Exit {

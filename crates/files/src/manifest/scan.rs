@@ -137,7 +137,7 @@ impl Scan {
         self.stats().any(|stat| stat.is_racy(self.taken))
     }
 
-    /// The size of the manifest, in bytes: it can be told without reading files.
+    /// The size of the manifest, in bytes: it is known without reading files.
     pub fn manifest_size(&self) -> u64 {
         // The hashes take the same room whatever they are.
         let any = Digest::of(b"");

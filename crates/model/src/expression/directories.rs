@@ -61,7 +61,7 @@ impl WorkflowDirectories {
     ///
     /// # Errors
     ///
-    /// Tells everything at once that is wrong with the text: names that the task does not have,
+    /// Returns everything at once that is wrong with the text: names that the task does not have,
     /// inputs that are too many or too few, and paths that no file can have.
     pub fn new(
         parsed: &Parsed<'_>,
@@ -134,7 +134,7 @@ impl<'a> LayoutWalk<'a> {
         let longest = self.expression[id].files.iter().map(|file| file.name.len()).max();
         let longest = longest.unwrap_or_default().max("outputs".len());
         if path.len() + "workflow/".len() + longest > LONGEST_PATH {
-            // A mistake below it would only be told again.
+            // A mistake below it would only be reported again.
             self.wrong(id, Fault::Deep);
             return;
         }
@@ -159,7 +159,7 @@ impl<'a> LayoutWalk<'a> {
         self.stack.push((id, 0, 0));
     }
 
-    /// Goes to the next input; tells whether there is anything left.
+    /// Goes to the next input; returns false at the end.
     fn go_on(&mut self) -> bool {
         let Some((id, next, filled)) = self.stack.pop() else { return false };
         let node = &self.expression[id];
@@ -200,7 +200,7 @@ impl<'a> LayoutWalk<'a> {
         self.wrong.push((TextPlace::of(node), fault));
     }
 
-    /// Tells what is wrong with a node itself.
+    /// Reports what is wrong with a node itself.
     fn check(&mut self, id: NodeId, node: &ExpressionNode) {
         let signature = signature(node, self.signatures);
         let has_value = !node.kind.has_files() || !node.value.is_empty();
@@ -227,7 +227,7 @@ impl<'a> LayoutWalk<'a> {
         }
     }
 
-    /// Tells what is wrong with the inputs of a node, of which so many are filled.
+    /// Reports what is wrong with the inputs of a node, of which so many are filled.
     fn check_inputs(&mut self, id: NodeId, filled: usize, signature: Option<&Signature>) {
         let node = &self.expression[id];
         let before = self.wrong.len();

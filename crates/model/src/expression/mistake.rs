@@ -162,8 +162,8 @@ pub enum Fault {
         /// The one that was asked for.
         number: u8,
     },
-    /// It cannot be told how many files an expression passes up.
-    #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = untold(.0))]
+    /// The number of files that an expression passes up is unknown.
+    #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = unknown_outputs(.0))]
     Width(String),
     /// No directory of this name in `computations/`.
     #[error("there is no computation {name:?}")]
@@ -303,8 +303,8 @@ impl From<SweepFault> for Fault {
     }
 }
 
-/// Why the outputs of a computation cannot be told.
-fn untold(name: &str) -> &'static str {
+/// Why the outputs of a computation are unknown.
+fn unknown_outputs(name: &str) -> &'static str {
     match name.contains('{') {
         true => "what it leads to is not in computations/, or has different outputs",
         false => "it is not in computations/",

@@ -75,7 +75,7 @@ impl Parsed<'_> {
 ///
 /// # Errors
 ///
-/// Tells the first place where the text is not what [`Text::write`] writes, and what was expected
+/// Returns the first place where the text is not what [`Text::write`] writes, and what was expected
 /// there.
 pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
         Ok(Some(WrittenSlice::parse(outputs.iter().map(String::as_str))))
     }
 
-    /// Tells that the text ends within an expression.
+    /// The mistake that the text ends within an expression.
     fn unclosed(&self) -> Wrong {
         let begin = self.stack.last().map_or(0, |open| open.at);
         (self.at, Fault::Unclosed(Position::of(self.source, begin)))
@@ -540,7 +540,7 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    /// Tells that something else stands here.
+    /// The mistake that something else stands here.
     pub(super) fn expected(&self, what: &str) -> Wrong {
         let rest = self.rest();
         let word = rest.find(|c| !is_plain(c)).unwrap_or(rest.len());

@@ -184,7 +184,7 @@ impl Printer<'_> {
         write!(self.out, "\n{:1$}", "", column.min(WIDEST))
     }
 
-    /// Writes the next piece; tells whether there was any.
+    /// Writes the next piece; returns false at the end.
     fn go_on(&mut self) -> io::Result<bool> {
         let Some(open) = self.stack.last_mut() else {
             return Ok(false);

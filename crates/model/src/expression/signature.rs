@@ -40,7 +40,7 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
     }
 }
 
-/// The names of the files that a node passes up; `None` if they cannot be told.
+/// The names of the files that a node passes up; `None` if they are unknown.
 pub(super) fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<String>> {
     let made = match node.kind {
         NodeKind::Computation => signature(node, signatures)?.outputs.clone()?,
@@ -59,7 +59,7 @@ pub(super) fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Op
         .collect()
 }
 
-/// How many files a node passes up; `None` if that cannot be told.
+/// How many files a node passes up; `None` if that is unknown.
 pub(super) fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
     let node = &expression[id];
     match &node.outputs {
@@ -71,7 +71,7 @@ pub(super) fn width(expression: &Expression, id: NodeId, signatures: &Signatures
     }
 }
 
-/// How many inputs of its reader a node fills; `None` if that cannot be told. A body may pass up any number of files.
+/// How many inputs of its reader a node fills; `None` if that is unknown. A body may pass up any number of files.
 pub(super) fn places(
     expression: &Expression,
     reader: NodeId,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::points::SweepPoints;
 
-/// The greatest number of pairs of a column that are told.
+/// The greatest number of pairs of a column that are reported.
 const PAIRS: usize = 3;
 
 /// Two texts of a column that look like one. To a sweep they are different: it computes both.
@@ -54,8 +54,8 @@ fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
                     Look::Number(_) => Likeness::Number,
                     Look::Words(_) => Likeness::Words,
                 };
-                let (first, is_told) = before.get_mut();
-                if !std::mem::replace(is_told, true) {
+                let (first, is_reported) = before.get_mut();
+                if !std::mem::replace(is_reported, true) {
                     let (first, second) = (Arc::clone(first), Arc::clone(text));
                     let column = column.to_owned();
                     pairs.push(Lookalike { column, first, second, likeness });

@@ -296,7 +296,7 @@ impl LabelPaths {
                 1 => label.to_string(),
                 _ => format!("{label}[{at:02}]"),
             });
-            // What is within the body of a sweep is told with its point.
+            // What is within the body of a sweep is named by its point.
             next = if is_sweep(node) { None } else { self.0[node.index()] };
             next = next.filter(|(node, _)| !is_sweep(*node));
         }

@@ -27,7 +27,7 @@ pub struct Editing {
     path: PathBuf,
     /// The text as it was opened.
     opened: Vec<u8>,
-    /// The workflow as it was opened, if its directories can be told.
+    /// The workflow as it was opened, if its directories are known.
     layout: Option<WorkflowDirectories>,
     editor: OsString,
 }

@@ -77,7 +77,7 @@ pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created
     Ok(Created { in_repository, files })
 }
 
-/// Returns the inputs and outputs of the first computation; `None` if it exists and they cannot be told.
+/// Returns the inputs and outputs of the first computation; `None` if it exists and they are unknown.
 fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Signature> {
     let present = computation
         .filter(|name| task.join(LIBRARY).join(name.as_str()).symlink_metadata().is_ok());

@@ -34,7 +34,7 @@ pub struct Written {
 ///
 /// # Errors
 ///
-/// Tells everything at once that is wrong with them.
+/// Returns everything at once that is wrong with them.
 pub fn written(dir: &Path) -> Result<Written, LoadError> {
     let real = real(dir)?;
     if !real.join("workflow").is_dir() {
@@ -127,7 +127,7 @@ impl<S: TaskSource> Reader<'_, S> {
                 let label = Some(branch.label.as_str().into());
                 node.inputs.push(ExpressionInput { label, node: input });
             }
-            // Something is wrong with the input, and told.
+            // Something is wrong with the input, and reported.
             _ => open.node = None,
         }
     }
