@@ -140,7 +140,7 @@ fn stays_at_any_moment(lab: &Lab, prefix: &str, options: &[&str]) {
             |name: &String| Some(name.strip_prefix("trees/")?.split_once('/')?.0.to_owned());
         let name =
             |name: &String| export(name).map_or(name.clone(), |tree| format!("trees/{tree}"));
-        run.announce_roots(used.keys().map(name));
+        run.announce_roots(used.keys().map(name)).unwrap();
         let mut command = lab.command("ce");
         command.args(["gc", "--delete"]).args(options).arg("../storage");
         let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));

@@ -22,7 +22,7 @@ fn behind_a_closed_gate(options: &[&str], is_seen: impl Fn(&Lab, &Path) -> bool)
     let mut command = lab.evaluation(options);
     command.env("CE_PATIENCE", "0").stderr(fs::File::create(&told).unwrap());
     let running = Running::start(&mut command);
-    while !is_seen(&lab, &told) {
+    while !is_seen(&lab, &told) && !running.has_ended() {
         thread::sleep(Duration::from_millis(5));
     }
     gate.release().unwrap();
@@ -46,4 +46,103 @@ fn a_run_that_waits_for_a_collection_says_so_once() {
         runs.any(|uses| uses.exists())
     };
     assert_eq!(behind_a_closed_gate(&["-q"], has_announced), "");
+}
+
+/// The place of the gate in the storage.
+#[cfg(debug_assertions)]
+const GATE: &str = "storage/tmp/collecting";
+
+/// A storage with results, and a gate that a dead collection has left.
+#[cfg(debug_assertions)]
+fn behind_a_dead_collection(lab: &Lab) {
+    drop(fs::remove_dir_all(lab.path("storage")));
+    crate::hostile::copy(&lab.path("stock"), &lab.path("storage"));
+    fs::write(lab.path(GATE), "host-0-1-1-1\n").unwrap();
+}
+
+#[cfg(debug_assertions)]
+fn stocked() -> Lab {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]").commit();
+    lab.ce_run(&[]).exit(0);
+    crate::hostile::copy(&lab.path("storage"), &lab.path("stock"));
+    lab
+}
+
+/// Starts a run with a fault, which tells at once that it waits.
+#[cfg(debug_assertions)]
+fn with_fault(lab: &Lab, fault: &str, told: &Path) -> Running {
+    let mut command = lab.evaluation(&["--no-sync"]);
+    command.env("CE_PATIENCE", "0").env("CE_FAULT", fault);
+    Running::start(command.stderr(fs::File::create(told).unwrap()))
+}
+
+/// Waits until a run waits for a collection, or has ended. Returns whether it waits.
+#[cfg(debug_assertions)]
+fn comes_to_wait(running: &Running, told: &Path) -> bool {
+    loop {
+        let has_ended = running.has_ended();
+        let waits = fs::read_to_string(told).unwrap().contains("takes results away");
+        if waits || has_ended {
+            return waits;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What cannot be read is not dead: a gate stays closed for those who cannot look at it.
+#[test]
+#[cfg(debug_assertions)]
+fn an_error_does_not_open_the_gate() {
+    let lab = stocked();
+    let (told, path) = (lab.path("told"), lab.path("storage"));
+    for at in 1.. {
+        drop(fs::remove_dir_all(&path));
+        crate::hostile::copy(&lab.path("stock"), &path);
+        let other = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let gate = other.close_gate().unwrap();
+        let running = with_fault(&lab, &format!("{at}:EIO"), &told);
+        let waits = comes_to_wait(&running, &told);
+        assert!(gate.is_held().unwrap(), "a fault at {at}");
+        gate.release().unwrap();
+        let status = running.output().status;
+        let told = fs::read_to_string(&told).unwrap();
+        assert!(waits || status.code() == Some(5), "a fault at {at}: {status}\n{told}");
+        if !told.contains("fault at operation") {
+            assert!(at > 15, "{at} operations");
+            return;
+        }
+    }
+}
+
+/// Of several that find the gate of a dead collection, one has it afterwards, and nobody takes it from that.
+#[test]
+#[cfg(debug_assertions)]
+fn a_gate_that_was_taken_over_is_not_taken_over_again() {
+    let lab = stocked();
+    let (told, path) = (lab.path("told"), lab.path("storage"));
+    let mut tried = 0;
+    for at in 1.. {
+        behind_a_dead_collection(&lab);
+        let running = with_fault(&lab, &format!("{at}:STOP"), &told);
+        if !running.comes_to_a_stop() {
+            assert_eq!(running.output().status.code(), Some(0));
+            break;
+        }
+        let holder = fs::read_to_string(lab.path(GATE)).unwrap_or_default();
+        if holder.contains(&format!("-{}-", running.pid.as_raw_nonzero())) {
+            // It is about to give it back.
+            running.signal(rustix::process::Signal::CONT);
+            assert_eq!(running.output().status.code(), Some(0));
+            continue;
+        }
+        let other = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let gate = other.close_gate().unwrap();
+        running.signal(rustix::process::Signal::CONT);
+        comes_to_wait(&running, &told);
+        assert!(gate.is_held().unwrap(), "stopped at {at}");
+        gate.release().unwrap();
+        assert_eq!(running.output().status.code(), Some(0), "stopped at {at}");
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried} operations");
 }

@@ -79,16 +79,23 @@ impl Running {
 
     /// Waits until the program is stopped, or has ended. Returns whether it is stopped.
     pub(crate) fn comes_to_a_stop(&self) -> bool {
-        let is_stopped = || {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid.as_raw_nonzero()));
-            let stat = stat.ok()?;
-            let state = stat.rsplit_once(") ")?.1.chars().next()?;
-            (state != 'Z').then_some(state == 'T')
-        };
-        while is_stopped() == Some(false) {
+        while self.is_stopped() == Some(false) {
             thread::yield_now();
         }
-        is_stopped().is_some()
+        self.is_stopped().is_some()
+    }
+
+    /// Whether the program has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_stopped().is_none()
+    }
+
+    /// Whether the program is stopped; `None` if it has ended.
+    fn is_stopped(&self) -> Option<bool> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid.as_raw_nonzero()));
+        let stat = stat.ok()?;
+        let state = stat.rsplit_once(") ")?.1.chars().next()?;
+        (state != 'Z').then_some(state == 'T')
     }
 
     /// Waits for its end; one that hangs is killed. JSON that it has printed is compared with its schema.

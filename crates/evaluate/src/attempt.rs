@@ -59,6 +59,7 @@ impl<'a> Evaluator<'a> {
             settings.exports.abandon(&tree);
         }
         let end = self.unless_cut_off(end, outages);
+        let end = self.unless_inputs_lost(end, &pending.sources);
         if program == CallProgram::Status {
             return self.answered(settings, pending, (stage, end));
         }
@@ -122,6 +123,31 @@ impl<'a> Evaluator<'a> {
             return end;
         }
         Ok(Ended::Lost("the storage was away while it was executed".to_owned()))
+    }
+
+    /// How an execution ended. It is lost if an input is gone or was changed meanwhile: it may have failed because of that.
+    fn unless_inputs_lost(
+        &self,
+        end: Result<Ended, ExecuteError>,
+        sources: &[Stored],
+    ) -> Result<Ended, ExecuteError> {
+        let may_be_lost = match &end {
+            Ok(Ended::Failed(_)) => true,
+            Err(error) => !matches!(error, ExecuteError::Interrupted),
+            Ok(Ended::Done(_) | Ended::Suspended(_) | Ended::Lost(_)) => false,
+        };
+        match may_be_lost.then(|| self.lost_input(sources)).flatten() {
+            Some(how) => Ok(Ended::Lost(how)),
+            None => end,
+        }
+    }
+
+    /// Says which file is gone or was changed since it was found, if one of these was.
+    fn lost_input(&self, sources: &[Stored]) -> Option<String> {
+        let storage = &self.evaluation.storage;
+        let lost = sources.iter().find(|file| storage.inputs().is_lost(file))?;
+        let path = storage.path(&lost.name);
+        Some(format!("its input {} was removed or changed while it was executed", path.display()))
     }
 
     /// Whether the storage went away and is back, or came back, since then. If it is away, it is waited for.
@@ -221,9 +247,13 @@ impl<'a> Evaluator<'a> {
                     host_kind: execution.host_kind.filter(|_| pending.suspension.is_none()),
                     ..execution
                 };
-                stage
-                    .seal(call, execution)
-                    .map_err(|(stage, error)| fail(stage, call, name, error.into(), scene))
+                stage.seal(call, execution).map_err(|(stage, error)| {
+                    // What it lacks may be lacking because of that.
+                    match self.lost_input(sources) {
+                        Some(how) => Outcome::Unfinished(name.clone(), Unfinished::Lost(how)),
+                        None => fail(stage, call, name, error.into(), scene),
+                    }
+                })
             }
             Ok(Ended::Failed(failed)) => {
                 limit(&mut stage, &failed.usage);

@@ -84,8 +84,10 @@ impl Evaluation {
                     made.map(|made| made.map(DerivedValue::File))
                 }
                 Derivation::Literal(name) => {
-                    self.storage.announce_roots([split_member(name.as_str()).0.to_owned()]);
-                    let found = self.storage.inputs().literal(name.as_str());
+                    let file = split_member(name.as_str()).0.to_owned();
+                    let announced = self.storage.announce_roots([file]);
+                    let found =
+                        announced.and_then(|()| self.storage.inputs().literal(name.as_str()));
                     let found = found.map_err(ValueError::from).and_then(|file| match file {
                         Some(file) => Ok(DerivedValue::File(Input { file, there: true })),
                         None => Err(ValueError::NoLiteral(name.to_string())),

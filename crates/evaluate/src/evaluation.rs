@@ -303,7 +303,7 @@ impl Files {
         store: bool,
     ) -> Result<Self, StorageError> {
         debug_assert!(task.is_bound(), "a value with free names is none");
-        announce(task, plan, storage);
+        announce(task, plan, storage)?;
         let sources: Vec<&InputSource> = inputs.iter().chain(own.iter().flatten()).collect();
         let input = |source: &&InputSource| -> Result<Input, StorageError> {
             if store { storage.inputs().store(source) } else { storage.inputs().find(source) }
@@ -326,11 +326,11 @@ impl Files {
 }
 
 /// Announces to other runs which results are going to be looked for: `ce gc` keeps them.
-fn announce(task: &Task, plan: &Plan, storage: &Storage) {
+fn announce(task: &Task, plan: &Plan, storage: &Storage) -> Result<(), StorageError> {
     let calls = task.computations.iter().flat_map(|it| ComputationVersion::from(it).directories());
     let literals = plan.literals().iter().map(ToString::to_string);
     let jobs = TaskVersion::from(task).directories();
-    storage.announce_roots(calls.chain(literals).chain(jobs));
+    storage.announce_roots(calls.chain(literals).chain(jobs))
 }
 
 impl Evaluation {

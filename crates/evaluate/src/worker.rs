@@ -318,7 +318,9 @@ impl<'a> Worker<'a> {
             Ok(evaluation) => evaluation,
             Err(error) => return Some(TicketEnd::Refused(error.to_string())),
         };
-        self.announce(ticket);
+        if let Err(error) = self.announce(ticket) {
+            return Some(TicketEnd::Refused(error.to_string()));
+        }
         if let Some(missing) = self.await_visible(ticket) {
             let is_cancelled = self.executor.is_cancelled();
             let how = format!("{missing} is not visible to the worker");
@@ -368,11 +370,11 @@ impl<'a> Worker<'a> {
     }
 
     /// Keeps what a ticket needs from being collected, even if its run ends.
-    fn announce(&self, ticket: &Ticket) {
+    fn announce(&self, ticket: &Ticket) -> Result<(), StorageError> {
         let values = ticket.values.iter().map(|value| value.name.clone());
         let results = ticket.version().directories();
         let tree = self.storage.trees().name(&ticket.tree);
-        self.storage.announce_roots(values.chain(results).chain([tree]));
+        self.storage.announce_roots(values.chain(results).chain([tree]))
     }
 
     /// Waits until everything is visible that a ticket names: a file system of several hosts may show it late. Returns

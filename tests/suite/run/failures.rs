@@ -159,3 +159,27 @@ fn inputs_with_one_label_have_numbers() {
         .commit();
     lab.ce_run(&[]).exit(1).says("bad (x[00]) failed: ");
 }
+
+/// What fails because an input was taken from it has not failed by itself.
+#[test]
+fn a_call_whose_input_is_removed_meanwhile_is_lost() {
+    for end in ["exit 3", "exit 0", "kill -9 $$"] {
+        let script = format!(
+            r#"again=$(dirname "$1")/../../../again
+            if [ -e "$again" ]; then cat "$1" >"$2"; exit; fi
+            touch "$again"; rm -f "$1"; {end}"#
+        );
+        let lab =
+            Lab::task("Inputs: 'x'\n(bad INPUT('x'))[0]").computation("bad", "a", "b", &script);
+        let lab = lab.commit();
+        let ran = lab.ce_run(&[]).exit(5);
+        assert!(
+            ran.stderr.contains("was removed or changed while it was executed"),
+            "{}",
+            ran.stderr
+        );
+        let failed = |name: &String| name.contains("/failed/");
+        assert!(!lab.storage().iter().any(failed), "{:?}", lab.storage());
+        lab.ce_run(&[]).exit(0);
+    }
+}

@@ -275,7 +275,7 @@ impl InspectionSession {
     /// A file or directory of the storage with these contents, if there is one: a result, or a member of one.
     fn value(&self, history: &History, digest: &Digest) -> Result<Option<Stored>, Error> {
         let stored = |subject: Subject<'_>| {
-            self.storage.announce_roots([subject.promise.name.clone()]);
+            self.storage.announce_roots([subject.promise.name.clone()])?;
             self.storage.inputs().literal(&subject.promise.name)
         };
         if let Some(subject) = history.maker(digest, None) {

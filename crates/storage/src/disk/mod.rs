@@ -37,7 +37,7 @@ pub(super) use self::fault::fault;
 pub use self::files::FileId;
 pub(super) use self::files::Linked;
 pub(crate) use self::files::Metadata;
-use self::network::{OnNotFound, Outages};
+use self::network::{Listings, OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
 pub(super) use self::network::{open_created, patience, retry_at};
 pub(super) use self::resolve::ForeignEntry;
@@ -75,6 +75,8 @@ pub(crate) struct Disk {
     kind: network::FileSystemKind,
     /// The times when it was away.
     outages: Outages,
+    /// What directories of a network file system have listed.
+    listings: Listings,
     /// Open directories, by their paths below the top.
     directories: RwLock<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
 }
@@ -161,6 +163,7 @@ impl Disk {
             shared: mode.filter(|mode| mode & 0o020 != 0),
             kind,
             outages: Outages::default(),
+            listings: Listings::default(),
             directories: RwLock::default(),
         })
     }
@@ -174,6 +177,7 @@ impl Disk {
             shared: None,
             kind: network::FileSystemKind::default(),
             outages: Outages::default(),
+            listings: Listings::default(),
             directories: RwLock::default(),
         }
     }

@@ -6,6 +6,8 @@
 //!
 //! An operation that failed may have been performed all the same. So each attempt knows whether it is the first one.
 
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +18,7 @@ use std::{env, fmt, io, thread};
 use rustix::fs::{Mode, OFlags, fstatfs, open};
 use rustix::io::Errno;
 
-use super::{Disk, IoContext, Result, StorageError, fault, is_absent, lock};
+use super::{Disk, IoContext, Result, StorageError, ValueMetadata, fault, is_absent, lock};
 
 /// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
 /// nothing is known.
@@ -258,6 +260,8 @@ impl Disk {
 
     /// Looks for something with a name until the answer agrees with a listing of its directory. On a network file system, what
     /// is known of a name may be old; what a directory lists that is opened anew is not.
+    ///
+    /// What was listed after this run had announced it stays, so a directory with many names is not listed for each.
     pub(crate) fn look_anew<T>(
         &self,
         path: &Path,
@@ -266,9 +270,10 @@ impl Disk {
         if !self.is_on_network() {
             return look();
         }
-        let agreed = self.retry(OnNotFound::Accept, |_| {
+        let agreed = self.retry(OnNotFound::Accept, |again| {
             let found = look()?;
-            if found.is_some() == self.is_listed(path)? {
+            let is_known = found.is_some() && !again && self.listings.has(path);
+            if is_known || found.is_some() == self.is_listed(path)? {
                 Ok(found)
             } else {
                 Err(Errno::STALE.into()).context("look at", path)
@@ -281,15 +286,35 @@ impl Disk {
         }
     }
 
+    /// Looks at a value as it is now, also on a network file system.
+    pub(crate) fn see_anew(&self, path: &Path, stop: &AtomicBool) -> Result<Option<ValueMetadata>> {
+        self.look_anew(path, || self.see(path, stop))
+    }
+
+    /// Whether something has this path now, also on a network file system.
+    pub(crate) fn exists_anew(&self, path: &Path) -> Result<bool> {
+        Ok(self.look_anew(path, || self.metadata(path))?.is_some())
+    }
+
     /// Whether a directory, which is opened anew, has an entry with this path.
     pub(crate) fn is_listed(&self, path: &Path) -> Result<bool> {
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(true) };
-        let mut is_listed = false;
+        let before = self.listings.changes();
+        let mut names = HashSet::new();
         self.each_entry(dir, |entry, _| {
-            is_listed |= entry == name;
-            !is_listed
+            names.insert(entry.to_owned());
+            true
         })?;
+        let is_listed = names.contains(name);
+        self.listings.insert(dir, names, before);
         Ok(is_listed)
+    }
+
+    /// Forgets what directories have listed in which something has this path, or that are below it.
+    pub(crate) fn forget_listed(&self, path: &Path) {
+        if self.is_on_network() {
+            self.listings.forget(path);
+        }
     }
 
     /// Looks for something that should be there: if it is not, it may not be visible yet.
@@ -311,6 +336,44 @@ impl Disk {
             Err(error) if error.is(Errno::NOENT) => Ok(None),
             found => found.map(Some),
         }
+    }
+}
+
+/// The names that directories have listed.
+#[derive(Debug, Default)]
+pub(super) struct Listings(Mutex<KnownNames>);
+
+#[derive(Debug, Default)]
+struct KnownNames {
+    /// By the paths of the directories.
+    names: HashMap<PathBuf, HashSet<OsString>>,
+    /// How often something was forgotten.
+    changes: u64,
+}
+
+impl Listings {
+    /// Whether something with this path was listed.
+    fn has(&self, path: &Path) -> bool {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        lock(&self.0).names.get(dir).is_some_and(|names| names.contains(name))
+    }
+
+    fn changes(&self) -> u64 {
+        lock(&self.0).changes
+    }
+
+    /// Keeps what a directory has listed, unless something was forgotten since it was opened.
+    fn insert(&self, dir: &Path, names: HashSet<OsString>, before: u64) {
+        let mut known = lock(&self.0);
+        if known.changes == before {
+            known.names.insert(dir.to_owned(), names);
+        }
+    }
+
+    fn forget(&self, path: &Path) {
+        let mut known = lock(&self.0);
+        known.changes += 1;
+        known.names.retain(|dir, _| !dir.starts_with(path) && !path.starts_with(dir));
     }
 }
 

@@ -260,8 +260,8 @@ impl fmt::Display for Deviation {
 impl Storage {
     /// Whether a result is marked as one whose outputs are deliberately not here.
     pub fn is_marked_away(&self, name: &ResultName) -> Result<bool> {
-        let marker = self.root.disk.metadata(&self.path(&name.away()));
-        match marker {
+        let (disk, path) = (&self.root.disk, self.path(&name.away()));
+        match disk.look_anew(&path, || disk.metadata(&path)) {
             Err(error) if error.is_foreign() => Ok(false),
             marker => Ok(marker?.is_some_and(|it| it.is_file())),
         }

@@ -238,9 +238,9 @@ impl Storage {
             if output.digest.is_directory() {
                 let maker = self.root.maker(&name.output(number))?;
                 let Some((maker, ..)) = ResultName::maker(&maker) else { return Ok(false) };
-                self.announce_roots([maker.short(), name.short()]);
+                self.announce_roots([maker.short(), name.short()])?;
                 for result in [&maker, name] {
-                    if !self.root.disk.exists(&self.path(&result.record()))? {
+                    if !self.root.disk.exists_anew(&self.path(&result.record()))? {
                         return Ok(false);
                     }
                 }

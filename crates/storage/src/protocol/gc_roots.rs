@@ -34,12 +34,20 @@ impl Storage {
     ///
     /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
     /// If the storage is full, used files may be collected, and a call that reads them then fails.
-    pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) {
-        let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not known whether a collection takes something away.
+    pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
+        let names: Vec<String> = names.into_iter().collect();
+        let text: String = names.iter().map(|name| format!("{name}\n")).collect();
         if self.root.writable && !text.is_empty() && self.run.appear(&self.root).is_ok() {
             drop(self.write_roots(&text));
-            self.await_gate();
+            self.await_gate()?;
+            // What is listed from now on stays.
+            names.iter().for_each(|name| self.root.disk.forget_listed(&self.path(name)));
         }
+        Ok(())
     }
 
     /// Adds to what this run has announced. On a network file system, the size of all of it is in the name of a file: others
@@ -165,9 +173,9 @@ impl Storage {
     }
 
     /// Waits as long as a collection of another process has closed the gate. A run that was asked to stop does not wait.
-    pub(super) fn await_gate(&self) {
+    pub(super) fn await_gate(&self) -> Result<()> {
         let began = Instant::now();
-        while let Some(holder) = self.leases().gate_holder().filter(|holder| !holder.own)
+        while let Some(holder) = self.leases().gate_holder()?.filter(|holder| !holder.own)
             && !self.hasher.stop.load(Ordering::Relaxed)
         {
             if began.elapsed() >= patience() / TELL {
@@ -175,13 +183,14 @@ impl Storage {
             }
             thread::sleep(POLL);
         }
+        Ok(())
     }
 }
 
 impl Leases<'_> {
     /// The living run that has closed the gate. On a network file system, what is known of the lease may be old, or missing: so it
     /// is there if it is listed, and its holder is asked for again before it counts as dead.
-    pub(super) fn gate_holder(&self) -> Option<Holder> {
+    pub(super) fn gate_holder(&self) -> Result<Option<Holder>> {
         let disk = &self.root.disk;
         if !disk.is_on_network() {
             return self.holder_as_known(GATE);
@@ -189,12 +198,12 @@ impl Leases<'_> {
         let path = self.root.path(GATE);
         let holder = disk.surely(|| {
             if disk.is_listed(&path)? {
-                Ok(self.holder_as_known(GATE).map(Some))
+                Ok(self.holder_as_known(GATE)?.map(Some))
             } else {
                 Ok(Some(None))
             }
         });
-        holder.ok().flatten().flatten()
+        Ok(holder?.flatten())
     }
 }
 
@@ -230,12 +239,12 @@ mod tests {
         };
         let (run, other) = (open(), open());
         let has = |name: &str| other.gc_roots().map(|roots| roots.has_file(name));
-        run.announce_roots(["c_add/123".to_owned()]);
+        run.announce_roots(["c_add/123".to_owned()]).unwrap();
         assert!(has("c_add/123/00/a").unwrap());
         let directory = dir.path().join(run.run.directory());
         let [file, old, new] = ["uses", "old", "new"].map(|name| directory.join(name));
         fs::copy(&file, &old).unwrap();
-        run.announce_roots(["t_a/1".to_owned()]);
+        run.announce_roots(["t_a/1".to_owned()]).unwrap();
         assert!(has("t_a/1/00/x").unwrap());
         let names = || fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name());
         let sizes: Vec<_> = names().filter_map(|it| it.into_string().ok()).collect();
@@ -277,9 +286,9 @@ mod tests {
             storage
         };
         let (run, other) = (open(), open());
-        assert!(run.leases().gate_holder().is_none(), "there is none");
+        assert!(run.leases().gate_holder().unwrap().is_none(), "there is none");
         let gate = other.close_gate().unwrap();
-        let holder = run.leases().gate_holder().unwrap();
+        let holder = run.leases().gate_holder().unwrap().unwrap();
         assert!(!holder.own);
         // What was there before is seen for a while.
         let [live, path] = ["live", GATE].map(|name| dir.path().join(name));
@@ -288,12 +297,12 @@ mod tests {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| run.leases().gate_holder());
             fs::rename(&live, &path).unwrap();
-            assert_eq!(waiting.join().unwrap(), Some(holder));
+            assert_eq!(waiting.join().unwrap().unwrap(), Some(holder));
         });
         drop(gate);
         fs::write(&path, "host-0-1-1-1\n").unwrap();
         let began = Instant::now();
-        assert!(run.leases().gate_holder().is_none(), "its holder is dead");
+        assert!(run.leases().gate_holder().unwrap().is_none(), "its holder is dead");
         assert!(began.elapsed() > Duration::from_secs(1), "it was asked for again");
     }
 }

@@ -104,7 +104,12 @@ impl FileHasher {
     /// Whether a value exists and is still the published one.
     pub(super) fn is_published(&self, root: &Root, name: &str, value: &Published) -> Result<bool> {
         let path = root.value(name, &value.digest)?;
-        match root.disk.see(&path, &self.stop) {
+        let own = root.path(name);
+        if root.disk.is_on_network() && path != own && !root.disk.exists_anew(&own)? {
+            return Ok(false);
+        }
+        // A collection may just have taken it away.
+        match root.disk.see_anew(&path, &self.stop) {
             Ok(Some(seen)) => {
                 if let ValueMetadata::Directory(_, metadata) = &seen
                     && root.writable
@@ -301,7 +306,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{Durability, InputSource, Storage, Unrecorded};
+    use crate::records::Defect;
+    use crate::{Durability, InputSource, Storage, Stored, Unrecorded};
 
     /// A storage with a cache, and a file that is just large enough for it.
     struct CachedInput {
@@ -431,5 +437,67 @@ mod tests {
         assert!(together([large, small, large]));
         assert!(!together([large, small, small]));
         assert!(!together([large, large, dir]));
+    }
+
+    const OUTPUT: &str = "c_copy/1/00/2";
+
+    /// A storage that shows an output which is gone. What a network file system does by its caches, a directory does here that stays open.
+    fn behind(is_on_network: bool) -> (TempDir, Storage, Published) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut storage =
+            Storage::open(dir.path(), Unrecorded::Refuse, Durability::Unsynced).unwrap();
+        if is_on_network {
+            Arc::get_mut(&mut storage.root.disk).unwrap().put_on_network();
+        }
+        let path = storage.path(OUTPUT);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "text").unwrap();
+        let metadata = storage.root.disk.metadata(&path).unwrap().unwrap();
+        let stamp = Stamp::Modified(metadata.modified_ns());
+        (dir, storage, Published { digest: Digest::of(b"text"), stamp })
+    }
+
+    /// Takes the output away.
+    fn take_away(storage: &Storage) {
+        let path = storage.path(OUTPUT);
+        fs::rename(path.parent().unwrap(), storage.path("gone")).unwrap();
+        fs::create_dir(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn over_a_network_an_output_that_is_not_listed_is_not_there() {
+        type Look = fn(&Storage, &Published) -> bool;
+        let looks: [Look; 4] = [
+            |storage, value| storage.is_published(OUTPUT, value).unwrap(),
+            |storage, value| {
+                let stop = AtomicBool::new(false);
+                let defect = Defect::of_value(&storage.root, OUTPUT, &value.digest, &stop);
+                !matches!(defect.unwrap(), Some(Defect::Missing))
+            },
+            |storage, _| storage.inputs().literal(OUTPUT).unwrap().is_some(),
+            |storage, &Published { digest, stamp }| {
+                !storage.inputs().is_lost(&Stored { name: OUTPUT.to_owned(), digest, stamp })
+            },
+        ];
+        for (at, look) in looks.iter().enumerate() {
+            let (_dir, storage, value) = behind(false);
+            take_away(&storage);
+            assert!(look(&storage, &value), "{at}: a local file system knows");
+            let (_dir, storage, value) = behind(true);
+            take_away(&storage);
+            assert!(!look(&storage, &value), "{at}");
+        }
+    }
+
+    #[test]
+    fn over_a_network_what_is_announced_is_listed_again() {
+        let (_dir, storage, value) = behind(true);
+        let is_there = || storage.is_published(OUTPUT, &value).unwrap();
+        assert!(is_there());
+        take_away(&storage);
+        // Had it been announced, nothing would have been taken away.
+        assert!(is_there());
+        storage.announce_roots(["c_copy/1".to_owned()]).unwrap();
+        assert!(!is_there());
     }
 }

@@ -73,7 +73,7 @@ impl Storage {
             Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
-        self.announce_roots([name.short()]);
+        self.announce_roots([name.short()])?;
         self.mark_away(&name)?;
         let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
         let record = call.record(
@@ -110,7 +110,7 @@ impl Storage {
             Found::Away(_) | Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
-        self.announce_roots([name.short()]);
+        self.announce_roots([name.short()])?;
         let stage = self.stage(outputs.len())?;
         let mut files = Vec::with_capacity(outputs.len());
         for ((path, value), digest) in stage.outputs().zip(&values).zip(&digests) {

@@ -132,7 +132,7 @@ impl<'a> Inputs<'a> {
 
     /// Returns the file of an input with these contents in the storage, or the one that it would have.
     pub fn known(&self, digest: Digest) -> Result<Input> {
-        self.announce_input(&digest);
+        self.announce_input(&digest)?;
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         let stamp = found.unwrap_or(Stamp::Unknown);
@@ -140,7 +140,7 @@ impl<'a> Inputs<'a> {
     }
 
     fn publish_copy(&self, digest: Digest, copy: &Path) -> Result<Input> {
-        self.announce_input(&digest);
+        self.announce_input(&digest)?;
         // Two threads may publish the same contents.
         let _one_at_a_time = self.storage.hasher.publishing();
         let (digits, found) = self.find_contents(&digest)?;
@@ -195,8 +195,8 @@ impl<'a> Inputs<'a> {
         root.disk.rename(&root.path(name), &root.place(&format!("{room}/00"))?).map(drop)
     }
 
-    fn announce_input(&self, digest: &Digest) {
-        self.storage.announce_roots(DIGITS.map(|digits| task_input(digest, digits)));
+    fn announce_input(&self, digest: &Digest) -> Result<()> {
+        self.storage.announce_roots(DIGITS.map(|digits| task_input(digest, digits)))
     }
 
     /// Returns the number of digits in the name of these contents, and the stamp if it exists.
@@ -246,7 +246,7 @@ impl<'a> Inputs<'a> {
         let Storage { root, hasher, .. } = self.storage;
         let path = root.path(&task_input(digest, digits));
         // A collection may just have taken it away.
-        let seen = match root.disk.look_anew(&path, || root.disk.see(&path, &hasher.stop)) {
+        let seen = match root.disk.see_anew(&path, &hasher.stop) {
             Ok(Some(seen)) => seen,
             Ok(None) | Err(StorageError::Directory { .. }) => return Ok(InputState::Vacant),
             Err(error) => return Err(error),
@@ -282,12 +282,12 @@ impl<'a> Inputs<'a> {
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
         let Storage { root, hasher, .. } = self.storage;
         let mut path = root.path(name);
-        let mut seen = root.disk.see(&path, &hasher.stop)?;
+        let mut seen = root.disk.see_anew(&path, &hasher.stop)?;
         if let Some(ValueMetadata::Other) = seen
             && let Some(maker) = self.linked(name)?
         {
             path = root.path(&maker);
-            seen = root.disk.see(&path, &hasher.stop)?;
+            seen = root.disk.see_anew(&path, &hasher.stop)?;
         }
         let seen = match seen {
             None | Some(ValueMetadata::Other) => return Ok(None),
@@ -308,8 +308,8 @@ impl<'a> Inputs<'a> {
         let Storage { root, .. } = self.storage;
         let maker = root.maker(name)?;
         let Some(entry) = Entry::of_file(name).filter(|_| maker != name) else { return Ok(None) };
-        self.storage.announce_roots([maker.clone()]);
-        Ok(root.disk.exists(&root.path(&entry.record()))?.then_some(maker))
+        self.storage.announce_roots([maker.clone()])?;
+        Ok(root.disk.exists_anew(&root.path(&entry.record()))?.then_some(maker))
     }
 
     /// Returns the path, the device and the inode of a value that was found before, if it still has the
@@ -336,6 +336,16 @@ impl<'a> Inputs<'a> {
             ValueMetadata::Directory(_, metadata) => Ok((path, metadata.id())),
             ValueMetadata::Other => Err(changed()),
         }
+    }
+
+    /// Whether a value that was found before is gone, or is another one by now, or cannot be read: what has read it meanwhile may
+    /// have failed because of that.
+    pub fn is_lost(&self, value: &Stored) -> bool {
+        let Storage { root, hasher, .. } = self.storage;
+        let Stored { ref name, digest, stamp } = *value;
+        root.disk.forget_listed(&root.path(name));
+        let published = Published { digest, stamp };
+        !hasher.is_published(root, name, &published).unwrap_or(false)
     }
 
     /// Announces inputs that are going to be read, for the progress. Returns whether several

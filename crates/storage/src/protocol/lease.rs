@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::call::Call;
 use super::run::{CurrentRun, Holder};
-use crate::disk::{Linked, Result, Root, StorageError, lock};
+use crate::disk::{FileId, Linked, Result, Root, StorageError, lock};
 use crate::paths::{GATE, LEASES, ResultName, RunName};
 
 /// The number of attempts to acquire a lease that others acquire and release.
@@ -102,16 +102,31 @@ impl<'a> Leases<'a> {
                 return Ok(Ok(self.lease_at(path)));
             }
             let lease = self.root.disk.id(&path)?;
-            if let Some(holder) = self.holder_of_file(file) {
+            if let Some(holder) = self.holder_of_file(file)? {
                 return Ok(Err(holder));
             }
-            // A lease that did not exist was released, and may be another run's now; so may one
-            // that was taken over meanwhile.
-            if lease.is_some() && self.root.disk.id(&path).ok() == Some(lease) {
-                left = self.root.disk.remove(&path).err();
+            if let Some(lease) = lease {
+                left = self.take_from_dead(&path, lease).err();
             }
         }
         Err(left.unwrap_or(StorageError::Unsteady(path)))
+    }
+
+    /// Removes the lease of a dead run, which is this file. One that was released and is another run's now, or was taken over
+    /// meanwhile, stays: so it is moved to a private name, which only one run can do, and moved back if it is another one.
+    fn take_from_dead(&self, path: &Path, lease: FileId) -> Result<()> {
+        let disk = &self.root.disk;
+        if disk.metadata(path)?.is_some_and(|it| !it.is_file()) {
+            return disk.remove(path);
+        }
+        let private = self.root.private_path()?;
+        if !disk.rename(path, &private)? {
+            return Ok(());
+        }
+        if disk.id(&private)? != Some(lease) {
+            disk.rename_new(&private, path)?;
+        }
+        disk.remove(&private)
     }
 
     /// The lease at this path, which is a link to the file of this run.
@@ -150,26 +165,37 @@ impl<'a> Leases<'a> {
         Ok(is_free)
     }
 
-    /// Returns the run that executes a call now: it has the lease, and is alive.
+    /// Returns the run that executes a call now: it has the lease, and is alive, as far as is known.
     pub fn holder(&self, name: &ResultName) -> Option<Holder> {
-        self.holder_of_file(&name.room(LEASES))
+        self.holder_of_file(&name.room(LEASES)).ok().flatten()
     }
 
     /// Returns the living run that has the lease that is this file.
-    pub(super) fn holder_of_file(&self, file: &str) -> Option<Holder> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if that is not known: then it may be alive.
+    pub(super) fn holder_of_file(&self, file: &str) -> Result<Option<Holder>> {
         if file == GATE { self.gate_holder() } else { self.holder_as_known(file) }
     }
 
     /// The same, as this host knows it: over a network, that may be what was so a moment ago.
-    pub(super) fn holder_as_known(&self, file: &str) -> Option<Holder> {
-        let text = self.root.disk.read(&self.root.path(file)).ok()??;
-        let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
+    pub(super) fn holder_as_known(&self, file: &str) -> Result<Option<Holder>> {
+        let text = match self.root.disk.read(&self.root.path(file)) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            // Something else is in its place.
+            Err(error) if error.is_foreign() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let run = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
+        let Some(run): Option<RunName> = run else { return Ok(None) };
         // This run releases its leases. One that exists belongs to another call that turned out to
         // be the same.
         let own = run == *self.run.name();
         let alive =
             own || self.run.is_alive(&run, &self.root.disk, &self.root.path(&run.directory()));
-        alive.then(|| Holder::new(&run, own))
+        Ok(alive.then(|| Holder::new(&run, own)))
     }
 }
 
@@ -181,6 +207,15 @@ impl Lease<'_> {
         let own = root.disk.id(&root.path(run.directory()).join("run"))?;
         let Some((_, lease)) = root.disk.id(path)? else { return Ok(false) };
         Ok(own.iter().chain(&*lock(&run.earlier)).any(|(_, own)| *own == lease))
+    }
+
+    /// Whether this run still holds all of it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if that is not known.
+    pub fn is_held(&self) -> Result<bool> {
+        self.paths.iter().try_fold(true, |held, path| Ok(held && self.is_own(path)?))
     }
 
     /// Gives it back.

@@ -271,10 +271,14 @@ impl CurrentRun {
         Ok(self.start_heartbeat(&root.disk, heartbeat.parent().unwrap_or(root.disk.root())))
     }
 
-    /// Whether another run is alive, as far as this host can tell.
+    /// Whether another run is alive, as far as this host can tell. One is that cannot be looked at, until its heartbeat would have
+    /// stopped.
     pub(crate) fn is_alive(&self, other: &RunName, disk: &Disk, directory: &Path) -> bool {
-        let is_dir = disk.metadata(directory).is_ok_and(|it| it.is_some_and(|it| it.is_dir()));
-        if !is_dir || other.is_near(&self.name) && is_gone(other) {
+        let may_be_there = match disk.metadata(directory) {
+            Ok(found) => found.is_some_and(|it| it.is_dir()),
+            Err(error) => !error.is_foreign(),
+        };
+        if !may_be_there || other.is_near(&self.name) && is_gone(other) {
             return false;
         }
         let heartbeat = disk.read(&heartbeat_file(directory)).ok().flatten().unwrap_or_default();

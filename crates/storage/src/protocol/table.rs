@@ -75,7 +75,7 @@ impl<'a> Tables<'a> {
     pub fn find(&self, recipe: &LongText<'_>, with_directory: bool) -> Result<FoundTable> {
         let digest = recipe.digest();
         let names = DIGITS.map(|digits| ResultName::of_recipe(digest, digits));
-        self.storage.announce_roots(names.iter().map(ResultName::short));
+        self.storage.announce_roots(names.iter().map(ResultName::short))?;
         let mut absent = None;
         for name in names {
             match self.state(&name, digest, with_directory)? {

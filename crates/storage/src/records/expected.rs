@@ -134,7 +134,7 @@ impl Defect {
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
         let path = root.path(name);
-        let Some(metadata) = root.disk.metadata(&path)? else {
+        let Some(metadata) = root.disk.look_anew(&path, || root.disk.metadata(&path))? else {
             return Ok(Some(Self::Missing));
         };
         if !metadata.is_file() {
@@ -155,7 +155,7 @@ impl Defect {
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
         let path = root.value(name, digest)?;
-        match root.disk.metadata(&path)? {
+        match root.disk.look_anew(&path, || root.disk.metadata(&path))? {
             Some(metadata) if metadata.is_dir() => {}
             Some(_) => return Ok(Some(Self::NotADirectory)),
             None => {
