@@ -51,6 +51,40 @@ fn what_a_run_has_recorded_before_the_gate_is_closed_stays_with_all_that_it_foun
     assert!(tried > 5, "{tried} operations");
 }
 
+/// Whether a collection has a lease of a call: a run that needs that waits.
+fn has_leases(lab: &Lab) -> bool {
+    lab.storage().iter().any(|name| name.contains("/running/"))
+}
+
+/// The same with the job that is collected: what it has recorded again stays, with its outputs under its own name.
+#[test]
+fn a_job_that_is_made_again_while_it_is_collected_stays() {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&[]).exit(0);
+    let is_retired = |lab: &Lab| {
+        !lab.storage().iter().any(|name| name.starts_with("t_") && name.contains("/record/"))
+    };
+    copy(&lab.path("storage"), &lab.path("stock"));
+    let mut tried = 0;
+    for at in 1.. {
+        fs::remove_dir_all(lab.path("storage")).unwrap();
+        copy(&lab.path("stock"), &lab.path("storage"));
+        let Some(collection) = collection_at(&lab, at) else { break };
+        let is_closed = lab.path("storage/tmp/collecting").exists();
+        let begins = is_retired(&lab) && !is_closed && !has_leases(&lab);
+        if begins {
+            lab.ce_run(&["--no-sync"]).exit(0);
+        }
+        collection.signal(Signal::CONT);
+        Ran::new(&lab, collection.output()).exit(0);
+        if begins {
+            lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+            tried += 1;
+        }
+    }
+    assert!(tried > 5, "{tried} operations");
+}
+
 /// The number of operations of a collection of everything while the gate is closed, by killing it at each.
 fn operations_inside(lab: &Lab) -> usize {
     lab.ce_run(&[]).exit(0);

@@ -22,8 +22,8 @@ pub mod records;
 
 pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError, advice};
 pub use self::maintenance::{
-    Eviction, KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall,
-    PastCallRef, Pins, RecordWatch, Retired, Survey,
+    Eviction, JobEviction, KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords,
+    PastCall, PastCallRef, Pins, RecordWatch, Retired, Survey,
 };
 pub use self::paths::is_users_file;
 pub use self::paths::{

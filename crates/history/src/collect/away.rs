@@ -202,9 +202,10 @@ pub fn depart(
         }
         // Whoever did not wait: this process was taken for dead, or the other knows no gate.
         in_use.add_announced()?;
+        let is_held = gate.is_held()?;
         gate.release()?;
         for (entry, one) in batch {
-            if one.is_wanted(in_use.roots())? {
+            if !is_held || one.is_wanted(in_use.roots())? {
                 one.stay()?;
                 report(entry, Fate::Kept);
             } else {
@@ -214,15 +215,44 @@ pub fn depart(
             }
         }
     }
+    depart_jobs(history, &gone, &mut in_use)?;
+    storage.flush()
+}
+
+/// Makes the outputs of jobs away that are those of calls that are gone, unless the jobs are in use.
+fn depart_jobs(
+    history: &History,
+    gone: &HashSet<&Entry>,
+    in_use: &mut InUse<'_>,
+) -> Result<(), StorageError> {
+    let storage = in_use.storage();
+    let mut jobs = Vec::new();
     for (entry, record) in history.results() {
         let (Entry::Job(name), Record::Job(job)) = (entry, record) else { continue };
         let makers = job.outputs.iter();
         let mut makers = makers.filter_map(|it| Entry::of_file(split_member(&it.file).0));
         if makers.any(|maker| gone.contains(&maker)) {
-            maintenance.depart_job(name, job)?;
+            jobs.extend(Maintenance::new(storage).mark_departing_job(name, job)?);
         }
     }
-    storage.flush()
+    storage.flush()?;
+    while !jobs.is_empty() {
+        let rest = jobs.split_off(jobs.len().min(MOVED_AT_ONCE));
+        let mut batch = mem::replace(&mut jobs, rest);
+        in_use.update()?;
+        let gate = storage.close_gate()?;
+        in_use.update()?;
+        for one in batch.iter_mut().filter(|one| !one.is_in(in_use.roots())) {
+            one.leave()?;
+        }
+        in_use.add_announced()?;
+        let is_held = gate.is_held()?;
+        gate.release()?;
+        for one in batch {
+            if is_held && !one.is_in(in_use.roots()) { one.discard()? } else { one.stay()? }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -32,6 +32,10 @@ impl<'a> InUse<'a> {
         Ok(in_use)
     }
 
+    pub(super) const fn storage(&self) -> &'a Storage {
+        self.storage
+    }
+
     /// The names that are in use.
     pub(super) const fn roots(&self) -> &GcRoots {
         &self.roots

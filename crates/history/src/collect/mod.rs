@@ -233,13 +233,15 @@ pub fn collect(
     storage.flush()?;
     let gone = candidates.iter().map(|it| it.entry).collect();
     let mut in_use = InUse::read(storage, history, gone)?;
-    // All others at once, since they may be links to each other; few of them have files that are moved.
-    let (mut inputs, others): (Vec<_>, Vec<_>) =
-        retired.into_iter().partition(|one| matches!(one.entry(), Entry::TaskInput(_)));
-    let collected = take_away(storage, &mut in_use, others, report)?;
-    while !inputs.is_empty() {
-        let rest = inputs.split_off(inputs.len().min(MOVED_AT_ONCE));
-        take_away(storage, &mut in_use, mem::replace(&mut inputs, rest), report)?;
+    // Calls and tables at once, since they may be links to each other; few of them have files that are moved.
+    let (linked, others): (Vec<_>, Vec<_>) = retired
+        .into_iter()
+        .partition(|one| matches!(one.entry(), Entry::Call(_) | Entry::Table(_)));
+    let collected = take_away(storage, &mut in_use, linked, report)?;
+    let mut others = others;
+    while !others.is_empty() {
+        let rest = others.split_off(others.len().min(MOVED_AT_ONCE));
+        take_away(storage, &mut in_use, mem::replace(&mut others, rest), report)?;
     }
     let suspended = suspensions(storage)?;
     let mut used = trees(history, candidates);
@@ -280,6 +282,9 @@ fn take_away(
     // Whoever did not wait: this process was taken for dead, or the other knows no gate.
     if in_use.add_announced()? {
         stays = settle(&retired, in_use);
+    }
+    if !gate.is_held()? {
+        stays.fill(true);
     }
     gate.release()?;
     let mut collected = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A result is retired first: its lease is acquired, so that runs that need it wait, and its record
 //! is removed, so that it is not found any more. Then the gate is closed, and the roots of other runs are read. A
-//! result that is in use is restored, and its files were where they are all the time. Those of task inputs and tables, which
+//! result that is in use is restored, and its files were where they are all the time. Those of task inputs, tables and jobs, which
 //! have no leases, are moved away before the gate is opened: a run that looks for them now makes them again. Then the
 //! files are removed. A result that a killed
 //! collection had retired is restored by the first run that has its lease, or removed by the next
@@ -30,7 +30,7 @@ pub struct Retired<'a> {
     storage: &'a Storage,
     entry: Entry,
     record: Record,
-    /// The files of a task input or table that are moved away, but for damaged ones.
+    /// The files of a job, or of a task input or table, but for damaged ones, that are moved away.
     movable: Vec<String>,
     moved: MovedFiles<'a>,
     _lease: Option<Lease<'a>>,
@@ -72,6 +72,9 @@ impl<'a> Maintenance<'a> {
         let mut movable = Vec::new();
         match (&entry, &record) {
             (Entry::TaskInput(_), _) => movable.push(entry.file(0)),
+            (Entry::Job(_), Record::Job(job)) => {
+                movable.extend((0..job.outputs.len()).map(|number| entry.file(number)));
+            }
             (Entry::Table(name), Record::Table(table)) => {
                 let outputs = table.outputs.iter().enumerate();
                 let outputs = outputs.map(|(number, output)| (name.output(number), output));
@@ -164,8 +167,8 @@ impl Retired<'_> {
         self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
     }
 
-    /// Moves the files of a task input or table away, which have no lease: a run that needs them later makes
-    /// them again. Damaged ones stay. The gate is closed, and it is [not in use](Self::is_in).
+    /// Moves the files of a task input, table or job away, which have no lease: a run that needs them later makes
+    /// them again. Damaged ones stay, but for those of a job. The gate is closed, and it is [not in use](Self::is_in).
     pub fn move_away(&mut self) -> Result<()> {
         let mut movable = std::mem::take(&mut self.movable).into_iter();
         movable.try_for_each(|name| self.moved.take(name))
@@ -175,21 +178,14 @@ impl Retired<'_> {
     pub fn discard(mut self) -> Result<()> {
         self.moved.discard()?;
         let Self { storage, entry, record, .. } = &self;
+        let (Entry::Call(name), Record::Call(record)) = (entry, record) else { return Ok(()) };
         if storage.root.disk.exists(&storage.path(&entry.record()))? {
-            // Another run has published it again.
+            // A run that waited for no lease has published it again.
             return Ok(());
         }
-        let mut paths = match record {
-            Record::Call(record) => Maintenance::new(storage)
-                .still_there(entry, record.outputs.iter().copied().enumerate())?,
-            Record::Job(record) => {
-                (0..record.outputs.len()).map(|at| storage.path(&entry.file(at))).collect()
-            }
-            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
-        };
-        if let Entry::Call(name) = entry {
-            paths.push(storage.path(&name.log()));
-        }
+        let outputs = record.outputs.iter().copied().enumerate();
+        let mut paths = Maintenance::new(storage).still_there(entry, outputs)?;
+        paths.push(storage.path(&name.log()));
         for path in paths {
             storage.root.disk.remove_tree(&path)?;
             storage.root.unsynced.note_entry(&path);
@@ -240,19 +236,16 @@ impl Maintenance<'_> {
                 self.storage.forget_version(name, record)?;
             }
         }
-        let mut unused = Vec::new();
+        let mut unused = MovedFiles::new(self.storage);
         for tree in trees {
             let name = format!("{TREES}/{tree}");
-            if roots.has_file(&name) {
-                continue;
-            }
-            let private = root.private_path()?;
-            if root.disk.rename(&root.path(&name), &private)? {
-                unused.push(private);
+            if !roots.has_file(&name) {
+                unused.take(name)?;
             }
         }
+        let is_held = gate.is_held()?;
         gate.release()?;
-        unused.iter().try_for_each(|directory| root.disk.remove_tree(directory))
+        if is_held { unused.discard() } else { unused.put_back() }
     }
 
     /// Removes the manifests of directories that are not in `keep`. A directory is read again where its
@@ -375,22 +368,67 @@ impl<'a> Maintenance<'a> {
         Ok(Some(Eviction { storage, name, outputs, intact, moved, _lease: lease }))
     }
 
-    /// Removes the outputs of a job that are outputs of calls that are away.
-    pub fn depart_job(&self, name: &ResultName, record: &JobRecord) -> Result<()> {
-        let (storage, root) = (self.storage, &self.storage.root);
-        for (number, output) in record.outputs.iter().enumerate() {
+    /// Marks a job as away. Returns `None` if no output of it is one of a call that is away. That is durable after the next
+    /// [`flush`](Storage::flush): what is missing without a mark was deleted.
+    pub fn mark_departing_job(
+        &self,
+        name: &ResultName,
+        record: &JobRecord,
+    ) -> Result<Option<JobEviction<'a>>> {
+        let storage = self.storage;
+        let (name, record, moved) = (name.clone(), record.clone(), MovedFiles::new(storage));
+        let job = JobEviction { storage, name, record, moved };
+        if job.evicted_outputs()?.is_empty() {
+            return Ok(None);
+        }
+        storage.mark_away(&job.name)?;
+        Ok(Some(job))
+    }
+}
+
+/// A job that is marked as away, and of which some outputs are those of calls that are away.
+#[derive(Debug)]
+pub struct JobEviction<'a> {
+    storage: &'a Storage,
+    name: ResultName,
+    record: JobRecord,
+    moved: MovedFiles<'a>,
+}
+
+impl JobEviction<'_> {
+    /// Its outputs that are those of calls that are away now.
+    fn evicted_outputs(&self) -> Result<Vec<String>> {
+        let mut evicted = Vec::new();
+        for (number, output) in self.record.outputs.iter().enumerate() {
             if let Some(Entry::Call(call)) = Entry::of_file(&output.file)
-                && storage.is_marked_away(&call)?
-                && !storage.has(&output.file)?
+                && self.storage.is_marked_away(&call)?
+                && !self.storage.has(&output.file)?
             {
-                // Marked first: what is missing without a mark was deleted.
-                storage.mark_away(name)?;
-                let place = root.path(&name.output(number));
-                root.disk.remove(&place)?;
-                root.unsynced.note_entry(&place);
+                evicted.push(self.name.output(number));
             }
         }
-        Ok(())
+        Ok(evicted)
+    }
+
+    /// Moves these outputs away. The mark must be on the disk, the gate closed, and it [not in use](Self::is_in).
+    pub fn leave(&mut self) -> Result<()> {
+        let evicted = self.evicted_outputs()?;
+        evicted.into_iter().try_for_each(|name| self.moved.take(name))
+    }
+
+    /// Whether it is among what is in use: then it must stay.
+    pub fn is_in(&self, roots: &GcRoots) -> bool {
+        roots.has(&Entry::Job(self.name.clone()), self.record.outputs.len())
+    }
+
+    /// Moves its outputs back. Beside them, the mark means nothing.
+    pub fn stay(mut self) -> Result<()> {
+        self.moved.put_back()
+    }
+
+    /// Removes its outputs.
+    pub fn discard(mut self) -> Result<()> {
+        self.moved.discard()
     }
 }
 

@@ -10,7 +10,7 @@ pub mod verify;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use self::collect::{Eviction, Retired};
+pub use self::collect::{Eviction, JobEviction, Retired};
 pub use self::lookup::{NameKind, NewRecords, PastCall, PastCallRef, RecordWatch};
 pub use self::survey::Survey;
 use super::disk::{Result, Root, StorageError};
