@@ -352,7 +352,8 @@ impl Run {
         inputs: &[InputSource],
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        let Some(job) = find_job(task, storage, inputs, self.how.unrecorded())? else {
+        let how = (self.how.unrecorded(), self.dry_run);
+        let Some(job) = find_job(task, storage, inputs, how)? else {
             return Ok(false);
         };
         if !self.dry_run {
@@ -372,7 +373,8 @@ impl Run {
         inputs: &[InputSource],
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        let Some(jobs) = find_jobs(task, storage, inputs, self.how.unrecorded())? else {
+        let how = (self.how.unrecorded(), self.dry_run);
+        let Some(jobs) = find_jobs(task, storage, inputs, how)? else {
             return Ok(false);
         };
         if !self.dry_run {
