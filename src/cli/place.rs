@@ -124,10 +124,14 @@ impl<'a> AbsentStorage<'a> {
 
     /// Removes what has been made there, unless something is in it. Returns whether nothing is left.
     pub(super) fn unmake(&self) -> bool {
-        // A directory with something in it is not removed: others may use the storage by now.
-        let rooms = fs::read_dir(self.path).into_iter().flatten().flatten().map(|it| it.path());
-        for directory in rooms.chain(self.missing.iter().cloned()) {
-            drop(fs::remove_dir(directory));
+        let rooms = fs::read_dir(self.path).into_iter().flatten().flatten();
+        let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();
+        let is_empty = |room: &PathBuf| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none());
+        // With something in it, it is a storage that has results, or that others use by now.
+        if rooms.iter().all(is_empty) {
+            for directory in rooms.iter().chain(&self.missing) {
+                drop(fs::remove_dir(directory));
+            }
         }
         self.path.symlink_metadata().is_err()
     }
