@@ -80,12 +80,12 @@ impl Departure {
 /// Lets this process go on in the background, and says where.
 fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
     let storage = &*evaluation.storage;
-    let (log, name) = storage.create_run_log()?;
+    let (log, name) = storage.runs().create_run_log()?;
     // Who asks as soon as the terminal is free sees the task. It is displayed, and nothing more.
     let state = Progress::new(evaluation, false).state(&Provenance::now());
-    drop(storage.note_state(&state));
+    drop(storage.runs().note_state(&state));
     let log_path = storage.shown(&name).display().to_string();
-    let process = storage.own_process();
+    let process = storage.runs().own_process();
     say(
         PROGRAM,
         &format_args!(
@@ -102,7 +102,7 @@ fn submit(
     (evaluation, options): (&Evaluation, &RunOptions),
     frozen: Vec<OsString>,
 ) -> Result<(), Error> {
-    let (_log, name) = storage.create_run_log()?;
+    let (_log, name) = storage.runs().create_run_log()?;
     let log = &storage.path(&name);
     let mut arguments: Vec<OsString> = vec!["run".into(), "--as-job".into(), log.into()];
     arguments.extend(frozen);
@@ -112,7 +112,8 @@ fn submit(
     let token = JobToken::random().map_err(BeginError::new)?;
     // The job removes the note, so it must be there before.
     note_waiting_run(storage, &name, (evaluation, &token))?;
-    let number = request.submit(&token).inspect_err(|_| drop(storage.forget_waiting_run(&name)))?;
+    let number =
+        request.submit(&token).inspect_err(|_| drop(storage.runs().forget_waiting_run(&name)))?;
     say(
         PROGRAM,
         &format_args!(
@@ -133,13 +134,13 @@ fn note_waiting_run(
     let (task, version) = (&evaluation.task.name, evaluation.task.commit.short());
     let (task, version) = (task.to_string(), version.to_owned());
     let (job, recorded) = (token.to_string(), Provenance::now());
-    Ok(storage.note_waiting_run(log, &SubmittedRun { task, version, job, recorded })?)
+    Ok(storage.runs().note_waiting_run(log, &SubmittedRun { task, version, job, recorded })?)
 }
 
 /// Notes that a job begins: its run does not wait any more.
 pub(super) fn begin_job(storage: &Storage, log: &Path) {
     if let Some(log) = storage.name_of(log) {
-        drop(storage.forget_waiting_run(&log));
+        drop(storage.runs().forget_waiting_run(&log));
     }
 }
 

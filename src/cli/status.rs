@@ -115,8 +115,8 @@ impl ShowStatus {
         facts: &[(SuspendedFact, Option<Said>)],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
-        let activities = storage.activities()?;
-        let mut submitted = storage.submitted_runs()?;
+        let activities = storage.runs().activities()?;
+        let mut submitted = storage.runs().submitted_runs()?;
         retain_waiting(&mut submitted);
         let now = Timestamp::now();
         let printed = match self.json {

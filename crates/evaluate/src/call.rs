@@ -122,10 +122,11 @@ impl<'a> Evaluator<'a> {
         if self.is_forced(name) {
             return storage.leases().acquire(name).map_err(|holder| (name.clone(), holder));
         }
-        let (isolates, trusts_trees) = (self.is_isolated(settings, id), storage.trusts_trees());
+        let (isolates, trusts_trees) =
+            (self.is_isolated(settings, id), storage.equivalents().trusts_trees());
         let mode = ExecutionMode { isolates, trusts_trees };
         let lease = storage.leases().acquire_for_tree(name, call, mode)?;
-        storage.refresh_versions(call.version);
+        storage.equivalents().refresh_versions(call.version);
         Ok(lease)
     }
 
@@ -321,7 +322,7 @@ impl<'a> Evaluator<'a> {
         (name, damage): (ResultName, Option<Damage>),
     ) -> CallStep<'a> {
         let away = self.evaluation.away_outputs(id);
-        let outcome = match self.evaluation.storage.find_equivalent(call) {
+        let outcome = match self.evaluation.storage.equivalents().find_equivalent(call) {
             Ok(Some(it)) if away.is_none() || !it.is_away() && is_same(away, &it.outputs) => {
                 Outcome::of_equivalent(it)
             }
@@ -364,7 +365,7 @@ impl<'a> Evaluator<'a> {
             }
             Found::Absent { .. } | Found::Archived(_) | Found::Unsettled(_) => {}
         }
-        let source = self.evaluation.storage.find_equivalent(call)?;
+        let source = self.evaluation.storage.equivalents().find_equivalent(call)?;
         if let Some(source) = source.as_ref().filter(|it| it.is_away() && away.is_none()) {
             return Ok(Recheck::Ended(Outcome::Away(source.outputs.clone())));
         }
@@ -379,7 +380,7 @@ impl<'a> Evaluator<'a> {
         };
         let may_serve = |it: &Equivalent| it.is_here() && is_same(away.as_ref(), &it.outputs);
         let Some(source) = source.filter(may_serve) else { return Ok(absent()) };
-        match self.evaluation.storage.take_over(call, &source) {
+        match self.evaluation.storage.equivalents().take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),
             // A user without write access uses the result in place.
             Err(error) if error.may_not_write() => {

@@ -162,7 +162,10 @@ impl Evaluation {
         };
         let find = || {
             let opened = self.opened(from, directory)?;
-            Ok(Input { file: self.storage.member(&opened, path)?, there: self.is_there(from) })
+            Ok(Input {
+                file: self.storage.values().member(&opened, path)?,
+                there: self.is_there(from),
+            })
         };
         Some(find().map_err(|error| match error {
             MemberError::Storage(error) => ValueError::Storage(error),
@@ -181,10 +184,10 @@ impl Evaluation {
             Source::Input(id) if !self.is_there(from) && directory.digest.is_directory() => {
                 let source = self.files.given.get(id.index()).and_then(Option::as_ref);
                 let manifest = source.map(|it| self.storage.inputs().manifest(it)).transpose()?;
-                self.storage.open_future(directory, manifest.unwrap_or_default())
+                self.storage.values().open_future(directory, manifest.unwrap_or_default())
             }
-            _ if self.is_archived(from) => self.storage.open_archived(directory)?,
-            _ => self.storage.open_value(&directory)?,
+            _ if self.is_archived(from) => self.storage.values().open_archived(directory)?,
+            _ => self.storage.values().open_value(&directory)?,
         };
         let value = Arc::new(value);
         opened.insert(name, Arc::clone(&value));

@@ -29,7 +29,7 @@ impl Evaluator<'_> {
         });
         match published {
             Ok(_) if !is_own => {
-                storage.forget_versions(call.version);
+                storage.equivalents().forget_versions(call.version);
                 None
             }
             Ok(outputs) if taken_over => Some(Outcome::TakenOver(outputs)),

@@ -77,7 +77,7 @@ impl WorkerQueue {
         rules: TicketRules,
         expects_workers: bool,
     ) -> Result<Self, EvaluateError> {
-        storage.queue().open()?;
+        storage.runs().queue().open()?;
         let (state, changed) = Default::default();
         let shared =
             Arc::new(QueueWatch { storage, executor, rules, expects_workers, state, changed });
@@ -104,7 +104,7 @@ impl WorkerQueue {
         state.notices.tell_of_isolation(ticket, self.shared.rules);
         state.tickets.insert(number, OpenTicket::new(ticket.clone(), watcher));
         drop(state);
-        let put = self.shared.storage.queue().put(number, ticket);
+        let put = self.shared.storage.runs().queue().put(number, ticket);
         if put.is_err() {
             self.shared.lock().tickets.remove(&number);
         }
@@ -206,7 +206,7 @@ impl QueueWatch {
 
     /// Delivers the answers that have come. Returns whether there were any.
     fn read_answers(&self, read: &mut AnswersRead) -> bool {
-        let Ok(answers) = self.storage.queue().answers(read) else {
+        let Ok(answers) = self.storage.runs().queue().answers(read) else {
             if let Some(error) = self.storage.vanished() {
                 self.deliver_all(&TicketEnd::Lost(error.to_string()));
             }
@@ -236,7 +236,7 @@ impl QueueWatch {
                     let ticket = open.ticket.clone();
                     drop(state);
                     // If it cannot be queued now, it is missing at the next look.
-                    return drop(self.storage.queue().put(number, &ticket));
+                    return drop(self.storage.runs().queue().put(number, &ticket));
                 }
                 let open = state.tickets.remove(&number);
                 if let Some(open) = &open {
@@ -262,11 +262,11 @@ impl QueueWatch {
     /// Gives tickets of dead workers to others, and delivers those that all workers have refused. Returns whether a
     /// worker lives.
     fn check_workers(&self, read: &mut AnswersRead) -> bool {
-        let queue = self.storage.queue();
+        let queue = self.storage.runs().queue();
         let Ok(claims) = queue.claims() else { return true };
         let mut alive: HashMap<WorkerName, bool> = HashMap::new();
         for Claim { worker, .. } in &claims {
-            alive.entry(worker.clone()).or_insert_with(|| self.storage.is_alive(worker));
+            alive.entry(worker.clone()).or_insert_with(|| self.storage.runs().is_alive(worker));
         }
         // A worker may have answered before it died.
         self.read_answers(read);
@@ -276,7 +276,7 @@ impl QueueWatch {
             self.bury(&claim);
         }
         self.find_missing(&claimed);
-        let workers = self.storage.workers().unwrap_or_default();
+        let workers = self.storage.runs().workers().unwrap_or_default();
         if !self.expects_workers {
             let mut state = self.lock();
             let QueueState { tickets, notices, .. } = &mut *state;
@@ -300,7 +300,7 @@ impl QueueWatch {
 
     /// Gives the ticket of a dead worker to another one, unless too many have died of it.
     fn bury(&self, claim: &Claim) {
-        drop(self.storage.queue().drop_claim(claim));
+        drop(self.storage.runs().queue().drop_claim(claim));
         let mut state = self.lock();
         let Some(open) = state.tickets.get_mut(&claim.ticket) else { return };
         // Whichever of its calls the worker died of: each is executed alone from now on.
@@ -321,12 +321,12 @@ impl QueueWatch {
         let ticket = open.ticket.clone();
         drop(state);
         // If it cannot be queued now, it is missing at the next look.
-        drop(self.storage.queue().put(claim.ticket, &ticket));
+        drop(self.storage.runs().queue().put(claim.ticket, &ticket));
     }
 
     /// Queues tickets again that are nowhere, twice in a row: something else has removed them.
     fn find_missing(&self, claimed: &HashSet<u64>) {
-        let waiting = self.storage.queue().waiting_tickets().ok();
+        let waiting = self.storage.runs().queue().waiting_tickets().ok();
         let mut missing = Vec::new();
         for (number, open) in &mut self.lock().tickets {
             let is_there = claimed.contains(number)
@@ -339,7 +339,7 @@ impl QueueWatch {
             open.is_begun &= claimed.contains(number);
         }
         for (number, ticket) in missing {
-            drop(self.storage.queue().put(number, &ticket));
+            drop(self.storage.runs().queue().put(number, &ticket));
         }
     }
 
@@ -355,7 +355,7 @@ impl QueueWatch {
             refused.into_iter().filter_map(|it| Some((it, state.tickets.remove(&it)?))).collect();
         drop(state);
         for (number, open) in refused {
-            drop(self.storage.queue().withdraw(number, &open.ticket));
+            drop(self.storage.runs().queue().withdraw(number, &open.ticket));
             (open.watcher.ended)(Some(TicketEnd::Refused(open.why)));
         }
     }
@@ -378,7 +378,7 @@ impl QueueWatch {
         for number in tickets {
             let ticket = self.lock().tickets.get(&number).map(|open| open.ticket.clone());
             let Some(ticket) = ticket else { continue };
-            if !self.storage.queue().withdraw(number, &ticket).unwrap_or(true) {
+            if !self.storage.runs().queue().withdraw(number, &ticket).unwrap_or(true) {
                 held.push(number);
                 continue;
             }

@@ -17,10 +17,12 @@ impl Evaluator<'_> {
         let own = own.filter(|failure| failure.inputs == call.inputs);
         let (place, failure) = match own {
             Some(failure) => (name.clone(), failure),
-            None => storage.find_equivalent_failure(call).ok()??,
+            None => storage.equivalents().find_equivalent_failure(call).ok()??,
         };
         // If another commit has succeeded since, that is taken over.
-        if failure.exit_status.is_none() || storage.find_equivalent(call).ok()?.is_some() {
+        if failure.exit_status.is_none()
+            || storage.equivalents().find_equivalent(call).ok()?.is_some()
+        {
             return None;
         }
         let error = Box::new(CallError::Remembered(Box::new(failure)));

@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
                 }
                 // It was over, or given up, before there was the lease.
                 _ => {
-                    storage.forget_versions(call.version);
+                    storage.equivalents().forget_versions(call.version);
                     Err(Box::new(CallStep::Again))
                 }
             },

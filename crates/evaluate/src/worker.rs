@@ -240,7 +240,7 @@ impl<'a> Worker<'a> {
     /// Lists the tickets that wait, and that this worker can execute.
     fn list(&self, desk: &mut Desk<'a>, time: WorkerTime) -> Result<(), StorageError> {
         desk.waiting.clear();
-        for queue in self.storage.queues(&self.rules.users)? {
+        for queue in self.storage.runs().queues(&self.rules.users)? {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
                 let is_too_much = Misfit::of(&resources, desk.slots, &desk.offer).is_some();

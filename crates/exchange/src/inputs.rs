@@ -16,7 +16,7 @@ pub(super) fn offer(
     if bytes > limit {
         return Ok(Err(Withheld::Large { bytes, limit }));
     }
-    let Some(contents) = storage.shared_contents(file)? else {
+    let Some(contents) = storage.values().shared_contents(file)? else {
         return Ok(Err(Withheld::Damaged { file: file.name.clone() }));
     };
     let secret = secrets.and_then(|secrets| secrets.find_in(&contents, &file.digest));

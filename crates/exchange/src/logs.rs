@@ -25,14 +25,16 @@ pub(super) fn offer(
     (logs, limit): (PushedLogs, u64),
     secrets: Option<&Secrets>,
 ) -> Result<Option<Result<Vec<u8>, Withheld>>, StorageError> {
-    let Some(bytes) = storage.log_size(name)?.filter(|bytes| *bytes > 0) else { return Ok(None) };
+    let Some(bytes) = storage.logs().log_size(name)?.filter(|bytes| *bytes > 0) else {
+        return Ok(None);
+    };
     if logs == PushedLogs::Isolated && !call.origin.is_isolated() {
         return Ok(Some(Err(Withheld::Log)));
     }
     if bytes > limit {
         return Ok(Some(Err(Withheld::Large { bytes, limit })));
     }
-    let contents = storage.log_contents(name)?;
+    let contents = storage.logs().log_contents(name)?;
     let what = secrets.and_then(|secrets| {
         let found = secrets.find(&contents);
         found.or_else(|| named(&contents, storage, call).map(str::to_owned))

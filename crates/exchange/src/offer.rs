@@ -172,7 +172,7 @@ fn offer(
         return Err(Withheld::Large { bytes: stored_size(&file.digest), limit });
     }
     let note = match (entry, record) {
-        (Entry::Call(name), Record::Call(call)) => Some(storage.note_of(name, call)),
+        (Entry::Call(name), Record::Call(call)) => Some(storage.equivalents().note_of(name, call)),
         _ => None,
     };
     let path = |file: &ExpectedFile| (!is_elsewhere(file)).then(|| place(file));

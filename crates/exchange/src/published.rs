@@ -52,7 +52,7 @@ pub fn copies<'a>(
                 break;
             }
             // What is not as recorded may be nowhere else.
-            let contents = storage.shared_contents(file)?;
+            let contents = storage.values().shared_contents(file)?;
             let mut still = Vec::with_capacity(having.len());
             for (at, mut ids) in having {
                 let (mirror, finder) = &mut finders[at];

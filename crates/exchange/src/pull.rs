@@ -111,13 +111,13 @@ fn publish(
             Record::Table(table) => {
                 let files = result.contents(mirror)?;
                 let [outcome, recipe] = files.try_into().unwrap_or_default();
-                storage.import_table(table, &outcome, recipe)?
+                storage.importer().import_table(table, &outcome, recipe)?
             }
             Record::Job(job) => {
                 for ((file, _), contents) in result.files.iter().zip(result.contents(mirror)?) {
-                    storage.import_literal(file, &contents)?;
+                    storage.importer().import_literal(file, &contents)?;
                 }
-                match storage.import_job(job)? {
+                match storage.importer().import_job(job)? {
                     Ok(()) => Import::New(()),
                     Err(missing) => {
                         pulled.refuse_job(result.entry.short(), missing);
@@ -179,7 +179,7 @@ fn publish_away(
     let mut marked: Vec<(&NewResult, AwayCall<'_>)> = Vec::with_capacity(calls.len());
     for result in calls {
         let Record::Call(call) = &result.record else { continue };
-        match storage.mark_import(call)? {
+        match storage.importer().mark_import(call)? {
             Import::New(call) => marked.push((result, call)),
             other => pulled.note(result, &other),
         }
@@ -205,7 +205,7 @@ fn publish_calls(
         // A log that is too large stays there.
         let log = result.log.as_ref().map(|log| mirror.contents(log, limit)).transpose()?;
         let log = log.flatten().unwrap_or_default();
-        match storage.stage_import(call, (&result.contents(mirror)?, &log))? {
+        match storage.importer().stage_import(call, (&result.contents(mirror)?, &log))? {
             Import::New(import) => staged.push((result, import)),
             other => pulled.note(result, &other),
         }

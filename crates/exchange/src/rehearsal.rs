@@ -41,7 +41,7 @@ impl<'a> Rehearsal<'a> {
                 let result = Entry::of_file(file).map(|it| it.short());
                 literals.contains(file) || result.is_some_and(|it| self.coming.contains(&it))
             };
-            match self.storage.check_job(job, &is_coming)? {
+            match self.storage.importer().check_job(job, &is_coming)? {
                 Ok(_) => pulled.count(result),
                 Err(missing) => pulled.refuse_job(result.entry.short(), missing),
             }
@@ -53,7 +53,7 @@ impl<'a> Rehearsal<'a> {
     fn literals<'b>(&self, job: &'b NewResult) -> Result<HashSet<&'b str>, ResultsError> {
         let mut literals = HashSet::new();
         for ((file, _), contents) in job.files.iter().zip(job.contents(self.mirror)?) {
-            if self.storage.accepts_literal(file, &contents)? {
+            if self.storage.importer().accepts_literal(file, &contents)? {
                 literals.insert(file.name.as_str());
             }
         }

@@ -316,8 +316,8 @@ impl<'a> Selection<'a> {
                 added.is_away = true;
                 continue;
             }
-            let Some(contents) = self.storage.shared_contents(file)? else {
-                if self.storage.is_away(&result.entry, file)? {
+            let Some(contents) = self.storage.values().shared_contents(file)? else {
+                if self.storage.evictions().is_away(&result.entry, file)? {
                     added.is_away = true;
                     continue;
                 }

@@ -31,14 +31,14 @@ pub use self::paths::{
     of_ledger_file, of_revocation, revocations, split_member,
 };
 pub use self::protocol::{
-    Activity, AnswersRead, Attempts, AwayCall, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
-    DeviatingOutput, Deviation, Equivalent, ExecutionMode, Failure, Found, FoundSuspension,
-    FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job,
-    JobOutputs, Jobs, Lease, Leases, Ledger, LogTail, MemberError, MissingPart, NewTree, OpenTree,
-    OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
-    Revocation, RevocationIndex, Revocations, Sealed, ServedQueue, Site, Stage, Storage, Stored,
-    StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded, WorkerName,
-    WritableArea, lease_timeout, state_interval,
+    Activity, AnswersRead, Attempts, AwayCall, Call, CallLogs, Claim, ClaimedCall, ClaimedTicket,
+    Damage, DeviatingOutput, Deviation, Equivalent, Equivalents, Evictions, ExecutionMode, Failure,
+    Found, FoundSuspension, FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall, Importer,
+    Input, InputSource, Inputs, Job, JobOutputs, Jobs, Lease, Leases, Ledger, LogTail, MemberError,
+    MissingPart, NewTree, OpenTree, OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt,
+    PublishError, Queue, Revocation, RevocationIndex, Revocations, Runs, Sealed, ServedQueue, Site,
+    Stage, Storage, Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover,
+    Unrecorded, Values, WorkerName, WritableArea, lease_timeout, state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,

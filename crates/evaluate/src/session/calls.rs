@@ -51,7 +51,7 @@ pub(super) fn find_call_and_log(
 ) -> Result<ResultName, Error> {
     for name in named(storage, text) {
         // In this order: a call that ends between the two looks is known at the second.
-        if storage.leases().holder(&name).is_some() || storage.is_known(&name)? {
+        if storage.leases().holder(&name).is_some() || storage.logs().is_known(&name)? {
             return Ok(name);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn find_call_and_log(
     if digits.len() < MIN_DIGITS {
         return Err(HistoryError::TooShort(digits).into());
     }
-    let executed = storage.executed_calls()?;
+    let executed = storage.logs().executed_calls()?;
     let log = read.insert(log(storage, &Filter::default())?);
     let known = log.iter().map(|past| past.name.clone());
     let all = known.chain(executed);
@@ -102,7 +102,7 @@ pub(super) fn find_call_of(
     };
     let log = read.map_or_else(|| log(storage, &Filter::default()), Ok)?;
     let known = log.into_iter().map(with_texts);
-    let executed = storage.executed_calls()?.into_iter().map(|name| (name, String::new()));
+    let executed = storage.logs().executed_calls()?.into_iter().map(|name| (name, String::new()));
     let all: BTreeMap<String, String> = executed.chain(known).collect();
     let with_prefixes = |prefixes: Vec<String>| {
         let has_name = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));

@@ -28,7 +28,7 @@ pub fn print_log(
     let mut is_known = false;
     loop {
         let held = storage.leases().holder(name).is_some();
-        let running = storage.running_log(name)?.filter(|_| held);
+        let running = storage.logs().running_log(name)?.filter(|_| held);
         if let Some((number, log)) = &running {
             if execution.as_ref().is_some_and(|known| known != number) {
                 printed = 0;
@@ -48,9 +48,9 @@ pub fn print_log(
         }
         thread::sleep(PAUSE);
     }
-    match storage.kept_log(name)? {
+    match storage.logs().kept_log(name)? {
         Some(log) => copy(storage, &log, printed, out).map(drop),
-        None if is_known || storage.is_known(name)? => Ok(()),
+        None if is_known || storage.logs().is_known(name)? => Ok(()),
         None => Err(HistoryError::NoCall(name.short()).into()),
     }
 }
@@ -59,7 +59,7 @@ pub fn print_log(
 fn copy(storage: &Storage, log: &str, from: u64, out: &mut dyn Write) -> Result<u64, Error> {
     let mut copied = 0;
     loop {
-        let piece = storage.read_log(log, from + copied)?;
+        let piece = storage.logs().read_log(log, from + copied)?;
         if piece.is_empty() {
             out.flush().map_err(OutputError)?;
             return Ok(copied);

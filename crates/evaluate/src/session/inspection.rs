@@ -283,8 +283,10 @@ impl InspectionSession {
         }
         for directory in history.directories() {
             if let Some(directory) = stored(directory)?
-                && let Some(member) =
-                    self.storage.member_with(&self.storage.open_value(&directory)?, digest)
+                && let Some(member) = self
+                    .storage
+                    .values()
+                    .member_with(&self.storage.values().open_value(&directory)?, digest)
             {
                 return Ok(Some(member));
             }

@@ -431,7 +431,7 @@ impl Session {
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)
             });
             // A run whose state cannot be written goes on.
-            let note = |state: &RunState| drop(evaluation.storage.note_state(state));
+            let note = |state: &RunState| drop(evaluation.storage.runs().note_state(state));
             let note: Option<&dyn Fn(&RunState)> = executor.is_some().then_some(&note);
             self.notices.follow(true);
             observer.follow(&Progression {

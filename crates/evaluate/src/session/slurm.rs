@@ -74,7 +74,7 @@ impl SlurmWorkers {
         options: SlurmOptions,
         frontend: Frontend,
     ) -> Result<Self, Error> {
-        let logs = storage.submissions()?;
+        let logs = storage.runs().submissions()?;
         let program = worker_program()?;
         let shared = Arc::new(SlurmShared { slurm: Slurm::default(), notices: Mutex::default() });
         let (open, closed) = channel();
@@ -192,7 +192,7 @@ impl SlurmDriver {
             })
             .collect();
         self.pool.set_demand(self.now(), &demand);
-        let Ok(workers) = self.storage.workers() else { return };
+        let Ok(workers) = self.storage.runs().workers() else { return };
         let tasks = workers.into_iter().filter_map(|(_, worker)| worker.task?.parse().ok());
         let living: HashSet<ArrayTask> = tasks.collect();
         for task in &living {
@@ -242,7 +242,7 @@ impl SlurmDriver {
     /// Submits workers, after their name was written down.
     fn submit(&self, request: &WorkerRequest) -> Result<u64, SlurmError> {
         let settings = &self.options.settings;
-        if let Err(error) = self.storage.note_submission(request.token.as_str()) {
+        if let Err(error) = self.storage.runs().note_submission(request.token.as_str()) {
             let source = io::Error::other(error);
             return Err(SlurmError::Start { program: "sbatch", source });
         }

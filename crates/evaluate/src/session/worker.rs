@@ -64,13 +64,13 @@ impl WorkerSession {
             Storage::open_patiently(storage, (run.unrecorded, run.durability), patience)
         });
         let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
-        users.push(storage.own_user());
+        users.push(storage.runs().own_user());
         let synced = run.durability == Durability::Synced;
         // The run that has submitted it wants nothing else of a larger allocation.
         let spans = shape.is_some_and(|it| it.nodes.max(it.tasks) > NonZeroU32::MIN);
         let only_spanning = task.is_some() && spans;
         let rules = WorkerRules { users, idle, life, synced, only_spanning };
-        storage.become_worker(WorkerAbilities {
+        storage.runs().become_worker(WorkerAbilities {
             job,
             task: task.map(|task| task.to_string()),
             cpus: executor.capacity().get(),

@@ -194,7 +194,8 @@ impl<'a> Archive<'a> {
     ) -> bool {
         let shown = || shown_version(&record.commit, &record.tree, record.dirty);
         record.tree == computation.tree
-            && (self.evaluation.storage.serves_tree(record) || shown() == computation.version())
+            && (self.evaluation.storage.equivalents().serves_tree(record)
+                || shown() == computation.version())
     }
 }
 

@@ -233,7 +233,7 @@ impl Maintenance<'_> {
         for (name, record) in versions.into_values() {
             // A run that publishes results of this version has announced it, and listed it before.
             if !roots.has_file(name.directory()) {
-                self.storage.forget_version(name, record)?;
+                self.storage.equivalents().forget_version(name, record)?;
             }
         }
         let mut unused = MovedFiles::new(self.storage);
@@ -356,7 +356,7 @@ impl<'a> Maintenance<'a> {
         if !matches!(known, Some(Record::Call(known)) if known == *record) {
             return Ok(None);
         }
-        storage.mark_away(name)?;
+        storage.evictions().mark_away(name)?;
         let mut intact = Vec::new();
         for (number, output) in record.outputs.iter().enumerate() {
             let file = name.output(number);
@@ -381,7 +381,7 @@ impl<'a> Maintenance<'a> {
         if job.evicted_outputs()?.is_empty() {
             return Ok(None);
         }
-        storage.mark_away(&job.name)?;
+        storage.evictions().mark_away(&job.name)?;
         Ok(Some(job))
     }
 }
@@ -401,7 +401,7 @@ impl JobEviction<'_> {
         let mut evicted = Vec::new();
         for (number, output) in self.record.outputs.iter().enumerate() {
             if let Some(Entry::Call(call)) = Entry::of_file(&output.file)
-                && self.storage.is_marked_away(&call)?
+                && self.storage.evictions().is_marked_away(&call)?
                 && !self.storage.has(&output.file)?
             {
                 evicted.push(self.name.output(number));
@@ -454,7 +454,7 @@ impl Eviction<'_> {
     /// Moves its outputs back, and removes the mark.
     pub fn stay(mut self) -> Result<()> {
         self.moved.put_back()?;
-        self.storage.unmark_away(&self.name)
+        self.storage.evictions().unmark_away(&self.name)
     }
 
     /// Removes its outputs.

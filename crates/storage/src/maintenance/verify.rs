@@ -367,7 +367,7 @@ impl Maintenance<'_> {
         }
         if matches!(defect, Some(Defect::Missing))
             && let Some(result) = ResultName::of_output(&expected.name)
-            && self.storage.is_marked_away(&result).unwrap_or(false)
+            && self.storage.evictions().is_marked_away(&result).unwrap_or(false)
         {
             defect = Some(Defect::Away);
         }

@@ -188,7 +188,7 @@ impl Stage<'_> {
         storage.records().put(&name.record_in(FAILED), &record)?;
         // Only such a failure counts at another commit.
         if record.exit_status.is_some() && record.is_isolated() {
-            storage.note_version(call.version, name);
+            storage.equivalents().note_version(call.version, name);
         }
         Ok(log)
     }
@@ -197,11 +197,21 @@ impl Stage<'_> {
 /// The most that is read of a log at once, in bytes.
 const PIECE: u64 = 1 << 16;
 
-impl Storage {
+/// The logs of calls, of running ones and of ended ones.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLogs<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> CallLogs<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Returns the short names of the calls that living runs execute, as far as they have said so.
     pub fn executed_calls(&self) -> Result<Vec<String>> {
         let mut calls = Vec::new();
-        for run in runs(&self.root, RUNS)?.filter(|run| self.lives(run)) {
+        for run in runs(&self.storage.root, RUNS)?.filter(|run| self.storage.runs().lives(run)) {
             calls.extend(self.executions(&run)?.into_iter().map(|(_, call)| call));
         }
         Ok(calls)
@@ -210,7 +220,12 @@ impl Storage {
     /// Returns what tells an execution of a call from others, and the name of the file to which it prints, if its run has said
     /// that it is being executed.
     pub fn running_log(&self, name: &ResultName) -> Result<Option<(String, String)>> {
-        let lease = self.root.disk.read(&self.root.path(&name.room(LEASES)))?.unwrap_or_default();
+        let lease = self
+            .storage
+            .root
+            .disk
+            .read(&self.storage.root.path(&name.room(LEASES)))?
+            .unwrap_or_default();
         let run = String::from_utf8_lossy(&lease).trim().parse::<RunName>();
         let Ok(run) = run else { return Ok(None) };
         let (call, executions) = (name.short(), self.executions(&run)?);
@@ -226,7 +241,7 @@ impl Storage {
     /// Returns the name of the file that keeps what a call has printed that is not being executed, if it has printed anything.
     pub fn kept_log(&self, name: &ResultName) -> Result<Option<String>> {
         for log in [name.room(FAILED), name.log(), name.suspended_log()] {
-            if self.has(&log)? {
+            if self.storage.has(&log)? {
                 return Ok(Some(log));
             }
         }
@@ -235,7 +250,7 @@ impl Storage {
 
     /// Returns the size of what a call has printed that has succeeded, in bytes; `None` without a plain file.
     pub fn log_size(&self, name: &ResultName) -> Result<Option<u64>> {
-        let log = self.root.disk.metadata(&self.root.path(&name.log()))?;
+        let log = self.storage.root.disk.metadata(&self.storage.root.path(&name.log()))?;
         Ok(log.filter(Metadata::is_file).map(|log| log.len()))
     }
 
@@ -245,24 +260,24 @@ impl Storage {
     ///
     /// Fails if it cannot be read, or is larger than a record may be.
     pub fn log_contents(&self, name: &ResultName) -> Result<Vec<u8>> {
-        Ok(self.root.disk.read(&self.root.path(&name.log()))?.unwrap_or_default())
+        Ok(self.storage.root.disk.read(&self.storage.root.path(&name.log()))?.unwrap_or_default())
     }
 
     /// Whether there is a record of a call, or of its last failure; or it is suspended.
     pub fn is_known(&self, name: &ResultName) -> Result<bool> {
-        Ok(self.has(&name.record())?
-            || self.has(&name.record_in(FAILED))?
-            || self.has(&name.room(SUSPENDED))?)
+        Ok(self.storage.has(&name.record())?
+            || self.storage.has(&name.record_in(FAILED))?
+            || self.storage.has(&name.room(SUSPENDED))?)
     }
 
     /// Returns what a log has from a byte on, or the beginning of that; nothing if it does not exist any more.
     pub fn read_log(&self, log: &str, from: u64) -> Result<Vec<u8>> {
-        self.root.disk.read_from(&self.root.path(log), from, PIECE)
+        self.storage.root.disk.read_from(&self.storage.root.path(log), from, PIECE)
     }
 
     fn executions(&self, run: &RunName) -> Result<Vec<(String, String)>> {
-        let list = self.root.path(&format!("{}/{EXECUTING}", run.directory()));
-        let text = self.root.disk.read(&list)?.unwrap_or_default();
+        let list = self.storage.root.path(&format!("{}/{EXECUTING}", run.directory()));
+        let text = self.storage.root.disk.read(&list)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         Ok(text
             .lines()

@@ -54,7 +54,8 @@ impl Sealed<'_> {
                 storage.root.disk.seal_top(&place)?;
             }
             storage.root.unsynced.note_entry(&place);
-            let first = storage.first_difference(&recorded.name.output(number), old, (&aside, new));
+            let first =
+                first_difference(storage, &recorded.name.output(number), old, (&aside, new));
             let (recorded, found) = (old.digest, new.digest);
             differing.push(OutputDifference { number, recorded, found, aside, first });
         }
@@ -92,51 +93,47 @@ impl Stage<'_> {
     }
 }
 
-impl Storage {
-    /// Where two values differ first; `None` if one cannot be read.
-    fn first_difference(
-        &self,
-        name: &str,
-        old: &Published,
-        (aside, new): (&str, &Published),
-    ) -> Option<FirstDifference> {
-        if !new.digest.is_directory() {
-            return self.difference_of_files([&self.path(name), &self.path(aside)]);
+/// Where two values differ first; `None` if one cannot be read.
+fn first_difference(
+    storage: &Storage,
+    name: &str,
+    old: &Published,
+    (aside, new): (&str, &Published),
+) -> Option<FirstDifference> {
+    if !new.digest.is_directory() {
+        return difference_of_files(storage, [&storage.path(name), &storage.path(aside)]);
+    }
+    let recorded = storage.root.value(name, &old.digest).ok()?;
+    let old = storage.manifest(name, &old.digest).ok()??;
+    let new = storage.root.manifest(&new.digest).ok()??;
+    let differences = old.differences(&new);
+    let first = differences.first()?;
+    let path = Path::new(std::str::from_utf8(first.path).unwrap_or_default());
+    let files = match first.entries {
+        [
+            Some(EntryKind::File { contents: one, .. }),
+            Some(EntryKind::File { contents: other, .. }),
+        ] if one != other && !path.as_os_str().is_empty() => {
+            difference_of_files(storage, [&recorded.join(path), &storage.path(aside).join(path)])
         }
-        let recorded = self.root.value(name, &old.digest).ok()?;
-        let old = self.manifest(name, &old.digest).ok()??;
-        let new = self.root.manifest(&new.digest).ok()??;
-        let differences = old.differences(&new);
-        let first = differences.first()?;
-        let path = Path::new(std::str::from_utf8(first.path).unwrap_or_default());
-        let files = match first.entries {
-            [
-                Some(EntryKind::File { contents: one, .. }),
-                Some(EntryKind::File { contents: other, .. }),
-            ] if one != other && !path.as_os_str().is_empty() => {
-                self.difference_of_files([&recorded.join(path), &self.path(aside).join(path)])
-            }
-            _ => None,
-        };
-        let what = files.is_none().then(|| what(first).to_owned());
-        let files =
-            files.unwrap_or(FirstDifference { member: None, what: None, byte: None, line: None });
-        Some(FirstDifference { member: Some(shown(first.path)), what, ..files })
-    }
+        _ => None,
+    };
+    let what = files.is_none().then(|| what(first).to_owned());
+    let files =
+        files.unwrap_or(FirstDifference { member: None, what: None, byte: None, line: None });
+    Some(FirstDifference { member: Some(shown(first.path)), what, ..files })
+}
 
-    fn difference_of_files(&self, paths: [&Path; 2]) -> Option<FirstDifference> {
-        let open = |path: &Path| self.root.disk.lines(path).ok().flatten();
-        let place = first_byte(open(paths[0])?, open(paths[1])?).ok()??;
-        let (before, start) = place.line;
-        let from = start.max(place.offset.saturating_sub(AROUND));
-        let excerpt =
-            |path: &Path| excerpt(&self.root.disk.read_from(path, from, 3 * AROUND).ok()?);
-        let [recorded, found] = paths.map(excerpt);
-        let line = recorded.zip(found);
-        let line =
-            line.map(|(recorded, found)| LineDifference { number: before + 1, recorded, found });
-        Some(FirstDifference { member: None, what: None, byte: Some(place.offset + 1), line })
-    }
+fn difference_of_files(storage: &Storage, paths: [&Path; 2]) -> Option<FirstDifference> {
+    let open = |path: &Path| storage.root.disk.lines(path).ok().flatten();
+    let place = first_byte(open(paths[0])?, open(paths[1])?).ok()??;
+    let (before, start) = place.line;
+    let from = start.max(place.offset.saturating_sub(AROUND));
+    let excerpt = |path: &Path| excerpt(&storage.root.disk.read_from(path, from, 3 * AROUND).ok()?);
+    let [recorded, found] = paths.map(excerpt);
+    let line = recorded.zip(found);
+    let line = line.map(|(recorded, found)| LineDifference { number: before + 1, recorded, found });
+    Some(FirstDifference { member: None, what: None, byte: Some(place.offset + 1), line })
 }
 
 /// Finds the first byte in which two files differ; `None` if they are equal.
@@ -257,10 +254,20 @@ impl fmt::Display for Deviation {
     }
 }
 
-impl Storage {
+/// Markers of results whose outputs are away.
+#[derive(Clone, Copy, Debug)]
+pub struct Evictions<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Evictions<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Whether a result is marked as one whose outputs are deliberately not here.
     pub fn is_marked_away(&self, name: &ResultName) -> Result<bool> {
-        let (disk, path) = (&self.root.disk, self.path(&name.away()));
+        let (disk, path) = (&self.storage.root.disk, self.storage.path(&name.away()));
         match disk.look_anew(&path, || disk.metadata(&path)) {
             Err(error) if error.is_foreign() => Ok(false),
             marker => Ok(marker?.is_some_and(|it| it.is_file())),
@@ -270,25 +277,25 @@ impl Storage {
     /// Whether a file of a result is deliberately not here.
     pub fn is_away(&self, entry: &Entry, file: &ExpectedFile) -> Result<bool> {
         let (Entry::Call(name) | Entry::Job(name)) = entry else { return Ok(false) };
-        Ok(self.is_marked_away(name)? && !self.has(&file.name)?)
+        Ok(self.is_marked_away(name)? && !self.storage.has(&file.name)?)
     }
 
-    /// Marks a result as one whose outputs are deliberately not here. It is durable after the next [`flush`](Self::flush).
+    /// Marks a result as one whose outputs are deliberately not here. It is durable after the next [`flush`](Storage::flush).
     pub(crate) fn mark_away(&self, name: &ResultName) -> Result<()> {
         if self.is_marked_away(name)? {
             return Ok(());
         }
-        let private = self.root.private_path()?;
-        self.root.disk.write(&private, b"")?;
-        let place = self.root.place(&name.away())?;
-        self.root.disk.rename(&private, &place)?;
-        self.root.unsynced.note_new(&place);
+        let private = self.storage.root.private_path()?;
+        self.storage.root.disk.write(&private, b"")?;
+        let place = self.storage.root.place(&name.away())?;
+        self.storage.root.disk.rename(&private, &place)?;
+        self.storage.root.unsynced.note_new(&place);
         Ok(())
     }
 
     /// Removes the mark of a result whose outputs are here.
     pub(crate) fn unmark_away(&self, name: &ResultName) -> Result<()> {
-        self.root.disk.remove(&self.path(&name.away()))
+        self.storage.root.disk.remove(&self.storage.path(&name.away()))
     }
 }
 
@@ -378,7 +385,7 @@ mod tests {
         fs::write(&paths[0], one).unwrap();
         fs::write(&paths[1], other).unwrap();
         let paths = ["one", "other"].map(|name| storage.path(name));
-        storage.difference_of_files([&paths[0], &paths[1]]).unwrap()
+        difference_of_files(&storage, [&paths[0], &paths[1]]).unwrap()
     }
 
     fn line(number: u64, recorded: Option<&str>, found: Option<&str>) -> Option<LineDifference> {

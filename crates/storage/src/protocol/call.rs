@@ -290,7 +290,7 @@ impl Storage {
             if !self.is_published(&file, output)? {
                 // It may still be in the stage, or be moved from there just now.
                 self.roll_forward(name, number, record);
-                self.unpack_output(name, number, record);
+                self.values().unpack_output(name, number, record);
                 if !self.is_published(&file, output)? {
                     let stop = AtomicBool::new(false);
                     let defect = Defect::of_value(&self.root, &file, &output.digest, &stop)?
@@ -310,7 +310,7 @@ impl Storage {
         Ok(match is_missing {
             false if !is_archived => CallState::Hit(outputs),
             false if !self.root.writable => CallState::Archived(outputs),
-            true if self.is_marked_away(name)? => CallState::Away(id, outputs),
+            true if self.evictions().is_marked_away(name)? => CallState::Away(id, outputs),
             // A deleted output is no damage: the user wants it computed again. Nor is an archive that cannot be unpacked.
             _ => CallState::Incomplete(Some(id), None),
         })

@@ -58,7 +58,17 @@ pub enum OutputLocation {
     Away,
 }
 
-impl Storage {
+/// Results and failures of other commits that stand for those of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Equivalents<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Equivalents<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Looks for a result of the same call under another version of the same tree: one that is here, or else archived,
     /// or else away. An unreadable result is skipped, since the call can be executed.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
@@ -84,7 +94,7 @@ impl Storage {
     ) -> Result<Option<(ResultName, FailureRecord)>> {
         self.find_elsewhere(call, |name| {
             let failure =
-                self.records().read::<FailureRecord>(&name.record_in(FAILED)).ok()?.ok()?;
+                self.storage.records().read::<FailureRecord>(&name.record_in(FAILED)).ok()?.ok()?;
             let is_same = failure.computation == *call.version.computation
                 && failure.tree.as_ref() == Some(call.version.tree)
                 && failure.inputs == call.inputs;
@@ -98,8 +108,10 @@ impl Storage {
         call: Call<'_>,
         mut find: impl FnMut(&ResultName) -> Option<T>,
     ) -> Result<Option<T>> {
-        let own = self.versions.directory(&self.root, call.version)?;
-        let Ok(versions) = self.versions.of_tree(&self.root, call.version) else { return Ok(None) };
+        let own = self.storage.versions.directory(&self.storage.root, call.version)?;
+        let Ok(versions) = self.storage.versions.of_tree(&self.storage.root, call.version) else {
+            return Ok(None);
+        };
         let directories =
             versions.iter().map(|version| format!("c_{}/{version}", call.version.computation));
         let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
@@ -110,29 +122,29 @@ impl Storage {
 
     /// Looks for results of other versions anew, the next time.
     pub fn forget_versions(&self, version: ComputationVersion<'_>) {
-        self.versions.forget(version);
+        self.storage.versions.forget(version);
     }
 
     /// Looks for results of other versions that may have been published since the last look.
     pub fn refresh_versions(&self, version: ComputationVersion<'_>) {
-        self.versions.refresh(&self.root, version);
+        self.storage.versions.refresh(&self.storage.root, version);
     }
 
     /// Whether an execution serves all versions of its tree, isolated or not.
     pub fn trusts_trees(&self) -> bool {
-        self.takeover == Takeover::Tree && self.unrecorded == Unrecorded::Adopt
+        self.storage.takeover == Takeover::Tree && self.storage.unrecorded == Unrecorded::Adopt
     }
 
     /// Returns a result under the name of another version, if it is equivalent to a call's.
     fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Equivalent>> {
-        let Some(record) = self.records().read::<CallRecord>(&name.record())?.ok() else {
+        let Some(record) = self.storage.records().read::<CallRecord>(&name.record())?.ok() else {
             return Ok(None);
         };
         let theirs = Call { version: record.version(), ..call };
         if !self.serves(&record, call) || !theirs.version.may_be_in(name.directory()) {
             return Ok(None);
         }
-        let (outputs, whereabouts) = match self.state(name, theirs)? {
+        let (outputs, whereabouts) = match self.storage.state(name, theirs)? {
             CallState::Hit(outputs) => (outputs, OutputLocation::Here),
             // Nothing would record that a tree was trusted.
             _ if !record.origin.is_isolated() => return Ok(None),
@@ -146,9 +158,9 @@ impl Storage {
     /// Lists the version of a result under its tree. A failure only costs executions.
     pub(crate) fn note_version(&self, version: ComputationVersion<'_>, result: &ResultName) {
         let name = note(version.computation, version.tree, result);
-        let path = self.path(&name);
-        if self.root.first_made(&path) && self.root.place(&name).is_ok() {
-            drop(self.root.disk.write(&path, b""));
+        let path = self.storage.path(&name);
+        if self.storage.root.first_made(&path) && self.storage.root.place(&name).is_ok() {
+            drop(self.storage.root.disk.write(&path, b""));
         }
     }
 
@@ -159,11 +171,11 @@ impl Storage {
 
     /// Removes a version without results from the list under its tree.
     pub(crate) fn forget_version(&self, name: &ResultName, record: &CallRecord) -> Result<()> {
-        if !self.root.disk.is_empty(&self.path(&name.room_itself(RECORDS)))? {
+        if !self.storage.root.disk.is_empty(&self.storage.path(&name.room_itself(RECORDS)))? {
             return Ok(());
         }
         let note = note(&record.computation, &record.tree, name);
-        match self.root.disk.remove(&self.path(&note)) {
+        match self.storage.root.disk.remove(&self.storage.path(&note)) {
             Err(error) if error.is_foreign() => Ok(()),
             removed => removed,
         }
@@ -172,18 +184,20 @@ impl Storage {
     /// Takes over a result for a call: makes links to its outputs, and a record that names it.
     ///
     /// Returns `None` if it does not exist any more, or cannot be read.
-    pub fn take_over(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
+    pub fn take_over(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'a>>> {
         match self.link_source(call, source) {
-            Err(error) if error.is_about(&self.path(source.outputs.name.directory())) => Ok(None),
+            Err(error) if error.is_about(&self.storage.path(source.outputs.name.directory())) => {
+                Ok(None)
+            }
             taken => taken,
         }
     }
 
-    fn link_source(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
+    fn link_source(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'a>>> {
         if !self.keeps(source)? {
             return Ok(None);
         }
-        let stage = self.stage(source.record.outputs.len())?;
+        let stage = self.storage.stage(source.record.outputs.len())?;
         let from = source.outputs.name.short();
         let Some(origin) = source.record.origin.of_take_over(&stage.name, from) else {
             return Ok(None);
@@ -191,21 +205,23 @@ impl Storage {
         let mut outputs = Vec::with_capacity(source.record.outputs.len());
         for (number, output) in source.record.outputs.iter().enumerate() {
             let from = source.outputs.name.output(number);
-            let Some(output) = take_one(self, &from, &waiting(&stage.name, number), output)? else {
+            let Some(output) =
+                take_one(self.storage, &from, &waiting(&stage.name, number), output)?
+            else {
                 return Ok(None);
             };
             if !output.digest.is_directory() {
-                self.root.unsynced.note(&stage.output(number));
+                self.storage.root.unsynced.note(&stage.output(number));
             }
             outputs.push(output);
         }
         // The log is not necessary.
-        let log = self.path(&source.outputs.name.log());
-        if self.root.disk.exists(&log).unwrap_or(false) {
-            self.root.disk.remove(&stage.log())?;
-            match self.root.disk.link_or_copy(&log, &stage.log()) {
+        let log = self.storage.path(&source.outputs.name.log());
+        if self.storage.root.disk.exists(&log).unwrap_or(false) {
+            self.storage.root.disk.remove(&stage.log())?;
+            match self.storage.root.disk.link_or_copy(&log, &stage.log()) {
                 Err(error) if error.may_not_write() || error.is_about(&log) => {
-                    self.root.disk.remove(&stage.log())?;
+                    self.storage.root.disk.remove(&stage.log())?;
                 }
                 linked => drop(linked?),
             }
@@ -215,7 +231,7 @@ impl Storage {
     }
 }
 
-impl Storage {
+impl<'a> Equivalents<'a> {
     /// Whether a result serves all versions of the same tree: its execution could not depend on anything else, or is trusted
     /// not to.
     pub fn serves_tree(&self, record: &CallRecord) -> bool {
@@ -236,11 +252,11 @@ impl Storage {
         let name = &source.outputs.name;
         for (number, output) in source.record.outputs.iter().enumerate() {
             if output.digest.is_directory() {
-                let maker = self.root.maker(&name.output(number))?;
+                let maker = self.storage.root.maker(&name.output(number))?;
                 let Some((maker, ..)) = ResultName::maker(&maker) else { return Ok(false) };
-                self.announce_roots([maker.short(), name.short()])?;
+                self.storage.announce_roots([maker.short(), name.short()])?;
                 for result in [&maker, name] {
-                    if !self.root.disk.exists_anew(&self.path(&result.record()))? {
+                    if !self.storage.root.disk.exists_anew(&self.storage.path(&result.record()))? {
                         return Ok(false);
                     }
                 }

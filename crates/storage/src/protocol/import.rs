@@ -58,23 +58,33 @@ pub enum JobOutputs {
     Away,
 }
 
-impl Storage {
+/// Publication of results from elsewhere: calls, literals, jobs and tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Importer<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Importer<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Marks a call from elsewhere as away, whose outputs stay there. It may be published when that is durable, after the next
-    /// [`flush`](Self::flush).
-    pub fn mark_import(&self, record: &CallRecord) -> Result<Import<AwayCall<'_>>> {
+    /// [`flush`](Storage::flush).
+    pub fn mark_import(&self, record: &CallRecord) -> Result<Import<AwayCall<'a>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
-        let name = match self.find(call)? {
+        let name = match self.storage.find(call)? {
             Found::Hit(found) | Found::Away(found) | Found::Archived(found) => {
                 return Ok(compared(&found, &digests));
             }
             Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
-        self.announce_roots([name.short()])?;
-        self.mark_away(&name)?;
+        self.storage.announce_roots([name.short()])?;
+        self.storage.evictions().mark_away(&name)?;
         let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
         let record = call.record(
             digests
@@ -83,16 +93,16 @@ impl Storage {
                 .collect(),
             origin,
         );
-        Ok(Import::New(AwayCall { storage: self, record, name }))
+        Ok(Import::New(AwayCall { storage: self.storage, record, name }))
     }
 
-    /// Writes the outputs of a call from elsewhere into a stage, and what it has printed: of a directory, its archive is given. They are durable after the next [`flush`](Self::flush), and
+    /// Writes the outputs of a call from elsewhere into a stage, and what it has printed: of a directory, its archive is given. They are durable after the next [`flush`](Storage::flush), and
     /// may be published then.
     pub fn stage_import(
         &self,
         record: &CallRecord,
         (outputs, log): (&[Vec<u8>], &[u8]),
-    ) -> Result<Import<ImportedCall<'_>>> {
+    ) -> Result<Import<ImportedCall<'a>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         let values = outputs.iter().zip(&digests);
@@ -103,25 +113,25 @@ impl Storage {
         };
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
-        let name = match self.find(call)? {
+        let name = match self.storage.find(call)? {
             Found::Hit(found) | Found::Archived(found) => return Ok(compared(&found, &digests)),
             // What is away is brought back, if it is the same.
             Found::Away(found) if has(&found, &digests) => found.name,
             Found::Away(_) | Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
-        self.announce_roots([name.short()])?;
-        let stage = self.stage(outputs.len())?;
+        self.storage.announce_roots([name.short()])?;
+        let stage = self.storage.stage(outputs.len())?;
         let mut files = Vec::with_capacity(outputs.len());
         for ((path, value), digest) in stage.outputs().zip(&values).zip(&digests) {
-            let Some(file) = self.write_shared(&path, value, digest)? else {
+            let Some(file) = self.storage.values().write_shared(&path, value, digest)? else {
                 return Ok(Import::Damaged);
             };
-            self.root.unsynced.note(&path);
+            self.storage.root.unsynced.note(&path);
             files.push(file);
         }
-        self.root.disk.remove(&stage.log())?;
-        self.root.disk.write(&stage.log(), log)?;
+        self.storage.root.disk.remove(&stage.log())?;
+        self.storage.root.disk.write(&stage.log(), log)?;
         let shared = SharedOrigin { stage: Some(stage.name.clone()), ..shared.clone() };
         let own = call.record(files.clone(), Origin::Shared(shared));
         stage.write_record(&own)?;
@@ -137,18 +147,18 @@ impl Storage {
         if !is_users_file(&file.name) {
             return Ok(Import::Damaged);
         }
-        let private = self.root.private_path()?;
-        if !self.write_literal(&private, &value, &file.digest)? {
-            self.root.disk.remove_tree(&private)?;
+        let private = self.storage.root.private_path()?;
+        if !self.storage.values().write_literal(&private, &value, &file.digest)? {
+            self.storage.root.disk.remove_tree(&private)?;
             return Ok(Import::Damaged);
         }
-        let place = self.root.place(&file.name)?;
-        if self.root.disk.rename_new(&private, &place)? {
-            self.root.unsynced.note_entry(&place);
+        let place = self.storage.root.place(&file.name)?;
+        if self.storage.root.disk.rename_new(&private, &place)? {
+            self.storage.root.unsynced.note_entry(&place);
             return Ok(Import::New(()));
         }
-        self.root.disk.remove_tree(&private)?;
-        let there = self.inputs().literal(&file.name)?;
+        self.storage.root.disk.remove_tree(&private)?;
+        let there = self.storage.inputs().literal(&file.name)?;
         let is_same = there.is_some_and(|there| there.digest == file.digest);
         Ok(if is_same { Import::Known } else { Import::Differs })
     }
@@ -156,7 +166,7 @@ impl Storage {
     /// Whether contents from elsewhere could be put into the place of a literal: they are the recorded ones, and nothing is there.
     pub fn accepts_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<bool> {
         let is_recorded = SharedValue::of(contents, &file.digest).is_some();
-        Ok(is_recorded && !self.root.disk.exists(&self.root.path(&file.name))?)
+        Ok(is_recorded && !self.storage.root.disk.exists(&self.storage.root.path(&file.name))?)
     }
 
     /// Publishes a job from elsewhere, or returns what it lacks here.
@@ -169,7 +179,7 @@ impl Storage {
             record.calls.iter().filter_map(|call| ResultName::of_short(call)).collect();
         let (names, inputs): (Vec<_>, Vec<_>) =
             record.inputs.iter().map(|it| (it.name.clone(), it.digest)).unzip();
-        self.jobs().publish(&Job {
+        self.storage.jobs().publish(&Job {
             task: record.version(),
             names: &names,
             inputs: &inputs,
@@ -202,7 +212,7 @@ impl Storage {
         let outputs = needed(&record.outputs);
         Ok(match self.first_missing(&outputs)? {
             None => Ok(JobOutputs::Here),
-            Some(_) if self.jobs().are_known(&outputs)? => Ok(JobOutputs::Away),
+            Some(_) if self.storage.jobs().are_known(&outputs)? => Ok(JobOutputs::Away),
             Some(missing) => Err(missing),
         })
     }
@@ -220,7 +230,7 @@ impl Storage {
         if !is_recorded {
             return Ok(Import::Damaged);
         }
-        let published = self.tables().publish(&recipe, &table, None)?;
+        let published = self.storage.tables().publish(&recipe, &table, None)?;
         Ok(match compared(&published, &[*table.digest()]) {
             Import::Known => Import::New(()),
             other => other,
@@ -230,7 +240,7 @@ impl Storage {
     /// The first of these files that is not here with the recorded contents.
     fn first_missing(&self, files: &[JobOutput]) -> Result<Option<MissingPart>> {
         for JobOutput { file, digest } in files {
-            let found = self.inputs().literal(file)?;
+            let found = self.storage.inputs().literal(file)?;
             if found.as_ref().is_none_or(|it| it.digest != *digest) {
                 return Ok(Some(MissingPart { file: file.clone(), is_other: found.is_some() }));
             }
@@ -246,7 +256,7 @@ impl AwayCall<'_> {
         let is_new = storage.records().put_new(&name.record(), &record)?;
         storage.note_published(&name);
         if is_new {
-            storage.note_version(record.version(), &name);
+            storage.equivalents().note_version(record.version(), &name);
             return Ok(Import::New(()));
         }
         // Another run was faster.

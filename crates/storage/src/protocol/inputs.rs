@@ -228,7 +228,7 @@ impl<'a> Inputs<'a> {
         if !(digest.is_directory() && root.writable) {
             return Ok(None);
         }
-        let Some(copy) = self.storage.unpacked(&digest)? else { return Ok(None) };
+        let Some(copy) = self.storage.values().unpacked(&digest)? else { return Ok(None) };
         let published = self.publish_copy(digest, &copy);
         if published.is_err() {
             drop(root.disk.remove_tree(&copy));

@@ -271,7 +271,7 @@ impl<'a> Jobs<'a> {
     fn link_outputs(&self, name: &ResultName, job: &Job<'_>) -> Result<()> {
         let disk = &self.storage.root.disk;
         if job.is_away {
-            self.storage.mark_away(name)?;
+            self.storage.evictions().mark_away(name)?;
         }
         for (number, output) in job.outputs.iter().enumerate() {
             if job.is_away && !self.storage.has(&output.name)? {
@@ -295,7 +295,7 @@ impl<'a> Jobs<'a> {
             }
             self.storage.root.unsynced.note_new(&place);
         }
-        if job.is_away { Ok(()) } else { self.storage.unmark_away(name) }
+        if job.is_away { Ok(()) } else { self.storage.evictions().unmark_away(name) }
     }
 
     /// Whether it is known what these files are: outputs of calls with these digests, which are here or away.
@@ -304,7 +304,7 @@ impl<'a> Jobs<'a> {
             let (value, member) = split_member(file);
             let Some(known) = self.published(file)? else { return Ok(false) };
             let is_away = match ResultName::of_output(value) {
-                Some(result) => self.storage.is_marked_away(&result)?,
+                Some(result) => self.storage.evictions().is_marked_away(&result)?,
                 None => false,
             };
             // What was in a directory that is away may not be known here.

@@ -28,19 +28,24 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
+pub use self::attempts::CallLogs;
 pub use self::attempts::{Attempts, Failure, LogTail, PriorAttempt};
+pub use self::audit::Evictions;
 pub use self::audit::{DeviatingOutput, Deviation, Precedence};
 use self::call::ReservedNames;
 pub use self::call::{Call, Damage, Found, Outputs};
+pub use self::equivalent::Equivalents;
 pub use self::equivalent::{Equivalent, OutputLocation, Takeover};
 pub use self::gc_roots::GcRoots;
 use self::hashing::FileHasher;
+pub use self::import::Importer;
 pub use self::import::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
 pub use self::inputs::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{ExecutionMode, Lease, Leases};
 pub use self::ledger::{Ledger, Revocation, RevocationIndex, Revocations};
 pub use self::open::Site;
+pub use self::queue::Runs;
 pub use self::queue::{
     Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, ServedQueue, WorkerName,
 };
@@ -50,6 +55,7 @@ pub use self::run::{Holder, lease_timeout, state_interval};
 pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
 pub use self::suspension::{FoundSuspension, Suspension, Suspensions};
 pub use self::table::{FoundTable, TableDirectory, Tables};
+pub use self::values::Values;
 pub use self::values::{MemberError, OpenedValue};
 use self::versions::Versions;
 pub use self::versions::{FoundTree, NewTree, OpenTree, StoredTrees};
@@ -258,6 +264,36 @@ impl Storage {
     /// The tables.
     pub const fn tables(&self) -> Tables<'_> {
         Tables::new(self)
+    }
+
+    /// The runs that work on a storage: their queues, workers and states.
+    pub const fn runs(&self) -> Runs<'_> {
+        Runs::new(self)
+    }
+
+    /// Values in the storage: members of directories, and archives.
+    pub const fn values(&self) -> Values<'_> {
+        Values::new(self)
+    }
+
+    /// The logs of calls, of running ones and of ended ones.
+    pub const fn logs(&self) -> CallLogs<'_> {
+        CallLogs::new(self)
+    }
+
+    /// Results and failures of other commits that stand for those of a call.
+    pub const fn equivalents(&self) -> Equivalents<'_> {
+        Equivalents::new(self)
+    }
+
+    /// Publication of results from elsewhere: calls, literals, jobs and tables.
+    pub const fn importer(&self) -> Importer<'_> {
+        Importer::new(self)
+    }
+
+    /// Markers of results whose outputs are away.
+    pub const fn evictions(&self) -> Evictions<'_> {
+        Evictions::new(self)
     }
 
     /// The jobs.

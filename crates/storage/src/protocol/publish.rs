@@ -50,7 +50,7 @@ impl Sealed<'_> {
             let place = storage.root.place(&name.record())?;
             if storage.root.disk.link(&self.stage.record(), &place)? {
                 storage.root.unsynced.note_entry(&place);
-                storage.note_version(call.version, &name);
+                storage.equivalents().note_version(call.version, &name);
                 return Ok(self.reveal(name)?);
             }
             match storage.state(&name, call)? {
@@ -70,7 +70,7 @@ impl Sealed<'_> {
                     }
                     if self.replace(&name, record)? {
                         let published = self.reveal(name)?;
-                        storage.unmark_away(&published.name)?;
+                        storage.evictions().unmark_away(&published.name)?;
                         return Ok(published);
                     }
                 }

@@ -121,16 +121,26 @@ impl<'a> Queue<'a> {
     }
 }
 
-impl Storage {
+/// The runs that work on a storage: their queues, workers and states.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Runs<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// The queue of this run.
-    pub const fn queue(&self) -> Queue<'_> {
-        Queue::new(self)
+    pub const fn queue(&self) -> Queue<'a> {
+        Queue::new(self.storage)
     }
 
     /// Returns the workers that live, as far as this host can tell, and what they say of themselves.
     pub fn workers(&self) -> Result<Vec<(WorkerName, WorkerRecord)>> {
         let mut workers = Vec::new();
-        for run in runs(&self.root, RUNS)? {
+        for run in runs(&self.storage.root, RUNS)? {
             if let Some(record) = self.read_small(&queue::worker(&run))?
                 && self.lives(&run)
             {
@@ -147,23 +157,24 @@ impl Storage {
 
     /// Whether a run lives, as far as this host can tell.
     pub(super) fn lives(&self, run: &RunName) -> bool {
-        let directory = self.root.path(&run.directory());
-        run == self.run.name() || self.run.is_alive(run, &self.root.disk, &directory)
+        let directory = self.storage.root.path(&run.directory());
+        run == self.storage.run.name()
+            || self.storage.run.is_alive(run, &self.storage.root.disk, &directory)
     }
 
     /// Makes a directory in which this run notes which workers it has submitted, and in which these write what they print.
     /// Returns its path.
     pub fn submissions(&self) -> Result<PathBuf> {
-        self.run.appear(&self.root)?;
-        let place = self.root.path(&queue::submissions(self.run.name()));
-        self.root.disk.make_dirs(&place)?;
+        self.storage.run.appear(&self.storage.root)?;
+        let place = self.storage.root.path(&queue::submissions(self.storage.run.name()));
+        self.storage.root.disk.make_dirs(&place)?;
         Ok(place)
     }
 
     /// Notes that workers are going to be submitted under a name.
     pub fn note_submission(&self, name: &str) -> Result<()> {
         let place = self.submissions()?;
-        self.root.disk.write(&place.join(name), b"")
+        self.storage.root.disk.write(&place.join(name), b"")
     }
 
     /// The user id of this process.
@@ -173,20 +184,20 @@ impl Storage {
 
     /// Says that this run is a worker.
     pub fn become_worker(&self, abilities: WorkerAbilities) -> Result<()> {
-        self.run.appear(&self.root)?;
+        self.storage.run.appear(&self.storage.root)?;
         let record = abilities.record();
         let text = serde_json::to_vec_pretty(&record).unwrap_or_default();
-        write_whole(&self.root, &queue::worker(self.run.name()), &text)
+        write_whole(&self.storage.root, &queue::worker(self.storage.run.name()), &text)
     }
 
     /// Returns the queues of other runs that live and that belong to one of these users.
-    pub fn queues(&self, users: &[u32]) -> Result<Vec<ServedQueue<'_>>> {
+    pub fn queues(&self, users: &[u32]) -> Result<Vec<ServedQueue<'a>>> {
         let mut queues = Vec::new();
-        for run in runs(&self.root, RUNS)? {
-            let place = self.root.path(&queue::queue(&run));
-            let Some(owner) = owner(&self.root, &place)? else { continue };
-            if users.contains(&owner) && run != *self.run.name() && self.lives(&run) {
-                queues.push(ServedQueue { storage: self, run, owner });
+        for run in runs(&self.storage.root, RUNS)? {
+            let place = self.storage.root.path(&queue::queue(&run));
+            let Some(owner) = owner(&self.storage.root, &place)? else { continue };
+            if users.contains(&owner) && run != *self.storage.run.name() && self.lives(&run) {
+                queues.push(ServedQueue { storage: self.storage, run, owner });
             }
         }
         Ok(queues)
@@ -220,7 +231,7 @@ impl<'a> ServedQueue<'a> {
 
     /// Whether its run still lives.
     pub fn is_served(&self) -> bool {
-        self.storage.lives(&self.run)
+        self.storage.runs().lives(&self.run)
     }
 
     /// Nothing can be written any more, or needs to be, if its run has ended.
@@ -353,37 +364,37 @@ pub struct ClaimedCall {
     pub since: Timestamp,
 }
 
-impl Storage {
+impl<'a> Runs<'a> {
     /// Says how far this run has come.
     pub fn note_state(&self, state: &RunState) -> Result<()> {
-        self.run.appear(&self.root)?;
+        self.storage.run.appear(&self.storage.root)?;
         let text = serde_json::to_vec(state).unwrap_or_default();
-        write_whole(&self.root, &state_of_run(self.run.name()), &text)
+        write_whole(&self.storage.root, &state_of_run(self.storage.run.name()), &text)
     }
 
     /// Creates the file that this run prints to when it has no terminal. Returns it with its name.
     pub fn create_run_log(&self) -> Result<(File, String)> {
-        let name = log_of_run(self.run.name());
-        let file = self.root.disk.create(&self.root.place(&name)?, 0o666)?;
+        let name = log_of_run(self.storage.run.name());
+        let file = self.storage.root.disk.create(&self.storage.root.place(&name)?, 0o666)?;
         Ok((file, name))
     }
 
     /// Notes that this run is submitted as a job, until [the job begins](Self::forget_waiting_run).
     pub fn note_waiting_run(&self, log: &str, run: &SubmittedRun) -> Result<()> {
         let text = serde_json::to_vec(run).unwrap_or_default();
-        submission_of_log(log).map_or(Ok(()), |name| write_whole(&self.root, &name, &text))
+        submission_of_log(log).map_or(Ok(()), |name| write_whole(&self.storage.root, &name, &text))
     }
 
     /// Removes the note that a run with this log is submitted.
     pub fn forget_waiting_run(&self, log: &str) -> Result<()> {
         let name = submission_of_log(log);
-        name.map_or(Ok(()), |name| self.root.disk.remove(&self.root.path(&name)))
+        name.map_or(Ok(()), |name| self.storage.root.disk.remove(&self.storage.root.path(&name)))
     }
 
     /// Returns the runs that were submitted as jobs, and have not begun since.
     pub fn submitted_runs(&self) -> Result<Vec<SubmittedRun>> {
-        let notes =
-            runs(&self.root, RUN_LOGS)?.map(|run| self.read_small(&submission_of_run(&run)));
+        let notes = runs(&self.storage.root, RUN_LOGS)?
+            .map(|run| self.read_small(&submission_of_run(&run)));
         let notes = notes.collect::<Result<Vec<Option<SubmittedRun>>>>()?;
         let mut submitted: Vec<SubmittedRun> = notes.into_iter().flatten().collect();
         submitted.sort_by_key(|run| run.recorded.at);
@@ -392,14 +403,14 @@ impl Storage {
 
     /// The number of this process.
     pub fn own_process(&self) -> u32 {
-        self.run.name().process
+        self.storage.run.name().process
     }
 
     /// Returns the processes that work on the storage, as far as this host can tell, and that are not this one.
     pub fn activities(&self) -> Result<Vec<Activity>> {
         let mut activities = Vec::new();
-        for run in runs(&self.root, RUNS)? {
-            if run != *self.run.name() && self.lives(&run) {
+        for run in runs(&self.storage.root, RUNS)? {
+            if run != *self.storage.run.name() && self.lives(&run) {
                 activities.push(self.activity(&run)?);
             }
         }
@@ -407,13 +418,15 @@ impl Storage {
     }
 
     fn activity(&self, run: &RunName) -> Result<Activity> {
-        let queued = tickets(&self.root, run)?.into_iter().map(|(class, it)| (class, it.len()));
+        let queued =
+            tickets(&self.storage.root, run)?.into_iter().map(|(class, it)| (class, it.len()));
         let queued = queued.filter(|(_, count)| *count > 0).collect();
         let mut claimed = Vec::new();
-        for worker in runs(&self.root, &queue::claims(run))? {
-            for ticket in self.root.names(&queue::claims_of(run, &worker))? {
-                let place = self.root.path(&format!("{}/{ticket}", queue::claims_of(run, &worker)));
-                let Some((stat, text)) = self.root.disk.read_one(&place)? else { continue };
+        for worker in runs(&self.storage.root, &queue::claims(run))? {
+            for ticket in self.storage.root.names(&queue::claims_of(run, &worker))? {
+                let place =
+                    self.storage.root.path(&format!("{}/{ticket}", queue::claims_of(run, &worker)));
+                let Some((stat, text)) = self.storage.root.disk.read_one(&place)? else { continue };
                 claimed.push(ClaimedCall {
                     worker: Holder::new(&worker, false),
                     ticket: serde_json::from_slice(&text).ok(),
@@ -435,7 +448,7 @@ impl Storage {
         &self,
         name: &str,
     ) -> Result<Option<T>> {
-        let text = self.root.disk.read(&self.root.path(name))?;
+        let text = self.storage.root.disk.read(&self.storage.root.path(name))?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
 }

@@ -85,7 +85,17 @@ pub struct OpenedValue {
     scan: Option<Scan>,
 }
 
-impl Storage {
+/// Values in the storage: members of directories, and archives.
+#[derive(Clone, Copy, Debug)]
+pub struct Values<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Values<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Opens a value that was found. Its stamp decides whether it still has the same contents, as when it was
     /// found. Of a file nothing is a member.
     ///
@@ -94,16 +104,23 @@ impl Storage {
     /// Fails if it was changed or replaced meanwhile, or the storage cannot be read.
     pub fn open_value(&self, value: &Stored) -> Result<OpenedValue> {
         let Stored { name, digest, stamp } = value;
-        let directory = Stored { name: self.root.maker(name)?, ..value.clone() };
+        let directory = Stored { name: self.storage.root.maker(name)?, ..value.clone() };
         if !digest.is_directory() {
             return Ok(OpenedValue { directory, manifest: Manifest::default(), scan: None });
         }
-        let path = self.root.path(&directory.name);
+        let path = self.storage.root.path(&directory.name);
         let changed = || StorageError::Changed(path.clone());
-        let manifest = self.manifest(name, digest)?.ok_or_else(changed)?;
+        let manifest = self.storage.manifest(name, digest)?.ok_or_else(changed)?;
         let published = Published { digest: *digest, stamp: *stamp };
-        match self.root.disk.see(&path, &self.hasher.stop)? {
-            Some(seen) if self.hasher.unchanged(&self.root.disk, &path, &seen, &published)? => {
+        match self.storage.root.disk.see(&path, &self.storage.hasher.stop)? {
+            Some(seen)
+                if self.storage.hasher.unchanged(
+                    &self.storage.root.disk,
+                    &path,
+                    &seen,
+                    &published,
+                )? =>
+            {
                 let ValueMetadata::Directory(scan, _) = seen else { return Err(changed()) };
                 Ok(OpenedValue { directory, manifest, scan: Some(scan) })
             }
@@ -122,10 +139,10 @@ impl Storage {
     ///
     /// Fails if the archive was changed meanwhile, or the storage cannot be read.
     pub fn open_archived(&self, directory: Stored) -> Result<OpenedValue> {
-        let archive = self.root.archive(&directory.digest)?.unwrap_or_default();
+        let archive = self.storage.root.archive(&directory.digest)?.unwrap_or_default();
         match DirectoryArchive::parse(&archive, &directory.digest) {
             Some(archive) => Ok(self.open_future(directory, archive.into_manifest())),
-            None => Err(StorageError::Changed(self.root.path(&directory.name))),
+            None => Err(StorageError::Changed(self.storage.root.path(&directory.name))),
         }
     }
 
@@ -137,7 +154,7 @@ impl Storage {
     /// Fails if there is no such member, or it cannot be a value.
     pub fn member(&self, value: &OpenedValue, path: &MemberPath) -> Result<Stored, MemberError> {
         let OpenedValue { directory: Stored { name, digest, .. }, manifest, scan } = value;
-        let shown = self.shown(name);
+        let shown = self.storage.shown(name);
         if !digest.is_directory() {
             return Err(MemberError::NotADirectory { path: path.clone(), file: shown });
         }
@@ -158,7 +175,7 @@ impl Storage {
         let own = str::from_utf8(&own).ok().filter(|own| !own.contains(char::is_control));
         match (own, stamp) {
             (Some(own), Some(stamp)) => Ok(Stored { name: format!("{name}/{own}"), digest, stamp }),
-            (Some(_), None) => Err(StorageError::Changed(self.root.path(name)).into()),
+            (Some(_), None) => Err(StorageError::Changed(self.storage.root.path(name)).into()),
             (None, _) => Err(MemberError::Name { path: path.clone(), directory: shown }),
         }
     }
@@ -203,19 +220,19 @@ impl<'a> SharedValue<'a> {
     }
 }
 
-impl Storage {
+impl<'a> Values<'a> {
     /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no
     /// such value, or it is not the recorded one.
     pub fn shared_contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
         if file.digest.is_directory() {
             self.archive(&file.name, &file.digest)
         } else {
-            self.contents(file)
+            self.storage.contents(file)
         }
     }
 
     fn archive(&self, name: &str, digest: &Digest) -> Result<Option<Vec<u8>>> {
-        let (root, stop) = (&self.root, &self.hasher.stop);
+        let (root, stop) = (&self.storage.root, &self.storage.hasher.stop);
         let path = root.value(name, digest)?;
         let scan = match root.disk.scan(&path, stop) {
             Ok(Some(scan)) => scan,
@@ -246,13 +263,13 @@ impl Storage {
     pub(super) fn unpack_output(&self, name: &ResultName, number: usize, record: &CallRecord) {
         let digest = &record.outputs[number].digest;
         let may_be = matches!(record.origin, Origin::Shared(_)) && digest.is_directory();
-        if may_be && self.root.writable {
+        if may_be && self.storage.root.writable {
             drop(self.unpack_to(&name.output(number), digest));
         }
     }
 
     fn unpack_to(&self, file: &str, digest: &Digest) -> Result<()> {
-        let root = &self.root;
+        let root = &self.storage.root;
         if root.disk.metadata(&root.path(file))?.is_some() {
             return Ok(());
         }
@@ -270,7 +287,7 @@ impl Storage {
     /// Unpacks a directory that the storage has in its archive to a private path, read-only but for the top. `None` if there is
     /// no archive, or the file system cannot hold the directory.
     pub(super) fn unpacked(&self, digest: &Digest) -> Result<Option<PathBuf>> {
-        let root = &self.root;
+        let root = &self.storage.root;
         let Some(contents) = root.archive(digest)? else { return Ok(None) };
         let Some(value) = SharedValue::of(&contents, digest) else { return Ok(None) };
         let private = root.private_path()?;
@@ -290,7 +307,7 @@ impl Storage {
         value: &SharedValue<'_>,
         digest: &Digest,
     ) -> Result<bool> {
-        let root = &self.root;
+        let root = &self.storage.root;
         match value {
             SharedValue::File(contents) => {
                 root.disk.write(path, contents)?;
@@ -301,10 +318,10 @@ impl Storage {
                 if !root.disk.unpack(archive, path)? {
                     return Ok(false);
                 }
-                let scan = root.disk.surely(|| root.disk.scan(path, &self.hasher.stop))?;
+                let scan = root.disk.surely(|| root.disk.scan(path, &self.storage.hasher.stop))?;
                 let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
                 root.sync_all()?;
-                Ok(self.hasher.directory_digest(path, &scan)? == *digest)
+                Ok(self.storage.hasher.directory_digest(path, &scan)? == *digest)
             }
         }
     }
@@ -316,7 +333,7 @@ impl Storage {
         value: &SharedValue<'_>,
         digest: &Digest,
     ) -> Result<Option<Published>> {
-        let disk = &self.root.disk;
+        let disk = &self.storage.root.disk;
         match value {
             SharedValue::File(contents) => {
                 disk.write(path, contents)?;
@@ -327,7 +344,7 @@ impl Storage {
                 if !disk.unpack(archive, path)? {
                     return Ok(None);
                 }
-                let sealed = self.seal_at(path)?;
+                let sealed = self.storage.seal_at(path)?;
                 // A file system may change names.
                 Ok((sealed.digest == *digest).then_some(sealed))
             }
