@@ -94,6 +94,38 @@ fn collections_on_the_same_host_take_nothing_that_a_run_needs() {
     runs_beside_collections(&gluster, &host, &host);
 }
 
+/// Each run of a host needs the output of a call that it had made before, and that a collection on the other host has made away
+/// or is making away.
+#[test]
+fn a_run_makes_again_what_a_collection_on_another_host_has_just_made_away() {
+    let lab =
+        Lab::task("Inputs: 'x', 'y', 'z'\n(join (mul INPUT('x') INPUT('y'))[0] INPUT('z'))[0]")
+            .computation("mul", "a b", "c", r#"cat "$1" "$2" >"$3""#)
+            .computation("join", "a b", "c", r#"cat "$1" "$2" >"$3""#)
+            .data("x", "1\n")
+            .data("y", "2\n")
+            .commit();
+    super::super::shared::repository(&lab, "results.git");
+    let gluster = Gluster::start(&lab);
+    let [runner, collector] = ["a", "b"].map(|name| gluster.host(name));
+    let (task, results) = (runner.task(), lab.path("results.git"));
+    let run = |round: usize| {
+        let z = lab.path(&format!("data/z{round}"));
+        fs::write(&z, format!("{round}\n")).unwrap();
+        let mut command = runner.command("ce-run", &["--task", &task], "away");
+        lab.finish(command.args([lab.path("data/x"), lab.path("data/y"), z])).exit(0);
+    };
+    run(0);
+    lab.finish(runner.command("ce", &["push", "-q"], "away").arg(&results)).exit(0);
+    let published = ["gc", "--delete", "-q", "--published", results.to_str().unwrap()];
+    for round in 1..=rounds(4) {
+        lab.finish(&mut collector.command("ce", &published, "away")).exit(0);
+        // What the host of the run knows of it is as old as it can be.
+        run(round);
+    }
+    is_whole(&gluster, &runner, "away");
+}
+
 /// A file of this file system may have a hundred links, and a lease is one.
 #[test]
 fn a_collection_has_more_leases_than_a_file_may_have_links() {

@@ -79,7 +79,7 @@ impl<'a> InUse<'a> {
     fn add_published(&mut self, entry: &Entry) -> Result<(), StorageError> {
         let (storage, roots) = (self.storage, &mut self.roots);
         roots.add([entry.clone()]);
-        match storage.records().read_entry(entry)? {
+        match storage.records().read_listed(entry)? {
             // A job that was finished meanwhile may use a result that it found before that was retired.
             RecordState::Valid(Record::Job(job)) => roots.add_job(&job),
             // The directories of a result that was published meanwhile may be links to those of others.

@@ -40,9 +40,10 @@ impl Storage {
     /// Fails if it is not known whether a collection takes something away.
     pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
         let names: Vec<String> = names.into_iter().collect();
-        let text: String = names.iter().map(|name| format!("{name}\n")).collect();
-        if self.root.writable && !text.is_empty() && self.run.appear(&self.root).is_ok() {
-            drop(self.write_roots(&text));
+        if self.root.writable && !names.is_empty() && self.run.appear(&self.root).is_ok() {
+            // A write that failed may have left half a name before.
+            let text: String = names.iter().map(|name| format!("{name}\n")).collect();
+            drop(self.write_roots(&format!("\n{text}")));
             self.await_gate()?;
             // What is listed from now on stays.
             names.iter().for_each(|name| self.root.disk.forget_listed(&self.path(name)));
@@ -110,7 +111,8 @@ impl GcRoots {
         let read = self.read.entry(run).or_default();
         let new = announced.get(*read..).unwrap_or_default();
         *read += new.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        self.names.extend(String::from_utf8_lossy(new).lines().map(str::to_owned));
+        let text = String::from_utf8_lossy(new);
+        self.names.extend(text.lines().filter(|name| !name.is_empty()).map(str::to_owned));
     }
 
     /// The number of names.
@@ -228,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn half_a_name_does_not_spoil_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let (run, other) = (open(), open());
+        run.announce_roots(["c_add/123".to_owned()]).unwrap();
+        let file = dir.path().join(run.run.directory()).join("uses");
+        // The disk was full.
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text + "c_mu").unwrap();
+        run.announce_roots(["t_a/1".to_owned()]).unwrap();
+        let roots = other.gc_roots().unwrap();
+        assert!(roots.has_file("c_add/123") && roots.has_file("t_a/1/00/x"));
+    }
+
+    #[test]
     fn over_a_network_what_a_run_has_announced_is_read_as_a_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("tinputs")).unwrap();
@@ -249,7 +266,7 @@ mod tests {
         let names = || fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name());
         let sizes: Vec<_> = names().filter_map(|it| it.into_string().ok()).collect();
         let sizes: Vec<&String> = sizes.iter().filter(|it| it.starts_with("uses-")).collect();
-        assert_eq!(sizes, [&format!("uses-{}", "c_add/123\nt_a/1\n".len())]);
+        assert_eq!(sizes, [&format!("uses-{}", "\nc_add/123\n\nt_a/1\n".len())]);
         // An older version of the file is shown for a while, or for good.
         fs::rename(&file, &new).unwrap();
         fs::copy(&old, &file).unwrap();

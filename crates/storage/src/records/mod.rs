@@ -373,6 +373,15 @@ impl<'a> Records<'a> {
         self.read_entry_in(RECORDS, entry)
     }
 
+    /// Reads the record of an entry that was listed: on a network file system, it may not be visible yet.
+    pub fn read_listed(&self, entry: &Entry) -> Result<RecordState<Record>> {
+        let read = self.root.disk.surely(|| match self.read_entry(entry)? {
+            RecordState::Absent => Ok(None),
+            read => Ok(Some(read)),
+        });
+        Ok(read?.unwrap_or(RecordState::Absent))
+    }
+
     /// Reads the record of an entry in a room.
     pub(crate) fn read_entry_in(&self, room: &str, entry: &Entry) -> Result<RecordState<Record>> {
         let name = entry.room(room);
