@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::audited::AuditSubject;
-use super::misfit::Misfit;
-use super::open_ticket::TicketWatcher;
+use super::oversized_calls::Misfit;
+use super::pending_ticket::TicketWatcher;
 use super::queue::MAX_TICKETS;
 use super::reservations::{Reservation, Reservations};
 use super::ticket::TicketCall;

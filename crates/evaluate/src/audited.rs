@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use super::attempt::{check_directories, execution, isolation_word, leaves_processes, limit};
 use super::exports::MAX_TRIES;
-use super::footing::turn_request;
+use super::grants::turn_request;
 use super::hint::{self, Scene};
 use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings};

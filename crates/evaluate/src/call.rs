@@ -3,7 +3,7 @@
 //! No step waits: it returns what the next one needs.
 
 use super::exports::MAX_TRIES;
-use super::footing::{Footing, turn_request};
+use super::grants::{Footing, turn_request};
 use super::publish::is_same;
 use super::step::{AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, call_of};
 use super::ticket::{self, TicketCall};

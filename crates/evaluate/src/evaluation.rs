@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::derived::DerivedValue;
+use super::derived_values::DerivedValue;
 use super::{CallError, Outcome, ValueError};
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::EvaluateError;
-use super::open_ticket::{OpenTicket, TicketCounts, TicketWatcher};
-use super::queue_notices::Notices;
+use super::pending_ticket::{OpenTicket, TicketCounts, TicketWatcher};
+use super::queue_messages::Notices;
 use super::ticket::TicketRules;
 use ce_executor::Executor;
 use ce_model::resources::Resources;

@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::footing::Footing;
-use super::held::{HeldCall, HeldCalls, HoldReason};
-use super::open_ticket::TicketWatcher;
+use super::grants::Footing;
 use super::pending::PendingCalls;
+use super::pending_ticket::TicketWatcher;
+use super::polled_calls::{HeldCall, HeldCalls, HoldReason};
 use super::queue::MAX_TICKETS;
 use super::reservations::Reservations;
 use super::step::{CallStep, Executed, QueuedCall, Underway};
-use super::work::{ExecutionEnd, Work, WorkQueue};
+use super::work_queue::{ExecutionEnd, Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
 use ce_executor::Completion;
 use ce_model::plan::{CallId, Operation};

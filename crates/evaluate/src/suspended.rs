@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::attempt::limit;
-use super::footing::Footing;
+use super::grants::Footing;
 use super::step::{AbsentCall, CallStep, Pending, Running, SuspendedPlace, call_of};
 use super::suspended_programs::invocation;
 use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::slice;
 use std::sync::Arc;
 
-use super::derived::DerivedValue;
+use super::derived_values::DerivedValue;
 use super::tree::write;
 use super::{Evaluation, ValueError, export_tree};
 use ce_git::{SourceRepository, Trees};

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::misfit::Misfit;
+use super::oversized_calls::Misfit;
 use super::reservations::{Reservation, Reservations};
-use super::share::Share;
+use super::worker_share::Share;
 use super::worker_time::{WorkerRules, WorkerTime};
 use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
 use ce_executor::{Executor, GRACE, Offer};

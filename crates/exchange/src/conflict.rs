@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::finder::Finder;
 use super::layout::{MAX_RECORD, place};
+use super::tree_search::Finder;
 use ce_git::{Mirror, MirrorError};
 use ce_model::digest::{Digest, ObjectId};
 use ce_storage::records::JobRecord;

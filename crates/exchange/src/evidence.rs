@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::ResultsError;
 use super::attestation::{Attested, Attester, AttesterStances};
-use super::finder::Finder;
 use super::layout::LEDGER;
 use super::ledger::{LedgerLine, parse};
+use super::tree_search::Finder;
 use super::trust::{FileSigner, Trust};
 use ce_git::{Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, Digest, ObjectId};

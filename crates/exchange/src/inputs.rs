@@ -1,7 +1,7 @@
 //! Inputs of jobs in results repositories. Results need no inputs to be served, so inputs go there only if the user says so.
 
 use super::layout::stored_size;
-use super::offer::Withheld;
+use super::push_candidates::Withheld;
 use super::secrets::Secrets;
 use ce_storage::{ExpectedFile, Storage, StorageError};
 

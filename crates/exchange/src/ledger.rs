@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::offer::SharedResult;
+use super::push_candidates::SharedResult;
 use ce_model::digest::{Blake3, Digest, ObjectId};
 use ce_model::humanize::counted_all;
 use ce_model::name::ComputationName;

@@ -4,34 +4,34 @@
 //! files that they promise; the names of those who executed are in a ledger beside them, if they want that.
 //! doc/results.md describes it for users.
 
+mod absent_objects;
 mod attestation;
-mod beliefs;
-mod candidates;
 mod conflict;
-mod crowded;
+mod dry_run;
 mod evidence;
 mod exchange_progress;
-mod finder;
 mod history;
 mod inbox;
 mod inputs;
 mod join;
+mod large_directories;
 mod layout;
 mod ledger;
 mod logs;
-mod offer;
 mod published;
 mod pull;
+mod pull_candidates;
 mod push;
-mod pushed;
-mod refusal;
-mod rehearsal;
-mod revoked;
+mod push_candidates;
+mod push_summary;
+mod refused_results;
+mod revocations;
 mod secrets;
 mod selection;
 mod signers;
+mod tree_search;
 mod trust;
-mod unsent;
+mod trust_levels;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,19 +44,19 @@ use ce_model::exit::{Exit, Explain};
 use ce_storage::StorageError;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
-pub use self::candidates::{PullRequest, Pulled};
-pub use self::crowded::CrowdedDirectory;
 pub use self::exchange_progress::ExchangeProgress;
+pub use self::large_directories::CrowdedDirectory;
 pub use self::layout::ResultsBranch;
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
 pub use self::logs::PushedLogs;
-pub use self::offer::{LeftOut, Withheld};
 pub use self::published::copies;
 pub use self::pull::pull;
+pub use self::pull_candidates::{PullRequest, Pulled};
 pub use self::push::{push, revoke};
-pub use self::pushed::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest};
-pub use self::refusal::{RefusedFor, RefusedResult};
-pub use self::revoked::RevokedResult;
+pub use self::push_candidates::{LeftOut, Withheld};
+pub use self::push_summary::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest};
+pub use self::refused_results::{RefusedFor, RefusedResult};
+pub use self::revocations::RevokedResult;
 pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
 /// The reason why results were not exchanged with a repository.

@@ -1,7 +1,7 @@
 //! Logs of calls in results repositories. No record has their contents, and a program may print anything, so they go there only if
 //! the user says so, and come from there only if somebody who is trusted vouches for them.
 
-use super::offer::Withheld;
+use super::push_candidates::Withheld;
 use super::secrets::{Secrets, has, has_word};
 use ce_storage::records::CallRecord;
 use ce_storage::{ResultName, Storage, StorageError};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::ResultsError;
-use super::finder::Finder;
 use super::layout::{ResultsBranch, place, stored_size};
-use super::pushed::MAX_LIMIT;
+use super::push_summary::MAX_LIMIT;
+use super::tree_search::Finder;
 use ce_git::Mirror;
 use ce_model::digest::ObjectId;
 use ce_storage::{Entry, ExpectedFile, Record, Storage};

@@ -7,14 +7,16 @@ use std::env;
 use std::num::NonZeroUsize;
 
 use super::ResultsError;
-use super::beliefs::Beliefs;
-use super::candidates::{NewResult, PullCandidate, PullRequest, Pulled, candidates, new_results};
+use super::dry_run::Rehearsal;
 use super::evidence::TakenEvidence;
-use super::finder::Finder;
 use super::layout::ResultsBranch;
-use super::refusal::RefusedFor;
-use super::rehearsal::Rehearsal;
+use super::pull_candidates::{
+    NewResult, PullCandidate, PullRequest, Pulled, candidates, new_results,
+};
+use super::refused_results::RefusedFor;
+use super::tree_search::Finder;
 use super::trust::{check_history, remember};
+use super::trust_levels::Beliefs;
 use ce_git::Mirror;
 use ce_storage::{AwayCall, Import, ImportedCall, Record, Storage};
 

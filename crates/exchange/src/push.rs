@@ -5,16 +5,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ResultsError;
-use super::crowded::crowded;
+use super::absent_objects::fetch_unsent;
 use super::evidence;
-use super::finder::Finder;
 use super::inbox::strange_name;
 use super::join::join;
+use super::large_directories::crowded;
 use super::layout::{ResultsBranch, TOP};
-use super::pushed::{PushRequest, Pushed, RevokeRequest};
-use super::revoked::revocation_of;
+use super::push_summary::{PushRequest, Pushed, RevokeRequest};
+use super::revocations::revocation_of;
 use super::selection::Selection;
-use super::unsent::fetch_unsent;
+use super::tree_search::Finder;
 use ce_git::{
     GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
 };

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashSet};
 use rayon::prelude::*;
 
 use super::ResultsError;
-use super::finder::Finder;
 use super::inputs;
 use super::layout::{place, stored_size};
 use super::ledger::{LedgerReason, LedgerWriter, execution, own_executions};
 use super::logs::{self, PushedLogs};
-use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
-use super::pushed::{PushRequest, Pushed};
+use super::push_candidates::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
+use super::push_summary::{PushRequest, Pushed};
 use super::secrets::Secrets;
+use super::tree_search::Finder;
 use ce_git::{BlobHash, Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_storage::{

@@ -4,10 +4,10 @@
 //! lets it [`prepare`](Session::prepare) a task, which returns an [`Evaluation`], and lets it
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
-mod access;
 mod calls;
+mod check_access;
+mod check_capacity;
 mod error;
-mod fit;
 mod follow;
 mod input_error;
 mod inputs;
@@ -15,14 +15,14 @@ mod inspection;
 mod interrupt;
 mod job;
 mod look_up;
-mod notices;
+mod messages;
 mod options;
 mod outages;
-mod place;
+mod own_sheets;
 mod points;
-mod queued;
+mod queue;
+mod result_path;
 mod run_job;
-mod sheets;
 mod slurm;
 mod suspended;
 mod worker;
@@ -52,12 +52,12 @@ pub use self::look_up::{look_only, look_up, look_up_versions};
 use self::options::local;
 pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
 use self::outages::{StorageNotices, unless_interrupted};
-pub use self::place::{ResultPathError, naming_results};
+pub use self::own_sheets::{check_own_sheets, check_wanted, expand_own_sheets};
 pub use self::points::{
     FinishedJobs, RangeError, check_selection, find_jobs, for_each, read_points,
 };
+pub use self::result_path::{ResultPathError, naming_results};
 pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
-pub use self::sheets::{check_own_sheets, check_wanted, expand_own_sheets};
 use self::slurm::SlurmWorkers;
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker::{WorkerOptions, WorkerSession};

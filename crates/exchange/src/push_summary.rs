@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::crowded::CrowdedDirectory;
 use super::exchange_progress::ExchangeProgress;
+use super::large_directories::CrowdedDirectory;
 use super::ledger::counted_with_ledger;
 use super::logs::PushedLogs;
-use super::offer::LeftOut;
+use super::push_candidates::LeftOut;
 use ce_git::RemoteRef;
 use ce_storage::Entry;
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::ResultsError;
-use super::beliefs::Beliefs;
 use super::exchange_progress::ExchangeProgress;
-use super::finder::Finder;
 use super::layout::{MAX_RECORD, place, stored_size};
 use super::ledger::counted_with_ledger;
-use super::refusal::{RefusedFor, RefusedResult};
-use super::revoked::RevokedResult;
+use super::refused_results::{RefusedFor, RefusedResult};
+use super::revocations::RevokedResult;
+use super::tree_search::Finder;
 use super::trust::TrustSettings;
+use super::trust_levels::Beliefs;
 use ce_git::{BlobHash, Mirror, MirrorError, RemoteRef};
 use ce_model::digest::ObjectId;
 use ce_storage::{

@@ -2,8 +2,8 @@
 
 use super::ResultsError;
 use super::conflict::read_revocation;
-use super::finder::Finder;
 use super::layout::{MAX_RECORD, REVOKED};
+use super::tree_search::Finder;
 use super::trust::{Distrust, Trust};
 use ce_git::Mirror;
 use ce_storage::{

@@ -2,10 +2,10 @@
 
 use super::ResultsError;
 use super::evidence::{Evidence, TakenEvidence};
-use super::finder::Finder;
 use super::ledger::call_identity;
-use super::refusal::{RefusedFor, RefusedResult};
-use super::revoked::{RepositoryRevocations, RevokedResult, owner};
+use super::refused_results::{RefusedFor, RefusedResult};
+use super::revocations::{RepositoryRevocations, RevokedResult, owner};
+use super::tree_search::Finder;
 use super::trust::{Trust, TrustSettings};
 use ce_git::{Mirror, MirrorError};
 use ce_model::digest::ObjectId;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::ResultsError;
-use super::candidates::{NewResult, Pulled};
+use super::pull_candidates::{NewResult, Pulled};
 use ce_git::Mirror;
 use ce_model::digest::ObjectId;
 use ce_storage::{Entry, Record, Storage};

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use super::misfit::Misfit;
+use super::oversized_calls::Misfit;
 use super::reservations::Reservation;
 use super::step::CallStep;
 use super::{Evaluation, Evaluator, ExecutionSettings, Outcome, Unfinished};

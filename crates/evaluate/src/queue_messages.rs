@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use super::misfit::Misfit;
-use super::open_ticket::OpenTicket;
+use super::oversized_calls::Misfit;
+use super::pending_ticket::OpenTicket;
 use super::ticket::TicketRules;
 use ce_executor::{AllocationShape, Reach};
 use ce_model::name::ComputationName;
