@@ -108,7 +108,7 @@ impl Disk {
     }
 
     /// Returns the names in a directory; none if there is no such directory.
-    fn entries(&self, dir: &Path) -> Result<Vec<(OsString, FileType)>> {
+    pub(super) fn entries(&self, dir: &Path) -> Result<Vec<(OsString, FileType)>> {
         self.retry(OnNotFound::Accept, |_| {
             let mut entries = Vec::new();
             self.each_entry(dir, |name, kind| {
@@ -120,11 +120,7 @@ impl Disk {
     }
 
     /// Calls a function with each name in a directory, if that exists, until it returns false.
-    pub(super) fn each_entry(
-        &self,
-        dir: &Path,
-        next: impl FnMut(&OsStr, FileType) -> bool,
-    ) -> Result<()> {
+    fn each_entry(&self, dir: &Path, next: impl FnMut(&OsStr, FileType) -> bool) -> Result<()> {
         let list = || each_entry(&self.at(dir, open_listed)?, next);
         look_once("list", dir, list).map(drop)
     }

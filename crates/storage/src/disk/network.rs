@@ -300,11 +300,8 @@ impl Disk {
     pub(crate) fn is_listed(&self, path: &Path) -> Result<bool> {
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(true) };
         let before = self.listings.changes();
-        let mut names = HashSet::new();
-        self.each_entry(dir, |entry, _| {
-            names.insert(entry.to_owned());
-            true
-        })?;
+        let names: HashSet<OsString> =
+            self.entries(dir)?.into_iter().map(|(name, _)| name).collect();
         let is_listed = names.contains(name);
         self.listings.insert(dir, names, before);
         Ok(is_listed)
