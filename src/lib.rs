@@ -1,9 +1,9 @@
 //! CompEval evaluates workflows of expensive computations, and never computes anything twice.
 //!
-//! A [`Task`](task::workflow::Task) is a Git repository. It holds a [`Workflow`](task::workflow::Workflow), an
+//! A [`Task`](task::Task) is a Git repository. It holds a [`Workflow`](task::Workflow), an
 //! expression tree kept as directories, and the names of the inputs that it reads. Each node of
 //! the tree is a task input, a literal (a file in the storage), or a
-//! [`Computation`](task::workflow::Computation): a named executable, at a commit, that turns input files
+//! [`Computation`](task::Computation): a named executable, at a commit, that turns input files
 //! into output files. A computation with its inputs and outputs is a call; a task with its inputs
 //! and outputs is a job. All of them are kept in the global file [`Storage`](storage::Storage),
 //! under names that say which computation, which commit and which inputs made them.
@@ -28,7 +28,7 @@
 //! - [`digest`]: hashes of contents, and ids of commits and trees.
 //! - [`task`]: the data types of a task: its workflow, also as text, names, slices, granted access.
 //! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
-//! - [`expand`]: the points of sweeps: sheets, levels, their product, and the table of results.
+//! - [`sweep`]: the points of sweeps: sheets, levels, their product, and the table of results.
 //! - [`manifest`]: directories as values: their manifests, and how they are read.
 //! - [`git`]: reading Git repositories; the only user of gix.
 //! - [`load`]: reads a task from a repository, or finds all its problems.
