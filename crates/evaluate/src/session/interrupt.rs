@@ -95,10 +95,14 @@ impl Stop {
     pub fn watch() -> io::Result<Self> {
         let stop = Self { asked: Arc::default(), signal: Arc::default() };
         for signal in signals() {
-            flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
             let number = usize::try_from(signal).unwrap_or_default();
             flag::register_usize(signal, Arc::clone(&stop.signal), number)?;
+            flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
             flag::register(signal, Arc::clone(&stop.asked))?;
+        }
+        // A signal that came between these registrations has left its number only.
+        if stop.caught().is_some() {
+            stop.asked.store(true, Ordering::SeqCst);
         }
         Ok(stop)
     }
