@@ -352,8 +352,7 @@ impl Run {
         inputs: &[InputSource],
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        let how = (self.how.unrecorded(), self.dry_run);
-        let Some(job) = find_job(task, storage, inputs, how)? else {
+        let Some(job) = find_job(task, storage, inputs, self.how.unrecorded())? else {
             return Ok(false);
         };
         if !self.dry_run {
@@ -373,8 +372,7 @@ impl Run {
         inputs: &[InputSource],
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        let how = (self.how.unrecorded(), self.dry_run);
-        let Some(jobs) = find_jobs(task, storage, inputs, how)? else {
+        let Some(jobs) = find_jobs(task, storage, inputs, self.how.unrecorded())? else {
             return Ok(false);
         };
         if !self.dry_run {

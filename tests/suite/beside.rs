@@ -382,25 +382,3 @@ fn a_push_never_has_half_a_directory() {
     let lab = made();
     pushes_all_or_nothing(&lab, &|| begin_to_remove(&lab));
 }
-
-/// A run that prints what was finished before is stopped at each operation, and everything is collected then: what it has printed
-/// is there, or was made again.
-#[test]
-#[cfg(debug_assertions)]
-fn what_a_run_prints_of_a_finished_job_is_there() {
-    let lab = made();
-    for at in 1.. {
-        let mut command = lab.evaluation(&["-q"]);
-        let collect = || collect_everything(&lab);
-        let Some(ran) = stopped_at(&lab, &mut command, at, &collect) else {
-            assert!(at > 20, "{at} operations");
-            break;
-        };
-        let ran = ran.exit(0);
-        assert_eq!(ran.stdout.lines().count(), 2, "stopped at {at}");
-        for path in ran.stdout.lines() {
-            assert!(lab.path("task").join(path).exists(), "stopped at {at}: {path}");
-        }
-    }
-    assert!(lab.is_tidy(), "{:?}", lab.storage());
-}

@@ -10,7 +10,7 @@ use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{Ancestors, Source};
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
-    TaskVersion, Unrecorded, split_member,
+    TaskVersion, Unrecorded,
 };
 
 /// The fate of the outputs of a job.
@@ -123,47 +123,23 @@ pub struct FinishedJob {
     pub storage: Storage,
 }
 
-/// Looks for a job that was finished before: that needs no look at its calls, however many they are. What is found stays as long as
-/// the storage that is returned is open, unless nothing may be written.
+/// Looks for a job that was finished before: that needs no look at its calls, however many they are.
 ///
 /// # Errors
 ///
 /// Fails if the storage cannot be read.
 pub fn find_job(
     task: TaskVersion<'_>,
-    path: &Path,
+    storage: &Path,
     inputs: &[InputSource],
-    (unrecorded, only_looks): (Unrecorded, bool),
+    unrecorded: Unrecorded,
 ) -> Result<Option<FinishedJob>, Error> {
     // The evaluation that follows reports an error of this storage, or of an input.
-    let Ok(storage) = Storage::inspect(path, unrecorded) else { return Ok(None) };
+    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
     let storage = storage.with_cache(Cache::of_user());
     let Ok(Some(inputs)) = storage.jobs().inputs(task, inputs) else { return Ok(None) };
-    let Some(outputs) = storage.jobs().find(task, &inputs)? else { return Ok(None) };
-    if only_looks {
-        return Ok(Some(FinishedJob { outputs, storage }));
-    }
-    let Some(kept) = announced(task, path, unrecorded, outputs.iter())? else {
-        return Ok(Some(FinishedJob { outputs, storage }));
-    };
-    let is_there = kept.jobs().find(task, &inputs)?.as_ref() == Some(&outputs);
-    Ok(is_there.then_some(FinishedJob { outputs, storage: kept }))
-}
-
-/// Opens a storage for writing, and announces that outputs of finished jobs are going to be looked for in it again. `None` if it
-/// cannot be written.
-pub(super) fn announced<'a>(
-    task: TaskVersion<'_>,
-    path: &Path,
-    unrecorded: Unrecorded,
-    outputs: impl Iterator<Item = &'a String>,
-) -> Result<Option<Storage>, Error> {
-    let Ok(storage) = Storage::open(path, unrecorded, Durability::Unsynced) else {
-        return Ok(None);
-    };
-    let outputs = outputs.map(|name| split_member(name.trim_end_matches('/')).0.to_owned());
-    storage.announce_roots(task.directories().into_iter().chain(outputs))?;
-    Ok(Some(storage))
+    let outputs = storage.jobs().find(task, &inputs)?;
+    Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
 }
 
 impl FinishedJob {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::job::{FinishedPart, Kept, announced, record_later_use};
+use super::job::{FinishedPart, Kept, record_later_use};
 use super::{Error, InputError, Session};
 use crate::Evaluation;
 use ce_files::cache::Cache;
@@ -225,51 +225,30 @@ impl FinishedJobs {
 }
 
 /// Looks for the jobs of all points: that needs no look at their calls. `given` are the inputs that are the same for
-/// each. What is found stays as long as the storage that is returned is open, unless nothing may be written.
+/// each.
 ///
 /// # Errors
 ///
 /// Fails if the storage cannot be read.
 pub fn find_jobs(
     (task, ranged): (&Task, &RangedInputs),
-    path: &Path,
+    storage: &Path,
     given: &[InputSource],
-    (unrecorded, only_looks): (Unrecorded, bool),
+    unrecorded: Unrecorded,
 ) -> Result<Option<FinishedJobs>, Error> {
-    let Ok(storage) = Storage::inspect(path, unrecorded) else { return Ok(None) };
+    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
     let storage = storage.with_cache(Cache::of_user());
     let version = TaskVersion::from(task);
     let Ok(Some(given)) = storage.jobs().inputs(version, given) else { return Ok(None) };
-    let points = points_of(task);
-    let mut inputs: Vec<Vec<Digest>> = Vec::new();
+    let (points, mut outputs) = (points_of(task), Vec::new());
     for point in points.iter() {
         let of_text = |text: &Arc<str>| Ok(Digest::of(&contents(text)));
-        let of_point = job_inputs(ranged, point, &given, of_text)?;
-        inputs.push(of_point.into_iter().map(|(_, digest)| digest).collect());
-    }
-    let Some(outputs) = outputs_of_all(&storage, version, &inputs)? else { return Ok(None) };
-    if only_looks {
-        return Ok(Some(FinishedJobs { points, outputs, storage }));
-    }
-    let Some(kept) = announced(version, path, unrecorded, outputs.iter().flatten())? else {
-        return Ok(Some(FinishedJobs { points, outputs, storage }));
-    };
-    let is_there = outputs_of_all(&kept, version, &inputs)?.as_ref() == Some(&outputs);
-    Ok(is_there.then_some(FinishedJobs { points, outputs, storage: kept }))
-}
-
-/// Returns the outputs of the jobs from these inputs; `None` unless all of them are finished.
-fn outputs_of_all(
-    storage: &Storage,
-    version: TaskVersion<'_>,
-    inputs: &[Vec<Digest>],
-) -> Result<Option<Vec<Vec<String>>>, Error> {
-    let mut outputs = Vec::with_capacity(inputs.len());
-    for inputs in inputs {
-        match storage.jobs().find(version, inputs)? {
+        let inputs = job_inputs(ranged, point, &given, of_text)?;
+        let inputs: Vec<Digest> = inputs.into_iter().map(|(_, digest)| digest).collect();
+        match storage.jobs().find(version, &inputs)? {
             Some(found) => outputs.push(found),
             None => return Ok(None),
         }
     }
-    Ok(Some(outputs))
+    Ok(Some(FinishedJobs { points, outputs, storage }))
 }
