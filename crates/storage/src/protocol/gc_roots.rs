@@ -212,6 +212,7 @@ impl Leases<'_> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;
@@ -227,6 +228,14 @@ mod tests {
         for free in ["c_add", "c_add/1234/00/a_b", "t_a/1/00/xy", "t_a/1/01/x"] {
             assert!(!roots.has_file(free), "{free}");
         }
+    }
+
+    /// Opens a storage whose file system counts as one of a network.
+    fn on_network(directory: &Path) -> Storage {
+        let open = Storage::open(directory, Unrecorded::Adopt, Durability::Unsynced);
+        let mut storage = open.unwrap();
+        Arc::get_mut(&mut storage.root.disk).unwrap().put_on_network();
+        storage
     }
 
     #[test]
@@ -248,13 +257,7 @@ mod tests {
     fn over_a_network_what_a_run_has_announced_is_read_as_a_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("tinputs")).unwrap();
-        let open = || {
-            let open = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced);
-            let mut storage = open.unwrap();
-            Arc::get_mut(&mut storage.root.disk).unwrap().put_on_network();
-            storage
-        };
-        let (run, other) = (open(), open());
+        let (run, other) = (on_network(dir.path()), on_network(dir.path()));
         let has = |name: &str| other.gc_roots().map(|roots| roots.has_file(name));
         run.announce_roots(["c_add/123".to_owned()]).unwrap();
         assert!(has("c_add/123/00/a").unwrap());
@@ -296,13 +299,7 @@ mod tests {
     fn over_a_network_a_gate_that_is_listed_is_closed_until_its_holder_is_surely_dead() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("tinputs")).unwrap();
-        let open = || {
-            let open = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced);
-            let mut storage = open.unwrap();
-            Arc::get_mut(&mut storage.root.disk).unwrap().put_on_network();
-            storage
-        };
-        let (run, other) = (open(), open());
+        let (run, other) = (on_network(dir.path()), on_network(dir.path()));
         assert!(run.leases().gate_holder().unwrap().is_none(), "there is none");
         let gate = other.close_gate().unwrap();
         let holder = run.leases().gate_holder().unwrap().unwrap();
