@@ -15,8 +15,7 @@ use crate::report::{self, Bar};
 use ce_evaluate::Policy;
 use ce_evaluate::session::{CallNameError, Error, OutputError, RunOptions, Session};
 use ce_git::Config;
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_queries::audit::{
     AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,

@@ -16,8 +16,7 @@ use ce_evaluate::session::{
 };
 use ce_executor::Leaving;
 use ce_executor::slurm::{JobToken, SlurmSettings};
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_storage::Storage;
 use ce_storage::records::{Provenance, SubmittedRun};
 

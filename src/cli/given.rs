@@ -123,7 +123,7 @@ impl PathArgs {
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
         let given = self.resolve(&task, &dir.config()?)?;
-        session::look_up(&dir.task, task, &given, (strict.unrecorded(), report::terminal()))
+        session::look_up(&dir.task, task, &given, strict.unrecorded(), report::terminal())
     }
 
     /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of

@@ -11,8 +11,7 @@ use super::{Tool, say};
 use crate::report;
 use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_history::History;
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_storage::{Entry, Pins, Storage};
 
 /// No result is named for an option that changes pins.

@@ -7,8 +7,7 @@ use clap::Args;
 use super::given::PathArgs;
 use super::say;
 use ce_evaluate::session::{Error, for_each, read_points};
-use ce_model::sweep::Factor;
-use ce_model::sweep::{self, Likeness, Lookalike};
+use ce_model::sweep::{self, Factor, Likeness, Lookalike};
 use ce_model::task::{RangedInputs, Task};
 use ce_model::template;
 

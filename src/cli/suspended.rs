@@ -9,8 +9,7 @@ use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::report;
 use ce_evaluate::session::{Error, OutputError, SuspensionSession};
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::counted;
 use ce_storage::{Storage, Suspension};
 

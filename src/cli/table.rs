@@ -13,8 +13,7 @@ use crate::report::{self, TableFormat, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
 use ce_exchange::{Attestations, Attested};
-use ce_model::exit::Exit;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_model::sweep::Factor;
 use ce_model::task::Task;
 use ce_queries::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
@@ -99,7 +98,7 @@ impl Tool for ShowTable {
         let dir = TaskDir { task: self.task.clone(), at: None };
         let given = self.typed.resolve(&task, &dir.config()?)?;
         let evaluation =
-            look_up(&self.task, task, &given, (self.strict.unrecorded(), report::terminal()))?;
+            look_up(&self.task, task, &given, self.strict.unrecorded(), report::terminal())?;
         // Binding texts of inputs may make nodes one.
         let table = self.read(&evaluation)?;
         let attested = self.attested(&evaluation, &table)?;
@@ -179,8 +178,8 @@ impl ShowTable {
         let titles = titles.map(String::as_str);
         let dir = TaskDir { task: self.task.clone(), at: None };
         let given = self.typed.resolve(&tasks[1], &dir.config()?)?;
-        let how = (self.strict.unrecorded(), report::terminal());
-        let sides = look_up_versions(&self.task, (tasks, titles), &given, how)?;
+        let (unrecorded, terminal) = (self.strict.unrecorded(), report::terminal());
+        let sides = look_up_versions(&self.task, (tasks, titles), &given, unrecorded, terminal)?;
         let (older, newer) = (self.read(&sides[0])?, self.read(&sides[1])?);
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)

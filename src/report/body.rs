@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 
 use super::Tally;
-use super::point::PointCounts;
-use super::point::count_points;
+use super::point::{PointCounts, count_points};
 use ce_evaluate::Evaluation;
 use ce_model::plan::{BodySteps, CallId, PlannedSweep};
 use ce_model::task::NodeId;

@@ -1,9 +1,6 @@
 //! Reasons and causes in words, one line each.
 
-use super::derived_title;
-use super::harmless;
-use super::title;
-use super::tree_version;
+use super::{derived_title, harmless, title, tree_version};
 use ce_evaluate::Evaluation;
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Derivation, DerivedId, LiteralId, Source};

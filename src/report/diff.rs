@@ -3,13 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::derived_title;
 use super::explanation::log;
-use super::harmless;
-use super::output_names;
 use super::point::values_words;
-use super::title;
-use super::title_at_any_point;
+use super::{derived_title, harmless, output_names, title, title_at_any_point};
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, Manifest};
 use ce_model::digest::Digest;

@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::ROOT;
-use super::diff::DiffReport;
-use super::diff::node_words;
+use super::diff::{DiffReport, node_words};
 use super::explanation_json::change_log;
 use super::tally::tally;
 use ce_evaluate::Evaluation;

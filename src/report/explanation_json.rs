@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::cause::{sheet_of, text_name};
-use super::derived_title;
-use super::title;
-use super::tree_version;
+use super::{derived_title, title, tree_version};
 use ce_evaluate::Evaluation;
 use ce_git::{ChangeLog, FileChange, LogLine};
 use ce_model::plan::Source;

@@ -8,11 +8,8 @@ use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fmt::Write;
 
-use super::given_values;
 use super::point::point_words;
-use super::title;
-use super::title_at_any_point;
-use super::{failed_points, harmless};
+use super::{failed_points, given_values, harmless, title, title_at_any_point};
 use ce_evaluate::{Evaluation, Event, Outcome, SuspendedCall};
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};

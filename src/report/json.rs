@@ -7,10 +7,8 @@ use serde::{Serialize, Serializer};
 
 use super::json_call::{JsonCall, JsonMade};
 use super::json_sweep::{JsonSweep, json_sweeps};
-use super::output_names;
-use super::tally::is_zero;
-use super::tally::totals;
-use super::{Reporter, Tally, Totals};
+use super::tally::{is_zero, totals};
+use super::{Reporter, Tally, Totals, output_names};
 use ce_evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;

@@ -96,8 +96,7 @@ use ce_evaluate::{Evaluation, Event, TreeValues};
 use ce_model::exit::Exit;
 use ce_model::expression::written_alone;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
-use ce_model::sweep::SWEEP_OUTPUTS;
-use ce_model::sweep::point_title;
+use ce_model::sweep::{SWEEP_OUTPUTS, point_title};
 use ce_model::task::{ROOT_LABEL as ROOT, SweepId};
 use ce_storage::ResultName;
 

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::shown_outputs;
-use super::{Reporter, ShownOutput, without_controls};
+use super::{Reporter, ShownOutput, shown_outputs, without_controls};
 use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
 use ce_model::sweep::{SweepPoint, point_title};

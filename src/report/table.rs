@@ -9,8 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::columns::{ColumnStyle, fitted_within, terminal_width};
-use super::harmless;
-use super::title;
+use super::{harmless, title};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
 use ce_model::humanize::counted;

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::has_table;
-use super::sweep_title;
+use super::{has_table, sweep_title};
 use ce_evaluate::{Evaluation, Outcome, Unfinished};
 use ce_model::humanize::counted;
 

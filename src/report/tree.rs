@@ -14,11 +14,9 @@ use std::io::{self, Write};
 
 pub use self::state::TreeStyle;
 use super::body::Body;
-use super::derived_title;
-use super::has_table;
-use super::shown_outputs;
-use super::sweep_title;
-use super::{ROOT, Reporter, ShownOutput, harmless};
+use super::{
+    ROOT, Reporter, ShownOutput, derived_title, harmless, has_table, shown_outputs, sweep_title,
+};
 use ce_evaluate::{Evaluation, Event, Outcome, Unfinished};
 use ce_model::exit::Exit;
 use ce_model::expression::written_alone;

@@ -214,8 +214,8 @@ impl InspectionSession {
         command: &[OsString],
         out: &mut (dyn Write + Send),
     ) -> Result<Status, Error> {
-        let begin = |error: std::io::Error| BeginError::new(error);
-        let relay = is_terminal().then(TerminalRelay::start).transpose().map_err(begin)?;
+        let relay = is_terminal().then(TerminalRelay::start).transpose();
+        let relay = relay.map_err(BeginError::new)?;
         let command = match command {
             [] => vec![shell(call)],
             command => command.to_vec(),

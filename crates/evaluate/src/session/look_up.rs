@@ -18,9 +18,10 @@ pub fn look_up(
     dir: &Path,
     task: Task,
     given: &Given,
-    (unrecorded, frontend): (Unrecorded, Frontend),
+    unrecorded: Unrecorded,
+    frontend: Frontend,
 ) -> Result<Evaluation, Error> {
-    let session = inspect(dir, given, (unrecorded, frontend))?;
+    let session = inspect(dir, given, unrecorded, frontend)?;
     let evaluation = session.prepare(task, &given.inputs)?;
     look_only(&evaluation, NonZeroUsize::MIN)?;
     Ok(evaluation)
@@ -36,9 +37,10 @@ pub fn look_up_versions(
     dir: &Path,
     ([older, newer], titles): ([Task; 2], [&str; 2]),
     given: &Given,
-    (unrecorded, frontend): (Unrecorded, Frontend),
+    unrecorded: Unrecorded,
+    frontend: Frontend,
 ) -> Result<[Evaluation; 2], Error> {
-    let session = inspect(dir, given, (unrecorded, frontend))?;
+    let session = inspect(dir, given, unrecorded, frontend)?;
     let newer = session.prepare(newer, &given.inputs)?;
     let older = session.prepare_like(older, &newer, titles)?;
     for evaluation in [&older, &newer] {
@@ -54,7 +56,8 @@ pub fn look_up_versions(
 fn inspect(
     dir: &Path,
     given: &Given,
-    (unrecorded, frontend): (Unrecorded, Frontend),
+    unrecorded: Unrecorded,
+    frontend: Frontend,
 ) -> Result<Session, Error> {
     let Given { storage, repositories, .. } = given;
     Storage::existing(storage)?;

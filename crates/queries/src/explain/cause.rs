@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::awaited_by;
-use super::{Cause, Comparison, FirstCause, Why};
+use super::{Cause, Comparison, FirstCause, Why, awaited_by};
 use ce_evaluate::Evaluation;
 use ce_model::plan::{CallId, Source};
 
