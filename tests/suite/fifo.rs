@@ -60,6 +60,12 @@ impl Fifo {
         self.0.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// Reads what comes until all processes that hold the other end are gone, so that none of them is stopped by a
+    /// full or closed pipe.
+    pub(crate) fn drain(&self) {
+        while self.0.recv().is_ok() {}
+    }
+
     /// Waits until all processes that hold the other end are gone.
     #[track_caller]
     pub(crate) fn end(&self) {

@@ -62,7 +62,7 @@ impl Lab {
             std::iter::repeat_with(|| said.line()).find(|it| it.contains("waiting")).unwrap();
         assert_eq!(line, format!("ce-run: waiting: {why}"));
         // It may go on talking.
-        std::thread::spawn(move || said.end());
+        std::thread::spawn(move || said.drain());
         running
     }
 
