@@ -1,5 +1,7 @@
-//! `ce-run`: evaluates the current task.
+//! `ce-run`: evaluates the current task. It is `ce run` under a name of its own.
+
+mod start_ce;
 
 fn main() -> std::process::ExitCode {
-    compeval::cli::main::<compeval::cli::Run>()
+    start_ce::start_ce_as("ce-run")
 }

@@ -1,5 +1,7 @@
-//! `ce-sym`: prints the workflow of the current task as LISP.
+//! `ce-sym`: prints the workflow of the current task as LISP. It is `ce sym` under a name of its own.
+
+mod start_ce;
 
 fn main() -> std::process::ExitCode {
-    compeval::cli::main::<compeval::cli::Sym>()
+    start_ce::start_ce_as("ce-sym")
 }

@@ -1,5 +1,7 @@
-//! `ce-viz`: draws the workflow of the current task.
+//! `ce-viz`: draws the workflow of the current task. It is `ce viz` under a name of its own.
+
+mod start_ce;
 
 fn main() -> std::process::ExitCode {
-    compeval::cli::main::<compeval::cli::Viz>()
+    start_ce::start_ce_as("ce-viz")
 }

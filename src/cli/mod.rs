@@ -49,7 +49,9 @@ mod write;
 
 use std::env;
 use std::error::Error as _;
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub use self::audit::AuditCalls;
@@ -99,9 +101,21 @@ pub trait Tool: clap::Parser {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error>;
 }
 
-/// Parses the arguments, runs the program, tells its error: the whole of a binary.
-pub fn main<T: Tool>() -> ExitCode {
+/// Parses the arguments, runs the program, tells its error: the whole of `ce`, which is the program by whose name it is
+/// started.
+pub fn main() -> ExitCode {
     ce_executor::reset_signals();
+    let name = env::args_os().next().unwrap_or_default();
+    match Path::new(&name).file_name().and_then(OsStr::to_str) {
+        Some("ce-run") => run_tool::<Run>(),
+        Some("ce-sym") => run_tool::<Sym>(),
+        Some("ce-viz") => run_tool::<Viz>(),
+        _ => run_tool::<Ce>(),
+    }
+}
+
+/// Runs a program, and tells its error.
+fn run_tool<T: Tool>() -> ExitCode {
     let hidden = ce_executor::hidden(env::args_os().skip(1))
         .or_else(|| crate::doctor::hidden(env::args_os().skip(1)))
         .or_else(|| complete::hidden(&T::command, env::args_os().skip(1)));

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use crate::isolation;
 use crate::lab::{Lab, files};
 use crate::needs::{self, needs};
-use crate::program::through;
+use crate::program::{command, through};
 
 /// The sizes of the task, in calls: too few for the task to be cached.
 const SIZES: [usize; 2] = [10, 60];
@@ -73,7 +73,7 @@ const CLASSES: [Class; 13] = [
 ];
 
 /// What this program is executed as; whatever else a process becomes is a computation.
-const OWN: [&str; 2] = ["/ce-run\"", "\"/proc/self/exe\""];
+const OWN: [&str; 3] = ["/ce-run\"", "/ce\"", "\"/proc/self/exe\""];
 
 /// A chain of so many calls, each of which adds to what it reads.
 pub(crate) fn chain(calls: usize) -> Lab {
@@ -204,4 +204,22 @@ fn a_call_takes_no_more_system_calls_than_its_budget() {
          in the same commit, and say there why that is worth it.",
         file!(),
     );
+}
+
+/// What `ce-run` takes before it is `ce`: mostly the loading of the C library.
+#[test]
+fn a_short_form_is_ce_after_few_system_calls() {
+    if !is_possible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace").display().to_string();
+    let mut version = command("ce-run");
+    version.arg("--version");
+    let output = through(&["strace", "-q", "-o", &trace], &version).output().unwrap();
+    assert!(output.stdout.starts_with(b"ce-run "), "{output:?}");
+    let text = fs::read_to_string(&trace).unwrap();
+    let starts = |line: &str| line.starts_with("execve(") && line.contains("/ce\", [\"ce-run\",");
+    let before = text.lines().position(starts).unwrap();
+    assert!((1..=80).contains(&before), "{before} system calls\n{text}");
 }

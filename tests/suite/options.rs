@@ -1,12 +1,14 @@
 //! Options that many commands have mean the same in each.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::lab::Lab;
-use crate::program::Ran;
+use crate::program::{self, Ran};
 use crate::shared;
 
 const SUM: &str = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
@@ -252,5 +254,33 @@ fn quiet_commands_print_only_what_is_wrong() {
     run(&["gc", "-q", "../other"]).exit(2);
     for command in ["push", "pull", "audit", "check"] {
         run(&[command, "-q", "--json"]).exit(2);
+    }
+}
+
+#[test]
+fn a_short_form_is_the_ce_in_its_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["ce-run", "ce-sym", "ce-viz"] {
+        let copy = dir.path().join(name);
+        fs::copy(program::command(name).get_program(), &copy).unwrap();
+        let alone = Command::new(&copy).arg("--version").output().unwrap();
+        let text = String::from_utf8(alone.stderr).unwrap();
+        let ce = dir.path().join("ce");
+        let expected = format!(
+            "{name}: ce cannot be started\n  because: {}: No such file or directory (os error 2)\n  try: install ce and \
+             {name} in the same directory\n",
+            ce.display()
+        );
+        assert_eq!((alone.status.code(), text), (Some(127), expected));
+        // What it starts has its name and its arguments; a link to `ce` is found as what it leads to.
+        symlink(program::command("ce").get_program(), &ce).unwrap();
+        let beside = Command::new(&copy).arg("--version").output().unwrap();
+        assert!(beside.stdout.starts_with(format!("{name} ").as_bytes()), "{beside:?}");
+        fs::remove_file(&ce).unwrap();
+        let link = dir.path().join("links").join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(program::command("ce").get_program(), &link).unwrap();
+        let linked = Command::new(&link).arg("--version").output().unwrap();
+        assert!(linked.stdout.starts_with(format!("{name} ").as_bytes()), "{linked:?}");
     }
 }
