@@ -5,74 +5,84 @@
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
 mod calls;
-mod check_access;
-mod check_capacity;
 mod error;
-mod follow;
-mod input_error;
 mod inputs;
-mod inspection;
-mod interrupt;
-mod job;
-mod look_up;
-mod messages;
+mod interaction;
+mod jobs;
 mod options;
-mod outages;
-mod own_sheets;
-mod points;
-mod queue;
-mod result_path;
-mod run_job;
 mod slurm;
 mod suspended;
 mod worker;
 
 use std::collections::HashSet;
-use std::io;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
-use std::thread;
-use std::{iter, mem};
+use std::{io, iter, mem, thread};
 
-pub use self::calls::{CallNameError, find_call};
-pub use self::error::{BeginError, Interrupted, OutputError, WriteError};
-pub use self::follow::print_log;
-pub use self::input_error::InputError;
-pub use self::inputs::{bind, check_directories, check_trees, with_defaults};
+pub use self::calls::CallNameError;
+pub use self::calls::InspectionError;
+pub use self::calls::InspectionSession;
+pub use self::calls::find_call;
+pub use self::calls::print_log;
+pub use self::error::BeginError;
+pub use self::error::Interrupted;
+pub use self::error::OutputError;
+pub use self::error::ResultPathError;
+pub use self::error::WriteError;
+pub use self::error::naming_results;
+pub use self::inputs::InputError;
+pub use self::inputs::bind;
+pub use self::inputs::check_directories;
+pub use self::inputs::check_trees;
+pub use self::inputs::with_defaults;
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
-pub use self::inspection::{InspectionError, InspectionSession};
-use self::interrupt::Interrupts;
-pub use self::interrupt::Stop;
-pub use self::job::{FinishedJob, Kept, find_job};
-pub use self::look_up::{look_only, look_up, look_up_versions};
+pub use self::interaction::Stop;
+use self::interaction::{Interrupts, StorageNotices, unless_interrupted};
+pub use self::jobs::FinishedJob;
+pub use self::jobs::FinishedJobs;
+pub use self::jobs::Kept;
+pub use self::jobs::RangeError;
+pub use self::jobs::check_own_sheets;
+pub use self::jobs::check_selection;
+pub use self::jobs::check_wanted;
+pub use self::jobs::expand_own_sheets;
+pub use self::jobs::find_job;
+pub use self::jobs::find_jobs;
+pub use self::jobs::for_each;
+pub use self::jobs::read_points;
+pub use self::options::Frontend;
+pub use self::options::Given;
+pub use self::options::InputReading;
+pub use self::options::Place;
+pub use self::options::RunOptions;
 use self::options::local;
-pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
-use self::outages::{StorageNotices, unless_interrupted};
-pub use self::own_sheets::{check_own_sheets, check_wanted, expand_own_sheets};
-pub use self::points::{
-    FinishedJobs, RangeError, check_selection, find_jobs, for_each, read_points,
-};
-pub use self::result_path::{ResultPathError, naming_results};
-pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::slurm::RunJobRequest;
 use self::slurm::SlurmWorkers;
-pub use self::suspended::{SuspensionError, SuspensionSession};
-pub use self::worker::{WorkerOptions, WorkerSession};
+pub use self::slurm::is_to_be_handed_over;
+pub use self::slurm::own_token;
+pub use self::slurm::retain_waiting;
+pub use self::suspended::SuspensionError;
+pub use self::suspended::SuspensionSession;
+pub use self::worker::WorkerOptions;
+pub use self::worker::WorkerSession;
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
-    ExecutionSettings, Exports, Files, Policy, Texts, WorkerQueue,
+    ExecutionSettings, Exports, Files, Misfit, Outcome, Policy, Texts, WorkerQueue,
 };
-use ce_executor::{ExecuteError, Executor, Status};
+use ce_executor::{ExecuteError, Executor, Offer, Status};
 use ce_files::cache::Cache;
-use ce_git::{SourceRepositories, Trees};
-pub use ce_model::exit::{Error, Exit};
-use ce_model::plan::{Plan, PointSelection, Source};
+use ce_git::{Config, SourceRepositories, Trees};
+pub use ce_model::exit::Error;
+pub use ce_model::exit::Exit;
+use ce_model::exit::Explain;
+use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::task::Task;
 use ce_storage::records::RunState;
-use ce_storage::{InputSource, ResultName, Storage, StorageError};
+use ce_storage::{InputSource, ResultName, Storage, StorageError, Unrecorded};
 
 /// What goes on in an evaluation.
 pub struct Progression<'a> {
@@ -140,7 +150,7 @@ impl Session {
         let storage = unless_interrupted(opened, &interrupts)?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
         let storage = storage.taking_over(options.takeover);
-        job::record_use(&storage, dir)?;
+        jobs::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
         session.notices = notices;
@@ -455,4 +465,144 @@ impl Session {
 /// The error of an input that only the first of two versions takes.
 fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> InputError {
     move |name| InputError::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
+}
+
+/// Calls ask for more than there is.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is executed: {}", calls.join("; "))]
+struct MisfitsError {
+    /// The calls, each with the reason.
+    calls: Vec<String>,
+    /// Advice for the user.
+    hint: String,
+}
+
+impl Explain for MisfitsError {
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.clone())
+    }
+}
+
+impl Session {
+    /// Checks that no call that is to be executed asks for more than there is. A call whose inputs are not known yet counts as
+    /// one without a result.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one does, or the storage cannot be read.
+    pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
+        let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
+        let misfits = match self.queue {
+            // Nothing is known of workers.
+            Some(_) => evaluation.misfits(usize::MAX, Offer::default),
+            None => evaluation.misfits(executor.capacity().get(), || executor.offer()),
+        };
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        let looked = evaluation.again();
+        let evaluator = Evaluator { evaluation: &looked, execution: None, observe: &|_| {} };
+        evaluator.evaluate(NonZeroUsize::MIN)?;
+        let is_needed = |id| {
+            let found = looked.outcome(id).and_then(Outcome::known);
+            let has_result = found.is_some_and(|it| !self.policy.forced.contains(&it.name));
+            !has_result && looked.plan.call(id).is_needed() && !is_left_out(&looked.plan, id)
+        };
+        let misfits: Vec<_> = misfits.into_iter().filter(|(id, _)| is_needed(*id)).collect();
+        match misfits.first() {
+            None => Ok(()),
+            Some((_, first)) => {
+                let hint = first.hint().unwrap_or_default();
+                Err(MisfitsError { calls: described(evaluation, misfits), hint }.into())
+            }
+        }
+    }
+}
+
+/// Whether a call needs the table of a sweep of which not all points are asked for, so that it is not executed.
+fn is_left_out(plan: &Plan, call: CallId) -> bool {
+    let made_from = plan.ancestors(&[Source::Output { call, number: 0 }]);
+    let rows = |call: &CallId| plan.gathered(*call).and_then(PlannedSweep::rows);
+    made_from.calls.iter().filter_map(rows).any(SweepRows::is_partial)
+}
+
+/// Describes calls and why they do not fit. Points of a sweep that say the same are one.
+fn described(evaluation: &Evaluation, misfits: Vec<(CallId, Misfit)>) -> Vec<String> {
+    let mut described = Vec::new();
+    for (id, misfit) in misfits {
+        let name = evaluation.computation(id).map_or("", |it| it.name.as_str());
+        let label =
+            evaluation.label_path(id).map(|label| format!(" ({label})")).unwrap_or_default();
+        let text = format!("{name}{label}: {misfit}");
+        if !described.contains(&text) {
+            described.push(text);
+        }
+    }
+    described
+}
+
+/// Looks for the results of all calls of a task in a storage that exists. Computes and writes nothing.
+///
+/// # Errors
+///
+/// Fails if an input or the storage cannot be read.
+pub fn look_up(
+    dir: &Path,
+    task: Task,
+    given: &Given,
+    unrecorded: Unrecorded,
+    frontend: Frontend,
+) -> Result<Evaluation, Error> {
+    let session = open_to_look(dir, given, unrecorded, frontend)?;
+    let evaluation = session.prepare(task, &given.inputs)?;
+    look_only(&evaluation, NonZeroUsize::MIN)?;
+    Ok(evaluation)
+}
+
+/// Looks for the results of two versions of a task, the older one first. That one has the inputs of the same names that
+/// the newer one is given. An output that cannot be derived is no error. `titles` names both for errors.
+///
+/// # Errors
+///
+/// Fails if an input or the storage cannot be read, or if the older version has an input that the newer one lacks.
+pub fn look_up_versions(
+    dir: &Path,
+    ([older, newer], titles): ([Task; 2], [&str; 2]),
+    given: &Given,
+    unrecorded: Unrecorded,
+    frontend: Frontend,
+) -> Result<[Evaluation; 2], Error> {
+    let session = open_to_look(dir, given, unrecorded, frontend)?;
+    let newer = session.prepare(newer, &given.inputs)?;
+    let older = session.prepare_like(older, &newer, titles)?;
+    for evaluation in [&older, &newer] {
+        match look_only(evaluation, NonZeroUsize::MIN) {
+            Ok(()) | Err(EvaluateError::Output(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok([older, newer])
+}
+
+/// A session in which nothing is computed.
+fn open_to_look(
+    dir: &Path,
+    given: &Given,
+    unrecorded: Unrecorded,
+    frontend: Frontend,
+) -> Result<Session, Error> {
+    let Given { storage, repositories, .. } = given;
+    Storage::existing(storage)?;
+    let takeover = RunOptions::takeover(&Config::of(dir)?)?;
+    let options = RunOptions { unrecorded, takeover, frontend, ..RunOptions::default() };
+    Ok(Session::inspect(dir, storage, &options)?.reading(dir, repositories))
+}
+
+/// Looks for the results of all calls, in so many threads. Computes and writes nothing.
+///
+/// # Errors
+///
+/// Fails if threads cannot be started, or the storage cannot be read.
+pub fn look_only(evaluation: &Evaluation, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
+    Evaluator { evaluation, execution: None, observe: &|_| {} }.evaluate(jobs)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use super::interrupt::Interrupts;
+use super::interaction::Interrupts;
 use super::{BeginError, CallNameError, Error, RunOptions, local};
 use crate::{CallError, SuspensionAnswer, ask_suspended};
 use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};

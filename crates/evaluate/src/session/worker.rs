@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::interrupt::Interrupts;
-use super::outages::{StorageNotices, unless_interrupted};
+use super::interaction::Interrupts;
+use super::interaction::{StorageNotices, unless_interrupted};
 use super::{BeginError, Error, RunOptions, local};
 use crate::{Exports, Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;

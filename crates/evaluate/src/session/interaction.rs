@@ -1,0 +1,268 @@
+//! What goes between a session and its user meanwhile: signals in, messages out.
+//!
+//! After Ctrl-C, SIGTERM or SIGHUP, running computations are asked to end, then killed. The user is told that the storage is away, that a
+//! collection is waited for, that its hard links are not what leases need, and that nothing is isolated.
+
+use std::collections::VecDeque;
+use std::error::Error as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, thread};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::{Handle, Signals};
+
+use super::{Error, Frontend, Interrupted, Session};
+use ce_executor::slurm::HANDOVER;
+use ce_executor::{Executor, GRACE, was_ignored};
+use ce_model::exit::Explain;
+use ce_model::humanize::duration;
+use ce_storage::{Outage, Patience, Storage, StorageError};
+
+/// The signals that ask a program to end, except those that were ignored at the start, as by
+/// `nohup`.
+fn signals() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !was_ignored(*signal))
+}
+
+/// Passes signals on to the executor as long as it lives.
+pub(super) struct Interrupts {
+    caught: Arc<AtomicU8>,
+    asked: Arc<AtomicBool>,
+    handle: Handle,
+}
+
+impl Interrupts {
+    /// Begins to watch; the first signal cancels the executor, a second one kills.
+    pub(super) fn watch(executor: &Arc<dyn Executor>) -> io::Result<Self> {
+        Self::of_run(executor, false)
+    }
+
+    /// Does the same; one that is a job is also asked to hand over to the next one. Who asks it to end meanwhile counts more.
+    pub(super) fn of_run(executor: &Arc<dyn Executor>, is_job: bool) -> io::Result<Self> {
+        let (cancelled, killed) = (Arc::clone(executor), Arc::clone(executor));
+        let interrupt = move || {
+            cancelled.cancel();
+            let executor = Arc::clone(&cancelled);
+            thread::spawn(move || {
+                thread::sleep(GRACE);
+                executor.kill();
+            });
+        };
+        let handover = is_job.then_some(i32::from(HANDOVER));
+        let mut signals = Signals::new(signals().chain(handover))?;
+        let handle = signals.handle();
+        let caught = Arc::new(AtomicU8::new(0));
+        let first = Arc::clone(&caught);
+        let asked = Arc::new(AtomicBool::new(false));
+        let ask = Arc::clone(&asked);
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                let number = u8::try_from(signal).unwrap_or(u8::MAX);
+                let before = first.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |before| {
+                    (before == 0 || before == HANDOVER).then_some(number)
+                });
+                ask.store(true, Ordering::SeqCst);
+                if before == Ok(0) { interrupt() } else { killed.kill() }
+            }
+        })?;
+        Ok(Self { caught, asked, handle })
+    }
+
+    /// The flag that becomes true when a signal was caught.
+    pub(super) fn asked(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
+    /// The first signal that came, if any.
+    pub(super) fn caught(&self) -> Option<u8> {
+        Some(self.caught.load(Ordering::SeqCst)).filter(|signal| *signal > 0)
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+/// A program that does one thing after the other and looks in between whether it is to stop.
+pub struct Stop {
+    /// Whether it should stop.
+    pub asked: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// Begins to watch; the first signal asks, a second one ends the program.
+    ///
+    /// # Errors
+    ///
+    /// Fails if signals cannot be watched.
+    pub fn watch() -> io::Result<Self> {
+        let stop = Self { asked: Arc::default(), signal: Arc::default() };
+        for signal in signals() {
+            let number = usize::try_from(signal).unwrap_or_default();
+            flag::register_usize(signal, Arc::clone(&stop.signal), number)?;
+            flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
+            flag::register(signal, Arc::clone(&stop.asked))?;
+        }
+        // A signal that came between these registrations has left its number only.
+        if stop.caught().is_some() {
+            stop.asked.store(true, Ordering::SeqCst);
+        }
+        Ok(stop)
+    }
+
+    /// The signal that asked, if any.
+    pub fn caught(&self) -> Option<u8> {
+        u8::try_from(self.signal.load(Ordering::SeqCst)).ok().filter(|signal| *signal > 0)
+    }
+}
+
+/// What is to be told. Unless somebody tells it beside the progress, it is told at once.
+#[derive(Debug)]
+pub(super) struct StorageNotices {
+    frontend: Frontend,
+    untold: Mutex<VecDeque<String>>,
+    is_followed: AtomicBool,
+    has_warned: AtomicBool,
+}
+
+impl StorageNotices {
+    pub(super) fn new(frontend: Frontend) -> Self {
+        let (is_followed, has_warned) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { frontend, untold: Mutex::default(), is_followed, has_warned }
+    }
+
+    /// Waits for a storage that is away until `stop` becomes true, and tells that here. If it is quiet, waits for collections
+    /// are not told.
+    pub(super) fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>, is_quiet: bool) -> Patience {
+        let notices = Arc::clone(self);
+        let tell = move |outage: &Outage| {
+            if !(is_quiet && matches!(outage, Outage::Collection { .. })) {
+                notices.add(words(outage));
+            }
+        };
+        Patience { stop, tell: Arc::new(tell) }
+    }
+
+    /// Somebody asks for the notices from now on, or does not any more.
+    pub(super) fn follow(&self, is_followed: bool) {
+        self.is_followed.store(is_followed, Ordering::Release);
+        if !is_followed {
+            while let Some(text) = self.next() {
+                (self.frontend.notify)(&text);
+            }
+        }
+    }
+
+    /// The next one.
+    pub(super) fn next(&self) -> Option<String> {
+        self.lock().pop_front()
+    }
+
+    fn add(&self, text: String) {
+        self.lock().push_back(text);
+        if !self.is_followed.load(Ordering::Acquire) {
+            self.follow(false);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns once what the user should know of hard links, if they are not what runs need.
+    pub(super) fn links(&self, storage: &Storage) -> Option<String> {
+        (storage.lacks_links() && !self.has_warned.swap(true, Ordering::AcqRel))
+            .then(|| links_warning(storage.shown_place()))
+    }
+}
+
+/// What is told of an outage.
+fn words(outage: &Outage) -> String {
+    match outage {
+        Outage::Collection { storage, holder } => format!(
+            "waiting for {holder}, which takes results away from the storage {}",
+            storage.display()
+        ),
+        Outage::Began { storage, why, most } => format!(
+            "the storage {} does not answer: {why}\n  waiting for up to {}; nothing else is started until then",
+            storage.display(),
+            duration(most.as_secs_f64())
+        ),
+        Outage::Over { storage, after } => format!(
+            "the storage {} answers again after {}",
+            storage.display(),
+            duration(after.as_secs_f64())
+        ),
+    }
+}
+
+/// The warning that two runs may execute one call.
+fn links_warning(storage: &Path) -> String {
+    format!(
+        "warning: hard links on the file system of {0} are not what leases need: runs at the same time may compute a call twice\n  try: let one run at a time use it, or put it on another file system; ce doctor {0} says more",
+        storage.display()
+    )
+}
+
+/// Turns the error of an operation that a signal has ended into that of the signal.
+pub(super) fn unless_interrupted<T>(
+    done: Result<T, StorageError>,
+    interrupts: &Interrupts,
+) -> Result<T, Error> {
+    done.map_err(|error| match (error, interrupts.caught()) {
+        (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
+        (error, _) => error.into(),
+    })
+}
+
+impl Session {
+    /// Returns what the user should know of executions by now, each thing once.
+    pub(super) fn notice(&self) -> Option<String> {
+        let (executor, _) = self.executor.as_ref()?;
+        if let Some(notice) = self.notices.next().or_else(|| self.notices.links(&self.storage)) {
+            return Some(notice);
+        }
+        if let Some(queue) = &self.queue {
+            return queue.notice().or_else(|| self.slurm.as_ref()?.notice());
+        }
+        self.isolation_warning().or_else(|| executor.notice())
+    }
+
+    /// Returns once the reason why computations are not isolated although they should be, with a
+    /// hint.
+    fn isolation_warning(&self) -> Option<String> {
+        let (executor, _) = self.executor.as_ref()?;
+        let error = executor.exposed().filter(|_| !self.warned.swap(true, Ordering::AcqRel))?;
+        let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let hint = error.hint();
+        let hint = hint.as_deref().unwrap_or("ce doctor, which says what the host lacks");
+        Some(format!(
+            "warning: computations are not isolated here: {error}{because}\n  try: {hint}"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_quiet_does_not_tell_that_it_waits_for_a_collection() {
+        let collection = Outage::Collection { storage: "results".into(), holder: "x".into() };
+        let over = Outage::Over { storage: "results".into(), after: Default::default() };
+        for (is_quiet, outage, is_told) in
+            [(false, &collection, true), (true, &collection, false), (true, &over, true)]
+        {
+            let notices = Arc::new(StorageNotices::new(Frontend::default()));
+            notices.is_followed.store(true, Ordering::Release);
+            (notices.patience(Arc::default(), is_quiet).tell)(outage);
+            assert_eq!(notices.next().is_some(), is_told, "{outage:?}");
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! Jobs: their outputs are published under a name of their own, and found there again. A task that is evaluated for each point
+//! over its own inputs has a job for each of them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::inputs::own_file;
+use super::{Error, InputError, Session};
+use crate::{CallError, Evaluation, Outcome, PointsError};
+use ce_files::cache::Cache;
+use ce_git::{Home, Trees};
+use ce_model::digest::Digest;
+use ce_model::exit::Explain;
+use ce_model::hints;
+use ce_model::name::{InputName, TreeName};
+use ce_model::plan::{
+    Ancestors, Operation, Plan, PlannedSweep, PlannedSweepId, PointSelection, SelectionError,
+    Source,
+};
+use ce_model::sweep::{
+    self, Factor, MAX_SHEET, Product, ProductFault, SheetFormat, SheetProblem, SweepPoint,
+    SweepPoints,
+};
+use ce_model::task::{FileContents, Node, RangedInput, RangedInputs, Task, TaskFile, TaskFileId};
+use ce_storage::{
+    Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
+    TaskVersion, Unrecorded,
+};
+
+/// The fate of the outputs of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// They are kept under this name.
+    As(ResultName),
+    /// An output is missing.
+    Incomplete,
+    /// Recorded outputs were replaced by others: calls that were found were made from those before.
+    Replaced,
+    /// Points of a sweep have failed, which may pass another time.
+    FailedPoints,
+    /// The task has changes that no commit records.
+    Uncommitted,
+    /// These revisions are no full commit ids, so they may name other commits later: each with the name
+    /// of its tree.
+    Revisions(Vec<(TreeName, String)>),
+    /// The storage is read-only.
+    ReadOnly,
+    /// The user may not write something in the storage, for this reason.
+    Denied(String),
+}
+
+impl Session {
+    /// Stores the outputs of an evaluation under the job's name, if all of them exist and the task
+    /// is committed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish_job(&self, evaluation: &Evaluation) -> Result<Kept, Error> {
+        let Evaluation { task, plan, files, .. } = evaluation;
+        let inputs = task.inputs.iter().zip(&files.inputs);
+        let inputs = inputs.map(|(name, input)| Some((name.clone(), input.clone()?)));
+        let Some(inputs) = inputs.collect() else { return Ok(Kept::Incomplete) };
+        let ancestors = plan.everything();
+        let kept =
+            self.publish(&FinishedPart { evaluation, inputs, sources: plan.outputs(), ancestors })?;
+        if let Kept::As(_) = kept {
+            self.storage.flush()?;
+        }
+        Ok(kept)
+    }
+
+    /// Stores the outputs of a part of an evaluation under the name of its job. It is durable after the next
+    /// [`Storage::flush`].
+    fn publish(&self, part: &FinishedPart<'_>) -> Result<Kept, Error> {
+        let FinishedPart { evaluation, inputs, sources, ancestors } = part;
+        let Evaluation { task, files, storage, .. } = evaluation;
+        let outputs: Option<Vec<Stored>> =
+            sources.iter().map(|source| evaluation.stored(*source)).collect();
+        let Some(outputs) = outputs else { return Ok(Kept::Incomplete) };
+        if evaluation.has_replaced() {
+            return Ok(Kept::Replaced);
+        }
+        if evaluation.has_failed_points(&ancestors.calls) {
+            return Ok(Kept::FailedPoints);
+        }
+        if !task.changed.is_empty() || evaluation.has_changed_files() {
+            return Ok(Kept::Uncommitted);
+        }
+        let revisions = evaluation.loose_revisions(&ancestors.derived);
+        if !revisions.is_empty() {
+            return Ok(Kept::Revisions(revisions));
+        }
+        let literals =
+            ancestors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
+        let own = files.own.iter().flatten().map(|input| &input.file);
+        let literals = literals.chain(own).chain(evaluation.leaves(&ancestors.derived));
+        let (names, inputs): (Vec<_>, Vec<_>) =
+            inputs.iter().map(|(name, input)| (name.clone(), input.file.digest)).unzip();
+        let calls = ancestors.calls.iter().filter_map(|call| evaluation.outcome(*call));
+        let job = Job {
+            task: TaskVersion::from(&**task),
+            names: &names,
+            inputs: &inputs,
+            literals: &literals.cloned().collect::<Vec<_>>(),
+            outputs: &outputs,
+            is_away: false,
+            calls: calls.map(Outcome::name).collect(),
+        };
+        match storage.jobs().publish(&job) {
+            Err(error) if error.is_read_only() => Ok(Kept::ReadOnly),
+            Err(error) if error.may_not_write() => {
+                Ok(Kept::Denied(CallError::from(error).in_full()))
+            }
+            job => Ok(Kept::As(job?)),
+        }
+    }
+}
+
+/// A part of an evaluation that is a job.
+struct FinishedPart<'a> {
+    pub(super) evaluation: &'a Evaluation,
+    /// The inputs of the job.
+    pub(super) inputs: Vec<(InputName, Input)>,
+    /// The sources of its outputs.
+    pub(super) sources: &'a [Source],
+    /// What these are made from.
+    pub(super) ancestors: Ancestors,
+}
+
+/// A job that was finished before.
+#[derive(Debug)]
+pub struct FinishedJob {
+    /// The names of its outputs.
+    pub outputs: Vec<String>,
+    /// The storage that has it.
+    pub storage: Storage,
+}
+
+/// Looks for a job that was finished before: that needs no look at its calls, however many they are.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn find_job(
+    task: TaskVersion<'_>,
+    storage: &Path,
+    inputs: &[InputSource],
+    unrecorded: Unrecorded,
+) -> Result<Option<FinishedJob>, Error> {
+    // The evaluation that follows reports an error of this storage, or of an input.
+    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
+    let storage = storage.with_cache(Cache::of_user());
+    let Ok(Some(inputs)) = storage.jobs().inputs(task, inputs) else { return Ok(None) };
+    let outputs = storage.jobs().find(task, &inputs)?;
+    Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
+}
+
+impl FinishedJob {
+    /// Records that the repository of a task in a directory uses the storage at this path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
+        record_later_use(&self.storage, dir, storage)
+    }
+}
+
+/// Records that the repository of a task in this directory uses a storage at this path, which was only read so far.
+fn record_later_use(read: &Storage, dir: &Path, path: &Path) -> Result<(), Error> {
+    if KnownRepositories::new(read).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
+        return Ok(());
+    }
+    record_use(&Storage::open(path, Unrecorded::Refuse, Durability::Unsynced)?, dir)
+}
+
+/// Records that the repository of a task in this directory uses a storage.
+pub(super) fn record_use(storage: &Storage, dir: &Path) -> Result<(), Error> {
+    let Home { path, inode } = Home::of(dir)?;
+    Ok(KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?)
+}
+
+/// Why a task cannot be evaluated for each of some points over its own inputs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RangeError {
+    /// An input is both given and ranged over.
+    #[error("the input {0} is given, and --each or --points has values for it, too")]
+    GivenAndRanged(String),
+    /// An input is ranged over more than once.
+    #[error("the points have the input {0} twice")]
+    RangedTwice(String),
+    /// The points of a task's own inputs cannot be combined.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Product(Vec<ProductFault>),
+    /// A sheet of points could not be read.
+    #[error("cannot read the points in {path}")]
+    ReadPoints {
+        /// The sheet.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A sheet of points is wrong.
+    #[error("the points in {path} cannot be used: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Points {
+        /// The sheet.
+        path: String,
+        /// What is wrong with it.
+        problems: Vec<SheetProblem>,
+    },
+    /// A sheet has no points.
+    #[error("there are no points in {0}")]
+    NoPoints(String),
+}
+
+impl Explain for RangeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::GivenAndRanged(name) => {
+                Some(format!("leave out one of them, or give {name} a value in --each only"))
+            }
+            Self::RangedTwice(_) => Some(
+                "give it once: --each has all values of an input, --points one a row".to_owned(),
+            ),
+            Self::Product(faults) => faults.first()?.hint(),
+            Self::ReadPoints { path, source } => hints::for_reading(Path::new(path), source),
+            Self::Points { problems, .. } => problems.first()?.fault.hint(),
+            Self::NoPoints(_) => {
+                Some("write the names of inputs, and a row for each point".to_owned())
+            }
+        }
+    }
+}
+
+/// Reads the points of a sheet. `-` is the standard input.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, is no sheet, or has no points.
+pub fn read_points(path: &Path) -> Result<Factor, Error> {
+    let is_input = path.as_os_str() == "-";
+    let shown = || if is_input { "the standard input".into() } else { path.display().to_string() };
+    let mut contents = Vec::new();
+    let most = MAX_SHEET as u64 + 1;
+    let read = match is_input {
+        true => io::stdin().take(most).read_to_end(&mut contents),
+        false => File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents)),
+    };
+    read.map_err(|source| RangeError::ReadPoints { path: shown(), source })?;
+    let points = sweep::read(SheetFormat::of(&contents), &contents)
+        .map_err(|problems| RangeError::Points { path: shown(), problems })?;
+    match points.is_empty() {
+        true => Err(RangeError::NoPoints(shown()).into()),
+        false => Ok(Factor { file: shown().into(), points }),
+    }
+}
+
+/// Returns the task that is evaluated for each point of the product of factors, and the inputs that its jobs have.
+///
+/// # Errors
+///
+/// Fails if a column is no input of the task, or is there twice, or if there are too many points.
+pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs), Error> {
+    let names: Vec<&String> = factors.iter().flat_map(|it| it.points.names()).collect();
+    for (at, name) in names.iter().enumerate() {
+        if !task.inputs.iter().any(|input| input.as_str() == *name) {
+            return Err(InputError::unknown(&task, name).into());
+        }
+        if names[..at].contains(name) {
+            return Err(RangeError::RangedTwice((*name).clone()).into());
+        }
+    }
+    let product = Product { factors, ..Product::default() };
+    if let Err(faults) = sweep::points(&product) {
+        return Err(RangeError::Product(faults).into());
+    }
+    Ok(task.for_each(product))
+}
+
+/// Checks that some point has each text that is asked for, as far as points are known.
+///
+/// # Errors
+///
+/// Fails with what no points have.
+pub fn check_selection(plan: &Plan) -> Result<(), Error> {
+    match plan.selection_faults() {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(SelectionError(faults).into()),
+    }
+}
+
+/// The points for which a task is evaluated, if it is one that [`for_each`] returned.
+fn points_of(task: &Task) -> SweepPoints {
+    match &task.workflow[task.workflow.root()] {
+        Node::Sweep { sweep, .. } => {
+            sweep::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
+        }
+        _ => SweepPoints::default(),
+    }
+}
+
+/// The contents of an input that is given as a text.
+fn text_contents(text: &str) -> Vec<u8> {
+    format!("{text}\n").into_bytes()
+}
+
+impl Session {
+    /// Stores the outputs of each point under the name of its job, if all of them exist. Returns what became of each.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish_jobs(
+        &self,
+        evaluation: &Evaluation,
+        ranged: &RangedInputs,
+    ) -> Result<Vec<Kept>, Error> {
+        let rows = evaluation.plan.jobs().and_then(PlannedSweep::rows);
+        let given: Option<Vec<Input>> = evaluation.files.inputs.iter().cloned().collect();
+        let (Some(rows), Some(given)) = (rows, given) else { return Ok(Vec::new()) };
+        let mut texts: HashMap<Arc<str>, Input> = HashMap::new();
+        let mut kept = Vec::with_capacity(rows.points.len());
+        for (point, sources) in rows.iter() {
+            let inputs = job_inputs(ranged, point, &given, |text| {
+                if let Some(known) = texts.get(text) {
+                    return Ok(known.clone());
+                }
+                let input =
+                    self.storage.inputs().store(&InputSource::Bytes(text_contents(text)))?;
+                texts.insert(Arc::clone(text), input.clone());
+                Ok(input)
+            })?;
+            let ancestors = evaluation.plan.ancestors(sources);
+            kept.push(self.publish(&FinishedPart { evaluation, inputs, sources, ancestors })?);
+        }
+        self.storage.flush()?;
+        Ok(kept)
+    }
+}
+
+/// The inputs of a job: what the point has for each, or what was given.
+fn job_inputs<T: Clone>(
+    ranged: &RangedInputs,
+    point: SweepPoint<'_>,
+    given: &[T],
+    mut of_text: impl FnMut(&Arc<str>) -> Result<T, Error>,
+) -> Result<Vec<(InputName, T)>, Error> {
+    let mut inputs = Vec::with_capacity(ranged.iter().len());
+    for RangedInput { name, given: id } in ranged.iter() {
+        let input = match (id, point.value(name.as_str())) {
+            (Some(id), _) => given[id.index()].clone(),
+            (None, Some(text)) => of_text(text)?,
+            (None, None) => {
+                debug_assert!(false, "an input is given, or the points have it");
+                continue;
+            }
+        };
+        inputs.push((name.clone(), input));
+    }
+    Ok(inputs)
+}
+
+/// The jobs of all points, which were finished before.
+#[derive(Debug)]
+pub struct FinishedJobs {
+    /// The points.
+    pub points: SweepPoints,
+    /// The outputs of each.
+    pub outputs: Vec<Vec<String>>,
+    /// The storage that has them.
+    pub storage: Storage,
+}
+
+impl FinishedJobs {
+    /// Records that the repository of a task in a directory uses the storage at this path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
+        record_later_use(&self.storage, dir, storage)
+    }
+}
+
+/// Looks for the jobs of all points: that needs no look at their calls. `given` are the inputs that are the same for
+/// each.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn find_jobs(
+    (task, ranged): (&Task, &RangedInputs),
+    storage: &Path,
+    given: &[InputSource],
+    unrecorded: Unrecorded,
+) -> Result<Option<FinishedJobs>, Error> {
+    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
+    let storage = storage.with_cache(Cache::of_user());
+    let version = TaskVersion::from(task);
+    let Ok(Some(given)) = storage.jobs().inputs(version, given) else { return Ok(None) };
+    let (points, mut outputs) = (points_of(task), Vec::new());
+    for point in points.iter() {
+        let of_text = |text: &Arc<str>| Ok(Digest::of(&text_contents(text)));
+        let inputs = job_inputs(ranged, point, &given, of_text)?;
+        let inputs: Vec<Digest> = inputs.into_iter().map(|(_, digest)| digest).collect();
+        match storage.jobs().find(version, &inputs)? {
+            Some(found) => outputs.push(found),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(FinishedJobs { points, outputs, storage }))
+}
+
+/// Adds the calls of all sweeps whose points are files of the task, as an evaluation would. Files whose path depends on
+/// inputs that are not given are left out.
+///
+/// # Errors
+///
+/// Fails with the first sheet that cannot be read or does not fit its sweep.
+pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), Error> {
+    let mut sheets: HashMap<TaskFileId, SweepPoints> = HashMap::new();
+    let mut seen = 0;
+    // A sweep in the body of another one is planned when the points of that are known.
+    while seen < plan.calls().len() {
+        let found: Vec<_> = own_sheets(task, plan, seen).collect();
+        seen = plan.calls().len();
+        for (sweep, id) in found {
+            let points = match sheets.entry(id) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(place) => {
+                    place.insert(read_sheet(trees, &task.files[id.index()])?).clone()
+                }
+            };
+            plan.expand(task, sweep, points).map_err(PointsError::from)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the sheets of points that are files of the task.
+///
+/// # Errors
+///
+/// Fails with the first sheet that cannot be read or does not fit its sweep.
+pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
+    expand_own_sheets(&Trees::new(dir), task, &Plan::new(task))
+}
+
+/// Checks that some point has each text that is asked for, as far as points are known before anything is evaluated.
+///
+/// # Errors
+///
+/// Fails with what no points have, or if a sheet cannot be used.
+pub fn check_wanted(trees: &Trees, task: &Task, selection: PointSelection) -> Result<(), Error> {
+    if selection.is_everything() {
+        return Ok(());
+    }
+    let plan = Plan::of_points(task, selection);
+    expand_own_sheets(trees, task, &plan)?;
+    check_selection(&plan)
+}
+
+/// The sweeps whose points are not known yet and are a file of the task, among the calls from a number on.
+fn own_sheets(
+    task: &Task,
+    plan: &Plan,
+    from: usize,
+) -> impl Iterator<Item = (PlannedSweepId, TaskFileId)> {
+    plan.calls().skip(from).filter_map(|(call, planned)| {
+        let Operation::Sweep(sweep) = planned.operation else { return None };
+        let is_unknown = plan.sweep(sweep).rows().is_none();
+        match plan.inputs(call) {
+            [Source::File(file)] if is_unknown => {
+                let is_bound = task.files[file.index()].contents != FileContents::Unbound;
+                is_bound.then_some((sweep, *file))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Reads the points that a file of the task has.
+fn read_sheet(trees: &Trees, file: &TaskFile) -> Result<SweepPoints, Error> {
+    let sheet = file.path.to_string();
+    let contents = match own_file(trees, file)? {
+        InputSource::Bytes(contents) => contents,
+        InputSource::File(path) => fs::read(path)
+            .map_err(|source| InputError::OwnFile { path: sheet.clone(), source: source.into() })?,
+    };
+    let points = sweep::read(SheetFormat::of(&contents), &contents);
+    Ok(points.map_err(|problems| PointsError::Sheet { sheet, problems })?)
+}
