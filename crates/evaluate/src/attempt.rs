@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use super::hint::{self, Scene};
-use super::invocation::{ExecutionRequest, own};
+use super::launcher::{ExecutionRequest, own};
 use super::step::{CallStep, Executed, Pending, Running};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
 use ce_executor::{

@@ -1,17 +1,30 @@
-//! Values that are derived without a call: Git trees, and members of directories. Each is made once, as soon as
+//! Values that no call makes: Git trees, members of directories, and texts and files of points. Each is made once, as soon as
 //! that is known which it is derived from.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::slice;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Evaluation, TreeValues, ValueError};
-use ce_model::name::{MemberPath, TaskPath};
-use ce_model::plan::{Derivation, Derived, DerivedId, Source};
-use ce_model::sweep;
-use ce_model::task::FileContents;
-use ce_storage::{
-    Input, InputSource, MemberError, OpenedValue, StorageError, Stored, split_member,
+use super::Evaluation;
+use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
+use ce_git::{
+    AbsentObject, NotCloned, SourceError, SourceRepository, TreeFile, TreeFileKind, Trees,
 };
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::exit::{Exit, Explain};
+use ce_model::name::{MemberPath, TaskPath, TreeName};
+use ce_model::plan::{Derivation, Derived, DerivedId, Source, WrongValue};
+use ce_model::sweep;
+use ce_model::task::{FileContents, RecordedTree, TaskTree, TaskTreeId, TreeCommit};
+use ce_model::template::{self, MAX_TEXT, NoText};
+use ce_storage::{
+    Input, InputSource, MemberError, NewTree, OpenedValue, StorageError, Stored, split_member,
+};
+use ce_task::load::LoadFault;
 
 /// A derived value.
 #[derive(Debug)]
@@ -193,4 +206,382 @@ impl Evaluation {
         opened.insert(name, Arc::clone(&value));
         Ok(value)
     }
+}
+
+/// The values of a Git tree.
+#[derive(Debug)]
+pub struct TreeValues {
+    /// The commit, or the version of the uncommitted changes on top of it, in full.
+    pub version: String,
+    /// The revision that named it, if that was not a full commit id: it may name another one tomorrow.
+    pub revision: Option<String>,
+    /// The directory, and the file with the version.
+    pub(super) files: [Input; 2],
+}
+
+impl Evaluation {
+    /// The values of a Git tree, or why it has none. `None` as long as nothing wanted them.
+    pub fn tree_values(&self, tree: DerivedId) -> Option<Result<&TreeValues, &ValueError>> {
+        match self.derived_value(tree)? {
+            Ok(DerivedValue::Tree(values)) => Some(Ok(values)),
+            Ok(DerivedValue::File(_)) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The repository that a tree is read from, if there is one.
+    pub fn repository(&self, name: &TreeName) -> Option<Arc<SourceRepository>> {
+        self.sources.find(name.source(), &self.task.commit).ok()
+    }
+
+    /// The names of the trees among these values whose revisions are no full commit ids, with these, sorted.
+    pub fn loose_revisions(&self, values: &[DerivedId]) -> Vec<(TreeName, String)> {
+        let revision = |id: &DerivedId| {
+            let revision = self.tree_values(*id)?.ok()?.revision.clone()?;
+            Some((self.tree_name(*id)?.clone(), revision))
+        };
+        let mut loose: Vec<_> = values.iter().filter_map(revision).collect();
+        loose.sort_unstable();
+        loose.dedup();
+        loose
+    }
+
+    /// The files and directories among these values that come from a repository, or were in the storage before.
+    pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = &Stored> {
+        values.iter().flat_map(|id| {
+            let files = match (&self.plan.value(*id).how, self.derived_value(*id)) {
+                (Derivation::Tree(..), Some(Ok(DerivedValue::Tree(values)))) => &values.files[..],
+                (
+                    Derivation::File(_) | Derivation::Literal(_),
+                    Some(Ok(DerivedValue::File(input))),
+                ) => slice::from_ref(input),
+                _ => &[],
+            };
+            files.iter().map(|input| &input.file)
+        })
+    }
+
+    /// Makes the values of a tree. `None` if its revision is not known, and may never be.
+    pub(super) fn make_tree(
+        &self,
+        tree: TaskTreeId,
+        name: Option<&TreeName>,
+        (revision, store): (Option<Source>, bool),
+    ) -> Option<Result<TreeValues, ValueError>> {
+        let TaskTree { name: written, commit } = &self.task.trees[tree.index()];
+        let name = name.unwrap_or_else(|| written.written());
+        let text = match revision {
+            None => Ok(None),
+            Some(source) => self.revision(name, source)?.map(Some),
+        };
+        Some(text.and_then(|text| match commit {
+            TreeCommit::Unbound => {
+                let recorded = self.later.recorded(name).map_err(|fault| {
+                    ValueError::Unreadable { name: name.to_string(), source: fault.into() }
+                })?;
+                self.tree_values_of(name, &TreeCommit::Recorded(recorded), text, store)
+            }
+            commit => self.tree_values_of(name, commit, text, store),
+        }))
+    }
+
+    /// The name of a Git tree, with the texts of its names.
+    pub fn tree_name(&self, id: DerivedId) -> Option<&TreeName> {
+        match &self.plan.value(id).how {
+            Derivation::Tree(_, Some(name)) => Some(name),
+            Derivation::Tree(tree, None) => Some(self.task.trees[tree.index()].name.written()),
+            _ => None,
+        }
+    }
+
+    fn tree_values_of(
+        &self,
+        name: &TreeName,
+        commit: &TreeCommit,
+        text: Option<String>,
+        store: bool,
+    ) -> Result<TreeValues, ValueError> {
+        let text = match commit {
+            TreeCommit::Recorded(
+                recorded @ RecordedTree { uncommitted: Some((dir, tree)), .. },
+            ) => {
+                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree, store);
+                let directory = directory.map_err(|error| error.of(name))?;
+                return self.with_version(directory, recorded.version(), None, store);
+            }
+            TreeCommit::Recorded(RecordedTree { commit, .. }) => commit.full().to_owned(),
+            TreeCommit::OfRevision | TreeCommit::Unbound => text.unwrap_or_default(),
+        };
+        let repository = self.sources.find(name.source(), &self.task.commit)?;
+        let commit = repository.commit(&text)?;
+        let tree = repository.tree(&commit, name.path())?;
+        let directory = self.directory(repository.trees(), &tree, store);
+        let directory = directory.map_err(|error| error.of(name))?;
+        let revision = Some(text).filter(|text| text != commit.full());
+        self.with_version(directory, commit.full().to_owned(), revision, store)
+    }
+
+    /// The values of a tree, of which the directory is known.
+    fn with_version(
+        &self,
+        directory: Input,
+        version: String,
+        revision: Option<String>,
+        store: bool,
+    ) -> Result<TreeValues, ValueError> {
+        let commit = InputSource::Bytes(format!("{version}\n").into_bytes());
+        let commit = match store {
+            true => self.storage.inputs().store(&commit)?,
+            false => self.storage.inputs().find(&commit)?,
+        };
+        Ok(TreeValues { version, revision, files: [directory, commit] })
+    }
+
+    /// Makes a tree a directory in the storage, or finds the one that it would be.
+    fn directory(&self, trees: &Trees, tree: &ObjectId, store: bool) -> Result<Input, ValueError> {
+        let inputs = self.storage.inputs();
+        match inputs.known_tree(tree)? {
+            Some(known) if known.there || !store => Ok(known),
+            _ if store => inputs.store_tree(tree, |new| {
+                export_tree(trees, tree, &|file| {
+                    inputs.go_on()?;
+                    write(new, file)
+                })
+            }),
+            _ => Ok(inputs.find_tree(tree, &export_tree(trees, tree, &|_| inputs.go_on())?)?),
+        }
+    }
+
+    /// Reads a revision, a text of one line. `None` if it is not known.
+    fn revision(&self, name: &TreeName, source: Source) -> Option<Result<String, ValueError>> {
+        if let Source::Derived { value: tree, number: 1 } = source {
+            return Some(Ok(self.tree_values(tree)?.ok()?.version.clone()));
+        }
+        let digest = self.digest(source)?;
+        if digest.is_directory() {
+            return Some(Err(ValueError::Directory(name.to_string())));
+        }
+        let contents = match self.stored(source) {
+            Some(file) => self.beginning(&file),
+            // In a dry run, a text of a point need not be stored.
+            None if matches!(source, Source::Derived { .. }) => {
+                Ok(self.contents(source).ok()??)
+            }
+            None => Ok(self.texts.get(&digest)?.clone()),
+        };
+        Some(contents.and_then(|contents| {
+            let wrong = |fault| ValueError::Revision { name: name.to_string(), fault };
+            template::text(&contents).map(str::to_owned).map_err(wrong)
+        }))
+    }
+
+    /// Reads the beginning of a file in the storage, or all of it if it is a text.
+    fn beginning(&self, file: &Stored) -> Result<Vec<u8>, ValueError> {
+        let (path, most) = (self.storage.path(&file.name), MAX_TEXT as u64 + 2);
+        let mut contents = Vec::new();
+        let read = File::open(&path).and_then(|it| it.take(most).read_to_end(&mut contents));
+        match read {
+            Err(source) => Err(StorageError::Io { doing: "read", path, source }.into()),
+            Ok(_) if file.digest.size < most && Digest::of(&contents) != file.digest => {
+                Err(StorageError::Changed(path).into())
+            }
+            Ok(_) => Ok(contents),
+        }
+    }
+}
+
+/// The reason why a value that no call makes is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// The repository has no such commit or directory, or there is no such repository.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The value that should say which commit is wanted is no text.
+    #[error("the revision of {name} cannot be used: {fault}")]
+    Revision {
+        /// The tree, as the task names it.
+        name: String,
+        /// The fault.
+        fault: NoText,
+    },
+    /// The value that should say which commit is wanted is a directory.
+    #[error("the revision of {0} cannot be used: it is a directory")]
+    Directory(String),
+    /// Git's data cannot be read.
+    #[error(transparent)]
+    Git(Box<dyn std::error::Error + Send + Sync>),
+    /// The same of a tree that is a value.
+    #[error("the tree {name} cannot be read")]
+    Unreadable {
+        /// The tree, as the task names it.
+        name: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The tree has an entry that no value has.
+    #[error("the Git tree {tree} cannot be a value: {fault}")]
+    Entry {
+        /// The first digits of its id.
+        tree: String,
+        /// The fault.
+        fault: ManifestFault,
+    },
+    /// A directory has no such member.
+    #[error(transparent)]
+    Member(MemberError),
+    /// A value is wrong at a point of a sweep.
+    #[error(transparent)]
+    Wrong(WrongValue),
+    /// A file is not in the storage.
+    #[error("{0} is not in the storage")]
+    NoLiteral(String),
+    /// A file of the task cannot be read.
+    #[error("the task's file {path} cannot be read: {fault}")]
+    OwnFile {
+        /// Its path.
+        path: String,
+        /// Why.
+        fault: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The storage could not be read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl ValueError {
+    /// Names the tree of which Git's data cannot be read.
+    pub(super) fn of(self, name: &TreeName) -> Self {
+        match self {
+            Self::Git(source) => Self::Unreadable { name: name.to_string(), source },
+            other => other,
+        }
+    }
+
+    /// Whether the storage is to blame.
+    pub const fn is_storage(&self) -> bool {
+        matches!(self, Self::Storage(_))
+    }
+
+    /// Whether a repository as a whole is to blame, at any commit.
+    pub const fn is_of_repository(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_of_repository())
+    }
+
+    /// Whether the user asked to stop.
+    pub const fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Storage(StorageError::Interrupted))
+    }
+}
+
+impl Explain for ValueError {
+    fn exit(&self) -> Exit {
+        if self.is_storage() { Exit::Storage } else { Exit::Malformed }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::Storage(error) => error.hint(),
+            Self::Member(error) => error.hint(),
+            Self::Revision { .. } | Self::Directory(_) => {
+                Some("write a commit id, a tag or a branch".to_owned())
+            }
+            Self::Unreadable { name, source } if source.is::<NotCloned>() => {
+                let repository = name.split(':').next().unwrap_or(name);
+                let update = "git submodule update --init --recursive";
+                Some(format!("{update} in the repository {repository}"))
+            }
+            Self::Unreadable { source, .. } | Self::Git(source) if source.is::<AbsentObject>() => {
+                Some(
+                    "git fetch --refetch --no-filter there, or clone it again without --filter"
+                        .to_owned(),
+                )
+            }
+            Self::OwnFile { fault, .. } => fault.downcast_ref::<LoadFault>()?.hint(),
+            Self::Unreadable { name, .. } => {
+                Some(format!("git fsck in the repository of {name} says whether it is damaged"))
+            }
+            Self::Entry { .. } => {
+                Some("name a directory of the repository that is without this entry".to_owned())
+            }
+            Self::Wrong(wrong) => wrong.hint(),
+            Self::NoLiteral(_) => Some(
+                "run the task that makes it, or copy it there; its name is in the node".to_owned(),
+            ),
+            Self::Git(_) => Some("git fsck says whether the repository is damaged".to_owned()),
+        }
+    }
+}
+
+/// Writes a file of a tree into a new directory.
+pub(super) fn write(
+    new: &NewTree<'_>,
+    TreeFile { path, kind }: TreeFile,
+) -> Result<(), StorageError> {
+    match kind {
+        TreeFileKind::Plain(contents) => new.file(&path, &contents, false),
+        TreeFileKind::Executable(contents) => new.file(&path, &contents, true),
+        TreeFileKind::Link(target) => new.link(&path, &target),
+    }
+}
+
+/// Passes all files of a tree to a function, in any order, from several threads.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read, or with what the function returns.
+pub(super) fn each_file(
+    trees: &Trees,
+    tree: &ObjectId,
+    act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
+) -> Result<(), ValueError> {
+    let failed = Mutex::new(None);
+    let passed = trees.files(tree, &|file| {
+        act(file).map_err(|error| {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => passed.map_err(ValueError::Git),
+    }
+}
+
+/// Passes all files of a tree to a function, and returns the manifest of the directory that has them. The
+/// threads that read the files also hash them: nothing is read again.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read, or with what the function returns. Fails at the end if the tree has an
+/// entry that no value has, such as a link that leads out.
+pub fn export_tree(
+    trees: &Trees,
+    tree: &ObjectId,
+    act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
+) -> Result<Manifest, ValueError> {
+    let entries = Mutex::new(Vec::new());
+    each_file(trees, tree, &|file| {
+        let entry = entry(&file);
+        act(file)?;
+        entries.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        Ok(())
+    })?;
+    let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Manifest::new(entries)
+        .map_err(|error| ValueError::Entry { tree: tree.short().to_owned(), fault: error.fault })
+}
+
+fn entry(TreeFile { path, kind }: &TreeFile) -> ManifestEntry<Digest> {
+    let bytes = |path: &Path| path.as_os_str().as_bytes().into();
+    let file = |contents: &[u8], executable| {
+        let contents = Digest::of(contents);
+        EntryKind::File { contents, executable }
+    };
+    let kind = match kind {
+        TreeFileKind::Plain(contents) => file(contents, false),
+        TreeFileKind::Executable(contents) => file(contents, true),
+        TreeFileKind::Link(target) => EntryKind::Link { target: bytes(target) },
+    };
+    ManifestEntry { path: bytes(path), kind }
 }

@@ -5,8 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use super::oversized_calls::Misfit;
-use super::reservations::Reservation;
+use super::reservations::{Misfit, Reservation};
 use super::step::CallStep;
 use super::{Evaluation, Evaluator, ExecutionSettings, Outcome, Unfinished};
 use ce_executor::{ExecuteError, HostTurn, TurnRequest};

@@ -3,19 +3,21 @@
 //! A worker may die, refuse a ticket, or answer one that another worker has answered: each call is delivered once, whatever
 //! they do. A ticket reserves nothing, so it may be given to another worker at any time.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
+use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::EvaluateError;
-use super::pending_ticket::{OpenTicket, TicketCounts, TicketWatcher};
-use super::queue_messages::Notices;
+use super::reservations::Misfit;
 use super::ticket::TicketRules;
-use ce_executor::Executor;
+use ce_executor::{AllocationShape, Executor, Reach};
+use ce_model::name::ComputationName;
 use ce_model::resources::Resources;
-use ce_storage::records::{Ticket, TicketAnswer, TicketEnd};
+use ce_storage::records::{OutOfTime, Ticket, TicketAnswer, TicketEnd, WorkerRecord};
 use ce_storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
 
 /// The greatest number of tickets at a time.
@@ -396,4 +398,125 @@ impl QueueWatch {
             (open.watcher.ended)(Some(end.clone()));
         }
     }
+}
+
+/// The number of workers whose time may be over before a call has ended.
+const MAX_OUT_OF_TIME: u32 = 3;
+
+/// Receives what becomes of a ticket.
+pub(super) struct TicketWatcher {
+    /// A worker executes the call. It may not be told of a short one.
+    pub(super) begun: Box<dyn Fn() + Send>,
+    /// What became of the call, once; `None` if nobody executes it since the user asked to stop.
+    pub(super) ended: Box<dyn FnOnce(Option<TicketEnd>) + Send>,
+}
+
+/// A ticket that is not answered yet.
+pub(super) struct OpenTicket {
+    pub(super) ticket: Ticket,
+    pub(super) watcher: TicketWatcher,
+    /// It was told that a worker executes it.
+    pub(super) is_begun: bool,
+    /// The number of workers that died while they executed it alone.
+    pub(super) deaths: u32,
+    /// The number of workers whose time was over before it ended.
+    out_of_time: u32,
+    /// The workers that have refused it, and why the last one did.
+    pub(super) refused: HashSet<WorkerName>,
+    pub(super) why: String,
+    /// It was neither waiting nor claimed at the last look.
+    pub(super) is_missing: bool,
+}
+
+/// The tickets that ask for the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TicketCounts {
+    /// How many wait.
+    pub queued: u64,
+    /// How many workers have.
+    pub running: u64,
+    /// How many were answered so far.
+    pub answered: u64,
+}
+
+impl OpenTicket {
+    pub(super) fn new(ticket: Ticket, watcher: TicketWatcher) -> Self {
+        let (refused, why) = Default::default();
+        let (is_begun, is_missing) = (false, false);
+        Self { ticket, watcher, is_begun, deaths: 0, out_of_time: 0, refused, why, is_missing }
+    }
+
+    /// The time of a worker was over. Returns whether another worker may do better.
+    pub(super) fn ran_out_of_time(&mut self, out: OutOfTime) -> bool {
+        self.out_of_time += 1;
+        self.is_begun = false;
+        !out.full && self.out_of_time < MAX_OUT_OF_TIME
+    }
+}
+
+/// What is yet to be told, and what was told.
+#[derive(Default)]
+pub(super) struct Notices {
+    waiting: VecDeque<String>,
+    exposed: HashSet<ComputationName>,
+    unserved: HashSet<String>,
+}
+
+impl Notices {
+    /// Returns the next one.
+    pub(super) fn take(&mut self) -> Option<String> {
+        self.waiting.pop_front()
+    }
+
+    pub(super) fn add(&mut self, notice: String) {
+        self.waiting.push_back(notice);
+    }
+
+    /// Tells that a computation is not isolated although the run isolates.
+    pub(super) fn tell_of_isolation(&mut self, ticket: &Ticket, rules: TicketRules) {
+        if rules.isolated && !ticket.isolated && self.exposed.insert(ticket.computation.clone()) {
+            let name = &ticket.computation;
+            self.add(format!(
+                "warning: {name} is not isolated: it asks for an allocation, where Slurm starts processes outside of any sandbox\n  try: let it ask for one task if it is to be isolated"
+            ));
+        }
+    }
+
+    /// Tells that no worker has the shape of a call that waits, if there are workers.
+    pub(super) fn tell_of_shape<'a>(
+        &mut self,
+        tickets: impl Iterator<Item = &'a OpenTicket>,
+        workers: &[(WorkerName, WorkerRecord)],
+        storage: &Path,
+    ) {
+        let reach = |worker: &WorkerRecord| match (worker.nodes, worker.tasks) {
+            (Some(nodes), Some(tasks)) => Reach::Allocation(AllocationShape { nodes, tasks }),
+            _ => Reach::Process,
+        };
+        for OpenTicket { ticket: Ticket { resources, .. }, .. } in tickets {
+            let mut workers = workers.iter().map(|(_, worker)| reach(worker)).peekable();
+            let is_unserved = resources.spans()
+                && workers.peek().is_some()
+                && workers.all(|reach| Misfit::of_span(resources, reach).is_some());
+            if is_unserved && self.unserved.insert(resources.class()) {
+                self.add(format!(
+                    "no worker has an allocation for {}; such calls wait\n  try: sbatch {}--wrap 'ce worker {}', or give --on slurm",
+                    resources.class(),
+                    options(resources),
+                    storage.display()
+                ));
+            }
+        }
+    }
+}
+
+/// The options of sbatch for a shape, each with a blank after it.
+fn options(resources: &Resources) -> String {
+    let Resources { nodes, tasks, cpus, .. } = *resources;
+    let option = |name: &str, number: Option<NonZeroU32>| {
+        number.map(|number| format!("--{name}={number} ")).unwrap_or_default()
+    };
+    [("nodes", nodes), ("ntasks", tasks), ("cpus-per-task", cpus)]
+        .map(|(name, number)| option(name, number))
+        .concat()
 }

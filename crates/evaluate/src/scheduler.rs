@@ -16,9 +16,8 @@ use std::time::Duration;
 
 use super::grants::Footing;
 use super::pending::PendingCalls;
-use super::pending_ticket::TicketWatcher;
 use super::polled_calls::{HeldCall, HeldCalls, HoldReason};
-use super::queue::MAX_TICKETS;
+use super::queue::{MAX_TICKETS, TicketWatcher};
 use super::reservations::Reservations;
 use super::step::{CallStep, Executed, QueuedCall, Underway};
 use super::work_queue::{ExecutionEnd, Work, WorkQueue};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::attempt::limit;
 use super::grants::Footing;
+use super::launcher::invocation;
 use super::step::{AbsentCall, CallStep, Pending, Running, SuspendedPlace, call_of};
-use super::suspended_programs::invocation;
 use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
 use ce_executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest, VerifiedPath};
 use ce_model::plan::CallId;

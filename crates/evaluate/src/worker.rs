@@ -4,8 +4,6 @@
 //! call. It ends when nobody has had a ticket for it for a while, when its time is over, or when it is asked to. What it
 //! has executed is published like anything, whether or not the run that wanted it lives.
 
-use crate::Policy;
-
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,17 +11,24 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::oversized_calls::Misfit;
-use super::reservations::{Reservation, Reservations};
-use super::worker_share::Share;
-use super::worker_time::{WorkerRules, WorkerTime};
-use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
-use ce_executor::{Executor, GRACE, Offer};
+use super::audit::AuditSubject;
+use super::reservations::{Misfit, Reservation, Reservations};
+use super::{
+    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, scheduler, ticket,
+};
+use ce_executor::{
+    Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
+    Status, TurnRequest,
+};
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
-use ce_storage::records::{FailedCall, Ticket, TicketEnd};
-use ce_storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
+use ce_model::task::Computation;
+use ce_storage::records::{FailedCall, OutOfTime, Ticket, TicketEnd};
+use ce_storage::{
+    Call, ClaimedTicket, Found, Outputs, ResultName, ServedQueue, Storage, StorageError,
+    lease_timeout,
+};
 
 /// The shortest and the longest pause between two looks for tickets.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(250)];
@@ -390,5 +395,181 @@ impl<'a> Worker<'a> {
             }
             thread::sleep(LOOK);
         }
+    }
+}
+
+impl Worker<'_> {
+    /// Executes a call that has a result, and compares.
+    pub(super) fn audit(
+        &self,
+        ticket: &Ticket,
+        computation: &Computation,
+        settings: &ExecutionSettings<'_>,
+    ) -> Option<TicketEnd> {
+        let Some(recorded) = &self.recorded(ticket) else {
+            return Some(TicketEnd::Refused("its result is not visible to the worker".to_owned()));
+        };
+        let sources = &ticket::sources(ticket);
+        let (storage, resources) = (self.storage, &ticket.resources);
+        AuditSubject { storage, computation, sources, resources, recorded }.audit(settings)
+    }
+
+    /// The result that is to be replaced, if one is.
+    pub(super) fn forced(&self, ticket: &Ticket) -> HashSet<ResultName> {
+        let forced = ticket.forced.then(|| self.recorded(ticket)).flatten();
+        forced.into_iter().map(|outputs| outputs.name).collect()
+    }
+
+    /// The result of a ticket's call, if it has one.
+    fn recorded(&self, ticket: &Ticket) -> Option<Outputs> {
+        let inputs: Vec<_> = ticket.values.iter().map(|it| it.value.digest).collect();
+        let call = Call { version: ticket.version(), inputs: &inputs, outputs: &ticket.outputs };
+        match self.storage.find(call) {
+            Ok(Found::Hit(outputs)) => Some(outputs),
+            _ => None,
+        }
+    }
+}
+
+/// The time after the death of an execution within which the signal of a scheduler reaches this process.
+const LATE: Duration = Duration::from_millis(500);
+/// The interval at which it is looked for.
+const SIGNAL_LOOK: Duration = Duration::from_millis(10);
+
+/// An executor that offers one call the processors that were reserved for it, and isolates it only if it is to be isolated.
+pub(super) struct Share<'a> {
+    executor: &'a dyn Executor,
+    slots: NonZeroUsize,
+    isolates: bool,
+}
+
+impl<'a> Share<'a> {
+    /// The share of a call that has what it asks for.
+    pub(super) fn new(executor: &'a dyn Executor, resources: &Resources, isolates: bool) -> Self {
+        let slots = resources.cpus.map_or(1, |cpus| cpus.get() as usize);
+        Self { executor, slots: NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN), isolates }
+    }
+}
+
+impl Executor for Share<'_> {
+    fn submit(&self, invocation: Invocation, completion: Completion) {
+        self.executor.submit(invocation, completion);
+    }
+
+    fn enter(&self, request: TurnRequest, waits: bool) -> Result<Option<HostTurn>, ExecuteError> {
+        self.executor.enter(request, waits)
+    }
+
+    fn capacity(&self) -> NonZeroUsize {
+        self.slots
+    }
+
+    fn offer(&self) -> Offer {
+        self.executor.offer()
+    }
+
+    fn isolates(&self) -> bool {
+        self.isolates && self.executor.isolates()
+    }
+
+    fn exposed(&self) -> Option<&SandboxError> {
+        self.executor.exposed()
+    }
+
+    /// Schedulers send signals to all processes of a job, and to this one last.
+    fn is_disturbed(&self, end: &Result<Ended, ExecuteError>) -> bool {
+        let is_killed = match end {
+            Ok(Ended::Failed(failed)) => matches!(failed.status, Status::Killed(_)),
+            Ok(Ended::Lost(_)) => true,
+            _ => false,
+        };
+        let began = Instant::now();
+        while is_killed && !self.executor.is_cancelled() && began.elapsed() < LATE {
+            thread::sleep(SIGNAL_LOOK);
+        }
+        self.executor.is_cancelled()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.executor.is_cancelled()
+    }
+}
+
+/// For whom a worker works, and how long.
+#[derive(Clone, Debug)]
+pub struct WorkerRules {
+    /// The user ids of those whose calls it executes.
+    pub users: Vec<u32>,
+    /// The time without a ticket after which it ends.
+    pub idle: Duration,
+    /// The time that it has, if that is limited.
+    pub life: Option<Duration>,
+    /// Whether outputs are on the disk before they are published.
+    pub synced: bool,
+    /// Whether it executes only calls that span hosts or tasks.
+    pub only_spanning: bool,
+}
+
+/// How long before its time is over a scheduler may ask a worker to end for that reason.
+const EARLY: Duration = Duration::from_secs(60);
+
+/// When a worker began, and how long it lives, if that is limited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkerTime {
+    pub(super) began: Instant,
+    pub(super) life: Option<Duration>,
+}
+
+impl WorkerTime {
+    /// The time that is left, if it is limited.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.life.map(|life| life.saturating_sub(self.began.elapsed()))
+    }
+
+    /// Whether none is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Whether a call may begin now: one that says how long it takes if that is left, any other in the first half.
+    pub(super) fn suffices_for(&self, resources: &Resources) -> bool {
+        let Some((life, left)) = self.life.zip(self.left()) else { return true };
+        left >= resources.time.unwrap_or(life / 2)
+    }
+
+    /// What to answer of a call that was interrupted after some time, if that was because the time of the worker is over. A
+    /// scheduler may ask it to end somewhat earlier.
+    pub(super) fn out_of_time(&self, had: Duration) -> Option<TicketEnd> {
+        let (life, left) = self.life.zip(self.left())?;
+        let full = had >= life - life / 10;
+        let end = TicketEnd::OutOfTime(OutOfTime { seconds: had.as_secs_f64(), full });
+        (left <= EARLY.min(life / 4)).then_some(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_call_is_out_of_time_at_the_end_only() {
+        let after = |minutes: u32| {
+            let began = Instant::now().checked_sub(HOUR / 60 * minutes).unwrap();
+            WorkerTime { began, life: Some(HOUR) }
+        };
+        let is_full = |time: WorkerTime, had| match time.out_of_time(had) {
+            Some(TicketEnd::OutOfTime(out)) => Some(out.full),
+            _ => None,
+        };
+        assert_eq!(is_full(after(30), HOUR / 2), None, "somebody else has asked it to end");
+        assert_eq!(is_full(after(59), HOUR / 2), Some(false));
+        assert_eq!(is_full(after(59), HOUR / 10 * 9), Some(true));
+        assert!(!after(59).is_over() && after(60).is_over());
+        let unknown = Resources::default();
+        let known = Resources { time: Some(HOUR / 4), ..Resources::default() };
+        let suffices = |minutes| [&unknown, &known].map(|it| after(minutes).suffices_for(it));
+        assert_eq!([29, 31, 46].map(suffices), [[true, true], [false, true], [false, false]]);
     }
 }

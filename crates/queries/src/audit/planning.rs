@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::choice::AuditChoice;
-use super::plan::{AuditPlan, NotAudited, PlannedAudit};
+use super::{AuditChoice, AuditPlan, NotAudited, PlannedAudit};
 use ce_evaluate::session::{CallNameError, Interrupted, Session, look_only};
 use ce_evaluate::{AuditedCall, EvaluateError, Evaluation, Outcome};
 use ce_exchange::{Attestations, call_identity};
