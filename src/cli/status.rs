@@ -14,7 +14,7 @@ use crate::report::{self, Output, Said, TICK};
 use ce_evaluate::session::{
     BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting,
 };
-use ce_history::status::{SuspendedFact, suspended};
+use ce_history::{SuspendedFact, suspended};
 use ce_model::exit::Exit;
 use ce_storage::Storage;
 use ce_storage::records::SuspensionState;

@@ -8,7 +8,7 @@ use super::{JsonActivities, harmless, point};
 use ce_evaluate::SuspensionAnswer;
 use ce_executor::{SUSPENDED, Status};
 use ce_history::InputTexts;
-use ce_history::status::SuspendedFact;
+use ce_history::SuspendedFact;
 use ce_model::humanize::counted;
 use ce_storage::records::{SubmittedRun, SuspensionState, WaitingJob};
 use ce_storage::{Activity, Storage};

@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use serde::{Serialize, Serializer};
-
-use super::ledger::{call_identity, parse};
 use ce_model::digest::{Blake3, Digest};
 use ce_storage::records::{CallRecord, HostKind, SignerNote};
 use ce_storage::{Entry, Record, RecordState, Storage, StorageError};
+use serde::{Serialize, Serializer};
+
+use crate::ledger::{call_identity, parse};
 
 /// Who says that a call was executed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,10 +142,6 @@ impl<T> Default for Agreement<T> {
 impl Attestations {
     /// Reads the ledger of a storage. Files that are not named by their contents, or cannot be understood, are evidence of
     /// nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
         let ledger = storage.ledger();
         let mut attestations = Self::default();
@@ -161,10 +157,6 @@ impl Attestations {
     }
 
     /// What is said of the recorded call with this short name; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn of_call(&self, storage: &Storage, name: &str) -> Result<Option<Attested>, StorageError> {
         let Some(entry @ Entry::Call(_)) = Entry::of_short(name) else { return Ok(None) };
         Ok(match storage.records().read_entry(&entry)? {
@@ -236,10 +228,11 @@ impl fmt::Display for Attested {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger::{AuditFinding, LedgerReason, files, record_audits};
-    use super::*;
     use ce_storage::records::{AuditFailure, AuditReport, Provenance};
     use ce_storage::{Durability, Unrecorded};
+
+    use super::*;
+    use crate::ledger::{AuditFinding, LedgerReason, files, record_audits};
 
     /// The record of a call from elsewhere, with one output.
     fn record(output: &Digest) -> CallRecord {

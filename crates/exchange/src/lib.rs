@@ -4,60 +4,36 @@
 //! files that they promise; the names of those who executed are in a ledger beside them, if they want that.
 //! doc/results.md describes it for users.
 
-mod absent_objects;
 mod attestation;
-mod conflict;
-mod dry_run;
-mod evidence;
-mod exchange_progress;
-mod history;
-mod inbox;
-mod inputs;
 mod join;
-mod large_directories;
-mod layout;
 mod ledger;
-mod logs;
-mod published;
 mod pull;
-mod pull_candidates;
 mod push;
-mod push_candidates;
-mod push_summary;
-mod refused_results;
-mod revocations;
+mod push_selection;
+mod repository;
 mod secrets;
-mod selection;
-mod signers;
-mod tree_search;
+mod signed_history;
 mod trust;
-mod trust_levels;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use self::layout::FORMAT;
 use ce_files::cache::Cache;
 use ce_git::{Mirror, MirrorError, Prompts};
 use ce_model::digest::ObjectId;
 use ce_model::exit::{Exit, Explain};
 use ce_storage::StorageError;
 
+use crate::repository::FORMAT;
+
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
-pub use self::exchange_progress::ExchangeProgress;
-pub use self::large_directories::CrowdedDirectory;
-pub use self::layout::ResultsBranch;
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
-pub use self::logs::PushedLogs;
-pub use self::published::copies;
-pub use self::pull::pull;
-pub use self::pull_candidates::{PullRequest, Pulled};
-pub use self::push::{push, revoke};
-pub use self::push_candidates::{LeftOut, Withheld};
-pub use self::push_summary::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest};
-pub use self::refused_results::{RefusedFor, RefusedResult};
-pub use self::revocations::RevokedResult;
-pub use self::trust::{Distrust, TrustRule, TrustSettings};
+pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, pull};
+pub use self::push::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, push, revoke};
+pub use self::push_selection::{LeftOut, PushedLogs, Withheld};
+pub use self::repository::{CrowdedDirectory, ResultsBranch, copies};
+pub use self::trust::{Distrust, RevokedResult, TrustRule, TrustSettings};
 
 /// The reason why results were not exchanged with a repository.
 #[derive(Debug, thiserror::Error)]
@@ -204,4 +180,64 @@ pub fn mirror(
     };
     let cache = cache.ok_or_else(|| ResultsError::NoCache(repository.to_owned()))?;
     Ok(Mirror::open(&cache.mirror(&url), &url, prompts)?)
+}
+
+/// How far a push or a pull is. It may be asked at any time, by any thread.
+#[derive(Debug, Default)]
+pub struct ExchangeProgress(Mutex<ExchangeStep>);
+
+/// What a push or a pull is doing.
+#[derive(Clone, Copy, Debug, Default)]
+struct ExchangeStep {
+    /// In words; empty before it begins.
+    what: &'static str,
+    done: usize,
+    /// The number of results that it takes; none if nobody knows.
+    all: usize,
+}
+
+impl ExchangeProgress {
+    /// Begins something with a number of results, or with none.
+    pub(crate) fn begin(&self, what: &'static str, all: usize) {
+        self.change(|step| *step = ExchangeStep { what, done: 0, all });
+    }
+
+    /// Adds results that are done.
+    pub(crate) fn advance(&self, results: usize) {
+        self.change(|step| step.done += results);
+    }
+
+    /// How far it is, in words; `None` before it begins.
+    pub fn shown(&self) -> Option<String> {
+        let ExchangeStep { what, done, all } = *self.0.lock().ok()?;
+        match (what, all) {
+            ("", _) => None,
+            (what, 0) => Some(what.to_owned()),
+            (what, all) => Some(format!("{what}: {done} of {all}")),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ExchangeStep)) {
+        // Nothing panics while it is locked.
+        if let Ok(mut step) = self.0.lock() {
+            change(&mut step);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_what_is_done_and_how_much_of_it() {
+        let progress = ExchangeProgress::default();
+        assert_eq!(progress.shown(), None);
+        progress.begin("reading results", 99_407);
+        progress.advance(11_000);
+        progress.advance(1_000);
+        assert_eq!(progress.shown().unwrap(), "reading results: 12000 of 99407");
+        progress.begin("sending", 0);
+        assert_eq!(progress.shown().unwrap(), "sending");
+    }
 }

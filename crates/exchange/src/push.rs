@@ -1,26 +1,24 @@
 //! Pushing: what a storage has and a results repository has not is added to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::ResultsError;
-use super::absent_objects::fetch_unsent;
-use super::evidence;
-use super::inbox::strange_name;
-use super::join::join;
-use super::large_directories::crowded;
-use super::layout::{ResultsBranch, TOP};
-use super::push_summary::{PushRequest, Pushed, RevokeRequest};
-use super::revocations::revocation_of;
-use super::selection::Selection;
-use super::tree_search::Finder;
 use ce_git::{
-    GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
+    GitResult, Mirror, MirrorEntry, MirrorError, MirrorKind, NewCommit, PackWriter, RefUpdate,
+    RemoteRef, UnwrittenTree,
 };
 use ce_model::digest::ObjectId;
 use ce_model::humanize::counted;
-use ce_storage::{Entry, Storage};
+use ce_storage::{Entry, Storage, is_users_file};
+
+use crate::join::join;
+use crate::ledger::{add_evidence, counted_with_ledger, keep_evidence};
+use crate::push_selection::{LeftOut, PushedLogs, Selection};
+use crate::repository::{CrowdedDirectory, Finder, ResultsBranch, TOP, crowded};
+use crate::trust::revocation_of;
+use crate::{ExchangeProgress, ResultsError};
 
 /// How often a push is tried before it goes to the inbox.
 const ATTEMPTS: u32 = 5;
@@ -29,10 +27,6 @@ const ATTEMPTS: u32 = 5;
 const JOBS: usize = 20;
 
 /// Pushes the results of a storage.
-///
-/// # Errors
-///
-/// Fails if the storage or the repository cannot be read, or the repository cannot be written.
 pub fn push(
     storage: &Storage,
     mirror: &Mirror,
@@ -46,7 +40,7 @@ pub fn push(
     let mut there = Finder::new(mirror, base.clone());
     let mut selection = Selection::of(storage, mirror, &mut there, request)?;
     let written = (&mut selection.writer, &mut selection.files);
-    selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written, request.sign)?;
+    selection.pushed.ledger = add_evidence(storage, mirror, &mut there, written, request.sign)?;
     let Selection { writer, files, compared, ledger, jobs, mut pushed, .. } = selection;
     drop(there);
     pushed.waiting = inboxes.len();
@@ -68,7 +62,7 @@ pub fn push(
     union.ours = Some(written_tree(writer, files).map_err(|error| mirror.own(error))?);
     publish(mirror, branch, union, &mut pushed)?;
     if pushed.now.is_some() {
-        evidence::keep(storage, mirror, &ledger);
+        keep_evidence(storage, mirror, &ledger);
     }
     Ok(pushed)
 }
@@ -356,4 +350,199 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     };
     let message = format!("results: {}{of}\n\n{trailers}", pushed.summary());
     format!("{}\n", message.trim_end())
+}
+
+/// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
+pub const DEFAULT_LIMIT: &str = "64M";
+
+/// The greatest limit, in bytes: files are held in memory.
+pub const MAX_LIMIT: u64 = 256 << 20;
+
+/// What is pushed.
+#[derive(Debug)]
+pub struct PushRequest {
+    /// The greatest size of a file, in bytes.
+    pub limit: u64,
+    /// How the one who pushes wants to be called in the ledger.
+    pub by: Option<String>,
+    /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
+    pub attest: bool,
+    /// Whether files that seem to hold secrets are pushed.
+    pub allow_secrets: bool,
+    /// The logs that are pushed, too.
+    pub logs: PushedLogs,
+    /// Whether the inputs of jobs are pushed, too.
+    pub inputs: bool,
+    /// Whether results in inboxes become results of the repository.
+    pub collect: bool,
+    /// Whether commits are signed, as the user's `git` signs.
+    pub sign: bool,
+    /// Whether nothing is written.
+    pub dry: bool,
+    /// Learns how far the push is.
+    pub progress: Arc<ExchangeProgress>,
+}
+
+/// What is revoked.
+#[derive(Debug)]
+pub struct RevokeRequest {
+    /// The calls.
+    pub calls: Vec<Entry>,
+    /// The reason, in words.
+    pub reason: String,
+    /// Whether the commit is signed, as the user's `git` signs.
+    pub sign: bool,
+    /// Whether nothing is written.
+    pub dry: bool,
+}
+
+/// What was pushed, or would be.
+#[derive(Debug, Default)]
+pub struct Pushed {
+    /// The number of calls that were new.
+    pub calls: usize,
+    /// The number of jobs that were new.
+    pub jobs: usize,
+    /// The number of tables that were new.
+    pub tables: usize,
+    /// The number of revocations that were new.
+    pub revoked: usize,
+    /// The number of revocations that were there already, of those that were asked for.
+    pub revoked_before: usize,
+    /// The number of calls that the repository had already and that were attested.
+    pub attested: usize,
+    /// The number of files of the ledger that were new, beside those of the calls.
+    pub ledger: usize,
+    /// The number of logs that were new.
+    pub logs: usize,
+    /// The number of task inputs that were new.
+    pub inputs: usize,
+    /// The size of their files, in bytes.
+    pub bytes: u64,
+    /// The number of results that were there already.
+    pub known: usize,
+    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
+    pub away: usize,
+    /// What stays here.
+    pub left_out: Vec<LeftOut>,
+    /// The paths of records that the repository has with other outputs.
+    pub differing: Vec<String>,
+    /// The reference that has them now, and the commit; none if nothing was new.
+    pub now: Option<RemoteRef>,
+    /// Whether that is an inbox, from which somebody else takes them.
+    pub inbox: bool,
+    /// The number of inboxes that there were.
+    pub waiting: usize,
+    /// The number of those that were emptied.
+    pub emptied: usize,
+    /// Inboxes that have something else than results, each with the path of that.
+    pub strange: Vec<(String, String)>,
+    /// The largest directory that the push adds to, if that has very many entries now.
+    pub crowded: Option<CrowdedDirectory>,
+}
+
+impl Pushed {
+    /// Whether the repository has everything in its place that may be pushed.
+    pub fn is_complete(&self) -> bool {
+        let is_withheld = self.left_out.iter().any(|it| it.why.is_wrong());
+        !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
+    }
+
+    /// How many of each kind were new, in words; empty if nothing was.
+    pub fn summary(&self) -> String {
+        let Self { calls, jobs, tables, logs, inputs, attested, revoked, ledger, .. } = self;
+        let results = [
+            (*calls, "call"),
+            (*jobs, "job"),
+            (*tables, "table"),
+            (*logs, "log"),
+            (*inputs, "input"),
+            (*attested, "attestation"),
+            (*revoked, "revocation"),
+        ];
+        counted_with_ledger(&results, *ledger)
+    }
+
+    /// Whether anything is new to the repository.
+    pub const fn is_new(&self) -> bool {
+        let extras = self.logs + self.inputs + self.attested + self.ledger + self.revoked;
+        self.calls + self.jobs + self.tables + extras > 0
+    }
+}
+
+/// Finds a name in a tree that no results repository has, such as a program or a workflow of a server; `None` if there is none.
+/// What a known tree has is not looked at again.
+fn strange_name(
+    mirror: &Mirror,
+    known: Option<&ObjectId>,
+    tree: &ObjectId,
+) -> Result<Option<String>, MirrorError> {
+    let mut waiting = vec![(String::new(), known.cloned(), tree.clone())];
+    while let Some((path, known, tree)) = waiting.pop() {
+        let known = known.map(|known| mirror.entries(&known)).transpose()?.unwrap_or_default();
+        for entry in mirror.entries(&tree)? {
+            let before = known.iter().find(|it| it.name == entry.name);
+            if before == Some(&entry) {
+                continue;
+            }
+            let place = format!("{path}{}", entry.name);
+            match entry.kind {
+                MirrorKind::Tree => {
+                    let before = before.filter(|it| it.kind == MirrorKind::Tree);
+                    waiting.push((format!("{place}/"), before.map(|it| it.id.clone()), entry.id));
+                }
+                MirrorKind::Blob if is_expected(&place) => {}
+                MirrorKind::Blob | MirrorKind::Other => return Ok(Some(place)),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a results repository may have a file of this name.
+fn is_expected(path: &str) -> bool {
+    let top = path.split('/').next().unwrap_or_default();
+    let is_result = ["c_", "t_"].iter().any(|prefix| top.starts_with(prefix))
+        || ["tables", "directories", "ledger", "differs", "revoked", "tinputs"].contains(&top);
+    let is_hidden = path.split('/').any(|component| component.starts_with('.'));
+    let is_deep = path.contains('/');
+    is_result && is_deep && !is_hidden
+        || is_users_file(path)
+        || TOP.iter().any(|(name, _)| *name == path)
+}
+
+/// Fetches the files of a tree that the trees of some commits do not have in the same places, and what these have there. `git push`
+/// reads them, and fetches nothing by itself.
+fn fetch_unsent(mirror: &Mirror, tree: &ObjectId, commits: &[ObjectId]) -> Result<(), MirrorError> {
+    let trees: Result<Vec<ObjectId>, MirrorError> =
+        commits.iter().map(|commit| mirror.tree_of(commit)).collect();
+    let (mut files, mut waiting) = (Vec::new(), vec![(trees?, tree.clone())]);
+    while let Some((there, tree)) = waiting.pop() {
+        if there.contains(&tree) {
+            continue;
+        }
+        let mut known = HashMap::<String, Vec<MirrorEntry>>::new();
+        for tree in &there {
+            for entry in mirror.entries(tree)? {
+                known.entry(entry.name.clone()).or_default().push(entry);
+            }
+        }
+        for entry in mirror.entries(&tree)? {
+            let known = known.remove(&entry.name).unwrap_or_default();
+            match entry.kind {
+                _ if known.iter().any(|it| it.id == entry.id) => {}
+                MirrorKind::Blob => {
+                    // What it replaces is what `git` describes it by.
+                    let replaced = known.into_iter().filter(|it| it.kind == MirrorKind::Blob);
+                    files.extend(replaced.map(|it| it.id).chain([entry.id]));
+                }
+                MirrorKind::Tree => {
+                    let trees = known.into_iter().filter(|it| it.kind == MirrorKind::Tree);
+                    waiting.push((trees.map(|it| it.id).collect(), entry.id));
+                }
+                MirrorKind::Other => {}
+            }
+        }
+    }
+    mirror.fetch_files(&files)
 }

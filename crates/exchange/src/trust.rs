@@ -1,15 +1,22 @@
 //! Trust: whether a result is taken, by who has signed the commit that added it.
 
-use std::fmt;
-use std::fs;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use super::ResultsError;
-use super::history::{Introduction, SignedHistory};
-use super::signers::Signers;
-use ce_git::{CommitSignature, Mirror, RemoteRef};
-use ce_model::digest::ObjectId;
+use ce_git::{CommitSignature, Mirror, MirrorError, RemoteRef};
+use ce_model::digest::{Blake3, ObjectId};
+use ce_storage::{
+    Entry, Record, RecordState, Revocation, RevocationIndex, RevocationRecord, Storage,
+    of_revocation,
+};
+
+use crate::ResultsError;
+use crate::join::read_revocation;
+use crate::ledger::{Evidence, TakenEvidence, call_identity};
+use crate::pull::{RefusedFor, RefusedResult};
+use crate::repository::{Finder, MAX_RECORD, REVOKED};
+use crate::signed_history::{Introduction, SignedHistory};
 
 /// The name under which a mirror remembers the last results that were seen.
 const SEEN: &str = "seen";
@@ -29,10 +36,6 @@ pub struct TrustSettings {
 
 impl TrustSettings {
     /// Reads the files that decide whose signatures count, if there are any.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one of them cannot be read.
     pub fn check_signers(&self, mirror: &Mirror) -> Result<(), ResultsError> {
         self.signers.as_ref().map_or(Ok(()), |file| Signers::read(mirror, file).map(drop))
     }
@@ -284,6 +287,217 @@ fn matches(pattern: &str, text: &str) -> bool {
         }
     }
     pattern[at..].iter().all(|c| *c == '*')
+}
+
+/// What git calls the file of revoked ssh keys.
+const REVOCATIONS: &str = "gpg.ssh.revocationFile";
+
+/// The files that decide whose signatures count.
+#[derive(Debug)]
+pub(super) struct Signers {
+    /// The absolute path of the file of allowed signers.
+    pub(super) file: PathBuf,
+    /// The hash of all that decides.
+    pub(super) keys: Blake3,
+}
+
+impl Signers {
+    /// Reads the file of allowed signers, and that of revoked keys, if `git` has one.
+    pub(super) fn read(mirror: &Mirror, file: &Path) -> Result<Self, ResultsError> {
+        let read = |path: &Path| Ok((path.canonicalize()?, fs::read(path)?));
+        let signers = |source| ResultsError::Signers { path: file.to_owned(), source };
+        let (real, mut keys) = read(file).map_err(signers)?;
+        if let Some(revoked) = mirror.users_path(REVOCATIONS)?.map(PathBuf::from) {
+            let (place, revoked) = read(&revoked)
+                .map_err(|source| ResultsError::RevokedKeys { path: revoked.clone(), source })?;
+            keys.push(0);
+            keys.extend(place.as_os_str().as_encoded_bytes());
+            keys.push(0);
+            keys.extend(revoked);
+        }
+        Ok(Self { file: real, keys: Blake3::of(&keys) })
+    }
+}
+
+/// What is believed of the results of a repository.
+#[derive(Debug)]
+pub(super) struct Beliefs<'a> {
+    pub(super) mirror: &'a Mirror,
+    trust: Trust,
+    evidence: Evidence,
+    revoked: RepositoryRevocations,
+    /// The number of attesters that a call needs.
+    required: usize,
+}
+
+impl<'a> Beliefs<'a> {
+    /// Judges the results that a finder finds, which are those of a tip. What the storage knows to be revoked counts, too.
+    pub(super) fn of(
+        storage: &Storage,
+        (mirror, finder): (&'a Mirror, &mut Finder<'_>),
+        tip: &ObjectId,
+        settings: &TrustSettings,
+    ) -> Result<Self, ResultsError> {
+        let trust = Trust::of(mirror, tip, settings)?;
+        let required = settings.require.map_or(0, Into::into);
+        let evidence = Evidence::of(mirror, finder, required > 0)?;
+        let mut revoked = RepositoryRevocations::of(mirror, finder, &trust)?;
+        revoked.trusted.extend(storage.revocations().index()?.all().cloned());
+        Ok(Self { mirror, trust, evidence, revoked, required })
+    }
+
+    /// Checks that somebody who is trusted for a result has signed a file of it that no record vouches for: its record, or its log.
+    pub(super) fn check_signed(&self, path: &str, file: &ObjectId) -> Result<(), RefusedFor> {
+        self.trust.check(path, file, owner(path)).map_err(RefusedFor::Untrusted)
+    }
+
+    /// Checks that a result is attested by as many as required, and not revoked.
+    pub(super) fn check(&self, entry: &Entry, record: &Record) -> Result<(), RefusedFor> {
+        let outputs = entry.outputs(record);
+        if let Some(reason) = self.revoked.trusted.reason(entry, &outputs) {
+            return Err(RefusedFor::Revoked { reason: reason.to_owned() });
+        }
+        if let Record::Job(job) = record
+            && let Some((call, reason)) = self.revoked.trusted.first_of(&job.calls)
+        {
+            let (call, reason) = (call.to_owned(), reason.to_owned());
+            return Err(RefusedFor::RevokedCall { call, reason });
+        }
+        match (record, self.required) {
+            (_, 0) | (Record::Job(_) | Record::TaskInput(_), _) => Ok(()),
+            (Record::Table(_), _) => Err(RefusedFor::Table),
+            (Record::Call(call), required) => {
+                let (path, call) = (entry.record(), call_identity(call));
+                let attested = self.evidence.attested(&self.trust, (&call, owner(&path)), &outputs);
+                match attested.by.agreeing.len() >= required {
+                    true => Ok(()),
+                    false => Err(RefusedFor::Attested { attested, required }),
+                }
+            }
+        }
+    }
+
+    /// The revocations that do not count.
+    pub(super) fn refused(&self) -> impl Iterator<Item = RefusedResult> {
+        self.revoked.refused.iter().map(|(path, distrust)| RefusedResult {
+            name: path.clone(),
+            why: RefusedFor::Untrusted(distrust.clone()),
+        })
+    }
+
+    /// What commits have taken away, and is not there again.
+    pub(super) fn removed(
+        &self,
+        finder: &mut Finder<'_>,
+    ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
+        let mut removed = Vec::new();
+        for (path, commit) in self.trust.removed() {
+            if finder.file(path)?.is_none() {
+                removed.push((path.to_owned(), commit.clone()));
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Brings the ledger and the revocations, unless nothing is to be written. Returns what was new of the ledger, and the results
+    /// that are here and revoked.
+    pub(super) fn import(
+        &self,
+        storage: &Storage,
+        dry: bool,
+    ) -> Result<(TakenEvidence, Vec<RevokedResult>), ResultsError> {
+        let taken = self.evidence.import(storage, self.mirror, &self.trust, dry)?;
+        Ok((taken, self.revoked.import(storage, dry)?))
+    }
+}
+
+/// A result that somebody has revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedResult {
+    /// Its short name.
+    pub name: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// The revocations in a repository.
+#[derive(Debug, Default)]
+struct RepositoryRevocations {
+    /// Those that count.
+    pub(super) trusted: RevocationIndex,
+    /// Those that do not, by their paths.
+    pub(super) refused: Vec<(String, Distrust)>,
+}
+
+impl RepositoryRevocations {
+    /// Reads the revocations of those who are trusted for the results.
+    pub(super) fn of(
+        mirror: &Mirror,
+        finder: &mut Finder<'_>,
+        trust: &Trust,
+    ) -> Result<Self, ResultsError> {
+        let mut all = Self::default();
+        let mut trusted = Vec::new();
+        for (path, id) in finder.files_in(REVOKED)? {
+            let Some((entry, _)) = of_revocation(&path) else { continue };
+            match trust.check(&path, &id, owner(&entry.record())) {
+                Ok(()) => trusted.push((path, id)),
+                Err(distrust) => all.refused.push((path, distrust)),
+            }
+        }
+        mirror.fetch_files(&trusted.iter().map(|(_, id)| id.clone()).collect::<Vec<_>>())?;
+        for (path, id) in trusted {
+            all.trusted.extend(read_revocation(mirror, &path, &id)?);
+        }
+        Ok(all)
+    }
+
+    /// Brings the revocations that count and that a storage does not have, unless nothing is to be written. Returns the results there
+    /// that are revoked.
+    pub(super) fn import(
+        &self,
+        storage: &Storage,
+        dry: bool,
+    ) -> Result<Vec<RevokedResult>, ResultsError> {
+        for revocation in self.trusted.all().filter(|_| !dry) {
+            storage.revocations().add(revocation)?;
+        }
+        let revoked = self.trusted.revoked_in(storage)?.into_iter();
+        Ok(revoked.map(|(name, reason)| RevokedResult { name, reason }).collect())
+    }
+}
+
+/// What the name of a result begins with: its computation or task.
+pub(super) fn owner(path: &str) -> &str {
+    path.split('/').next().unwrap_or_default()
+}
+
+/// Makes the revocation of a call, as the repository and the storage have it, or one of them. `None` if neither has the call.
+pub(super) fn revocation_of(
+    storage: &Storage,
+    mirror: &Mirror,
+    there: &mut Finder<'_>,
+    (entry, reason): (&Entry, &str),
+) -> Result<Option<Revocation>, ResultsError> {
+    let there = there.file(&entry.record())?;
+    mirror.fetch_files(there.as_slice())?;
+    let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
+    let shared = text.flatten().and_then(|text| Record::of_shared(entry, &text));
+    let own = match storage.records().read_entry(entry)? {
+        RecordState::Valid(record) => Some(record).filter(|record| entry.fits(record)),
+        RecordState::Spoiled | RecordState::Absent => None,
+    };
+    let [shared, own] = [shared, own].map(|record| Some(entry.outputs(&record?)));
+    if shared.is_some() && own.is_some() && shared != own {
+        return Err(ResultsError::OtherOutputs(entry.short()));
+    }
+    let Some(outputs) = shared.or(own) else { return Ok(None) };
+    let revoked =
+        RevocationRecord { revoked: RevocationRecord::FORMAT, outputs, reason: reason.to_owned() };
+    // Nothing in it cannot be written as JSON.
+    let mut text = serde_json::to_vec(&revoked).unwrap_or_default();
+    text.push(b'\n');
+    Ok(Some(Revocation { entry: entry.clone(), record: revoked, text }))
 }
 
 #[cfg(test)]

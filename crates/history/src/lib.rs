@@ -4,42 +4,34 @@
 //! recorded any more, the first file with the same SHA-1 and BLAKE3 is taken. Spoiled records are
 //! left out: `ce verify` reports them. Nothing is changed.
 
-mod absent;
 pub mod collect;
-mod earlier;
-mod error;
-mod levels;
+mod input_roles;
+mod input_texts;
 mod log;
-mod origins;
 pub mod package;
-mod points;
-mod recipes;
-mod roles;
-pub mod status;
-mod takeover;
-mod texts;
-mod usage;
+mod tables;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use ce_model::digest::Digest;
+use ce_model::exit::Explain;
+use ce_model::humanize::counted;
+use ce_storage::records::{CallRecord, Provenance, RecipeFile};
+use ce_storage::{
+    Entry, ExpectedFile, Maintenance, Record, RecordState, ResultName, Storage, StorageError,
+    Survey, Suspension, split_member,
+};
+use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use self::absent::why_absent;
-pub use self::earlier::{EarlierCalls, earlier, usual_seconds};
-pub use self::error::{HistoryError, MIN_DIGITS};
-pub use self::log::{Filter, Past, log, why_none};
-pub use self::points::{PointTexts, PointsInTable};
-pub use self::recipes::TableSummary;
-pub use self::roles::{InputRoles, RolesOfInputs};
-pub use self::takeover::{OriginalExecution, TakenOver};
-pub use self::texts::{InputTexts, suspended_texts, texts};
-pub use self::usage::{ResourceUsage, resource_usage};
-use ce_model::digest::Digest;
-use ce_storage::records::{CallRecord, RecipeFile};
-use ce_storage::{
-    Entry, ExpectedFile, Record, RecordState, Storage, StorageError, Survey, split_member,
+pub use self::input_roles::{InputRoles, RolesOfInputs};
+pub use self::input_texts::{InputTexts, suspended_texts, texts};
+pub use self::log::{
+    EarlierCalls, Filter, OriginalExecution, Past, ResourceUsage, SuspendedFact, TakenOver,
+    earlier, log, resource_usage, suspended, usual_seconds, why_none,
 };
+pub use self::tables::{PointTexts, PointsInTable, TableSummary};
 
 /// All records of results.
 #[derive(Debug)]
@@ -95,10 +87,6 @@ pub struct Ancestor<'a> {
 
 impl History {
     /// Reads all records of a storage.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a record cannot be read, or only a newer version can.
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
         let entries = Survey::new(storage).entries()?;
         let read = |entry: &Entry| match storage.records().read_entry(entry) {
@@ -186,10 +174,6 @@ impl History {
     ///
     /// The inputs of a result are listed once, at its first occurrence. Of a table, the first
     /// [`LISTED`](Self::LISTED) different outputs are its inputs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the recipe of a table cannot be read.
     pub fn ancestry<'a>(
         &'a self,
         storage: &Storage,
@@ -220,10 +204,6 @@ impl History {
 
     /// Returns what a file's result was made from directly, in order: the inputs of a call, the output of a call that a
     /// job's output is. Of a table, the first [`LISTED`](Self::LISTED) outputs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the recipe of a table cannot be read.
     pub fn parents<'a>(
         &'a self,
         storage: &Storage,
@@ -325,5 +305,202 @@ impl History {
         let RecordedFile { result, number, promise } = self.files.get(split_member(name).0)?;
         let (entry, record) = &self.results[*result];
         Some(Subject { promise, number: *number, entry, record })
+    }
+}
+
+impl History {
+    /// Returns for each result whether it is one of these, or one of these was made from it. The origins of tables
+    /// count if [recipes were read](Self::with_recipes).
+    pub fn with_origins<'a>(&'a self, wanted: impl Iterator<Item = &'a Entry>) -> Vec<bool> {
+        let places: HashMap<&Entry, usize> =
+            self.results.iter().enumerate().map(|(at, (entry, _))| (entry, at)).collect();
+        let mut found = vec![false; self.results.len()];
+        let mut stack: Vec<usize> = wanted.filter_map(|entry| places.get(entry).copied()).collect();
+        while let Some(at) = stack.pop() {
+            if !std::mem::replace(&mut found[at], true) {
+                let (entry, record) = &self.results[at];
+                let origins = self.origins(entry, record);
+                stack.extend(origins.iter().filter_map(|origin| places.get(origin)));
+                stack.extend(self.made_from.get(&at).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// Returns the results that the directories of a result are links to, directly or by way of others.
+    pub fn linked(&self, entry: &Entry) -> Vec<Entry> {
+        let mut linked: Vec<Entry> = Vec::new();
+        let mut next = Some(entry.clone());
+        while let Some(entry) = next.take() {
+            let subject = self.subject(&entry.file(0));
+            if let Some(Record::Call(call)) = subject.map(|subject| subject.record)
+                && let Some(source) = call.linked()
+                && !linked.contains(&source)
+            {
+                linked.push(source.clone());
+                next = Some(source);
+            }
+        }
+        linked
+    }
+
+    /// The results that a result was made from directly. For a job, all its calls; for a table none, since its recipe
+    /// names them.
+    pub(crate) fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
+        match record {
+            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
+            Record::Call(call) => {
+                let inputs = call.inputs.iter().enumerate();
+                let inputs =
+                    inputs.filter_map(|(number, digest)| self.input(entry, call, number, digest));
+                inputs.map(|subject| subject.entry.clone()).chain(call.linked()).collect()
+            }
+            Record::Job(job) => {
+                let calls = job.calls.iter().filter_map(|call| Entry::of_short(call));
+                let outputs = job.outputs.iter().filter_map(|output| self.subject(&output.file));
+                let inputs = job.inputs.iter().filter_map(|it| self.maker(&it.digest, None));
+                let files = outputs.chain(inputs).map(|subject| subject.entry.clone());
+                calls.chain(files).collect()
+            }
+        }
+    }
+}
+
+/// Returns why a file of this name in the storage has no record, if that is known. What cannot be read is not known.
+fn why_absent(storage: &Storage, name: &str, file: &str) -> Option<HistoryError> {
+    let file = file.to_owned();
+    let call = ResultName::of_suspended(name).or_else(|| ResultName::of_call_file(name));
+    if let Some(call) = &call {
+        if let Ok(Some(Suspension { name, record })) = storage.suspensions().read(call) {
+            let (call, since) = (name.short(), record.since);
+            return Some(HistoryError::Suspended { file, call, since });
+        }
+        if let Some(failure) = storage.attempts().prior(call, None).and_then(|it| it.failure) {
+            let (call, at, reason) = (call.short(), failure.recorded.at, failure.reason);
+            return Some(HistoryError::Failed { file, call, at, reason });
+        }
+    }
+    let collected = Maintenance::new(storage).tombstone(name).ok().flatten()?;
+    let Provenance { at, user, host, .. } = collected;
+    Some(HistoryError::Collected { file, at, user, host })
+}
+
+/// The least number of digits that identify a content.
+pub const MIN_DIGITS: usize = 4;
+
+/// How many calls an error names.
+const NAMED: usize = 20;
+
+/// The reason why a file has no history.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// No recorded file has this name.
+    #[error("{0} has no record")]
+    Unknown(String),
+    /// The call that makes it is suspended.
+    #[error("{file} is not there yet: the call {call} is suspended since {since:.0}")]
+    Suspended {
+        /// The requested file.
+        file: String,
+        /// The short name of the call.
+        call: String,
+        /// When it was begun.
+        since: Timestamp,
+    },
+    /// The call that makes it has failed.
+    #[error("{file} was not made: the call {call} failed at {at:.0}: {reason}")]
+    Failed {
+        /// The requested file.
+        file: String,
+        /// The short name of the call.
+        call: String,
+        /// When that was recorded.
+        at: Timestamp,
+        /// The reason, in words.
+        reason: String,
+    },
+    /// The file was collected.
+    #[error("{file} was collected at {at:.0} by {user} on {host}")]
+    Collected {
+        /// The requested file.
+        file: String,
+        /// The time of the collection.
+        at: Timestamp,
+        /// The user who collected it.
+        user: String,
+        /// The host that collected it.
+        host: String,
+    },
+    /// Nothing is known of a call.
+    #[error("{0} is no call that has ended or is executed now")]
+    NoCall(String),
+    /// The inputs of several calls have these digits.
+    #[error("the inputs of {} calls begin with {digits}: {}", found.len(), found.join(", "))]
+    Calls {
+        /// The requested digits.
+        digits: String,
+        /// The short names of those calls.
+        found: Vec<String>,
+    },
+    /// Several calls have this name.
+    #[error("{} calls are named {text}: {}", found.len(), list_names(found))]
+    CallsOf {
+        /// The requested name: that of a computation, or a label.
+        text: String,
+        /// The short names of those calls, with the texts that they read.
+        found: Vec<String>,
+    },
+    /// A label has a computation that other labels have, too, so a call of that may be theirs.
+    #[error("{} of {computation}, the computation of {label}: {}", counted(found.len(), "call"), list_names(found))]
+    SharedComputation {
+        /// The requested label.
+        label: String,
+        /// The name of the computation.
+        computation: String,
+        /// The short names of its calls, with the texts that they read.
+        found: Vec<String>,
+    },
+    /// Too few digits are given.
+    #[error("{0} is too short: {MIN_DIGITS} or more digits of a SHA-1 name a result")]
+    TooShort(String),
+    /// Several contents have these digits.
+    #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
+    Ambiguous {
+        /// The requested digits.
+        digits: String,
+        /// The SHA-1 of those contents.
+        found: Vec<String>,
+    },
+}
+
+/// The first of some names.
+fn list_names(names: &[String]) -> String {
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    names[..names.len().min(NAMED)].join(", ") + &more
+}
+
+impl Explain for HistoryError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
+            Self::CallsOf { .. } => Some("give the name of one of them, without what it has read"),
+            Self::SharedComputation { .. } => Some(
+                "give the name of one of them: other labels have that computation, too, and no record tells the label of a call",
+            ),
+            Self::TooShort(_) => Some("give more digits, or the path of an output in the storage"),
+            Self::NoCall(_) => {
+                Some("ce log lists calls, and ce status those that are executed now")
+            }
+            Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
+            Self::Failed { .. } => {
+                Some("give --log, too: ce show --log prints what exec has printed")
+            }
+            Self::Suspended { .. } => Some("ce status --ask says how it stands"),
+            Self::Collected { .. } => Some("run its task again, which makes it again"),
+        };
+        hint.map(str::to_owned)
     }
 }

@@ -1,19 +1,22 @@
-//! The log: calls that succeeded or failed, by time.
+//! The log: calls that succeeded, failed or are suspended, by time, and the executions that made them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use ce_model::digest::{DIRTY, Digest};
+use ce_model::name::ComputationName;
+use ce_model::suggest::nearest;
+use ce_storage::records::{CallRecord, Execution, FailureRecord, Origin, SuspensionState};
+use ce_storage::{
+    Entry, Holder, PastCallRef, Record, RecordState, ResultName, Storage, StorageError, Survey,
+    Suspension,
+};
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
-use super::texts::{TextsOfCalls, may_be_texts};
-use super::{History, InputTexts, OriginalExecution, TakenOver};
-use ce_model::digest::{DIRTY, Digest};
-use ce_model::suggest::nearest;
-use ce_storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
-use ce_storage::{
-    Entry, Record, RecordState, ResultName, Storage, StorageError, Survey, Suspension,
-};
+use crate::History;
+use crate::input_texts::{InputTexts, TextsOfCalls, may_be_texts, suspended_texts};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.
@@ -196,10 +199,6 @@ impl Past {
 
 /// Returns the selected calls of a storage, the newest last. Spoiled records, and those that do not
 /// fit their names, are left out: `ce verify` reports them.
-///
-/// # Errors
-///
-/// Fails if a record cannot be read, or only a newer version can.
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     let read = |entry: &Entry| match storage.records().read_entry(entry)? {
@@ -218,10 +217,6 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
 }
 
 /// Returns why no call of a storage matches, as far as the computation tells: the storage has none of it.
-///
-/// # Errors
-///
-/// Fails if a record cannot be read, or only a newer version can.
 pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, StorageError> {
     let Some(wanted) = &filter.computation else { return Ok(None) };
     let all = log(storage, &Filter::default())?;
@@ -303,5 +298,275 @@ impl History {
         log.sort_by_key(|past| past.at);
         add_texts(storage, &mut log);
         Ok(log)
+    }
+}
+
+/// The greatest number of take-overs, one after the other, that are followed.
+const MAX_STEPS: usize = 1000;
+
+/// The source of outputs that were taken over.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TakenOver {
+    /// The short name of the result that they were taken over from.
+    pub from: String,
+    /// The end of the execution that made them.
+    pub executed: Timestamp,
+    /// The host of the execution, if it still has a record.
+    pub host: Option<String>,
+    /// Whether it was not isolated, and taken over because its tree was trusted.
+    pub trusted_tree: bool,
+    /// The duration of the execution, in seconds.
+    pub seconds: f64,
+    /// Its CPU time in seconds, if it was measured.
+    pub cpu_seconds: Option<f64>,
+    /// Its peak memory in bytes, if it was measured.
+    pub peak_bytes: Option<u64>,
+}
+
+/// The execution that made the outputs of a call, wherever these were taken over from. Whoever tells of it asks here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OriginalExecution {
+    /// Its end, or else the time of the record. A results repository keeps neither.
+    pub at: Option<Timestamp>,
+    /// Its duration in seconds, unless the outputs were adopted or are from another storage.
+    pub seconds: Option<f64>,
+    /// Its CPU time in seconds, if it was measured.
+    pub cpu_seconds: Option<f64>,
+    /// Its peak memory in bytes, if it was measured.
+    pub peak_bytes: Option<u64>,
+    /// What it has asked for: lines of a file `resources`.
+    pub resources: Box<[String]>,
+    /// Its host, if that is known.
+    pub host: Option<String>,
+    /// The result that the outputs were taken over from, if they were.
+    pub taken_over: Option<TakenOver>,
+}
+
+impl OriginalExecution {
+    /// Finds the execution that made a call's outputs.
+    pub fn of(storage: &Storage, record: &CallRecord) -> Self {
+        let taken_over = TakenOver::of(storage, record);
+        let recorded = record.recorded.as_ref();
+        // A take-over copies what the record says of the execution, but for the host.
+        let execution = record.execution();
+        let (cpu_seconds, peak_bytes) = execution.map(used).unwrap_or_default();
+        Self {
+            at: execution.map(|it| it.end).or(recorded.map(|it| it.at)),
+            seconds: record.seconds(),
+            cpu_seconds,
+            peak_bytes,
+            resources: execution.map(|it| it.resources.clone()).unwrap_or_default(),
+            host: match &taken_over {
+                Some(source) => source.host.clone(),
+                None => recorded.map(|it| it.host.clone()),
+            },
+            taken_over,
+        }
+    }
+}
+
+/// The CPU time in seconds and the peak memory in bytes of an execution. What its tasks have used is not known.
+fn used(execution: &Execution) -> (Option<f64>, Option<u64>) {
+    let measured = Some(execution).filter(|it| it.tasks.is_empty());
+    let cpu_seconds = measured.map(|it| it.user_seconds + it.system_seconds);
+    (cpu_seconds, measured.map(|it| it.peak_bytes))
+}
+
+impl TakenOver {
+    /// Finds the execution of a call's outputs; `None` unless they were taken over.
+    pub fn of(storage: &Storage, record: &CallRecord) -> Option<Self> {
+        let execution = record.execution()?;
+        let (from, trusted_tree) = (execution.taken_over.clone()?, execution.trusted_tree);
+        let mut host = None;
+        let mut source = Some(from.clone());
+        for _ in 0..MAX_STEPS {
+            // A record that cannot be read ends the search.
+            let entry = source.take().and_then(|source| Entry::of_short(&source));
+            let Some(Entry::Call(name)) = entry else { break };
+            let Ok(Some(earlier)) = Survey::new(storage).record_or_tombstone(&name) else { break };
+            source = earlier.execution().and_then(|execution| execution.taken_over.clone());
+            if source.is_none() {
+                host = earlier.recorded.map(|it| it.host);
+            }
+        }
+        let (cpu_seconds, peak_bytes) = used(execution);
+        let seconds = record.seconds().unwrap_or_default();
+        let executed = execution.end;
+        Some(Self { from, executed, host, trusted_tree, seconds, cpu_seconds, peak_bytes })
+    }
+}
+
+/// The earlier calls, as far as they can be read.
+#[derive(Debug)]
+pub struct EarlierCalls {
+    /// The newest first.
+    pub calls: Vec<ce_storage::PastCall>,
+    /// The calls whose last execution failed, the newest first.
+    pub failures: Vec<(ResultName, FailureRecord)>,
+    /// The number of unreadable files and directories, and of spoiled records.
+    pub unread: usize,
+}
+
+/// The greatest number of records that are read for the usual duration.
+const SAMPLE: usize = 32;
+
+/// The usual duration of calls of a computation, in seconds: the median of a few earlier calls, if there are any.
+pub fn usual_seconds(storage: &Storage, computation: &ComputationName) -> Option<f64> {
+    let survey = Survey::new(storage);
+    let traces = survey.traces(computation, &mut 0);
+    let step = traces.len().div_ceil(SAMPLE).max(1);
+    let calls = traces.iter().step_by(step).filter_map(|trace| survey.past_call(trace).ok()?);
+    let mut seconds: Vec<f64> = calls.filter_map(|call| call.record.seconds()).collect();
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
+}
+
+/// Reads all records and tombstones of calls of these computations, at any commit, and all failures.
+pub fn earlier<'a>(
+    storage: &Storage,
+    computations: impl Iterator<Item = &'a ComputationName>,
+) -> EarlierCalls {
+    let mut unread = 0;
+    let traces: Vec<PastCallRef> =
+        computations.flat_map(|name| Survey::new(storage).traces(name, &mut unread)).collect();
+    let mut calls: Vec<ce_storage::PastCall> = traces
+        .par_iter()
+        .filter_map(|trace| Survey::new(storage).past_call(trace).ok().flatten())
+        .collect();
+    unread += traces.len() - calls.len();
+    calls.sort_by_key(|call| Reverse(call.record.recorded.as_ref().map(|it| it.at)));
+    let mut failures = Survey::new(storage).failures().unwrap_or_else(|_| {
+        unread += 1;
+        Vec::new()
+    });
+    failures.sort_by_key(|(_, failure)| Reverse(failure.recorded.at));
+    EarlierCalls { calls, failures, unread }
+}
+
+/// Calls of a computation that have asked for the same, and the most that one of them has used. Its JSON is a line of `ce log
+/// --resources --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResourceUsage {
+    /// The name of the computation.
+    pub computation: String,
+    /// What they have asked for: lines of a file `resources`.
+    pub resources: Box<[String]>,
+    /// The number of calls.
+    pub calls: usize,
+    /// The most processors that one has used on average; `None` if all were too short to tell.
+    pub cpus: Option<f64>,
+    /// The most memory that a process of one has used, in bytes.
+    pub peak_bytes: u64,
+    /// The duration of the longest one, in seconds.
+    pub seconds: f64,
+}
+
+/// Compares what calls have asked for with what they have used, by computation. Calls that failed, and those that were not
+/// executed, are left out.
+pub fn resource_usage(log: &[Past]) -> Vec<ResourceUsage> {
+    let mut groups: BTreeMap<(&str, &[String]), ResourceUsage> = BTreeMap::new();
+    for past in log {
+        let Past { computation, resources, seconds, cpu_seconds, peak_bytes, .. } = past;
+        let (Some(seconds), Some(cpu_seconds), Some(peak_bytes)) =
+            (*seconds, *cpu_seconds, *peak_bytes)
+        else {
+            continue;
+        };
+        let group = groups.entry((computation, resources)).or_insert_with(|| ResourceUsage {
+            computation: computation.clone(),
+            resources: resources.clone(),
+            calls: 0,
+            cpus: None,
+            peak_bytes: 0,
+            seconds: 0.0,
+        });
+        group.calls += 1;
+        if seconds > 0.0 {
+            let cpus = cpu_seconds / seconds;
+            group.cpus = Some(group.cpus.map_or(cpus, |most| most.max(cpus)));
+        }
+        group.peak_bytes = group.peak_bytes.max(peak_bytes);
+        group.seconds = group.seconds.max(seconds);
+    }
+    groups.into_values().collect()
+}
+
+/// A call that is suspended, and what is known of it now.
+#[derive(Clone, Debug)]
+pub struct SuspendedFact {
+    /// The call.
+    pub suspension: Suspension,
+    /// The run that executes it just now.
+    pub holder: Option<Holder>,
+    /// The short texts that it reads, such as the levels of a point.
+    pub texts: InputTexts,
+}
+
+/// Returns the calls that are suspended, those first that were begun first. Reads the index of them and short task inputs, and no results.
+pub fn suspended(storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> {
+    let all = storage.suspensions().all()?;
+    let texts = suspended_texts(storage, &all);
+    let fact = |(suspension, texts): (Suspension, InputTexts)| {
+        let holder = storage.leases().holder(&suspension.name);
+        SuspendedFact { suspension, holder, texts }
+    };
+    Ok(all.into_iter().zip(texts).map(fact).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn past(computation: &str, lines: &[&str], used: Option<(f64, f64, u64)>) -> Past {
+        Past {
+            at: None,
+            made: OriginalExecution::default(),
+            name: String::new(),
+            computation: computation.to_owned(),
+            version: String::new(),
+            commit: String::new(),
+            dirty: false,
+            inputs: Vec::new(),
+            may_be_texts: Vec::new(),
+            texts: Default::default(),
+            seconds: used.map(|it| it.0),
+            cpu_seconds: used.map(|it| it.1),
+            peak_bytes: used.map(|it| it.2),
+            resources: lines.iter().map(|line| (*line).to_owned()).collect(),
+            host: None,
+            shared: false,
+            away: false,
+            taken_over: None,
+            failed: None,
+            suspended: None,
+        }
+    }
+
+    #[test]
+    fn the_most_that_a_call_has_used_counts_for_each_request() {
+        let four = ["cpus 4"];
+        let log = [
+            past("sort", &four, Some((2.0, 6.0, 100))),
+            past("sort", &four, Some((4.0, 2.0, 300))),
+            past("sort", &four, Some((0.0, 0.1, 200))),
+            past("sort", &four, None),
+            past("sort", &[], Some((0.0, 0.0, 7))),
+            past("align", &[], Some((1.0, 1.0, 1))),
+        ];
+        let usage = resource_usage(&log);
+        let usage: Vec<_> = usage
+            .iter()
+            .map(|it| {
+                (&*it.computation, it.resources.len(), it.calls, it.cpus, it.peak_bytes, it.seconds)
+            })
+            .collect();
+        assert_eq!(
+            usage,
+            [
+                ("align", 0, 1, Some(1.0), 1, 1.0),
+                ("sort", 0, 1, None, 7, 0.0),
+                ("sort", 1, 3, Some(3.0), 300, 4.0),
+            ]
+        );
     }
 }

@@ -3,28 +3,26 @@
 //! A kept result is kept with everything that it was made from, since an evaluation looks up calls
 //! from the leaves. Results in use by a run are kept, too.
 
-mod away;
-mod in_use;
-mod repeatable;
+mod evict;
 mod repositories;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 
-use jiff::Timestamp;
-
-pub use self::away::{depart, departing, recomputable};
-use self::in_use::InUse;
-pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
-use crate::History;
 use ce_git::ReachableSet;
 use ce_model::digest::Digest;
 use ce_model::template::may_be;
 use ce_storage::records::CallRecord;
 use ce_storage::{
-    Entry, ExpectedFile, Maintenance, Pins, Record, ResultName, Retired, Storage, StorageError,
-    Survey, Suspension,
+    Entry, ExpectedFile, GcRoots, Maintenance, NewRecords, Pins, Record, RecordState, RecordWatch,
+    ResultName, Retired, Storage, StorageError, Survey, Suspension,
 };
+use jiff::Timestamp;
+
+use crate::History;
+
+pub use self::evict::{depart, departing, recomputable};
+pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 
 /// The number of results whose files are moved away before the gate is opened for those who wait.
 const MOVED_AT_ONCE: usize = 500;
@@ -78,10 +76,6 @@ impl CollectRequest {
 }
 
 /// Returns the results that are not kept, sorted by name.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
 pub fn candidates<'a>(
     storage: &Storage,
     history: &'a History,
@@ -183,14 +177,10 @@ fn suspensions(storage: &Storage) -> Result<Vec<Suspension>, StorageError> {
 
 /// The results that suspended calls read.
 fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
-    Ok(in_use::inputs(&suspensions(storage)?).collect())
+    Ok(inputs(&suspensions(storage)?).collect())
 }
 
 /// Returns the candidates that are in use: removing them would keep them.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
 pub fn in_use(
     storage: &Storage,
     history: &History,
@@ -209,10 +199,6 @@ pub fn in_use(
 
 /// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
 /// the fate of each.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read or written.
 pub fn collect(
     storage: &Storage,
     history: &History,
@@ -328,4 +314,106 @@ fn kept<'a>(
 ) -> impl Iterator<Item = &'a (Entry, Record)> {
     let gone: HashSet<Entry> = candidates.iter().map(|it| it.entry.clone()).collect();
     history.results().iter().filter(move |(entry, _)| !gone.contains(entry))
+}
+
+/// What is in use by other runs, by suspended calls, and by results that were published since the history was read.
+pub(super) struct InUse<'a> {
+    storage: &'a Storage,
+    history: &'a History,
+    /// Results whose records were removed. One that has a record was recorded again.
+    retired: HashSet<&'a Entry>,
+    changes: RecordWatch<'a>,
+    roots: GcRoots,
+}
+
+impl<'a> InUse<'a> {
+    /// Reads what is in use by now, after the records of some results were removed.
+    pub(super) fn read(
+        storage: &'a Storage,
+        history: &'a History,
+        retired: HashSet<&'a Entry>,
+    ) -> Result<Self, StorageError> {
+        let (changes, roots) = (RecordWatch::new(storage), GcRoots::default());
+        let mut in_use = Self { storage, history, retired, changes, roots };
+        in_use.update()?;
+        Ok(in_use)
+    }
+
+    pub(super) const fn storage(&self) -> &'a Storage {
+        self.storage
+    }
+
+    /// The names that are in use.
+    pub(super) const fn roots(&self) -> &GcRoots {
+        &self.roots
+    }
+
+    /// The names that are in use, to be added to.
+    fn into_roots(self) -> GcRoots {
+        self.roots
+    }
+
+    /// Adds what is in use by now, and was not when this was read last. Returns whether there is anything.
+    pub(super) fn update(&mut self) -> Result<bool, StorageError> {
+        let before = self.roots.count();
+        // A run that ends now has recorded everything before its announcements go.
+        self.add_announced()?;
+        let is_known = |entry: &Entry| self.history.has(entry) && !self.retired.contains(entry);
+        let NewRecords { entries, suspended } = self.changes.look(is_known)?;
+        self.roots.add(inputs(&suspended));
+        entries.iter().try_for_each(|entry| self.add_published(entry))?;
+        Ok(self.roots.count() > before)
+    }
+
+    /// Adds what other runs have announced by now. Returns whether there is anything.
+    pub(super) fn add_announced(&mut self) -> Result<bool, StorageError> {
+        let before = self.roots.count();
+        self.storage.add_gc_roots(&mut self.roots)?;
+        Ok(self.roots.count() > before)
+    }
+
+    /// Adds a result.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        self.roots.add([entry.clone()]);
+    }
+
+    /// Adds the results that the directories of a result are links to.
+    fn add_linked(&mut self, entry: &Entry) {
+        self.roots.add(self.history.linked(entry));
+    }
+
+    /// Adds a result that was published since the history was read, and what it was made from.
+    fn add_published(&mut self, entry: &Entry) -> Result<(), StorageError> {
+        let (storage, roots) = (self.storage, &mut self.roots);
+        roots.add([entry.clone()]);
+        match storage.records().read_listed(entry)? {
+            // A job that was finished meanwhile may use a result that it found before that was retired.
+            RecordState::Valid(Record::Job(job)) => roots.add_job(&job),
+            // The directories of a result that was published meanwhile may be links to those of others.
+            RecordState::Valid(Record::Call(call)) => {
+                roots.add_inputs(call.inputs.iter());
+                let source = call.linked();
+                roots.add(source.iter().flat_map(|source| self.history.linked(source)));
+                roots.add(source);
+            }
+            // What a table that was published meanwhile was made from is kept with it.
+            RecordState::Valid(Record::Table(_)) => {
+                let Entry::Table(name) = entry else { return Ok(()) };
+                storage.tables().read_recipe(name, |row| {
+                    let files = row.outputs.iter().flatten();
+                    roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
+                })?;
+            }
+            RecordState::Valid(Record::TaskInput(_))
+            | RecordState::Spoiled
+            | RecordState::Absent => {}
+        }
+        Ok(())
+    }
+}
+
+/// The results that suspended calls read.
+pub(super) fn inputs(suspended: &[Suspension]) -> impl Iterator<Item = Entry> + '_ {
+    let inputs = suspended.iter().flat_map(|it| &it.record.inputs);
+    inputs.filter_map(|input| Entry::of_file(&input.name))
 }

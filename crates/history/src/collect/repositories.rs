@@ -125,10 +125,6 @@ pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryEr
 }
 
 /// Returns the recorded repositories that are not among these, so their results are not kept.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
 pub fn not_kept<'a>(
     storage: &Storage,
     kept: impl Iterator<Item = &'a Path>,

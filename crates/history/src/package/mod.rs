@@ -3,28 +3,26 @@
 //! Every name is made of checked parts, so none leads out of the package: see [`path_part`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 
-mod citation;
-mod error;
-mod maker;
-mod naming;
 mod write;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use serde::Serialize;
-
-pub use self::citation::Citation;
-pub use self::error::{BadFile, PackageError};
-pub use self::maker::{FileMaker, MakerInput};
-use self::naming::{OutputNames, Places};
-pub use self::write::vacant;
-pub use self::write::{Package, PackageKind};
-use crate::{History, HistoryError, Subject};
-use ce_model::digest::Digest;
+use ce_git::{TreeFileKind, Trees};
+use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::MemberPath;
-use ce_model::sweep::{path_part, point_path};
+use ce_model::sweep::{SWEEP_OUTPUTS, path_part, point_path};
+use ce_model::text_file;
 use ce_storage::records::JobRecord;
 use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError, split_member};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::log::OriginalExecution;
+use crate::{Ancestor, History, HistoryError, Subject};
+
+pub use self::write::{BadFile, Citation, Package, PackageError, PackageKind, vacant};
 
 /// The file of a package that says what made each other one.
 pub const README: &str = "README.md";
@@ -92,7 +90,7 @@ impl<'a> Packer<'a> {
     ///
     /// Fails if there is none.
     pub fn find(&self, name: &str) -> Result<Subject<'a>, HistoryError> {
-        let plain: std::path::PathBuf = std::path::Path::new(name).components().collect();
+        let plain: PathBuf = Path::new(name).components().collect();
         let names = [plain.to_str().map(str::to_owned), self.storage.name_of(&plain)];
         let short = names.iter().flatten().find_map(|name| {
             let result = ResultName::of_short(name)?;
@@ -107,10 +105,6 @@ impl<'a> Packer<'a> {
 
     /// Adds a result below a directory of the package, which may be empty; with `all`, also the outputs of all
     /// calls of a job.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
     pub fn add(&mut self, dir: &str, result: Subject<'a>, all: bool) -> Result<(), StorageError> {
         self.results.push(summary(result));
         self.places.reserve(&join(dir, README));
@@ -311,4 +305,174 @@ fn join(dir: &str, name: &str) -> String {
 /// A name with a number, unless that is 0.
 fn numbered(name: &str, number: usize) -> String {
     if number == 0 { name.to_owned() } else { format!("{name}-{}", number + 1) }
+}
+
+/// The paths of a package that are taken.
+#[derive(Debug, Default)]
+struct Places(HashSet<String>);
+
+impl Places {
+    /// Keeps a path free for something else.
+    fn reserve(&mut self, path: &str) {
+        self.0.insert(path.to_owned());
+    }
+
+    /// Takes a path, or else the first free one of others.
+    pub(super) fn take(&mut self, wanted: String, other: impl Fn(usize) -> String) -> String {
+        let mut path = wanted;
+        let mut turn = 0;
+        while !self.0.insert(path.clone()) {
+            path = other(turn);
+            turn += 1;
+        }
+        path
+    }
+}
+
+/// The names of outputs: as the computation has them, in the storage or in the repository of the current directory.
+#[derive(Debug)]
+pub(super) struct OutputNames<'a> {
+    storage: &'a Storage,
+    repository: Trees,
+    known: HashMap<ObjectId, Option<Vec<String>>>,
+}
+
+impl<'a> OutputNames<'a> {
+    pub(super) fn new(storage: &'a Storage) -> Self {
+        Self { storage, repository: Trees::new(Path::new(".")), known: HashMap::new() }
+    }
+
+    /// The name of an output of a result, or its number if the name is not known.
+    pub(super) fn of(&mut self, result: Subject<'_>, number: usize) -> String {
+        let name = match (result.entry, result.record) {
+            (Entry::Call(call), Record::Call(record)) => {
+                let (storage, repository) = (self.storage, &self.repository);
+                let names = self.known.entry(record.tree.clone()).or_insert_with(|| {
+                    storage.output_names(call).or_else(|| names_in(repository, &record.tree))
+                });
+                let names = names.as_ref().filter(|it| it.len() == record.outputs.len());
+                names.and_then(|names| names.get(number).cloned())
+            }
+            (Entry::Table(_), Record::Table(record)) => Some(match number {
+                0 => format!("{}.ndjson", SWEEP_OUTPUTS[0]),
+                1 if record.outputs.len() > 1 => POINTS.to_owned(),
+                _ => "recipe.ndjson".to_owned(),
+            }),
+            _ => None,
+        };
+        name.unwrap_or_else(|| format!("{number:02}"))
+    }
+}
+
+/// The names of outputs that a Git tree of a computation has, if the repository has the tree.
+fn names_in(repository: &Trees, tree: &ObjectId) -> Option<Vec<String>> {
+    let found = Mutex::new(None);
+    let read = repository.files(tree, &|file| {
+        if file.path == Path::new("outputs")
+            && let TreeFileKind::Plain(contents) | TreeFileKind::Executable(contents) = file.kind
+        {
+            *found.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(contents);
+        }
+        Ok(())
+    });
+    read.ok()?;
+    let contents = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
+    Some(text_file::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
+}
+
+/// What made a file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum FileMaker {
+    /// An execution of a computation.
+    Call {
+        /// The computation.
+        computation: String,
+        /// The number of the output.
+        output: usize,
+        /// The commit with the computation, or the one below its uncommitted changes.
+        commit: String,
+        /// The computation had uncommitted changes.
+        dirty: bool,
+        /// What it has read, in order.
+        inputs: Vec<MakerInput>,
+        /// The end of the execution, or else the time of the record, if one is known.
+        at: Option<Timestamp>,
+        /// The host of the execution, if that is known.
+        host: Option<String>,
+    },
+    /// A sweep: it is a table.
+    Table,
+    /// A user, or a Git repository: it is a task input.
+    TaskInput,
+    /// It is not known any more.
+    Unknown,
+}
+
+/// An input of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MakerInput {
+    /// Its file in the storage, if that has a record.
+    pub file: Option<String>,
+    /// Its digest.
+    pub contents: Digest,
+}
+
+impl MakerInput {
+    fn of(ancestor: &Ancestor<'_>) -> Self {
+        let file = ancestor.subject.map(|subject| match &ancestor.member {
+            Some(member) => format!("{}/{member}", subject.promise.name),
+            None => subject.promise.name.clone(),
+        });
+        Self { file, contents: ancestor.digest }
+    }
+}
+
+impl FileMaker {
+    /// Finds what made a file. Of an output of a job, that is what made the file that the job took it from.
+    pub fn of(
+        storage: &Storage,
+        history: &History,
+        subject: Subject<'_>,
+    ) -> Result<Self, StorageError> {
+        Ok(match subject.record {
+            Record::Table(_) => Self::Table,
+            Record::TaskInput(_) => Self::TaskInput,
+            Record::Job(_) => {
+                let made = history.parents(storage, subject)?.into_iter().find_map(|it| it.subject);
+                match made {
+                    // A record that leads to a job, and not to what made it, could lead to itself.
+                    Some(made) if !matches!(made.record, Record::Job(_)) => {
+                        Self::of(storage, history, made)?
+                    }
+                    _ => Self::Unknown,
+                }
+            }
+            Record::Call(call) => {
+                let OriginalExecution { at, host, .. } = OriginalExecution::of(storage, call);
+                Self::Call {
+                    computation: call.computation.to_string(),
+                    output: subject.number,
+                    commit: call.commit.full().to_owned(),
+                    dirty: call.dirty,
+                    inputs: history.parents(storage, subject)?.iter().map(MakerInput::of).collect(),
+                    at,
+                    host,
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_taken_once() {
+        let mut places = Places::default();
+        places.reserve("README.md");
+        let mut take = |name: &str| places.take(name.to_owned(), |turn| format!("{turn}-{name}"));
+        assert_eq!(["a", "README.md", "a", "a"].map(&mut take), ["a", "0-README.md", "0-a", "1-a"]);
+    }
 }

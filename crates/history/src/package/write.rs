@@ -1,18 +1,23 @@
 //! Checking and writing a package: aside first, and renamed when it is complete.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs;
-use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{fs, io};
 
-use super::{BadFile, PackageError, PackagedFile, PackagedResult, Packer, README};
-use crate::History;
 use ce_files::manifest::Scan;
+use ce_git::{Config, ConfigError, Snapshot};
 use ce_model::digest::Digest;
-use ce_storage::records::Defect;
-use ce_storage::{Maintenance, Storage};
+use ce_model::exit::{Exit, Explain};
+use ce_model::hints;
+use ce_storage::records::{CallRecord, Defect};
+use ce_storage::{Entry, Maintenance, Record, Storage, StorageError};
+use jiff::Timestamp;
+
+use super::{FileMaker, OutputNames, PackagedFile, PackagedResult, Packer, README};
+use crate::{History, Subject};
 
 /// The right of the owner to write.
 const WRITE: u32 = 0o200;
@@ -37,10 +42,6 @@ pub struct Package {
 
 impl Package {
     /// Reads all files of a package to their ends, and compares them with their records.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one of them is away or damaged, or `stop` was set.
     pub fn check(
         packer: Packer<'_>,
         storage: &Storage,
@@ -210,4 +211,206 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a paper needs to name a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Citation {
+    /// What it is an output of: `task arith`, `computation add`, `a table of points`; `None` of a task input.
+    pub maker: Option<String>,
+    /// The name of the output, or its number if the name is not known.
+    pub output: String,
+    /// The commit of the task or the computation, in full.
+    pub commit: Option<String>,
+    /// The computation had uncommitted changes.
+    pub dirty: bool,
+    /// The URL of the repository that has the commit, without a password.
+    pub repository: Option<String>,
+    /// The inputs: their names, or else their numbers.
+    pub inputs: Vec<(String, Digest)>,
+    /// The digest of the file.
+    pub digest: Digest,
+    /// The version of CompEval that has recorded it, or else of this one.
+    pub compeval: String,
+    /// When it was executed, or else recorded, if that is known.
+    pub at: Option<Timestamp>,
+    /// The repository of results that is configured, without a password.
+    pub results: Option<String>,
+}
+
+impl Citation {
+    /// Describes a file. An output of a call that is that of a job, too, is described as the newest such job's.
+    pub fn of(
+        storage: &Storage,
+        history: &History,
+        file: Subject<'_>,
+    ) -> Result<Self, StorageError> {
+        let subject = job_output(history, file).unwrap_or(file);
+        let made = FileMaker::of(storage, history, subject)?;
+        let output = match subject.record {
+            Record::Job(_) => {
+                history.parents(storage, subject)?.into_iter().find_map(|it| it.subject)
+            }
+            _ => Some(subject),
+        };
+        let output = output.unwrap_or(subject);
+        let output = OutputNames::new(storage).of(output, output.number);
+        let (maker, commit, inputs, recorded) = match subject.record {
+            Record::Job(job) => {
+                let inputs = job.inputs.iter().map(|it| (it.name.to_string(), it.digest));
+                let maker = format!("task {}", job.task);
+                (Some(maker), Some(&job.commit), inputs.collect(), job.recorded.as_ref())
+            }
+            Record::Call(call) => {
+                let maker = format!("computation {}", call.computation);
+                let inputs = inputs(storage, subject.entry, call);
+                (Some(maker), Some(&call.commit), inputs, call.recorded.as_ref())
+            }
+            Record::Table(table) => {
+                (Some("a sweep".to_owned()), None, Vec::new(), table.recorded.as_ref())
+            }
+            Record::TaskInput(input) => (None, None, Vec::new(), Some(&input.recorded)),
+        };
+        let (at, dirty) = match made {
+            FileMaker::Call { at, dirty, .. } => (at, dirty),
+            FileMaker::Table | FileMaker::TaskInput | FileMaker::Unknown => (None, false),
+        };
+        let own = || env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self {
+            maker,
+            output: output.trim_end_matches('/').to_owned(),
+            commit: commit.map(|it| it.full().to_owned()),
+            dirty,
+            repository: None,
+            inputs,
+            digest: file.promise.digest,
+            compeval: recorded.map_or_else(own, |it| it.compeval.clone()),
+            at: at.or(recorded.map(|it| it.at)),
+            results: None,
+        })
+    }
+
+    /// Adds what the repository says that a directory is in: its own URL if it has the commit, and that of results. A
+    /// directory that is in none says nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting is wrong.
+    pub fn with_repository(mut self, dir: &Path) -> Result<Self, ConfigError> {
+        let Ok(config) = Config::of(dir) else { return Ok(self) };
+        let has = |commit: &String| Snapshot::open(dir, commit).is_ok();
+        self.repository = config.origin().filter(|_| self.commit.as_ref().is_some_and(has));
+        self.results = config.shown_results()?;
+        Ok(self)
+    }
+
+    /// What the result is, in words.
+    pub fn title(&self) -> String {
+        match &self.maker {
+            Some(maker) => format!("Output {} of {maker}", self.output),
+            None => "A task input".to_owned(),
+        }
+    }
+}
+
+/// The output of the newest job that is this file.
+fn job_output<'a>(history: &'a History, file: Subject<'_>) -> Option<Subject<'a>> {
+    let jobs = history.results().iter().filter_map(|(entry, record)| match record {
+        Record::Job(job) => Some((entry, job)),
+        Record::Call(_) | Record::Table(_) | Record::TaskInput(_) => None,
+    });
+    let outputs = jobs.filter_map(|(entry, job)| {
+        let number = job.outputs.iter().position(|it| it.file == file.promise.name)?;
+        Some((Reverse(job.recorded.as_ref().map(|it| it.at)), entry.file(number)))
+    });
+    history.subject(&outputs.min()?.1)
+}
+
+/// The inputs of a call, with their names in the computation, or their numbers.
+fn inputs(storage: &Storage, entry: &Entry, call: &CallRecord) -> Vec<(String, Digest)> {
+    let names = match entry {
+        Entry::Call(name) => storage.input_names(name),
+        Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
+    };
+    let names = names.filter(|names| names.len() == call.inputs.len());
+    let name = |at: usize| names.as_ref().map_or_else(|| format!("{at:02}"), |it| it[at].clone());
+    call.inputs.iter().enumerate().map(|(at, digest)| (name(at), *digest)).collect()
+}
+
+/// The greatest number of bad files that an error names.
+const NAMED: usize = 20;
+
+/// A file that cannot be exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadFile {
+    /// Its name in the storage.
+    pub name: String,
+    /// Why, in words.
+    pub why: String,
+}
+
+impl BadFile {
+    pub(super) const fn new(name: String, why: String) -> Self {
+        Self { name, why }
+    }
+}
+
+/// The reason why results are not exported. Nothing was made then.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// The directory is there, and not empty.
+    #[error("{0} exists, and is no empty directory")]
+    Occupied(String),
+    /// The directory has no name, such as `..`, or that of standard output, `-`.
+    #[error("{0} is no name of a new directory")]
+    NoName(String),
+    /// The directory would be in the storage.
+    #[error("{0} is in the storage")]
+    Inside(String),
+    /// Files are away or damaged.
+    #[error("nothing is exported, since files cannot be: {}", list(.0))]
+    Bad(Vec<BadFile>),
+    /// A file could not be made.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user has interrupted it.
+    #[error("interrupted: nothing is exported")]
+    Stopped,
+}
+
+fn list(bad: &[BadFile]) -> String {
+    let mut list: Vec<String> =
+        bad.iter().take(NAMED).map(|BadFile { name, why }| format!("{name}: {why}")).collect();
+    if bad.len() > NAMED {
+        list.push(format!("and {} more", bad.len() - NAMED));
+    }
+    list.join("; ")
+}
+
+impl Explain for PackageError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Occupied(_) | Self::NoName(_) | Self::Inside(_) => Exit::Malformed,
+            Self::Bad(_) | Self::Write { .. } | Self::Stopped => Exit::Storage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Occupied(_) | Self::NoName(_) => "give a directory that does not exist",
+            Self::Inside(_) => "give a directory beside it",
+            Self::Bad(_) => {
+                "ce run makes again what is away or was collected, and after ce verify --repair what is \
+                 damaged; without --all, intermediate results are not needed"
+            }
+            Self::Write { path, source } => return hints::for_writing(Path::new(path), source),
+            Self::Stopped => "run the same command again: nothing was made",
+        };
+        Some(hint.to_owned())
+    }
 }

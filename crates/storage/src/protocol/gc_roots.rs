@@ -34,10 +34,6 @@ impl Storage {
     ///
     /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
     /// If the storage is full, used files may be collected, and a call that reads them then fails.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it is not known whether a collection takes something away.
     pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
         let names: Vec<String> = names.into_iter().collect();
         if self.root.writable && !names.is_empty() && self.run.appear(&self.root).is_ok() {

@@ -210,10 +210,6 @@ impl Lease<'_> {
     }
 
     /// Whether this run still holds all of it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if that is not known.
     pub fn is_held(&self) -> Result<bool> {
         self.paths.iter().try_fold(true, |held, path| Ok(held && self.is_own(path)?))
     }

@@ -5,14 +5,14 @@
 use std::collections::{HashMap, HashSet};
 use std::iter;
 
-use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
-use serde::{Serialize, Serializer};
-
-use super::Subject;
-use super::roles::levels;
 use ce_model::digest::Digest;
 use ce_storage::records::{CallRecord, Origin, TicketValue};
 use ce_storage::{Entry, Inputs, Record, ResultName, Storage, Survey, Suspension};
+use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
+use serde::{Serialize, Serializer};
+
+use crate::Subject;
+use crate::input_roles::levels;
 
 /// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
 /// that is not known any more. In the order of the inputs. Its JSON is an object.

@@ -2,26 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
+use std::path::Path;
 
-use jiff::Timestamp;
-
-use super::in_use::InUse;
-use super::repeatable::RepeatableCalls;
-use super::{Candidate, Fate, MOVED_AT_ONCE, bytes, inputs_of_suspended, seconds};
-use crate::History;
-use ce_model::digest::Digest;
+use ce_git::{ReachableSet, Trees};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::CallRecord;
 use ce_storage::{
-    Entry, Eviction, Maintenance, Pins, Record, Storage, StorageError, Survey, split_member,
+    Entry, Eviction, KnownRepositories, Maintenance, Pins, Record, Storage, StorageError, Survey,
+    split_member,
 };
+use jiff::Timestamp;
+
+use super::repositories::Presence;
+use super::{Candidate, Fate, InUse, MOVED_AT_ONCE, bytes, inputs_of_suspended, seconds};
+use crate::History;
 
 /// Returns the calls whose outputs are here and may be made away, sorted by name. Those stay that are pinned, with all that
 /// they were made from, that suspended calls read, that jobs read as literals, or that others are links to; and what
 /// was recorded since a time.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
 pub fn departing<'a>(
     storage: &Storage,
     history: &'a History,
@@ -63,10 +62,6 @@ fn is_here(storage: &Storage, entry: &Entry, record: &Record) -> Result<bool, St
 
 /// Keeps those candidates whose outputs can be made again, byte for byte: they are repeatable, and all that
 /// they read is here or can be made again.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
 pub fn recomputable<'a>(
     storage: &Storage,
     history: &History,
@@ -165,10 +160,6 @@ fn outputs(call: &CallRecord) -> impl Iterator<Item = Digest> + '_ {
 }
 
 /// Makes the outputs of candidates away, unless they are in use. Reports the fate of each.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read or written.
 pub fn depart(
     storage: &Storage,
     history: &History,
@@ -255,10 +246,53 @@ fn depart_jobs(
     Ok(())
 }
 
+/// What the recorded repositories say of computations. One that cannot be read says nothing.
+#[derive(Default)]
+struct RepeatableCalls {
+    reach: ReachableSet,
+    repositories: Vec<Trees>,
+    /// Whether a tree is known, and does not say that its outputs differ each time.
+    known: HashMap<ObjectId, bool>,
+}
+
+impl RepeatableCalls {
+    /// Reads the recorded repositories that are here.
+    pub(super) fn new(storage: &Storage) -> Result<Self, StorageError> {
+        let mut calls = Self::default();
+        for record in KnownRepositories::new(storage).all()?.into_iter().filter_map(|it| it.record)
+        {
+            let path = Path::new(&record.path);
+            if Presence::of(&record) == Presence::Here && calls.reach.add(path).is_ok() {
+                calls.repositories.push(Trees::new(path));
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Whether a call can be executed again, and makes the same then: a repository reaches its commit, its computation is not
+    /// declared as nondeterministic, and it could read nothing but its inputs.
+    pub(super) fn has(&mut self, call: &CallRecord) -> bool {
+        let is_pure = call.origin.reads_only_inputs() && !call.dirty;
+        is_pure && self.reach.has(&call.commit) && self.is_deterministic(&call.tree)
+    }
+
+    fn is_deterministic(&mut self, tree: &ObjectId) -> bool {
+        if let Some(known) = self.known.get(tree) {
+            return *known;
+        }
+        let mut says =
+            self.repositories.iter().filter_map(|it| it.has_file(tree, NONDETERMINISTIC).ok());
+        let is_so = says.next() == Some(false);
+        self.known.insert(tree.clone(), is_so);
+        is_so
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use ce_storage::ResultName;
+
+    use super::*;
 
     /// A call with these inputs and outputs.
     fn call(inputs: &[&str], output: &str) -> CallRecord {

@@ -5,16 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use serde::{Deserialize, Serialize};
-
-use super::conflict::{Conflict, RecordComparison, settled};
-use super::join::join;
-use super::layout::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
-use super::signers::Signers;
 use ce_git::{
     CommitSignature, Mirror, MirrorCommit, MirrorEntry, MirrorError, MirrorKind, SignatureKind,
 };
 use ce_model::digest::{Blake3, ObjectId};
+use serde::{Deserialize, Serialize};
+
+use crate::join::{Conflict, RecordComparison, join, settled};
+use crate::repository::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
+use crate::trust::Signers;
 
 /// The name under which a mirror remembers what was judged.
 const NOTE: &str = "history";
