@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use ce_git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter, UnwrittenTree};
 use ce_model::digest::{Digest, ObjectId};
 use ce_storage::records::JobRecord;
-use ce_storage::{
-    Entry, ExpectedFile, Record, Revocation, RevocationIndex, of_revocation, revocations,
-};
+use ce_storage::{Entry, Record, Revocation, RevocationIndex, of_revocation, revocations};
 
 use crate::repository::{Finder, MAX_PATH, MAX_RECORD, differs, is_record, place};
 
@@ -206,8 +204,10 @@ pub(super) fn settled(
     trees: &[&ObjectId],
     conflicts: Vec<Conflict>,
 ) -> Result<Vec<SettledConflict>, MirrorError> {
-    let finder = |tree: &&ObjectId| Finder::new(mirror, Some((*tree).clone()));
-    let mut referee = Referee { mirror, trees: trees.iter().map(finder).collect() };
+    let mut referee = Referee {
+        mirror,
+        trees: trees.iter().map(|tree| Finder::new(mirror, Some((*tree).clone()))).collect(),
+    };
     let ids: Vec<ObjectId> = conflicts.iter().flat_map(|it| it.ids.iter().cloned()).collect();
     mirror.fetch_files(&ids)?;
     let mut calls: Vec<Entry> =
@@ -259,22 +259,25 @@ impl Referee<'_> {
         };
         let comparison = match (&first, &second) {
             (Record::Call(ours), Record::Call(theirs)) if ours.outputs == theirs.outputs => {
-                match theirs.origin.is_isolated() && !ours.origin.is_isolated() {
-                    true => RecordComparison::Better,
-                    false => RecordComparison::Equal,
+                if theirs.origin.is_isolated() && !ours.origin.is_isolated() {
+                    RecordComparison::Better
+                } else {
+                    RecordComparison::Equal
                 }
             }
             (Record::Call(_), Record::Call(_)) => {
                 let is_revoked = |it| revoked.reason(&entry, &entry.outputs(it)).is_some();
-                match is_revoked(&first) && !is_revoked(&second) {
-                    true => RecordComparison::Supersedes,
-                    false => RecordComparison::Differs,
+                if is_revoked(&first) && !is_revoked(&second) {
+                    RecordComparison::Supersedes
+                } else {
+                    RecordComparison::Differs
                 }
             }
             (Record::Job(ours), Record::Job(theirs)) => {
-                match self.is_stale(ours)? && !self.is_stale(theirs)? {
-                    true => RecordComparison::Supersedes,
-                    false => RecordComparison::Differs,
+                if self.is_stale(ours)? && !self.is_stale(theirs)? {
+                    RecordComparison::Supersedes
+                } else {
+                    RecordComparison::Differs
                 }
             }
             _ => RecordComparison::Differs,
@@ -328,8 +331,8 @@ impl Referee<'_> {
             }
         }
         let short: HashSet<String> = wrong.iter().map(|it| it.sha1.short()).collect();
-        let reads = |call: &String| call.split(['/', '_']).any(|part| short.contains(part));
-        Ok(job.outputs.iter().any(|it| wrong.contains(&it.digest)) || job.calls.iter().any(reads))
+        Ok(job.outputs.iter().any(|it| wrong.contains(&it.digest))
+            || job.calls.iter().any(|call| call.split(['/', '_']).any(|part| short.contains(part))))
     }
 }
 
@@ -342,8 +345,10 @@ fn lost(entry: &Entry, loser: &Record, winner: &Record) -> Vec<String> {
         Entry::Table(_) | Entry::TaskInput(_) => {}
     }
     let kept = entry.expected_files(winner);
-    let is_lost = |it: &ExpectedFile| !it.digest.is_directory() && !kept.contains(it);
-    let values = entry.expected_files(loser).into_iter().filter(is_lost);
+    let values = entry
+        .expected_files(loser)
+        .into_iter()
+        .filter(|it| !it.digest.is_directory() && !kept.contains(it));
     files.extend(values.map(|it| place(&it)));
     files
 }

@@ -179,11 +179,12 @@ pub(super) fn parse(text: &[u8]) -> Option<Vec<LedgerLine>> {
     }
     let mut lines = text.strip_suffix(b"\n")?.split(|byte| *byte == b'\n');
     let header: LedgerHeader = serde_json::from_slice(lines.next()?).ok()?;
-    let line = |line: &[u8]| {
-        let line: LedgerLine = serde_json::from_slice(line).ok()?;
-        (line.outputs.is_some() != line.failed.is_some()).then_some(line)
-    };
-    let lines: Vec<LedgerLine> = lines.map(line).collect::<Option<_>>()?;
+    let lines: Vec<LedgerLine> = lines
+        .map(|line| {
+            let line: LedgerLine = serde_json::from_slice(line).ok()?;
+            (line.outputs.is_some() != line.failed.is_some()).then_some(line)
+        })
+        .collect::<Option<_>>()?;
     (header.ledger == VERSION && lines.len() <= LINES).then_some(lines)
 }
 

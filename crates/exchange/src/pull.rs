@@ -72,9 +72,10 @@ pub fn pull(
         let wanted = part.len();
         let new = new_results(part, storage, &mut finder, (request, &beliefs), &mut pulled)?;
         progress.advance(wanted - new.len());
-        match request.dry {
-            true => rehearsal.rehearse(&new, &mut pulled)?,
-            false => publish(storage, mirror, new, (request, &mut pulled))?,
+        if request.dry {
+            rehearsal.rehearse(&new, &mut pulled)?;
+        } else {
+            publish(storage, mirror, new, (request, &mut pulled))?;
         }
     }
     pulled.refused.extend(beliefs.refused());
@@ -138,11 +139,15 @@ fn publish(
 /// The number of calls that are published at once: from one up.
 fn batch(calls: &[NewResult]) -> usize {
     let mut bytes = 0;
-    let fits = |result: &&NewResult| {
-        bytes += result.bytes();
-        bytes <= BATCH_BYTES
-    };
-    calls.iter().take(BATCH).take_while(fits).count().max(1)
+    calls
+        .iter()
+        .take(BATCH)
+        .take_while(|result| {
+            bytes += result.bytes();
+            bytes <= BATCH_BYTES
+        })
+        .count()
+        .max(1)
 }
 
 impl Pulled {
@@ -284,10 +289,12 @@ impl Pulled {
     /// Notes that a job is not taken, since it names something that is not here.
     fn refuse_job(&mut self, job: String, missing: MissingPart) {
         let part = Entry::of_file(&missing.file).map(|it| it.short());
-        let stays = |it: &RefusedResult| Some(&it.name) == part.as_ref() && !it.why.is_wrong();
-        let why = match !missing.is_other && self.refused.iter().any(stays) {
-            true => RefusedFor::StaysWith { file: missing.file },
-            false => RefusedFor::Part(missing),
+        let why = if !missing.is_other
+            && self.refused.iter().any(|it| Some(&it.name) == part.as_ref() && !it.why.is_wrong())
+        {
+            RefusedFor::StaysWith { file: missing.file }
+        } else {
+            RefusedFor::Part(missing)
         };
         self.refuse(job, why);
     }
@@ -338,10 +345,12 @@ impl NewResult {
 
     /// The contents of its files, in order. Those of a file that is larger than recorded are empty.
     pub(super) fn contents(&self, mirror: &Mirror) -> Result<Vec<Vec<u8>>, MirrorError> {
-        let contents = |(file, id): &(ExpectedFile, ObjectId)| {
-            Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
-        };
-        self.files.iter().map(contents).collect()
+        self.files
+            .iter()
+            .map(|(file, id)| {
+                Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
+            })
+            .collect()
     }
 }
 

@@ -180,9 +180,10 @@ fn publish(
             pushed.inbox = false;
             return Ok(());
         };
-        let name = match pushed.inbox {
-            false => branch.name.to_owned(),
-            true => format!("{}{}", branch.inbox(), commit.short()),
+        let name = if pushed.inbox {
+            format!("{}{}", branch.inbox(), commit.short())
+        } else {
+            branch.name.to_owned()
         };
         let old = branch.tip.as_ref().filter(|_| !pushed.inbox).map(|tip| tip.id.clone());
         let emptied = union.taken(pushed.inbox).map(|RemoteRef { name, id }| RefUpdate {

@@ -533,8 +533,11 @@ fn shared_parts(
     files.extend(literals.iter().cloned());
     let is_large = |file: &ExpectedFile| stored_size(&file.digest) > limit;
     // A table is there whole, and what a job reads, since nothing makes that again.
-    let is_whole = |file: &&ExpectedFile| marker(entry).is_none() || literals.contains(file);
-    if let Some(file) = files.iter().filter(is_whole).find(|file| is_large(file)) {
+    if let Some(file) = files
+        .iter()
+        .filter(|file| marker(entry).is_none() || literals.contains(file))
+        .find(|file| is_large(file))
+    {
         return Err(Withheld::Large { bytes: stored_size(&file.digest), limit });
     }
     let note = match (entry, record) {
@@ -542,8 +545,10 @@ fn shared_parts(
         _ => None,
     };
     let path = |file: &ExpectedFile| (!is_elsewhere(file)).then(|| place(file));
-    let file = |file| SharedFile { path: path(&file), stays: is_large(&file), file };
-    let files = files.into_iter().map(file).collect();
+    let files = files
+        .into_iter()
+        .map(|file| SharedFile { path: path(&file), stays: is_large(&file), file })
+        .collect();
     Ok((shared.text(), files, note))
 }
 

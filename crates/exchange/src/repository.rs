@@ -79,10 +79,9 @@ impl ResultsBranch {
     /// Finds the results among the references of a repository: its branch `results`, which it gets if it is empty.
     pub(super) fn of(refs: &[RemoteRef]) -> Self {
         let tip = |name: &str| refs.iter().find(|it| it.name == name).cloned();
-        let is_other = |it: &&RemoteRef| {
+        let is_empty = !refs.iter().any(|it| {
             it.name.starts_with("refs/heads/") && !it.name.starts_with("refs/heads/ce-inbox/")
-        };
-        let is_empty = refs.iter().find(is_other).is_none();
+        });
         let name = if is_empty || tip(BRANCH).is_some() { BRANCH } else { BESIDE };
         // Results that were pushed beside something else stay there.
         let name = if tip(BRANCH).is_none() && tip(BESIDE).is_some() { BESIDE } else { name };
@@ -127,18 +126,12 @@ impl ResultsBranch {
 
 /// The path of a value in a results repository: of a directory, that of its archive.
 pub(super) fn place(file: &ExpectedFile) -> String {
-    match file.digest.is_directory() {
-        true => archive_name(&file.digest),
-        false => file.name.clone(),
-    }
+    if file.digest.is_directory() { archive_name(&file.digest) } else { file.name.clone() }
 }
 
 /// The size of a value in a results repository, in bytes.
 pub(super) const fn stored_size(digest: &Digest) -> u64 {
-    match digest.is_directory() {
-        true => DirectoryArchive::size(digest),
-        false => digest.size,
-    }
+    if digest.is_directory() { DirectoryArchive::size(digest) } else { digest.size }
 }
 
 /// Whether a path in a results repository is that of a record.
@@ -325,8 +318,7 @@ pub fn copies<'a>(
     for (entry, record) in results {
         let Some(shared) = record.shared() else { continue };
         let files = entry.expected_files(&shared);
-        let is_large = |file: &ExpectedFile| stored_size(&file.digest) > MAX_LIMIT;
-        if files.iter().any(is_large) {
+        if files.iter().any(|file| stored_size(&file.digest) > MAX_LIMIT) {
             continue;
         }
         // The number of each repository that lists it, and the ids of all its files.
@@ -359,12 +351,12 @@ pub fn copies<'a>(
         let of_it = promised.values().flatten().filter(|(it, _)| *it == at);
         mirror.fetch_files(&of_it.flat_map(|(_, ids)| ids.clone()).collect::<Vec<_>>())?;
     }
-    let is_there =
-        |(at, ids): &&(usize, Vec<ObjectId>)| ids.iter().all(|id| finders[*at].0.has(id));
-    Ok(promised
-        .into_iter()
-        .map(|(it, having)| (it, having.iter().filter(is_there).count()))
-        .collect())
+    let mut copies = HashMap::new();
+    for (entry, having) in promised {
+        let whole = having.iter().filter(|(at, ids)| ids.iter().all(|id| finders[*at].0.has(id)));
+        copies.insert(entry, whole.count());
+    }
+    Ok(copies)
 }
 
 /// The id that a repository has for a file, if that is the one of the contents here.

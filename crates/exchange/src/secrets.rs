@@ -99,10 +99,12 @@ pub(super) fn has_word(contents: &[u8], word: &str) -> bool {
 
 /// Whether there is a token that begins so. A longer word that ends so is none.
 fn has_token(contents: &[u8], prefix: &str, rest: usize) -> bool {
-    let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     places(contents, prefix.as_bytes()).any(|at| {
         let begins = at == 0 || !contents[at - 1].is_ascii_alphanumeric();
-        begins && contents[at + prefix.len()..].iter().take_while(is_part).count() >= rest
+        let token = contents[at + prefix.len()..].iter();
+        let token =
+            token.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        begins && token.count() >= rest
     })
 }
 

@@ -134,11 +134,10 @@ impl SignedHistory {
     }
 
     /// The files that commits take away, each with the commit.
-    pub(super) fn removed<'a>(&'a self) -> impl Iterator<Item = (&'a str, &'a ObjectId)> {
-        let of_commit = |judged: &'a JudgedCommit| {
-            judged.removed.iter().map(|path| (path.as_str(), &judged.commit))
-        };
-        self.commits.iter().flat_map(of_commit)
+    pub(super) fn removed(&self) -> impl Iterator<Item = (&str, &ObjectId)> {
+        self.commits
+            .iter()
+            .flat_map(|judged| judged.removed.iter().map(|path| (path.as_str(), &judged.commit)))
     }
 }
 
@@ -233,11 +232,13 @@ impl JudgedCommit {
             });
         }
         let changes = changes(mirror, base.as_ref(), tree)?;
-        let conflict = |(path, ids): (&String, &[Option<ObjectId>; 2])| {
-            let ids = [ids[0].clone()?, ids[1].clone()?];
-            is_record(path).then(|| Conflict { path: path.clone(), ids })
-        };
-        let conflicts = changes.iter().filter_map(conflict).collect();
+        let conflicts = changes
+            .iter()
+            .filter_map(|(path, ids)| {
+                let ids = [ids[0].clone()?, ids[1].clone()?];
+                is_record(path).then(|| Conflict { path: path.clone(), ids })
+            })
+            .collect();
         let mut superseded = HashSet::new();
         for settled in settled(mirror, &[tree], conflicts)? {
             let rightful = [RecordComparison::Better, RecordComparison::Supersedes];
@@ -289,10 +290,9 @@ fn changes(
         for (name, entries) in found.into_iter().filter(|(_, [old, new])| old != new) {
             let path = format!("{path}{name}");
             let of_kind = |kind: MirrorKind| {
-                let id = |entry: &Option<MirrorEntry>| {
+                entries.each_ref().map(|entry| {
                     entry.as_ref().filter(|it| it.kind == kind).map(|it| it.id.clone())
-                };
-                entries.each_ref().map(id)
+                })
             };
             let (files, trees) = (of_kind(MirrorKind::Blob), of_kind(MirrorKind::Tree));
             if trees[0] != trees[1] && may_hold(&path) {

@@ -233,9 +233,10 @@ pub(super) fn check_history(
         Some(new) => leads_back(mirror, new, &old)?,
         None => false,
     };
-    match leads_back {
-        true => Ok(()),
-        false => Err(ResultsError::Rewritten { url: mirror.url().to_owned(), old, new }),
+    if leads_back {
+        Ok(())
+    } else {
+        Err(ResultsError::Rewritten { url: mirror.url().to_owned(), old, new })
     }
 }
 
@@ -305,8 +306,8 @@ impl Signers {
     /// Reads the file of allowed signers, and that of revoked keys, if `git` has one.
     pub(super) fn read(mirror: &Mirror, file: &Path) -> Result<Self, ResultsError> {
         let read = |path: &Path| Ok((path.canonicalize()?, fs::read(path)?));
-        let signers = |source| ResultsError::Signers { path: file.to_owned(), source };
-        let (real, mut keys) = read(file).map_err(signers)?;
+        let (real, mut keys) =
+            read(file).map_err(|source| ResultsError::Signers { path: file.to_owned(), source })?;
         if let Some(revoked) = mirror.users_path(REVOCATIONS)?.map(PathBuf::from) {
             let (place, revoked) = read(&revoked)
                 .map_err(|source| ResultsError::RevokedKeys { path: revoked.clone(), source })?;
@@ -369,9 +370,10 @@ impl<'a> Beliefs<'a> {
             (Record::Call(call), required) => {
                 let (path, call) = (entry.record(), call_identity(call));
                 let attested = self.evidence.attested(&self.trust, (&call, owner(&path)), &outputs);
-                match attested.by.agreeing.len() >= required {
-                    true => Ok(()),
-                    false => Err(RefusedFor::Attested { attested, required }),
+                if attested.by.agreeing.len() >= required {
+                    Ok(())
+                } else {
+                    Err(RefusedFor::Attested { attested, required })
                 }
             }
         }

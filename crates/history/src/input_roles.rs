@@ -122,9 +122,10 @@ impl History {
         let mut known: HashMap<usize, InputLevels> = HashMap::new();
         let tables = self.tables_on(reads.iter().map(|read| read.input.call));
         for table in tables.into_iter().take(FOLLOWED) {
-            let is_open =
-                |it: &&InputRead<'_>| known.get(&it.ancestor).is_none_or(|it| it.may_be_other);
-            let open: Vec<&InputRead<'_>> = reads.iter().filter(is_open).collect();
+            let open: Vec<&InputRead<'_>> = reads
+                .iter()
+                .filter(|it| known.get(&it.ancestor).is_none_or(|it| it.may_be_other))
+                .collect();
             if open.is_empty() {
                 break;
             }
@@ -152,8 +153,11 @@ impl History {
         let mut jobs: HashMap<usize, Vec<JobOfCall<'_>>> = HashMap::new();
         for (_, record) in &self.results {
             let Record::Job(job) = record else { continue };
-            let is_table = |call: &&String| matches!(Entry::of_short(call), Some(Entry::Table(_)));
-            let tables: Rc<[&String]> = job.calls.iter().filter(is_table).collect();
+            let tables: Rc<[&String]> = job
+                .calls
+                .iter()
+                .filter(|call| matches!(Entry::of_short(call), Some(Entry::Table(_))))
+                .collect();
             for call in job.calls.iter().filter_map(|call| calls.get(call)) {
                 let tables = Rc::clone(&tables);
                 jobs.entry(*call).or_default().push(JobOfCall { job, tables });
@@ -323,11 +327,14 @@ impl<'a> TableLevels<'a> {
         let mut points: HashMap<usize, Box<[LevelSet]>> = HashMap::new();
         let header = storage.tables().read_recipe(table, |row| {
             numbers.resize_with(row.values.len().max(numbers.len()), HashMap::new);
-            let level = |(numbers, text): (&mut HashMap<String, u32>, String)| {
-                let next = numbers.len() as u32;
-                LevelSet::One(*numbers.entry(text).or_insert(next))
-            };
-            let levels: Vec<LevelSet> = numbers.iter_mut().zip(row.values).map(level).collect();
+            let levels: Vec<LevelSet> = numbers
+                .iter_mut()
+                .zip(row.values)
+                .map(|(numbers, text)| {
+                    let next = numbers.len() as u32;
+                    LevelSet::One(*numbers.entry(text).or_insert(next))
+                })
+                .collect();
             for output in row.outputs.iter().flatten() {
                 let subject = history.recorded(&output.file, &output.digest);
                 if let Some(at) = subject.and_then(|subject| history.index(subject)) {
@@ -439,9 +446,12 @@ fn computation(record: &CallRecord) -> (&str, &str) {
 
 /// The numbers of the texts of each name, by the contents that calls get of them.
 fn by_contents(texts: &[Vec<String>]) -> Vec<HashMap<Digest, u32>> {
-    let contents = |text: &String| Digest::of(format!("{text}\n").as_bytes());
-    let of_name = |texts: &Vec<String>| texts.iter().map(contents).zip(0..).collect();
-    texts.iter().map(of_name).collect()
+    texts
+        .iter()
+        .map(|texts| {
+            texts.iter().map(|text| Digest::of(format!("{text}\n").as_bytes())).zip(0..).collect()
+        })
+        .collect()
 }
 
 /// Whether contents are those of a level with this text.
@@ -475,9 +485,12 @@ impl History {
             Record::Call(_) => self.origins(entry, record),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => Vec::new(),
         };
-        let index = |entry: &Entry| Some(self.files.get(&entry.file(0))?.result);
-        let is_made = |at: &usize| !matches!(self.results[*at].1, Record::TaskInput(_));
-        origins.iter().filter_map(index).filter(is_made).chain(of_table).collect()
+        origins
+            .iter()
+            .filter_map(|entry| Some(self.files.get(&entry.file(0))?.result))
+            .filter(|at| !matches!(self.results[*at].1, Record::TaskInput(_)))
+            .chain(of_table)
+            .collect()
     }
 
     /// The tables with points that rest on one of these results, the newest first.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 
 use ce_model::digest::Digest;
-use ce_storage::records::{CallRecord, Origin, TicketValue};
+use ce_storage::records::{CallRecord, Origin};
 use ce_storage::{Entry, Inputs, Record, ResultName, Storage, Survey, Suspension};
 use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
 use serde::{Serialize, Serializer};
@@ -46,21 +46,34 @@ pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
 
 /// The short texts that each of these suspended calls reads.
 pub fn suspended_texts(storage: &Storage, calls: &[Suspension]) -> Vec<InputTexts> {
-    let may_be_text = |value: &TicketValue| match Entry::of_file(&value.name) {
-        Some(Entry::TaskInput(_)) => Some(value.value.digest),
-        _ => None,
-    };
-    let inputs: Vec<Vec<Option<Digest>>> =
-        calls.iter().map(|call| call.record.inputs.iter().map(may_be_text).collect()).collect();
+    let inputs: Vec<Vec<Option<Digest>>> = calls
+        .iter()
+        .map(|call| {
+            call.record
+                .inputs
+                .iter()
+                .map(|value| match Entry::of_file(&value.name) {
+                    Some(Entry::TaskInput(_)) => Some(value.value.digest),
+                    _ => None,
+                })
+                .collect()
+        })
+        .collect();
     let known = TextsOfCalls::read(storage, inputs.iter().map(|inputs| (&**inputs, false)));
-    let texts = |(call, inputs): (&Suspension, &Vec<Option<Digest>>)| {
-        let named = call.record.input_names.iter().zip(inputs);
-        let text = |(name, input): (&String, &Option<Digest>)| {
-            Some((name.clone(), known.texts.get(input.as_ref()?)?.clone()))
-        };
-        InputTexts(named.filter_map(text).collect())
-    };
-    calls.iter().zip(&inputs).map(texts).collect()
+    calls
+        .iter()
+        .zip(&inputs)
+        .map(|(call, inputs)| {
+            let named = call.record.input_names.iter().zip(inputs);
+            InputTexts(
+                named
+                    .filter_map(|(name, input)| {
+                        Some((name.clone(), known.texts.get(input.as_ref()?)?.clone()))
+                    })
+                    .collect(),
+            )
+        })
+        .collect()
 }
 
 /// The inputs of a call that may be texts, each in its place: not those that are known as outputs of other calls, which
@@ -135,9 +148,14 @@ impl TextsOfCalls {
         }
         let names = self.names[directory].as_ref().filter(|names| names.len() == inputs.len());
         let name = |at: usize| names.map_or_else(|| format!("{at:02}"), |it| it[at].clone());
-        let text = |(at, input): (usize, &Option<Digest>)| {
-            Some((name(at), self.texts.get(input.as_ref()?)?.clone()))
-        };
-        InputTexts(inputs.iter().enumerate().filter_map(text).collect())
+        InputTexts(
+            inputs
+                .iter()
+                .enumerate()
+                .filter_map(|(at, input)| {
+                    Some((name(at), self.texts.get(input.as_ref()?)?.clone()))
+                })
+                .collect(),
+        )
     }
 }

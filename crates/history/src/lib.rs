@@ -89,12 +89,14 @@ impl History {
     /// Reads all records of a storage.
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
         let entries = Survey::new(storage).entries()?;
-        let read = |entry: &Entry| match storage.records().read_entry(entry) {
-            Ok(RecordState::Valid(record)) => Some(Ok((entry.clone(), record))),
-            Ok(RecordState::Spoiled | RecordState::Absent) => None,
-            Err(error) => Some(Err(error)),
-        };
-        let results: Vec<_> = entries.par_iter().filter_map(read).collect::<Result<_, _>>()?;
+        let results: Vec<_> = entries
+            .par_iter()
+            .filter_map(|entry| match storage.records().read_entry(entry) {
+                Ok(RecordState::Valid(record)) => Some(Ok((entry.clone(), record))),
+                Ok(RecordState::Spoiled | RecordState::Absent) => None,
+                Err(error) => Some(Err(error)),
+            })
+            .collect::<Result<_, _>>()?;
         let mut history = Self {
             results,
             files: HashMap::new(),

@@ -104,12 +104,13 @@ impl Past {
     fn of_call(storage: &Storage, name: &ResultName, record: CallRecord) -> Self {
         let made = OriginalExecution::of(storage, &record);
         // A call that was taken over was not executed.
-        let own = match made.taken_over.is_some() {
-            true => OriginalExecution {
+        let own = if made.taken_over.is_some() {
+            OriginalExecution {
                 at: record.recorded.as_ref().map(|it| it.at),
                 ..OriginalExecution::default()
-            },
-            false => made.clone(),
+            }
+        } else {
+            made.clone()
         };
         Self {
             at: own.at,
@@ -506,11 +507,14 @@ pub struct SuspendedFact {
 pub fn suspended(storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> {
     let all = storage.suspensions().all()?;
     let texts = suspended_texts(storage, &all);
-    let fact = |(suspension, texts): (Suspension, InputTexts)| {
-        let holder = storage.leases().holder(&suspension.name);
-        SuspendedFact { suspension, holder, texts }
-    };
-    Ok(all.into_iter().zip(texts).map(fact).collect())
+    Ok(all
+        .into_iter()
+        .zip(texts)
+        .map(|(suspension, texts)| {
+            let holder = storage.leases().holder(&suspension.name);
+            SuspendedFact { suspension, holder, texts }
+        })
+        .collect())
 }
 
 #[cfg(test)]

@@ -42,8 +42,9 @@ impl History {
             let mut origins = Vec::new();
             storage.tables().read_recipe(name, |row| {
                 let files = row.outputs.iter().flatten();
-                let origin = |it: &RecipeFile| self.recorded(&it.file, &it.digest);
-                let origins_of_row = files.filter_map(origin).map(|subject| self.index(subject));
+                let origins_of_row = files
+                    .filter_map(|it| self.recorded(&it.file, &it.digest))
+                    .map(|subject| self.index(subject));
                 origins.extend(origins_of_row.flatten());
             })?;
             origins.sort_unstable();
@@ -174,8 +175,8 @@ impl History {
         storage: &Storage,
         subject: Subject<'_>,
     ) -> Result<Vec<PointsInTable>, StorageError> {
-        let is_table = |(entry, _): &&(Entry, Record)| matches!(entry, Entry::Table(_));
-        let mut tables: Vec<_> = self.results.iter().filter(is_table).collect();
+        let mut tables: Vec<_> =
+            self.results.iter().filter(|(entry, _)| matches!(entry, Entry::Table(_))).collect();
         if tables.is_empty() || !matches!(subject.entry, Entry::Call(_)) {
             return Ok(Vec::new());
         }

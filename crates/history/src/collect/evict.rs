@@ -313,14 +313,14 @@ mod tests {
 
     /// The numbers of those calls that can be made again from what is known; these are not here.
     fn made(known: &[&str], calls: &[CallRecord], away: &[usize]) -> Vec<usize> {
-        let entry = |at: usize| Entry::Call(ResultName::of_short(&format!("c_x/1/{at}")).unwrap());
-        let entries: Vec<Entry> = (0..calls.len()).map(entry).collect();
+        let entries: Vec<Entry> = (0..calls.len())
+            .map(|at| Entry::Call(ResultName::of_short(&format!("c_x/1/{at}")).unwrap()))
+            .collect();
         let remakeable = Remakeable {
             known: known.iter().map(|it| Digest::of(it.as_bytes())).collect(),
             waiting: entries.iter().zip(calls).collect(),
         };
-        let is_here = |it: &Entry| !away.iter().any(|at| entries[*at] == *it);
-        let made = remakeable.settle(is_here);
+        let made = remakeable.settle(|it| !away.iter().any(|at| entries[*at] == *it));
         (0..calls.len()).filter(|at| made.contains(&entries[*at])).collect()
     }
 

@@ -14,8 +14,8 @@ use ce_model::digest::Digest;
 use ce_model::template::may_be;
 use ce_storage::records::CallRecord;
 use ce_storage::{
-    Entry, ExpectedFile, GcRoots, Maintenance, NewRecords, Pins, Record, RecordState, RecordWatch,
-    ResultName, Retired, Storage, StorageError, Survey, Suspension,
+    Entry, GcRoots, Maintenance, NewRecords, Pins, Record, RecordState, RecordWatch, ResultName,
+    Retired, Storage, StorageError, Survey, Suspension,
 };
 use jiff::Timestamp;
 
@@ -88,13 +88,17 @@ pub fn candidates<'a>(
     // The texts of names in braces are those of any job that was or will be evaluated.
     let open: Vec<&str> = names().filter(|name| name.contains('{')).collect();
     let may_be_read = |entry: &Entry, record: &Record| {
-        let is_named = |file: &ExpectedFile| open.iter().any(|name| may_be(name, &file.name));
-        !open.is_empty() && entry.expected_files(record).iter().any(is_named)
+        !open.is_empty()
+            && entry
+                .expected_files(record)
+                .iter()
+                .any(|file| open.iter().any(|name| may_be(name, &file.name)))
     };
-    let keeps =
-        |(entry, record): &&(Entry, Record)| request.keeps(record) || may_be_read(entry, record);
     let suspended = inputs_of_suspended(storage)?;
-    let requested = history.results().iter().filter(keeps);
+    let requested = history
+        .results()
+        .iter()
+        .filter(|(entry, record)| request.keeps(record) || may_be_read(entry, record));
     let kept = requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals).chain(&suspended);
     // A table with failed points may be the output of a task, and that has no job then.
     let kept = kept.chain(history.tables_of(|record| request.reaches(record)));
@@ -358,8 +362,8 @@ impl<'a> InUse<'a> {
         let before = self.roots.count();
         // A run that ends now has recorded everything before its announcements go.
         self.add_announced()?;
-        let is_known = |entry: &Entry| self.history.has(entry) && !self.retired.contains(entry);
-        let NewRecords { entries, suspended } = self.changes.look(is_known)?;
+        let NewRecords { entries, suspended } =
+            self.changes.look(|entry| self.history.has(entry) && !self.retired.contains(entry))?;
         self.roots.add(inputs(&suspended));
         entries.iter().try_for_each(|entry| self.add_published(entry))?;
         Ok(self.roots.count() > before)

@@ -149,13 +149,12 @@ pub fn forget(storage: &Storage, repositories: &[String]) -> Result<(), Reposito
     let mut found = Vec::new();
     for wanted in repositories {
         let real = Home::of(Path::new(wanted)).ok().map(|home| home.path);
-        let is_meant = |known: &&KnownRepository| {
+        let before = found.len();
+        found.extend(known.iter().filter(|known| {
             let path = known.record.as_ref().map(|record| record.path.as_str());
             known.id == *wanted
                 || path.is_some_and(|path| path == wanted || real.as_deref() == Some(path.as_ref()))
-        };
-        let before = found.len();
-        found.extend(known.iter().filter(is_meant));
+        }));
         if found.len() == before {
             return Err(RepositoryError::Unknown(wanted.clone()));
         }

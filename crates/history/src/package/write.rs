@@ -57,10 +57,7 @@ impl Package {
                 bad.push(BadFile::new(file.holder.clone(), defect.to_string()));
             }
         }
-        match bad.is_empty() {
-            true => Ok(Self { results, files }),
-            false => Err(PackageError::Bad(bad)),
-        }
+        if bad.is_empty() { Ok(Self { results, files }) } else { Err(PackageError::Bad(bad)) }
     }
 
     /// Makes the package at a path where nothing is, or an empty directory.
@@ -135,9 +132,10 @@ pub fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
     }
     let parent = parent(dir).canonicalize().map_err(write_error(dir))?;
     let top = storage.path("").canonicalize();
-    match top.is_ok_and(|top| parent.starts_with(top)) {
-        true => Err(PackageError::Inside(shown())),
-        false => Ok(()),
+    if top.is_ok_and(|top| parent.starts_with(top)) {
+        Err(PackageError::Inside(shown()))
+    } else {
+        Ok(())
     }
 }
 
@@ -205,9 +203,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let entry = entry?;
         let to = to.join(entry.file_name());
         // Links of a value stay within it.
-        match entry.file_type()?.is_symlink() {
-            true => symlink(fs::read_link(entry.path())?, to)?,
-            false => copy(&entry.path(), &to)?,
+        if entry.file_type()?.is_symlink() {
+            symlink(fs::read_link(entry.path())?, to)?;
+        } else {
+            copy(&entry.path(), &to)?;
         }
     }
     Ok(())
@@ -298,8 +297,9 @@ impl Citation {
     /// Fails if a setting is wrong.
     pub fn with_repository(mut self, dir: &Path) -> Result<Self, ConfigError> {
         let Ok(config) = Config::of(dir) else { return Ok(self) };
-        let has = |commit: &String| Snapshot::open(dir, commit).is_ok();
-        self.repository = config.origin().filter(|_| self.commit.as_ref().is_some_and(has));
+        self.repository = config.origin().filter(|_| {
+            self.commit.as_ref().is_some_and(|commit| Snapshot::open(dir, commit).is_ok())
+        });
         self.results = config.shown_results()?;
         Ok(self)
     }
