@@ -72,8 +72,6 @@
 
 #[doc(hidden)]
 pub mod cli;
-#[doc(hidden)]
-pub mod doctor;
 pub mod export;
 pub mod report;
 

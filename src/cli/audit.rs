@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use super::Tool;
 use super::options::{PlaceName, slurm, task_dir, warn_of_links};
-use super::place::told_apart;
-use super::{Tool, say};
+use super::storage_args::storage_and_results;
+use crate::report::say;
 use crate::report::{self, Bar};
 use ce_evaluate::Policy;
 use ce_evaluate::session::{CallNameError, Error, OutputError, RunOptions, Session};
@@ -40,7 +41,7 @@ impl Explain for AuditedTwice {
 /// all calls are audited of all jobs whose commits are in the repository, those first that the fewest have executed.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
-pub struct AuditCalls {
+pub(super) struct AuditCalls {
     /// Execute nothing; print which calls would be audited, who has executed each so far, and how long it took
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -133,7 +134,8 @@ fn sample(text: &str) -> Result<AuditSample, String> {
 impl Tool for AuditCalls {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let config = Config::of(&self.task)?;
-        let (path, calls) = told_apart((self.storage.as_deref(), &self.calls), config.storage()?)?;
+        let (path, calls) =
+            storage_and_results((self.storage.as_deref(), &self.calls), config.storage()?)?;
         let storage = Storage::existing(&path)?;
         warn_of_links(&storage)?;
         let choice = self.choice(&storage, &calls)?;

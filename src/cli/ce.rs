@@ -6,11 +6,22 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{
-    AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, ExplainRuns, ExportResults,
-    Forget, Gc, Init, InspectCall, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve,
-    Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
-};
+use super::audit::AuditCalls;
+use super::exchange::{Pull, Push};
+use super::explain::ExplainRuns;
+use super::export::{CiteResult, ExportResults};
+use super::gc::{Gc, Pin};
+use super::report::WriteReport;
+use super::revisions::{Bisect, Diff, ListCommits};
+use super::run::Run;
+use super::show::{InspectCall, Log, PrintManifest, Show};
+use super::status::{Cancel, Forget, ShowStatus};
+use super::table::ShowTable;
+use super::task::{Check, Edit, Init, Sym, WriteText};
+use super::verify::{Doctor, Verify};
+use super::viz::Viz;
+use super::worker::Serve;
+use super::{Tool, complete, help};
 use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_model::exit::Exit;
 
@@ -128,7 +139,7 @@ impl Tool for Ce {
                 Ok(Exit::Done)
             }
             Command::Man { directory } => {
-                manual::write_pages(Self::command(), directory).map_err(|source| WriteError {
+                help::write_pages(Self::command(), directory).map_err(|source| WriteError {
                     path: directory.display().to_string(),
                     source,
                 })?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Parser;
 
 use super::Tool;
-use super::given::PathArgs;
+use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir};
 use crate::report::{self, Failures, say};
 use ce_evaluate::session::{Error, OutputError, check_own_sheets};
@@ -26,7 +26,7 @@ use ce_queries::explain::{self, Explanation};
 Exit codes: 0 nothing would run, 1 a call cannot run, 2 the arguments or the task are wrong, 3 something is missing, \
 4 a call is suspended, 5 the storage could not be read."
 )]
-pub struct ExplainRuns {
+pub(super) struct ExplainRuns {
     /// Print causes, calls and the sum as JSON, one object a line
     #[arg(long)]
     json: bool,

@@ -1,29 +1,31 @@
-//! `ce export`: results as a directory for people without the storage.
+//! Results for people without the storage: `ce export` makes a directory of them, `ce cite` prints what a paper needs.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
+use super::Tool;
 use super::options::warn_of_links;
-use super::place::{setting, told_apart};
-use super::{Tool, say};
-use crate::report::{package_json, package_readme};
+use super::storage_args::{StorageFile, configured_storage, storage_and_results};
+use crate::report::{CitationFormat, citation, harmless, package_json, package_readme, say};
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
 use ce_history::History;
-use ce_history::package::{Package, PackageError, PackageKind, Packer, own_directory, vacant};
+use ce_history::package::{
+    Citation, Package, PackageError, PackageKind, Packer, own_directory, vacant,
+};
 use ce_model::exit::Exit;
 use ce_model::humanize::counted;
-use ce_storage::Storage;
+use ce_storage::{Defect, Maintenance, Storage};
 
 /// Make a directory with the files of results under readable names
 ///
 /// The outputs of a job have the names that they have in the computation that made them; a sweep has a
 /// directory for each of its points. README.md says of each file what made it. Nothing is computed.
 #[derive(Debug, Parser)]
-#[command(version, allow_missing_positional = true, override_usage = USAGE, after_help = EXIT_CODES)]
-pub struct ExportResults {
+#[command(version, allow_missing_positional = true, override_usage = USAGE, after_help = EXPORT_EXIT_CODES)]
+pub(super) struct ExportResults {
     /// Export the outputs of all calls of a job, too: in intermediate/COMPUTATION/INPUTS/
     #[arg(long)]
     all: bool,
@@ -52,13 +54,14 @@ pub struct ExportResults {
 
 const USAGE: &str = "ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>";
 
-const EXIT_CODES: &str = "\
+const EXPORT_EXIT_CODES: &str = "\
 Exit codes: 0 exported, 2 the arguments are wrong, or a result has no record, 5 files are away or damaged, \
 or the storage could not be read or the directory not be written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for ExportResults {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let (path, results) = told_apart((self.storage.as_deref(), &self.results), setting()?)?;
+        let (path, results) =
+            storage_and_results((self.storage.as_deref(), &self.results), configured_storage()?)?;
         let storage = &Storage::existing(&path)?;
         if results.is_empty() {
             return Err(ResultPathError::Storage(path).into());
@@ -123,5 +126,58 @@ impl ExportResults {
         let kind = if self.link { PackageKind::Links } else { PackageKind::Copies };
         package.write(storage, (&self.dir, kind), &readme, stop)?;
         Ok(package)
+    }
+}
+
+/// Print what a paper needs to name a result
+///
+/// The task and the output, the full commit and the repository that has it, the inputs and the file with
+/// their hashes, the version of CompEval, and the day of the execution.
+#[derive(Debug, Parser)]
+#[command(version, allow_missing_positional = true, after_help = CITE_EXIT_CODES)]
+pub(super) struct CiteResult {
+    /// The form of the citation
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: FormatName,
+
+    #[command(flatten)]
+    place: StorageFile,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatName {
+    Text,
+    Bibtex,
+    CslJson,
+}
+
+const CITE_EXIT_CODES: &str = "\
+Exit codes: 0 printed, 2 the arguments are wrong or the file has no record, 5 the storage could not be read, \
+or the file differs from its record.";
+
+impl Tool for CiteResult {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let storage = &Storage::existing(&self.place.find()?)?;
+        warn_of_links(storage)?;
+        let history = History::read(storage)?;
+        let subject = history.find(storage, &self.place.file)?;
+        let fault = Maintenance::new(storage).check(subject.promise);
+        let fault = fault.filter(Defect::is_harm);
+        let cited = Citation::of(storage, &history, subject)?.with_repository(Path::new("."))?;
+        let format = match self.format {
+            FormatName::Text => CitationFormat::Text,
+            FormatName::Bibtex => CitationFormat::Bibtex,
+            FormatName::CslJson => CitationFormat::CslJson,
+        };
+        citation(&cited, format, out).map_err(OutputError)?;
+        let Some(fault) = fault else { return Ok(Exit::Done) };
+        say(
+            "ce",
+            &format_args!(
+                "warning: {} is not what is cited: {fault}\n  try: ce verify --repair, and run the task again",
+                harmless(&subject.promise.name)
+            ),
+        );
+        Ok(Exit::Storage)
     }
 }

@@ -1,4 +1,4 @@
-//! `ce gc`: takes away what nobody needs any more.
+//! `ce gc`: removes what nobody needs. `ce pin`: keeps results whatever becomes of the rest.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -8,20 +8,19 @@ use std::path::PathBuf;
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::options::{warn_of_links, writable};
-use super::place::StorageDir;
-use super::times::{PastTime, time};
-use super::{Tool, say};
-use crate::report::{self, Sum};
-use ce_evaluate::session::{Error, OutputError};
+use super::Tool;
+use super::options::{PastTime, past_time, warn_of_links, writable};
+use super::storage_args::{StorageDir, configured_storage, storage_and_results};
+use crate::report::{self, Sum, say};
+use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_exchange::{copies, mirror};
 use ce_files::cache::Cache;
 use ce_git::{Prompts, ReachableSet};
 use ce_history::History;
 use ce_history::collect::{self, Candidate, CollectRequest, Fate};
-use ce_model::exit::Exit;
+use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::parse_count;
-use ce_storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
+use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, StorageError};
 
 /// List unused results, by task; with --delete, collect them
 ///
@@ -36,7 +35,7 @@ use ce_storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageErr
 Exit codes: 0 done, 2 the arguments are wrong, or a repository cannot be read completely, 5 the \
 storage could not be read or written."
 )]
-pub struct Gc {
+pub(super) struct Gc {
     /// Keep what belongs to any branch, tag or other reference of a task's repository [default:
     /// all repositories that are recorded to use the storage]
     #[arg(long, value_name = "REPOSITORY", value_hint = clap::ValueHint::DirPath)]
@@ -47,7 +46,7 @@ pub struct Gc {
     no_keep: bool,
 
     /// Keep what was recorded since: 90d, 36h, 2026-07-31, 2026-07-31T12:00:00Z; 0s keeps nothing
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = past_time)]
     older: Option<PastTime>,
 
     /// Delete, instead of listing only
@@ -254,4 +253,88 @@ impl Gc {
 
 fn say_in_use(storage: &Storage, entry: &Entry) {
     say("ce", &format_args!("{} stays: it is in use", storage.shown(&entry.file(0)).display()));
+}
+
+/// No result is named for an option that changes pins.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} needs a file")]
+struct NothingToPin(&'static str);
+
+impl Explain for NothingToPin {
+    fn hint(&self) -> Option<String> {
+        Some(naming_results())
+    }
+}
+
+/// Pin results, so that they are never collected; without a file, list what is pinned
+///
+/// A result that is pinned stays with everything that it was made from.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Exit codes: 0 done, 2 the arguments are wrong or a file has no record, 5 the storage could not be \
+read or written."
+)]
+pub(super) struct Pin {
+    /// Remove the pins
+    #[arg(long, conflicts_with = "note")]
+    remove: bool,
+
+    /// Why they are pinned
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
+    /// Print what is pinned as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+
+    /// The directory that keeps all results [default: the one that the path of the first file leads through, else
+    /// what Git's configuration has for compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// An output or task input: its path, with or without the storage's, or the first four or
+    /// more digits of its SHA-1
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+}
+
+impl Tool for Pin {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let (path, files) =
+            storage_and_results((self.storage.as_deref(), &self.files), configured_storage()?)?;
+        if let Some(option) = self.changing().filter(|_| files.is_empty()) {
+            return Err(NothingToPin(option).into());
+        }
+        if files.is_empty() {
+            let storage = Storage::existing(&path)?;
+            warn_of_links(&storage)?;
+            let print = if self.json { report::pins_json } else { report::pins };
+            print(&storage, &Pins::new(&storage).all()?, out).map_err(OutputError)?;
+            return Ok(Exit::Done);
+        }
+        let storage = &writable(&path)?;
+        warn_of_links(storage)?;
+        let history = History::read(storage)?;
+        // All are looked for before any is pinned.
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let entry = |file: &String| history.find(storage, file).map(|subject| subject.entry);
+        let entries: Vec<&Entry> = files.iter().map(entry).collect::<Result<_, _>>()?;
+        for (entry, file) in entries.into_iter().zip(&files) {
+            if !self.remove {
+                Pins::new(storage).add(entry, self.note.clone())?;
+            } else if !Pins::new(storage).remove(entry)? {
+                say("ce", &format_args!("{file} is not pinned"));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Pin {
+    /// The option that needs a file.
+    fn changing(&self) -> Option<&'static str> {
+        if self.remove { Some("--remove") } else { self.note.as_ref().map(|_| "--note") }
+    }
 }

@@ -4,48 +4,26 @@
 
 mod audit;
 mod background;
-mod bisect;
 mod ce;
-mod check;
-mod cite;
-mod commits;
 mod complete;
-mod diff;
-mod doctor;
-mod edit;
-mod examples;
+mod exchange;
 mod explain;
 mod export;
-mod frozen;
 mod gc;
-mod given;
-mod init;
-mod job_names;
-mod log;
-mod manifest;
-mod manual;
+mod help;
+mod input_args;
 mod options;
-mod page_file;
-mod pin;
-mod place;
-mod points;
-mod pull;
-mod push;
 mod report;
+mod revisions;
 mod run;
-mod shell;
 mod show;
 mod status;
-mod style;
-mod suspended;
-mod sym;
+mod storage_args;
 mod table;
-mod times;
-mod tips;
+mod task;
 mod verify;
 mod viz;
 mod worker;
-mod write;
 
 use std::env;
 use std::error::Error as _;
@@ -54,36 +32,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use self::audit::AuditCalls;
-pub use self::bisect::Bisect;
 pub use self::ce::Ce;
-pub use self::check::Check;
-pub use self::cite::CiteResult;
-pub use self::commits::ListCommits;
-pub use self::diff::Diff;
-pub use self::doctor::Doctor;
-pub use self::edit::Edit;
-pub use self::explain::ExplainRuns;
-pub use self::export::ExportResults;
-pub use self::gc::Gc;
-pub use self::init::Init;
-pub use self::log::Log;
-pub use self::manifest::PrintManifest;
-pub use self::pin::Pin;
-pub use self::pull::Pull;
-pub use self::push::Push;
-pub use self::report::WriteReport;
-pub use self::run::Run;
-pub use self::shell::InspectCall;
-pub use self::show::Show;
-pub use self::status::ShowStatus;
-pub use self::suspended::{Cancel, Forget};
-pub use self::sym::Sym;
-pub use self::table::ShowTable;
-pub use self::verify::Verify;
-pub use self::viz::Viz;
-pub use self::worker::Serve;
-pub use self::write::WriteText;
+use self::run::Run;
+use self::task::Sym;
+use self::viz::Viz;
 use crate::report::{Output, say};
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::{Exit, Explain};
@@ -92,7 +44,7 @@ use ce_task::edit::EditError;
 use ce_task::load::LoadError;
 
 /// A program: its parsed arguments, and what it does with them.
-pub trait Tool: clap::Parser {
+trait Tool: clap::Parser {
     /// Does what was asked for, and writes to `out` what was asked for.
     ///
     /// # Errors
@@ -117,21 +69,21 @@ pub fn main() -> ExitCode {
 /// Runs a program, and tells its error.
 fn run_tool<T: Tool>() -> ExitCode {
     let hidden = ce_executor::hidden(env::args_os().skip(1))
-        .or_else(|| crate::doctor::hidden(env::args_os().skip(1)))
+        .or_else(|| verify::hidden_break_out(env::args_os().skip(1)))
         .or_else(|| complete::hidden(&T::command, env::args_os().skip(1)));
     if let Some(code) = hidden {
         return code;
     }
-    let parsed = examples::in_help(T::command())
+    let parsed = help::with_examples(T::command())
         .try_get_matches()
         .and_then(|mut given| T::from_arg_matches_mut(&mut given));
     let tool = match parsed {
         Ok(tool) => tool,
         Err(mut error) => {
             let words = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-            tips::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
+            help::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
             // Help goes to standard output, complaints to standard error.
-            return match tips::print(&error) {
+            return match help::print_clap(&error) {
                 Err(source) if !error.use_stderr() => ended::<T>(Err(OutputError(source).into())),
                 _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
             };

@@ -1,14 +1,18 @@
 //! Options that several programs have, and loading the task that they name.
 
+use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anstream::{AutoStream, ColorChoice};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
 
-use super::say;
-use crate::report;
+use crate::report::{self, TreeStyle, say};
 use ce_evaluate::Policy;
 use ce_evaluate::session::{Error, Place, RunOptions};
 use ce_executor::slurm::{SlurmSetting, SlurmSettings};
@@ -267,4 +271,90 @@ pub(super) fn warn_of_links(storage: &Storage) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+/// How the tree tells states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum StyleName {
+    Original,
+    Words,
+}
+
+impl StyleName {
+    /// The style that was asked for, or is configured, or suits standard output: a terminal gets words, and colours unless the
+    /// user's environment is against them.
+    pub(super) fn style(asked: Option<Self>, config: &Config) -> Result<TreeStyle, Error> {
+        let configured = config.prints_words()?;
+        let configured = configured.map(|words| if words { Self::Words } else { Self::Original });
+        let usual = if io::stdout().is_terminal() { Self::Words } else { Self::Original };
+        Ok(match asked.or(configured).unwrap_or(usual) {
+            Self::Original => TreeStyle::Original,
+            Self::Words => {
+                let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+                TreeStyle::Words { colours }
+            }
+        })
+    }
+}
+
+/// A time in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PastTime {
+    pub(super) time: Timestamp,
+    /// It is an age of zero.
+    is_now: bool,
+}
+
+impl PastTime {
+    /// The time before which something is old; `None` if all is, even what a clock that is ahead has recorded.
+    pub(super) fn limit(self) -> Option<Timestamp> {
+        (!self.is_now).then_some(self.time)
+    }
+}
+
+/// Reads a time in the past: a date, which begins at midnight UTC, a date with a time, which is in UTC unless it has
+/// a zone, or an age.
+///
+/// # Errors
+///
+/// Says how times are written, or that it is in the future.
+pub(super) fn past_time(text: &str) -> Result<PastTime, String> {
+    let now = Timestamp::now();
+    let utc = |time: DateTime| Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    let age = |age: Span| Some(now.to_zoned(TimeZone::UTC).checked_sub(age).ok()?.timestamp());
+    let time = text.parse().ok();
+    let time = time.or_else(|| utc(text.parse().ok()?)).or_else(|| age(text.parse().ok()?));
+    match time {
+        Some(time) if time <= now => Ok(PastTime { time, is_now: time == now }),
+        Some(_) => Err(format!("it is in the future; write a time before {now:.0}")),
+        None => {
+            Err("write a date, a time such as 2026-07-31T12:00:00Z, or an age such as 90m, 36h, \
+                     3d or 2w"
+                .to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_date_a_time_or_an_age() {
+        assert_eq!(past_time("2026-07-31"), past_time("2026-07-31T00:00:00Z"));
+        assert_eq!(past_time("2026-07-31T02:00:00+02:00"), past_time("2026-07-31 00:00"));
+        let ages = ["1y", "11mo", "3w", "20d", "36h", "90m", "60s", "0s"]
+            .map(|age| past_time(age).unwrap());
+        assert!(ages.is_sorted(), "{ages:?}");
+        assert!(ages.iter().all(|age| age.limit().is_some() == (age.time < ages[7].time)));
+        assert!(past_time("yesterday").unwrap_err().contains("an age such as 90m"));
+        for future in ["2100-01-01", "2100-01-01T00:00:00Z", "-1d"] {
+            assert!(
+                past_time(future)
+                    .unwrap_err()
+                    .starts_with("it is in the future; write a time before 2"),
+                "{future}"
+            );
+        }
+    }
 }

@@ -1,19 +1,21 @@
-//! `ce report`: a page about a task, results or a whole storage.
+//! `ce report`: a page about a task, results or a whole storage. Its file is written aside, and renamed when it is complete. What is no such
+//! page is not replaced.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use super::given::PathArgs;
+use super::Tool;
+use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_links};
-use super::page_file::PageFile;
-use super::{Tool, say};
 use crate::export::Drawing;
-use crate::report;
-use ce_evaluate::session::{Error, OutputError};
+use crate::report::{self, PAGE_MARK, say};
+use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_history::package::Packer;
 use ce_history::{History, Subject};
-use ce_model::exit::Exit;
+use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
 use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
 use ce_queries::table::{SweepTable, all_sweeps};
@@ -43,7 +45,7 @@ const RESULTS: usize = 500;
     mut_arg("dirty", |arg| arg.requires("task")),
     mut_arg("strict", |arg| arg.requires("task")),
 )]
-pub struct WriteReport {
+pub(super) struct WriteReport {
     /// The file to be written, or - for standard output; a file that is there is replaced only if it is such a page
     #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
@@ -100,7 +102,7 @@ Exit codes: 0 written, 2 the arguments or the task are wrong, a result has no re
 such page, 5 the storage could not be read or the page not be written.";
 
 impl Tool for WriteReport {
-    fn run(&self, out: &mut dyn std::io::Write) -> Result<Exit, Error> {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let file = match is_stdout(&self.output) {
             true => None,
             false => Some(PageFile::new(&self.output, self.force)?),
@@ -154,7 +156,7 @@ impl WriteReport {
     }
 
     /// The data and the drawing of a task with its inputs.
-    fn of_task(&self, task: &std::path::Path) -> Result<(PageData, Drawing), Error> {
+    fn of_task(&self, task: &Path) -> Result<(PageData, Drawing), Error> {
         let dir = TaskDir { task: task_around(task.to_owned()), at: self.at.clone() };
         let task = dir.load("ce", self.dirty.uncommitted())?;
         let evaluation = &self.typed.look_up(&dir, task, &self.strict)?;
@@ -196,4 +198,78 @@ impl WriteReport {
         let drawing = Drawing::of_results(&data.graph);
         Ok((data, drawing))
     }
+}
+
+/// A page would replace something else.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is there, and is no page of ce report")]
+struct NotAPage(String);
+
+impl Explain for NotAPage {
+    fn hint(&self) -> Option<String> {
+        Some("name another file with -o; --force replaces a plain file".to_owned())
+    }
+}
+
+/// Where a page is to be written.
+#[derive(Debug)]
+struct PageFile<'a> {
+    path: &'a Path,
+}
+
+impl<'a> PageFile<'a> {
+    /// Checks that a page may be written there: with `force`, over any file, and else over such pages only.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something else is there.
+    pub(super) fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
+        let other = || NotAPage(path.display().to_string()).into();
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path }),
+            Err(error) => Err(failed(path)(error).into()),
+            Ok(metadata) if !metadata.is_file() => Err(other()),
+            Ok(_) if force || is_page(path).map_err(failed(path))? => Ok(Self { path }),
+            Ok(_) => Err(other()),
+        }
+    }
+
+    /// Writes the page, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub(super) fn write(&self, page: &[u8]) -> Result<(), WriteError> {
+        let aside = self.aside();
+        let write = || {
+            let mut file = File::options().write(true).create_new(true).open(&aside)?;
+            file.write_all(page)?;
+            file.sync_all()?;
+            fs::rename(&aside, self.path)
+        };
+        write().map_err(|error| {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                drop(fs::remove_file(&aside));
+            }
+            failed(self.path)(error)
+        })
+    }
+
+    /// A name beside it that is not taken.
+    fn aside(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(format!(".{name}.{}.part", std::process::id()))
+    }
+}
+
+/// Whether a file begins like a page.
+fn is_page(path: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(1024).read_to_end(&mut begin)?;
+    Ok(begin.windows(PAGE_MARK.len()).any(|part| part == PAGE_MARK.as_bytes()))
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
+    let path = path.display().to_string();
+    |source| WriteError { path, source }
 }

@@ -9,33 +9,30 @@ use clap::Parser;
 
 use super::Tool;
 use super::background::{
-    Background, Departure, PROGRAM, begin_job, check_job, end_job, note_handover,
+    Background, Departure, FrozenRun, PROGRAM, begin_job, check_job, end_job, note_handover,
 };
-use super::frozen::FrozenRun;
-use super::given::PathArgs;
-use super::job_names::JobNames;
-use super::options::{Dirty, RunArgs, TaskDir};
-use super::place::AbsentStorage;
-use super::points::{PointArgs, levels, ranged};
-use super::style::StyleName;
+use super::input_args::{PathArgs, PointArgs, levels, ranged};
+use super::options::{Dirty, RunArgs, StyleName, TaskDir};
+use super::storage_args::AbsentStorage;
 use crate::report::{
-    self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
+    self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, harmless, reasons, say,
 };
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
-    BeginError, CallNameError, Error, Frontend, Given, OutputError, RunOptions, Session, bind,
-    check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
+    BeginError, CallNameError, Error, Frontend, Given, Kept, OutputError, RunOptions, Session,
+    bind, check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
 };
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Detach, detach};
 use ce_git::{Config, Trees};
 use ce_model::exit::Exit;
+use ce_model::humanize::counted;
 use ce_model::plan::PointSelection;
 use ce_model::sweep::Factor;
 use ce_model::task::{RangedInputs, Task};
 use ce_queries::explain::Explanation;
 use ce_storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
-use ce_task::load;
+use ce_task::load::{self, listed};
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
 ///
@@ -43,7 +40,7 @@ use ce_task::load;
 /// reused; every other one is executed, once, however often it occurs.
 #[derive(Debug, Parser)]
 #[command(name = "ce-run", version, after_help = EXIT_CODES)]
-pub struct Run {
+pub(super) struct Run {
     /// Dry run: compute and write nothing, only show what is there and what is missing
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -403,5 +400,100 @@ impl Run {
         };
         let progress = !self.quiet && session.executes();
         Ok(EventPrinter::new(PROGRAM, evaluation, (reporter, text), progress, out))
+    }
+}
+
+/// The beginning of the messages about jobs that are not kept.
+const NOT_STORED: &str = "the job's outputs were not stored";
+
+/// The names of the jobs whose outputs were stored: one, or one for each point.
+struct JobNames(pub(super) Vec<Option<ResultName>>);
+
+impl JobNames {
+    /// Says, once for each reason, why outputs were not stored.
+    pub(super) fn new(evaluation: &Evaluation, jobs: Vec<Kept>) -> Self {
+        let mut told: Vec<Kept> = Vec::new();
+        let mut names = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            names.push(match job {
+                Kept::As(name) => Some(name),
+                other => {
+                    if !told.contains(&other) {
+                        say_not_stored(evaluation, &other);
+                        told.push(other);
+                    }
+                    None
+                }
+            });
+        }
+        Self(names)
+    }
+
+    /// Says where the outputs of the job are, or how many jobs there are.
+    pub(super) fn summarise(&self, evaluation: &Evaluation) {
+        match &self.0[..] {
+            [] => {}
+            jobs if evaluation.plan.jobs().is_some() => {
+                let stored = jobs.iter().flatten().count();
+                let jobs = counted(jobs.len(), "job");
+                say(PROGRAM, &format_args!("{jobs}, one for each point: {stored} stored"));
+            }
+            [Some(job)] => {
+                for number in 0..evaluation.plan.outputs().len() {
+                    let path = evaluation.shown(&job.output(number));
+                    say(PROGRAM, &format_args!("job output {number:02}: {path}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Says why the outputs of a job were not stored, unless one is missing.
+fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
+    match why {
+        Kept::As(_) | Kept::Incomplete => {}
+        Kept::Replaced => {
+            let why = "recorded outputs were replaced by others; run it again, with what is new";
+            say(PROGRAM, &format_args!("{NOT_STORED}: {why}"));
+        }
+        Kept::FailedPoints => {
+            say(PROGRAM, &format_args!("{NOT_STORED}: points of a sweep have failed"));
+        }
+        Kept::Uncommitted => {
+            let changed = &evaluation.task.changed;
+            let have = if changed.len() == 1 { "has" } else { "have" };
+            let changed = match &changed[..] {
+                [] => "files of the task".to_owned(),
+                changed => listed(changed),
+            };
+            say(PROGRAM, &format_args!("{NOT_STORED}: {changed} {have} uncommitted changes"));
+        }
+        Kept::Revisions(revisions) => {
+            for (name, revision) in revisions {
+                let why = "may name another commit later: it is no full commit id";
+                let (name, revision) = (name.as_str(), harmless(revision));
+                say(
+                    PROGRAM,
+                    &format_args!("{NOT_STORED}: the revision {revision} of {name} {why}"),
+                );
+            }
+        }
+        Kept::Denied(why) => {
+            say(
+                PROGRAM,
+                &format_args!(
+                    "warning: {NOT_STORED}: {why}\n  try: check who may write there, if the job is to have a name"
+                ),
+            );
+        }
+        Kept::ReadOnly => {
+            say(
+                PROGRAM,
+                &format_args!(
+                    "warning: {NOT_STORED}: the storage is read-only\n  try: mount it for writing, if the job is to have a name"
+                ),
+            );
+        }
     }
 }

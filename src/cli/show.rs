@@ -1,17 +1,29 @@
-//! `ce show`: what made a file.
+//! Commands that look at results: `ce show` says what made a file, `ce log` lists calls, `ce shell` looks into one, `ce manifest` prints what
+//! identifies a directory.
 
-use std::io::Write;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
 
 use super::Tool;
-use super::options::warn_of_links;
-use super::place::StorageFile;
-use crate::report::Ancestry;
-use ce_evaluate::session::{BeginError, Error, OutputError, Stop, find_call, print_log};
+use super::options::{task_dir, warn_of_links};
+use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
+use crate::report::{self, Ancestry, Sight, say};
+use ce_evaluate::session::{
+    BeginError, Error, InspectionError, InspectionSession, OutputError, Stop, find_call, print_log,
+};
 use ce_exchange::Attestations;
-use ce_history::{History, TakenOver};
-use ce_model::exit::Exit;
+use ce_executor::Status;
+use ce_files::manifest::{DirectoryError, Manifest, Scan};
+use ce_history::{Filter, History, Past, TakenOver};
+use ce_model::digest::DIRTY;
+use ce_model::exit::{Exit, Explain};
+use ce_model::hints;
+use ce_model::humanize::{parse_number, parse_seconds};
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
@@ -20,8 +32,8 @@ use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 /// made; whether its contents are still the recorded ones; and the tree of all that it was made
 /// from.
 #[derive(Debug, Parser)]
-#[command(version, allow_missing_positional = true, after_help = EXIT_CODES)]
-pub struct Show {
+#[command(version, allow_missing_positional = true, after_help = SHOW_EXIT_CODES)]
+pub(super) struct Show {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -39,7 +51,7 @@ pub struct Show {
     place: StorageFile,
 }
 
-const EXIT_CODES: &str = "\
+const SHOW_EXIT_CODES: &str = "\
 Exit codes: 0 shown, 2 the arguments are wrong or the file has no record, 5 the storage could not be \
 read, or the file differs from its record, 130 interrupted.";
 
@@ -92,5 +104,257 @@ impl Tool for Show {
         shown.map_err(OutputError)?;
         let is_damaged = ancestry.fault.as_ref().is_some_and(Defect::is_harm);
         Ok(if is_damaged { Exit::Storage } else { Exit::Done })
+    }
+}
+
+/// List the calls of a storage by time, the newest last
+///
+/// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
+/// memory, the host, and the short texts among the inputs, such as the levels of a point. A call whose last attempt failed is marked, with the reason; so is one that
+/// was taken over from another commit, one that is suspended, and one of an uncommitted computation.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Exit codes: 0 listed, 2 the arguments are wrong, 5 the storage could not be read."
+)]
+pub(super) struct Log {
+    /// Print a JSON object for each line
+    #[arg(long)]
+    json: bool,
+
+    /// Print what calls have asked for, and the most that they have used, a line for each
+    /// computation and request
+    ///
+    /// Only calls that succeeded and were executed count. The columns are the computation, the
+    /// number of calls, and what was asked for and used: cpus, memory, time; then what else
+    /// was asked for.
+    #[arg(long)]
+    resources: bool,
+
+    /// Print how many of those who have executed each call have got the recorded outputs, by the ledger
+    #[arg(long, conflicts_with = "resources")]
+    attested: bool,
+
+    /// Only calls of this computation
+    #[arg(long, value_name = "NAME")]
+    computation: Option<String>,
+
+    /// Only calls at the commit that begins with these digits; dirty- for uncommitted computations
+    #[arg(long, value_name = "ID", value_parser = beginning)]
+    commit: Option<String>,
+
+    /// Only calls that failed, and have not succeeded since
+    #[arg(long)]
+    failed: bool,
+
+    /// Only calls that ran at least so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    slow: Option<f64>,
+
+    /// Only the last N
+    #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
+    most: Option<usize>,
+
+    #[command(flatten)]
+    storage: StorageDir,
+}
+
+/// Reads the beginning of a version: of a commit, or of `dirty-` and the digits of a tree.
+fn beginning(text: &str) -> Result<String, String> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.strip_prefix(DIRTY).unwrap_or(&text);
+    let is_version = digits.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-');
+    match !text.is_empty() && (is_version || DIRTY.starts_with(&text)) {
+        true => Ok(text),
+        false => {
+            Err("it is no beginning of a commit; write its first hexadecimal digits, or dirty-"
+                .to_owned())
+        }
+    }
+}
+
+impl Tool for Log {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let filter = Filter {
+            computation: self.computation.clone(),
+            commit: self.commit.clone(),
+            failed: self.failed,
+            slow: self.slow,
+            most: self.most,
+        };
+        let storage = Storage::existing(&self.storage.find()?)?;
+        warn_of_links(&storage)?;
+        let log = ce_history::log(&storage, &filter)?;
+        if log.is_empty() && filter.is_selective() && self.most != Some(0) {
+            let why = ce_history::why_none(&storage, &filter)?;
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            say("ce", &format_args!("no call matches{why}"));
+        }
+        let attested = match self.attested {
+            true => {
+                let all = Attestations::read(&storage)?;
+                let of = |past: &Past| all.of_call(&storage, &past.name);
+                Some(log.iter().map(of).collect::<Result<Vec<_>, _>>()?)
+            }
+            false => None,
+        };
+        let printed = match (self.resources, self.json) {
+            (false, false) => report::log(&log, attested.as_deref(), out),
+            (false, true) => report::log_json(&log, attested.as_deref(), out),
+            (true, false) => report::resource_usage(&ce_history::resource_usage(&log), out),
+            (true, true) => report::resource_usage_json(&ce_history::resource_usage(&log), out),
+        };
+        printed.map_err(OutputError)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Look into the sandbox of a call, executed or not: with a shell, or with a command
+///
+/// It has what exec has had: the computation in /computation and the inputs in /inputs, read-only, and empty /outputs and /tmp,
+/// the same environment, and what the file access grants. Nothing is published, and what it makes is thrown away unless it is to be kept. Without a terminal, a
+/// command has no input, and what it prints is printed when it has ended.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Exit codes: that of the shell or command, 128 and the signal that has killed it, 1 it could not be started, 2 the arguments are wrong or \
+the call is not known, 3 nothing can be isolated on this host, 5 the storage could not be read or written, 130 interrupted."
+)]
+pub(super) struct InspectCall {
+    /// Keep what is made in /outputs and /tmp, in a directory among your temporary files, and say where
+    #[arg(long)]
+    keep: bool,
+
+    /// The directory of the task, from which the computation is taken if the storage does not have it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// The directory that keeps all results [default: the one that the path of the call leads through, else what Git's
+    /// configuration has for compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// The call: its name c_NAME/CCID/INPUTS or a file of it, with or without the storage's path, or the first four or more
+    /// digits of INPUTS; or, if it is the only one, the name of its computation or the labels that lead to it
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    call: Option<PathBuf>,
+
+    /// The command to be executed in place of a shell
+    #[arg(last = true, value_hint = clap::ValueHint::Other)]
+    command: Vec<OsString>,
+}
+
+impl Tool for InspectCall {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let (storage, call) = match (&self.storage, &self.call) {
+            (Some(storage), Some(call)) => (storage.clone(), call),
+            (Some(storage), None) if is_storage(storage) => {
+                return Err(InspectionError::NoCallIn(storage.clone()).into());
+            }
+            (Some(call), None) => (storage_around(call)?, call),
+            (None, _) => return Err(InspectionError::NoCallGiven.into()),
+        };
+        InspectionSession::check_terminal(&self.command)?;
+        let session = InspectionSession::open(&self.task, &storage)?;
+        let call = session.find(&call.to_string_lossy(), self.keep)?;
+        if self.command.is_empty() {
+            say("ce", &Sight(&call));
+        }
+        out.flush().map_err(OutputError)?;
+        let ended = session.execute(&call, &self.command, &mut io::stdout());
+        if let Some(kept) = &call.kept {
+            say("ce", &format_args!("kept: {}", kept.path.display()));
+        }
+        if let Some(signal) = session.interrupted_by() {
+            return Ok(Exit::Interrupted(signal));
+        }
+        let status = ended?;
+        Ok(Exit::Ended(match status {
+            Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
+            Status::Killed(signal) | Status::TimedOut(signal, _) => {
+                128_u8.saturating_add(u8::try_from(signal).unwrap_or_default())
+            }
+        }))
+    }
+}
+
+/// A directory cannot be a value, or not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot take the directory {path} as a value")]
+struct NotAValue {
+    /// The directory.
+    path: String,
+    /// Why.
+    source: DirectoryError,
+}
+
+impl Explain for NotAValue {
+    fn hint(&self) -> Option<String> {
+        match &self.source {
+            DirectoryError::Io { path: entry, source } => {
+                let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
+                let path = Path::new(&self.path);
+                hints::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
+            }
+            error => error.hint(),
+        }
+    }
+}
+
+/// Print the manifest of a directory: the text whose hashes identify the directory as a value
+///
+/// It has a line for each file, symbolic link and empty directory, sorted by the bytes of their paths. Each
+/// file is read once. Nothing is printed unless the whole directory could be read. Links that lead
+/// out of the directory, .git, devices, sockets and FIFOs are refused.
+#[derive(Debug, Parser)]
+#[command(version, after_help = MANIFEST_EXIT_CODES)]
+pub(super) struct PrintManifest {
+    /// Print only the SHA-1 and the BLAKE3 of the manifest
+    #[arg(long)]
+    digest: bool,
+
+    /// The directory
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    directory: PathBuf,
+}
+
+const MANIFEST_EXIT_CODES: &str = "\
+Exit codes: 0 printed, 2 the arguments are wrong, or the directory cannot be read or be a value, 5 the \
+standard output could not be written, 130 interrupted (143: by SIGTERM).";
+
+impl Tool for PrintManifest {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let manifest = match (self.read(&stop), stop.caught()) {
+            (Err(DirectoryError::Interrupted), Some(signal)) => {
+                say("ce", &"interrupted: nothing was printed");
+                return Ok(Exit::Interrupted(signal));
+            }
+            (read, _) => read.map_err(|source| NotAValue {
+                path: self.directory.display().to_string(),
+                source,
+            })?,
+        };
+        let printed = if self.digest {
+            let digest = manifest.digest();
+            writeln!(out, "sha1 {}\nblake3 {}", digest.sha1.full(), digest.blake3.full())
+        } else {
+            manifest.write(out)
+        };
+        printed.map_err(OutputError)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl PrintManifest {
+    fn read(&self, stop: &Stop) -> Result<Manifest, DirectoryError> {
+        let scan = Scan::at(&self.directory, &stop.asked)?;
+        let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
+        let progress = || (done.load(Ordering::Relaxed), bytes);
+        let mut read = Err(DirectoryError::Interrupted);
+        report::while_reading(&progress, &mut || read = scan.read(&stop.asked, &done));
+        read
     }
 }

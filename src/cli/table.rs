@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
-use super::given::PathArgs;
+use super::input_args::PathArgs;
+use super::input_args::{PointArgs, ranged};
 use super::options::{Dirty, Strict, TaskDir, task_dir};
-use super::points::{PointArgs, ranged};
 use crate::report::{self, TableFormat, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
@@ -36,7 +36,7 @@ impl Explain for TooManyVersions {
 /// those of the task's own inputs. With two --at, the values of two versions stand side by side.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
-pub struct ShowTable {
+pub(super) struct ShowTable {
     /// The sweep: its label, its directory, or the computation of its body; needed if the task has
     /// several
     #[arg(long, value_name = "NAME")]

@@ -1,20 +1,25 @@
-//! `ce verify`: whether the storage still holds what was put into it.
+//! `ce verify`: whether the storage still holds what was put into it. `ce doctor`: whether it can keep its promises here, and a sandbox hold.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::place::StorageDir;
-use super::times::{PastTime, time};
-use super::{Tool, say};
-use crate::report::{self, Bar};
+use super::Tool;
+use super::options::{PastTime, past_time};
+use super::storage_args::StorageDir;
+use crate::report::{self, Bar, GradeCounts, say};
 use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
+use ce_executor::probes as isolation;
+use ce_model::diagnosis::Diagnosis;
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, quoted, quoted_path};
 use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
+use ce_storage::probes::Probes;
 use ce_storage::{Durability, Finding, Storage, Unrecorded};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -24,8 +29,8 @@ const MIB: f64 = (1 << 20) as f64;
 /// Prints a line for each fault, and for harmless oddities: files without a record, and leftovers
 /// of dead runs.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
-pub struct Verify {
+#[command(version, after_help = VERIFY_EXIT_CODES)]
+pub(super) struct Verify {
     /// Quarantine damaged results in aside/, so that the next run makes them again; nothing is
     /// deleted
     #[arg(long)]
@@ -36,7 +41,7 @@ pub struct Verify {
     sample: Option<f64>,
 
     /// Check only what was recorded since: 7d, 36h, 2026-07-31, 2026-07-31T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = past_time)]
     since: Option<PastTime>,
 
     /// Begin at this record: continue an interrupted check
@@ -55,7 +60,7 @@ pub struct Verify {
     storage: StorageDir,
 }
 
-const EXIT_CODES: &str = "\
+const VERIFY_EXIT_CODES: &str = "\
 Exit codes: 0 nothing is wrong, 2 the arguments are wrong, 5 something is wrong (even if it is \
 quarantined now), or the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
 
@@ -174,4 +179,62 @@ fn percent(text: &str) -> Result<f64, String> {
     let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
     let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
     percent.ok_or_else(|| "write a number above 0 and up to 100".to_owned())
+}
+
+/// Probe whether a storage can keep its promises on this file system and host
+///
+/// Tries the operations of a storage in a private directory below its tmp/, which is removed at the
+/// end. A missing storage is made, and removed as well. Explains what would break, and why small
+/// calls are slow. Then a computation tries to break out of its sandbox: without a storage, that is
+/// all. Existing files of the storage are not touched.
+#[derive(Debug, Parser)]
+#[command(version, after_help = DOCTOR_EXIT_CODES)]
+pub(super) struct Doctor {
+    /// Print one JSON object for each probe
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    storage: StorageDir,
+}
+
+const DOCTOR_EXIT_CODES: &str = "\
+Exit codes: 0 all promises can be kept, 2 the arguments are wrong, 5 a promise cannot be \
+kept, 130/143 interrupted.";
+
+impl Tool for Doctor {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
+        let mut findings = GradeCounts::default();
+        let storage = self.storage.if_any()?;
+        for diagnosis in examine(storage.as_deref()) {
+            if let Some(signal) = stop.caught() {
+                say("ce", &"interrupted: the files of the probes are removed");
+                return Ok(Exit::Interrupted(signal));
+            }
+            findings.add(&diagnosis);
+            // Each as soon as it is known: on a file system that hangs, the last one tells where.
+            tell(&diagnosis, out).and_then(|()| out.flush()).map_err(OutputError)?;
+        }
+        say("ce", &findings);
+        let promises = match (&storage, findings.broken) {
+            (Some(_), 0) => "a storage can keep all its promises here",
+            (Some(_), _) => "a storage cannot keep all its promises here",
+            (None, 0) => "no file system was probed: ce doctor STORAGE does that, too",
+            (None, _) => "isolation does not hold here",
+        };
+        say("ce", &promises);
+        Ok(if findings.broken > 0 { Exit::Storage } else { Exit::Done })
+    }
+}
+
+/// Returns an iterator that performs all probes, one at a time: of a storage, if one is given, and of isolation.
+fn examine(storage: Option<&Path>) -> impl Iterator<Item = Diagnosis> {
+    storage.map(Probes::new).into_iter().flatten().chain(isolation::break_outs())
+}
+
+/// Tries to break out of a sandbox, if the first argument is the hidden one.
+pub(super) fn hidden_break_out(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    (arguments.next()? == isolation::BREAK_OUT).then(|| isolation::break_out(arguments))
 }

@@ -10,7 +10,7 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::given::PathArgs;
+use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
 use crate::export::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
@@ -72,7 +72,7 @@ impl Explain for PictureError {
 /// With a storage and the task's inputs, the drawing shows which files are there.
 #[derive(Debug, Parser)]
 #[command(name = "ce-viz", version, after_help = EXIT_CODES)]
-pub struct Viz {
+pub(super) struct Viz {
     /// Write a file; its extension chooses the format: .dot, .svg, .png or .pdf. - is standard output
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,

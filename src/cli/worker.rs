@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 
-use super::place::StorageDir;
-use super::{Tool, say};
+use super::Tool;
+use super::storage_args::StorageDir;
 use crate::report;
 use crate::report::WorkerReport;
+use crate::report::say;
 use ce_evaluate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
 use ce_executor::slurm::ArrayTask;
 use ce_model::exit::Exit;
@@ -25,7 +26,7 @@ use ce_storage::{Durability, Unrecorded};
 /// like the results of any run. As the script of an allocation of Slurm it takes calls of several nodes or tasks, too. Ctrl-C ends its calls, which other workers then execute.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
-pub struct Serve {
+pub(super) struct Serve {
     /// How many cpus its calls use at the same time [default: the number of cores]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,

@@ -294,8 +294,8 @@ fn git_is_started_in_one_place() {
         files.iter().filter(|(file, text)| starts_git(file, text)).map(|(file, _)| file).collect();
     assert_eq!(wrong, Vec::<&String>::new(), "git is started by git/command.rs only");
     for (file, text) in [
-        ("cli/push.rs", "Command::new(\"git\").arg(\"push\")"),
-        ("cli/push.rs", "let program = \"git\"; Command::new(program)"),
+        ("cli/exchange.rs", "Command::new(\"git\").arg(\"push\")"),
+        ("cli/exchange.rs", "let program = \"git\"; Command::new(program)"),
         ("results/push.rs", "start(\"git\", &[])"),
         ("git/mirror/process.rs", "Command::new(GIT)"),
     ] {

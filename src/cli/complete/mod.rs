@@ -2,20 +2,17 @@
 //!
 //! The scripts that `ce completions` prints start the program with a hidden first argument. It prints an
 //! [`Answer`]; what goes wrong is an empty one. Paths are left to the shell, which knows its user's habits.
+//! The line is split as a shell does it; a [`Cursor`] says which argument the word gives.
 
-mod cursor;
 mod values;
-mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
 
-use clap::Command;
+use clap::{Arg, Command};
 use clap_complete::Shell;
-
-use self::cursor::Cursor;
 
 /// The hidden first argument.
 const COMPLETE: &str = "--complete-word";
@@ -66,7 +63,7 @@ pub(super) fn hidden(
         (Some("bash"), [line, part]) => for_bash(&command, line, part),
         (Some("zsh"), words) => lines(&values::answer(&command, words)),
         (Some("fish"), [.., last]) => {
-            *last = words::unquoted(last.as_bytes());
+            *last = unquoted(last.as_bytes());
             lines(&values::answer(&command, &arguments))
         }
         _ => String::new(),
@@ -86,21 +83,213 @@ fn lines(Answer { lead, candidates, paths }: &Answer) -> String {
 /// The same for Bash, which takes `=` and `:` for the ends of words and replaces only the rest: of the candidates
 /// the rest, and before them a line each for what is not replaced, the beginning of a path, and the open quote.
 fn for_bash(command: &Command, line: &OsStr, part: &OsStr) -> String {
-    let (mut typed, quote) = words::split(line.as_bytes());
+    let (mut typed, quote) = split(line.as_bytes());
     typed.remove(0);
     let Answer { lead, candidates, paths } = values::answer(command, &typed);
     let Some(word) = typed.last().and_then(|word| word.to_str()) else { return String::new() };
     let part = match quote {
         Some(_) => part.to_owned(),
-        None => words::unquoted(part.as_bytes()),
+        None => unquoted(part.as_bytes()),
     };
     let kept = part.to_str().and_then(|part| word.strip_suffix(part)).unwrap_or_default();
     let open = quote.map(|quote| char::from(quote).to_string()).unwrap_or_default();
     let candidates = candidates.into_iter().map(|(text, _)| format!("{lead}{text}"));
     let candidates = candidates
         .filter(|text| text.starts_with(word))
-        .filter_map(|text| Some(words::within(quote, text.strip_prefix(kept)?) + "\n"));
+        .filter_map(|text| Some(within(quote, text.strip_prefix(kept)?) + "\n"));
     let path = word.strip_prefix(&lead).unwrap_or_default();
     let head = [paths, &lead, kept, path, &open, ""].join("\n");
     head + &candidates.collect::<String>()
+}
+
+/// Splits the beginning of a command line into words, without their quotes. The last word is the one that is
+/// being typed, and may be empty. Returns the quote that is open at its end, too.
+pub(super) fn split(line: &[u8]) -> (Vec<OsString>, Option<u8>) {
+    let (mut words, mut word, mut begun, mut quote) = (Vec::new(), Vec::new(), false, None);
+    let mut rest = line.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        match (quote, byte) {
+            (Some(open), _) if open == byte => quote = None,
+            (Some(b'"'), b'\\') => {
+                word.push(rest.next_if(|it| b"\"\\$`".contains(it)).unwrap_or(b'\\'));
+            }
+            (None, b'\\') => word.extend(rest.next()),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b' ' | b'\t' | b'\n') => {
+                if begun {
+                    words.push(OsString::from_vec(std::mem::take(&mut word)));
+                }
+                begun = false;
+                continue;
+            }
+            _ => word.push(byte),
+        }
+        begun = true;
+    }
+    words.push(OsString::from_vec(word));
+    (words, quote)
+}
+
+/// Removes the quotes of a word.
+fn unquoted(word: &[u8]) -> OsString {
+    split(word).0.pop().unwrap_or_default()
+}
+
+/// Quotes a text that goes on after an open quote, which the shell closes.
+pub(super) fn within(quote: Option<u8>, text: &str) -> String {
+    match quote {
+        Some(b'\'') => text.replace('\'', r"'\''"),
+        Some(_) => {
+            let quoted = |c| if r#""\$`"#.contains(c) { vec!['\\', c] } else { vec![c] };
+            text.chars().flat_map(quoted).collect()
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// A word that is being typed, after others.
+pub(super) struct Cursor<'a> {
+    /// The program, or its subcommand.
+    pub(super) command: &'a Command,
+    /// The identifier and the value of each argument that was given before.
+    pub(super) given: Vec<(&'a str, &'a OsStr)>,
+    /// The argument whose value is being typed; none within the name of an option, or if there is none.
+    pub(super) argument: Option<&'a Arg>,
+    /// The beginning of the word up to that value: `--task=`.
+    pub(super) lead: &'a str,
+    /// The beginning of the value, or the name of an option.
+    pub(super) text: &'a str,
+    /// The number of positional arguments before it.
+    positions: usize,
+    /// All that follows `--` is positional.
+    escaped: bool,
+}
+
+/// An option in a word.
+struct OptionWord<'a> {
+    /// The option, if it takes a value.
+    argument: Option<&'a Arg>,
+    /// The start of its value, if that is in the same word.
+    value: Option<usize>,
+}
+
+impl<'a> Cursor<'a> {
+    /// Finds the place of the last one of the words after the name of a program. That must be UTF-8.
+    pub(super) fn find(command: &'a Command, words: &'a [OsString]) -> Option<Self> {
+        let (last, before) = words.split_last()?;
+        let (given, text) = (Vec::new(), last.to_str()?);
+        let mut cursor =
+            Self { command, given, argument: None, lead: "", text, positions: 0, escaped: false };
+        for word in before {
+            cursor.pass(word);
+        }
+        match cursor.option(last) {
+            _ if cursor.argument.is_some() => {}
+            Some(OptionWord { argument: Some(argument), value: Some(start) }) => {
+                cursor.argument = Some(argument);
+                (cursor.lead, cursor.text) = text.split_at(start);
+            }
+            None if text != "-" || cursor.escaped => cursor.argument = cursor.positional(),
+            _ => {}
+        }
+        Some(cursor)
+    }
+
+    /// Whether the name of an option is being typed.
+    pub(super) fn is_option(&self) -> bool {
+        self.argument.is_none() && !self.escaped && self.text.starts_with('-')
+    }
+
+    /// Whether the name of a subcommand may be typed.
+    pub(super) fn is_subcommand(&self) -> bool {
+        self.argument.is_none() && self.positions == 0 && !self.is_option()
+    }
+
+    /// Returns the value of an argument that was given before.
+    pub(super) fn given(&self, id: &str) -> Option<&'a OsStr> {
+        self.given.iter().find(|(it, _)| *it == id).map(|(_, value)| *value)
+    }
+
+    fn pass(&mut self, word: &'a OsStr) {
+        if let Some(argument) = self.argument.take() {
+            self.given.push((argument.get_id().as_str(), word));
+        } else if word == "--" && !self.escaped {
+            self.escaped = true;
+        } else if let Some(OptionWord { argument, value }) = self.option(word) {
+            match (argument, value.and_then(|start| word.to_str()?.get(start..))) {
+                (Some(argument), Some(value)) => {
+                    self.given.push((argument.get_id().as_str(), value.as_ref()));
+                }
+                (argument, _) => self.argument = argument,
+            }
+        } else if self.positions == 0
+            && let Some(command) = self.command.find_subcommand(word)
+        {
+            self.command = command;
+        } else if let Some(argument) = self.positional() {
+            self.given.push((argument.get_id().as_str(), word));
+            self.positions += 1;
+        }
+    }
+
+    /// The option in a word, if there is one.
+    fn option(&self, word: &OsStr) -> Option<OptionWord<'a>> {
+        let word = word.to_str().filter(|word| !self.escaped && word.len() > 1)?;
+        let find = |is: &dyn Fn(&&Arg) -> bool| {
+            self.command.get_arguments().find(is).filter(|it| it.get_action().takes_values())
+        };
+        if let Some(long) = word.strip_prefix("--") {
+            let name = long.split('=').next();
+            let argument = find(&|it| it.get_long() == name);
+            return Some(OptionWord { argument, value: word.find('=').map(|at| at + 1) });
+        }
+        let letters = word.strip_prefix('-')?;
+        let with_value = letters.char_indices().find_map(|(at, letter)| {
+            Some((find(&|it| it.get_short() == Some(letter))?, 1 + at + letter.len_utf8()))
+        });
+        let Some((argument, end)) = with_value else {
+            return Some(OptionWord { argument: None, value: None });
+        };
+        let end = if word[end..].starts_with('=') { end + 1 } else { end };
+        let value = Some(end).filter(|end| *end < word.len());
+        Some(OptionWord { argument: Some(argument), value })
+    }
+
+    /// The positional argument that comes next.
+    fn positional(&self) -> Option<&'a Arg> {
+        let (last, mut others): (Vec<&Arg>, Vec<&Arg>) =
+            self.command.get_positionals().partition(|it| it.is_last_set());
+        if self.escaped && !last.is_empty() {
+            others = last;
+        }
+        let repeats = |it: &&Arg| it.get_num_args().is_some_and(|number| number.max_values() > 1);
+        let at = others.get(self.positions).copied();
+        at.or_else(|| others.last().copied().filter(repeats))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_split_as_a_shell_does() {
+        for (line, words, quote) in [
+            ("", vec![""], None),
+            ("a  b", vec!["a", "b"], None),
+            ("a ", vec!["a", ""], None),
+            (r"a\ b 'c d' '' e", vec!["a b", "c d", "", "e"], None),
+            (r#"x="a \"b\$ \c"#, vec![r#"x=a "b$ \c"#], Some(b'"')),
+            (r"'it\s", vec![r"it\s"], Some(b'\'')),
+            (r"a\", vec!["a"], None),
+        ] {
+            assert_eq!(
+                split(line.as_bytes()),
+                (words.into_iter().map(Into::into).collect(), quote)
+            );
+        }
+        assert_eq!(unquoted(br"my\ file"), "my file");
+        assert_eq!(within(Some(b'"'), "a$b'"), r"a\$b'");
+        assert_eq!(within(Some(b'\''), "a$b'"), r"a$b'\''");
+    }
 }

@@ -1,27 +1,38 @@
-//! Examples of commands: one table, of which the end of `--help` and the manual pages are made.
+//! Help: examples at the end of `--help`, the manual pages, and the tips of errors in arguments.
+//!
+//! One table has the examples of all commands.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 
 use clap::Command;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap_mangen::Man;
+
+use crate::report::coloured;
 
 /// The examples of a command, and the commands related to it.
-pub(super) struct CommandExamples {
+struct CommandExamples {
     /// The command, without `ce`.
     command: &'static str,
     /// Command lines, each with what it does.
     pub(super) lines: &'static [(&'static str, &'static str)],
     /// Commands that are often needed beside it.
-    pub(super) related: &'static [&'static str],
+    related: &'static [&'static str],
 }
 
 /// Returns the examples of a program or command: `ce gc`, `ce-gc` and `gc` are one. None of `ce` itself.
-pub(super) fn of(name: &str) -> Option<&'static CommandExamples> {
+fn examples_of(name: &str) -> Option<&'static CommandExamples> {
     let name = name.strip_prefix("ce-").or_else(|| name.strip_prefix("ce ")).unwrap_or(name);
     EXAMPLES.iter().find(|it| it.command == name)
 }
 
 /// Returns a program whose long help ends with examples, and that of its commands.
-pub(super) fn in_help(program: Command) -> Command {
-    let program = program.mut_subcommands(in_help);
-    let Some(examples) = of(program.get_name()) else { return program };
+pub(super) fn with_examples(program: Command) -> Command {
+    let program = program.mut_subcommands(with_examples);
+    let Some(examples) = examples_of(program.get_name()) else { return program };
     let mut help = program.get_after_help().map(ToString::to_string).unwrap_or_default();
     help.push_str("\n\nExamples:");
     let lines = examples.lines.iter().map(|(line, what)| format!("\n  {line}\n      {what}"));
@@ -179,6 +190,93 @@ examples! {
     ] see ["completions"];
 }
 
+/// Writes the page of a program and those of its commands into a directory.
+///
+/// # Errors
+///
+/// Fails if a page cannot be written.
+pub(super) fn write_pages(program: Command, directory: &Path) -> io::Result<()> {
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    for command in program.get_subcommands() {
+        write_page(command, directory)?;
+    }
+    write_page(&program, directory)
+}
+
+fn write_page(command: &Command, directory: &Path) -> io::Result<()> {
+    let source = format!("CompEval {}", command.get_version().unwrap_or_default());
+    let manual = Man::new(command.clone()).source(source).manual("CompEval Manual");
+    let mut page = Vec::new();
+    manual.render(&mut page)?;
+    let page = String::from_utf8(page).map_err(io::Error::other)?;
+    let page = page.replace("\n.SH EXTRA\n", "\n.SH NOTES\n");
+    let end = page.find("\n.SH VERSION\n").unwrap_or(page.len());
+    let (body, version) = page.split_at(end);
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let page = format!("{body}{}{version}", examples_of(name).map_or(OF_ALL.into(), sections));
+    fs::write(directory.join(manual.get_filename()), page)
+}
+
+/// The pages that the page of all commands refers to.
+const OF_ALL: &str = "\n.SH \"SEE ALSO\"\n\\fBgit\\fR(1)";
+
+/// The sections of examples and of pages beside one.
+fn sections(examples: &CommandExamples) -> String {
+    let example = |(line, what): &(&str, &str)| {
+        format!("\n.TP\n\\fB{}\\fR\n{}", escaped(line), escaped(what))
+    };
+    let lines: String = examples.lines.iter().map(example).collect();
+    let beside = examples.related.iter().map(|it| format!(", \\fBce\\-{it}\\fR(1)"));
+    let beside: String = beside.collect();
+    format!("\n.SH EXAMPLES{lines}\n.SH \"SEE ALSO\"\n\\fBce\\fR(1){beside}")
+}
+
+/// A text within a line of a page.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\e").replace('-', r"\-")
+}
+
+/// Leaves out the tip to pass an option as a value: that is hardly ever meant. Tells where the command of `ce shell` begins
+/// if an option stands behind a word there. `words` are all arguments of the program.
+pub(super) fn put_right(error: &mut clap::Error, program: &str, words: &[String]) {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return;
+    }
+    let mut tips = match error.remove(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => tips,
+        _ => Vec::new(),
+    };
+    tips.retain(|tip| !tip.to_string().starts_with("to pass "));
+    if is_in_command(error, program, words) {
+        tips.push(StyledStr::from("write -- before the command"));
+    }
+    if !tips.is_empty() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+}
+
+/// Whether what is wrong is in a command of `ce shell`: it is behind a word, and like no option of `ce shell`.
+fn is_in_command(error: &clap::Error, program: &str, words: &[String]) -> bool {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
+        return false;
+    };
+    let ("ce", [command, words @ ..]) = (program, words) else { return false };
+    let before = words.iter().take_while(|word| !word.starts_with(wrong.as_str()));
+    command == "shell"
+        && error.get(ContextKind::SuggestedArg).is_none()
+        && before.into_iter().any(|word| !word.starts_with('-'))
+}
+
+/// Prints help, or what is wrong with the arguments. What these name commands no terminal.
+pub(super) fn print_clap(error: &clap::Error) -> io::Result<()> {
+    let text = coloured(&error.render().ansi().to_string());
+    match error.use_stderr() {
+        true => anstream::stderr().write_all(text.as_bytes()),
+        false => anstream::stdout().write_all(text.as_bytes()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -186,7 +284,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::cli::Ce;
+    use crate::cli::ce::Ce;
 
     #[test]
     fn every_command_has_examples_that_parse_and_is_related_to_others() {

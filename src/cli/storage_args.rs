@@ -1,11 +1,11 @@
-//! The storage of a command, as it is typed, configured, or told by a file in it.
+//! The storage of a command: as it is typed, configured, or told by a file in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::say;
+use crate::report::say;
 use ce_evaluate::session::{Error, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
@@ -50,7 +50,7 @@ impl StorageDir {
 
     /// Returns the storage that was named, or else the configured one; `None` if there is neither.
     pub(super) fn if_any(&self) -> Result<Option<PathBuf>, Error> {
-        self.storage.clone().map_or_else(setting, |named| Ok(Some(named)))
+        self.storage.clone().map_or_else(configured_storage, |named| Ok(Some(named)))
     }
 }
 
@@ -71,13 +71,13 @@ pub(super) struct StorageFile {
 impl StorageFile {
     /// Returns the storage that was named, the one that holds the file, or else the configured one.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
-        self.storage.clone().map_or_else(|| around(Path::new(&self.file)), Ok)
+        self.storage.clone().map_or_else(|| storage_around(Path::new(&self.file)), Ok)
     }
 }
 
 /// The storage that a path leads through, or else the configured one. A path that is a storage itself is refused, and one
 /// that leads to another place in a storage: they name no result.
-pub(super) fn around(path: &Path) -> Result<PathBuf, Error> {
+pub(super) fn storage_around(path: &Path) -> Result<PathBuf, Error> {
     if let Some(storage) = Site::around(path) {
         return Ok(storage);
     }
@@ -89,8 +89,8 @@ pub(super) fn around(path: &Path) -> Result<PathBuf, Error> {
             let storage = storage.to_owned();
             Err(ResultPathError::Elsewhere { path: own(), storage }.into())
         }
-        None if is_name(path) => configured(),
-        None => Ok(setting()?.ok_or_else(|| ResultPathError::Nowhere(own()))?),
+        None if is_name(path) => required_storage(),
+        None => Ok(configured_storage()?.ok_or_else(|| ResultPathError::Nowhere(own()))?),
     }
 }
 
@@ -191,7 +191,7 @@ impl Ends {
 
 /// Tells the storage from the results that a command names after it. The first argument is the storage, unless it
 /// is a path in a storage, or names a result of the configured one: by its name there, or by digits.
-pub(super) fn told_apart(
+pub(super) fn storage_and_results(
     (storage, results): (Option<&Path>, &[PathBuf]),
     configured: Option<PathBuf>,
 ) -> Result<(PathBuf, Vec<PathBuf>), Error> {
@@ -218,12 +218,12 @@ fn is_name(text: &Path) -> bool {
 }
 
 /// The storage that the setting must name.
-fn configured() -> Result<PathBuf, Error> {
-    Ok(setting()?.ok_or(PlaceError::NoStorage)?)
+fn required_storage() -> Result<PathBuf, Error> {
+    Ok(configured_storage()?.ok_or(PlaceError::NoStorage)?)
 }
 
 /// The storage that Git's configuration names, if the current directory is in a repository.
-pub(super) fn setting() -> Result<Option<PathBuf>, Error> {
+pub(super) fn configured_storage() -> Result<Option<PathBuf>, Error> {
     let config = Config::of_any(Path::new("."))?;
     Ok(config.map(|config| config.storage()).transpose()?.flatten())
 }

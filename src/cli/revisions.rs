@@ -1,0 +1,383 @@
+//! Commands about revisions: `ce diff` compares two versions of a task, `ce bisect` finds the commit that changed an output, `ce commits` lists
+//! those of a repository.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
+
+use clap::Parser;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+
+use super::Tool;
+use super::input_args::PathArgs;
+use super::options::{Dirty, RunArgs, TaskDir, task_dir};
+use crate::report::{self, DiffReport, harmless, say};
+use ce_evaluate::Evaluation;
+use ce_evaluate::session::{BeginError, Error, OutputError, Session, Stop};
+use ce_git::{Commit, CommitFilter, CommitHistory, Range, Snapshot};
+use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::{counted, parse_number};
+use ce_model::task::Task;
+use ce_queries::bisect::{BisectError, Bisection};
+use ce_queries::judge::{BisectStep, Criterion, Judge};
+use ce_storage::Storage;
+use ce_task::load::Uncommitted;
+
+/// An argument after a revision has two meanings.
+#[derive(Debug, thiserror::Error)]
+#[error("{argument} is both a revision and the name of a file or directory")]
+struct RevisionOrPath {
+    /// The revision before it.
+    one: String,
+    /// The argument.
+    argument: String,
+}
+
+impl Explain for RevisionOrPath {
+    fn hint(&self) -> Option<String> {
+        let Self { one, argument } = self;
+        Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
+    }
+}
+
+/// Compare the outputs of two versions of a task
+///
+/// Evaluates both, and shows which outputs differ, the calls whose outputs differ although their
+/// inputs are the same, where the workflows part, and the lines in which text outputs differ.
+#[derive(Debug, Parser)]
+#[command(version, override_usage = USAGE, after_help = DIFF_EXIT_CODES)]
+pub(super) struct Diff {
+    /// Dry run: compute and write nothing, only compare existing results
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Print the comparison as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    how: RunArgs,
+
+    #[command(flatten)]
+    dirty: Dirty,
+
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// The versions: two commits, as REV1..REV2 or REV1 REV2; or one, and the task as it is
+    /// checked out
+    #[arg(value_name = "REV1[..REV2]", value_parser = versions)]
+    versions: RevisionRange,
+
+    #[command(flatten)]
+    typed: PathArgs,
+}
+
+const USAGE: &str = "\
+ce diff [OPTIONS] <REV1[..REV2]> [STORAGE] [INPUTS]...
+       ce diff [OPTIONS] <REV1> <REV2> [STORAGE] [INPUTS]...";
+
+const DIFF_EXIT_CODES: &str = "\
+Exit codes: 0 compared, 1 a call failed, 2 the arguments or a task are wrong, 3 something is \
+missing, 5 the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
+
+/// The revisions to compare. Without a second one it is the task as it is checked out.
+#[derive(Clone, Debug)]
+struct RevisionRange(pub(super) String, pub(super) Option<String>);
+
+/// Parses `REV1..REV2`, of which each may be left out for HEAD, or `REV1`. A path is neither, even one with `..` in it.
+fn versions(text: &str) -> Result<RevisionRange, String> {
+    if Path::new(text).components().any(|part| !matches!(part, Component::Normal(_))) {
+        return Err("it is a path; write a revision or REV1..REV2 here".to_owned());
+    }
+    if text.contains("...") {
+        return Err("three dots mean something else to Git; write REV1..REV2".to_owned());
+    }
+    let rev = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
+    Ok(match text.split_once("..") {
+        Some((one, other)) => RevisionRange(rev(one), Some(rev(other))),
+        None => RevisionRange(rev(text), None),
+    })
+}
+
+impl Tool for Diff {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let (RevisionRange(one, other), typed) = &self.arguments()?;
+        let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
+        let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
+        let config = TaskDir { task: self.task.clone(), at: None }.config()?;
+        let given = typed.resolve(&tasks[1], &config)?;
+        let options = self.how.options(&config)?;
+        if !self.dry_run {
+            tasks.iter().try_for_each(|task| options.check_access(&self.task, task))?;
+        }
+        Storage::existing(&given.storage)?;
+        let session = match self.dry_run {
+            true => Session::inspect(&self.task, &given.storage, &options)?,
+            false => Session::open(&self.task, &given.storage, &options)?,
+        };
+        let session = session.reading(&self.task, &given.repositories);
+        let [older, newer] = tasks;
+        let newer = session.prepare(newer, &given.inputs)?;
+        let older = session.prepare_like(older, &newer, titles)?;
+        for (title, evaluation) in titles.into_iter().zip([&older, &newer]) {
+            report::evaluate_quietly(&session, evaluation)?;
+            say("ce", &format_args!("{title}: {}", report::totals(evaluation)));
+        }
+        if let Some(signal) = session.interrupted_by() {
+            return Ok(Exit::Interrupted(signal));
+        }
+        let sides = [&older, &newer];
+        let exits = sides.map(Evaluation::exit);
+        let worst = [Exit::Storage, Exit::Failed, Exit::Malformed, Exit::Suspended, Exit::Missing];
+        let exit = worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
+        let report = DiffReport { sides, titles };
+        let printed = if self.json { report.print_json(exit, out) } else { report.print(out) };
+        printed.map_err(OutputError)?;
+        Ok(exit)
+    }
+}
+
+impl Diff {
+    /// Tells the versions from the storage and the inputs.
+    fn arguments(&self) -> Result<(RevisionRange, PathArgs), Error> {
+        if let RevisionRange(one, None) = &self.versions
+            && let Some((other, rest)) = self.typed.split_first()
+            && let Some(other) = self.revision(one, other)?
+        {
+            return Ok((RevisionRange(one.clone(), Some(other)), rest));
+        }
+        Ok((self.versions.clone(), self.typed.clone()))
+    }
+
+    /// The revision that the argument after `one` is, unless it is a path. As in Git, it may not
+    /// be both.
+    fn revision(&self, one: &str, argument: &Path) -> Result<Option<String>, Error> {
+        let text = argument.to_str().filter(|text| !text.starts_with(['.', '/']));
+        let is_revision = |text: &&str| Snapshot::open(&self.task, text).is_ok();
+        let Some(text) = text.filter(is_revision) else { return Ok(None) };
+        if argument.symlink_metadata().is_ok() {
+            let (one, argument) = (one.to_owned(), text.to_owned());
+            return Err(RevisionOrPath { one, argument }.into());
+        }
+        Ok(Some(text.to_owned()))
+    }
+
+    fn load(&self, rev: Option<&String>) -> Result<Task, Error> {
+        let uncommitted =
+            if rev.is_some() { Uncommitted::Ignore } else { self.dirty.uncommitted() };
+        TaskDir { task: self.task.clone(), at: rev.cloned() }.load("ce", uncommitted)
+    }
+}
+
+/// Find the first commit after which an output differs, or a test of it fails
+///
+/// Evaluates the task at commits between a good and a bad one, by bisection, straight from the
+/// repository's objects: no checkout is changed. Existing results are used.
+#[derive(Debug, Parser)]
+#[command(version, after_help = BISECT_EXIT_CODES)]
+pub(super) struct Bisect {
+    /// A commit at which the outputs are right
+    #[arg(long, value_name = "REV")]
+    good: String,
+
+    /// A commit at which they are not
+    #[arg(long, value_name = "REV")]
+    bad: String,
+
+    /// Only this output of the task counts: its name, or its number from 0 [default: all]
+    #[arg(long, value_name = "NAME|NN", value_hint = clap::ValueHint::Other)]
+    output: Option<String>,
+
+    /// Search the submodule that holds this, such as computations/NAME; else the task is as at HEAD
+    #[arg(long = "in", value_name = "PATH")]
+    within: Option<PathBuf>,
+
+    /// Print a JSON object for each commit that may be the first bad one
+    #[arg(long)]
+    json: bool,
+
+    /// Do not print the steps
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    how: RunArgs,
+
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    #[command(flatten)]
+    typed: PathArgs,
+
+    /// A command that gets the files of the outputs as further arguments, and ends with 0 if they
+    /// are good, 125 if it cannot judge them, another status up to 127 if they are bad, or a higher
+    /// one to give up
+    #[arg(last = true)]
+    test: Vec<OsString>,
+}
+
+const BISECT_EXIT_CODES: &str = "\
+Exit codes: 0 found, 1 not found, 2 the arguments or the task are wrong, 5 the storage \
+could not be read or written, 130 interrupted (143: by SIGTERM).";
+
+impl Tool for Bisect {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let range = Range::find(&self.task, self.within.as_deref(), [&self.good, &self.bad])?;
+        let (good, bad) = (self.good.clone(), self.bad.clone());
+        let nothing = || BisectError::Nothing { good, bad };
+        let mut bisection =
+            Bisection::new(range.commits.clone(), &range.bad).ok_or_else(nothing)?;
+        let config = TaskDir { task: self.task.clone(), at: None }.config()?;
+        let options = self.how.options(&config)?;
+        let criterion = Criterion {
+            dir: &self.task,
+            submodule: range.submodule.as_deref(),
+            ends: [&self.good, &self.bad],
+            output: self.output.as_deref(),
+            test: &self.test,
+            options: &options,
+            evaluate: report::evaluate_quietly,
+        };
+        let task = criterion.load_bad(&range.bad)?;
+        let given = self.typed.resolve(&task, &config)?;
+        Storage::existing(&given.storage)?;
+        let session = Session::open(&self.task, &given.storage, &options)?;
+        let session = session.reading(&self.task, &given.repositories);
+        let bad = session.prepare(task, &given.inputs)?;
+        let mut judge = Judge::new(&session, criterion, bad);
+        let mut tell = |step: BisectStep<'_>| {
+            if !self.quiet {
+                print_step(step);
+            }
+        };
+        match judge.search(&range, &mut bisection, &mut tell) {
+            _ if let Some(signal) = session.interrupted_by() => Ok(Exit::Interrupted(signal)),
+            result => {
+                result?;
+                self.print_suspects(&bisection.suspects(), out)
+            }
+        }
+    }
+}
+
+fn print_step(step: BisectStep<'_>) {
+    match step {
+        BisectStep::Confirmed(commit, rev, judgement) => {
+            say("ce", &format_args!("{} {judgement}: {rev}", commit.short()));
+        }
+        BisectStep::Judged(Commit { id, subject, .. }, judgement, reason, left) => {
+            let (id, subject, left) = (id.short(), harmless(subject), counted(left, "commit"));
+            let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            say("ce", &format_args!("{id} {judgement}{reason}: {subject}; {left} left"));
+        }
+    }
+}
+
+impl Bisect {
+    /// Prints the commits of which one is the first bad one.
+    fn print_suspects(&self, suspects: &[&Commit], out: &mut dyn Write) -> Result<Exit, Error> {
+        let certain = suspects.len() == 1;
+        for commit in suspects {
+            let printed = match self.json {
+                true => report::suspect_json(commit, certain, out),
+                false => writeln!(out, "{} {}", commit.id.full(), harmless(&commit.subject)),
+            };
+            printed.map_err(OutputError)?;
+        }
+        if certain {
+            return Ok(Exit::Done);
+        }
+        say("ce", &"the first bad commit is one of these: all but the last were skipped");
+        Ok(Exit::Failed)
+    }
+}
+
+/// List the commits of a repository, the newest first, as values of an input
+///
+/// Prints a JSON object a line: the full id of a commit, its committer's date in UTC, and the first line of
+/// its message. A task reads each commit by a node of kind tree, without a checkout. The order
+/// is that of git log. No storage is needed.
+#[derive(Debug, Parser)]
+#[command(version, after_help = COMMITS_EXIT_CODES)]
+pub(super) struct ListCommits {
+    /// Only the first N
+    #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
+    most: Option<usize>,
+
+    /// List the same commits with the oldest first
+    #[arg(long)]
+    reverse: bool,
+
+    /// Follow only the first parent of merges
+    #[arg(long)]
+    first_parent: bool,
+
+    /// The repository: a work tree, a directory in one, or a bare repository
+    #[arg(value_name = "REPO", value_hint = clap::ValueHint::DirPath)]
+    repository: PathBuf,
+
+    /// A revision, to list it and its ancestors; or REV1..REV2, to leave out REV1 and its ancestors. In a
+    /// range, HEAD may be left out
+    #[arg(value_parser = versions, default_value = "HEAD")]
+    range: RevisionRange,
+
+    /// Only commits that changed this file or directory, relative to the top of the repository
+    #[arg(last = true, value_parser = path_within())]
+    path: Option<PathBuf>,
+}
+
+const COMMITS_EXIT_CODES: &str = "\
+Exit codes: 0 listed, even if there are none, 2 the arguments are wrong, or the repository cannot be read, \
+5 the standard output could not be written, 130 interrupted (143: by SIGTERM).";
+
+/// The path of an entry of commits.
+fn path_within() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        let is_within =
+            |part: &Component<'_>| matches!(part, Component::CurDir | Component::Normal(_));
+        match path.components().all(|part| is_within(&part)) {
+            true => Ok(path.components().filter(|it| *it != Component::CurDir).collect()),
+            false => Err("write a path relative to the top of the repository, without .."),
+        }
+    })
+}
+
+impl Tool for ListCommits {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let (after, until) = match self.range.clone() {
+            RevisionRange(after, Some(until)) => (Some(after), until),
+            RevisionRange(until, None) => (None, until),
+        };
+        let (first_parent, path) = (self.first_parent, self.path.clone());
+        let filter = CommitFilter { after, until, first_parent, path };
+        let history = CommitHistory::open(&self.repository)?;
+        let mut commits = history.commits(&filter, &stop.asked)?.peekable();
+        let is_empty = commits.peek().is_none();
+        let commits = commits.take(self.most.unwrap_or(usize::MAX));
+        let mut print = |commit| report::commit(&commit, out).map_err(OutputError);
+        if self.reverse {
+            let listed = commits.collect::<Result<Vec<_>, _>>()?;
+            // The oldest ones may be missing: then nothing is listed.
+            if stop.caught().is_none() {
+                listed.into_iter().rev().try_for_each(print)?;
+            }
+        } else {
+            for commit in commits {
+                print(commit?)?;
+            }
+        }
+        if let Some(signal) = stop.caught() {
+            say("ce", &"interrupted: commits are left out");
+            return Ok(Exit::Interrupted(signal));
+        }
+        if let Some(path) = self.path.as_deref().filter(|_| is_empty) {
+            let path = Some(path).filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            say("ce", &format_args!("no commit of the range changed {}", path.display()));
+        }
+        Ok(Exit::Done)
+    }
+}

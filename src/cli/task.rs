@@ -1,0 +1,323 @@
+//! Commands that need a task and no storage: `ce init` makes one, `ce check` finds its mistakes, `ce-sym` prints its workflow as text,
+//! `ce write` and `ce edit` make the workflow from text.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+use super::options::{TaskDir, new_task_dir};
+use super::{Tool, say_mistakes, tell};
+use crate::report::{self, say};
+use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
+use ce_git::Trees;
+use ce_model::exit::Exit;
+use ce_model::expression::{Labels, Sharing, Style, Text, written_alone};
+use ce_model::humanize::{counted, quoted_path};
+use ce_model::name::ComputationName;
+use ce_model::plan::Plan;
+use ce_model::suggest::nearest;
+use ce_model::sweep::Lookalike;
+use ce_model::task::Task;
+use ce_model::text_file::MAX_POINTS_FILE;
+use ce_task::edit::{self, EditError, Edited, Editing, Force};
+use ce_task::load::Uncommitted;
+
+/// Make a task: a Git repository with a workflow and, if wanted, a first computation
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Nothing is overwritten, and nothing is committed.\n\n\
+                                 Exit codes: 0 made, 2 there is a task already, 5 it cannot be written."
+)]
+pub(super) struct Init {
+    /// The directory of the task, which is made if it does not exist; its name is the task's
+    #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+
+    /// Call this computation in the workflow, and make it unless it is in computations/
+    #[arg(long, value_name = "NAME")]
+    computation: Option<ComputationName>,
+}
+
+impl Tool for Init {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let made = edit::init(&self.dir, self.computation.as_ref())?;
+        let mut next = Vec::new();
+        if self.dir.as_os_str() != "." {
+            next.push(format!("cd {}", quoted_path(&self.dir)));
+        }
+        match &self.computation {
+            Some(name) => next.push(format!("write computations/{name}/exec")),
+            None => {
+                let make = "make computations: directories computations/NAME with inputs, outputs and exec";
+                next.push(make.to_owned());
+                next.push("ce edit, or ce write FILE: the workflow that calls them".to_owned());
+            }
+        }
+        next.push("git add . && git commit".to_owned());
+        next.push("ce check; ce run STORAGE and a file for each input".to_owned());
+        let files: Vec<String> = made.files.iter().map(|path| path.display().to_string()).collect();
+        let place = if made.in_repository { "in this repository" } else { "in a new repository" };
+        let next: String = next.iter().map(|step| format!("  {step}\n")).collect();
+        let text = format!("made {} {place}\nnext:\n{next}", files.join(", "));
+        out.write_all(text.as_bytes()).map_err(OutputError)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Load a task and report every problem, without evaluating anything
+#[derive(Debug, Parser)]
+#[command(version, after_help = "Exit codes: 0 the task is valid, 2 it is wrong.")]
+pub(super) struct Check {
+    /// Print only what is wrong or odd
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
+    /// Print the numbers as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    task: TaskDir,
+}
+
+impl Tool for Check {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let task = self.task.load("ce", Uncommitted::Warn)?;
+        check_trees(&self.task.task, &task)?;
+        for name in task.unused_inputs() {
+            say(
+                "ce",
+                &format_args!(
+                    "warning: inputs: nothing reads the input {name}\n  try: read it in the workflow, or remove its line"
+                ),
+            );
+        }
+        for (node, name) in task.unknown_names().filter(|(_, name)| !name.is_empty()) {
+            let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+            let value = written_alone(&task, node);
+            let advice = match nearest(name, &inputs) {
+                Some(nearest) => format!("did you mean {{{nearest}}}?"),
+                None => "add the name to the file inputs if a text is to stand there".to_owned(),
+            };
+            say(
+                "ce",
+                &format_args!(
+                    "warning: {value}: {{{name}}} is the name of no input, and stays\n  try: {advice}"
+                ),
+            );
+        }
+        let plan = Plan::new(&task);
+        expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
+        warn_of_lookalikes(&task, &plan);
+        if self.json {
+            report::checked_json(&task, &plan, out).map_err(OutputError)?;
+            return Ok(Exit::Done);
+        }
+        if self.quiet {
+            return Ok(Exit::Done);
+        }
+        let (name, commit) = (&task.name, task.commit.short());
+        let tables = plan.sweeps().len();
+        let at_least = if plan.grows() { "at least " } else { "" };
+        let mut count = vec![
+            counted(task.inputs.len(), "input"),
+            format!("{at_least}{}", counted(plan.calls().len() - tables, "call")),
+        ];
+        count.extend((tables > 0).then(|| counted(tables, "table")));
+        count.extend([
+            counted(task.computations.len(), "computation"),
+            counted(plan.outputs().len(), "output"),
+        ]);
+        writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(OutputError)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Warns of points in sheets of the task with texts that are probably meant to be one. Of factors, the loader does.
+fn warn_of_lookalikes(task: &Task, plan: &Plan) {
+    let mut warnings = BTreeSet::new();
+    for sweep in plan.sweeps() {
+        let rules = &task.sweeps[sweep.sweep.index()];
+        let Some(rows) = sweep.rows().filter(|_| rules.product.factors.is_empty()) else {
+            continue;
+        };
+        let is_key = plan.key_columns(task, sweep, &rows.points);
+        let names = rows.points.names().iter().zip(is_key);
+        let keys: Vec<&String> =
+            names.filter(|(_, is_key)| *is_key).map(|(name, _)| name).collect();
+        for Lookalike { column, first, second, .. } in rows.points.lookalikes() {
+            if keys.contains(&&column) {
+                warnings.insert(format!(
+                    "warning: {}: {first:?} and {second:?} of {column} are different texts, and so different points\n  try: spell them alike if one point is meant",
+                    rules.place.display()
+                ));
+            }
+        }
+    }
+    warnings.iter().for_each(|warning| say("ce", warning));
+}
+
+/// Print the workflow of a task as a LISP-like expression
+#[derive(Debug, Parser)]
+#[command(name = "ce-sym", version, after_help = "Exit codes: 0 printed, 2 the task is wrong.")]
+pub(super) struct Sym {
+    /// Print an expression that occurs more than once as #1=(...) the first time, as #1# after
+    #[arg(long)]
+    share: bool,
+
+    /// Print the labels of the inputs: the text in the names nn-text of their directories
+    #[arg(long)]
+    labels: bool,
+
+    #[command(flatten)]
+    task: TaskDir,
+}
+
+impl Tool for Sym {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let task = self.task.load("ce-sym", Uncommitted::Ignore)?;
+        let style = Style {
+            sharing: if self.share { Sharing::Label } else { Sharing::Repeat },
+            labels: if self.labels { Labels::Show } else { Labels::Hide },
+        };
+        Text::from(&task).write(style, out).map_err(OutputError)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Make the workflow of a task from the text that ce-sym prints
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 written, 2 the text or the task is wrong, or something \
+                                 would be lost, 5 the task cannot be written."
+)]
+pub(super) struct WriteText {
+    /// The file with the text, or - for standard input
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    file: PathBuf,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Which task is written, and what may be lost.
+#[derive(Debug, Args)]
+struct Target {
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = new_task_dir(), value_hint = clap::ValueHint::DirPath)]
+    pub(super) task: PathBuf,
+
+    /// Replace what no commit records, and files in workflow/ that no text says
+    #[arg(long)]
+    force: bool,
+}
+
+impl Target {
+    pub(super) const fn force(&self) -> Force {
+        if self.force { Force::Replace } else { Force::Keep }
+    }
+}
+
+impl Tool for WriteText {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let (name, contents) = if self.file.as_os_str() == "-" {
+            ("standard input".to_owned(), read_text(io::stdin().lock()))
+        } else {
+            (self.file.display().to_string(), File::open(&self.file).and_then(read_text))
+        };
+        let path = PathBuf::from(&name);
+        let contents = match contents {
+            Err(source) => return Err(EditError::Read { path, source }.into()),
+            Ok(None) => return Err(EditError::Large(path).into()),
+            Ok(Some(contents)) => contents,
+        };
+        let change = edit::write(&self.target.task, &name, &contents, self.target.force())?;
+        tell_written(&change, out)
+    }
+}
+
+/// Reads a text; `None` if it is larger than any can be.
+fn read_text(file: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut contents = Vec::new();
+    file.take(MAX_POINTS_FILE as u64 + 1).read_to_end(&mut contents)?;
+    Ok((contents.len() <= MAX_POINTS_FILE).then_some(contents))
+}
+
+/// Tells what was written, and what is odd about it.
+fn tell_written(change: &Edited, out: &mut dyn Write) -> Result<Exit, Error> {
+    let mut parts = Vec::new();
+    if let Some(layout) = &change.workflow {
+        let (nodes, links) = layout.counts();
+        let links =
+            if links == 0 { String::new() } else { format!(", {}", counted(links, "link")) };
+        parts.push(format!("workflow ({}{links})", counted(nodes, "node")));
+    }
+    if let Some(inputs) = &change.inputs {
+        let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        parts.push(format!("inputs ({names})"));
+    }
+    let told = match parts.is_empty() {
+        true => writeln!(out, "nothing has changed"),
+        false => writeln!(out, "wrote {}", parts.join(" and ")),
+    };
+    told.map_err(OutputError)?;
+    say_mistakes("warning: ", &change.warnings);
+    Ok(Exit::Done)
+}
+
+/// Edit the workflow of a task as text, in the editor that Git uses
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "The editor is GIT_EDITOR, core.editor, VISUAL or EDITOR, as for git commit.\n\n\
+                  Exit codes: 0 written, or nothing was changed, 2 the text or the task is wrong, \
+                  5 the editor failed, or the task cannot be written. A text that is not written is kept."
+)]
+pub(super) struct Edit {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Tool for Edit {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let editing = Editing::new(&self.target.task, self.target.force())?;
+        loop {
+            let error = match edit(&editing) {
+                Ok(change) => return tell_written(&change, out),
+                Err(error) => Error::from(error),
+            };
+            tell("ce", &error);
+            if matches!(error.of(), Some(EditError::Text { .. })) && asks_again()? {
+                continue;
+            }
+            let path = quoted_path(editing.path());
+            say("ce", &format_args!("the text is kept: ce write {path} writes it"));
+            return Ok(error.exit());
+        }
+    }
+}
+
+fn edit(editing: &Editing) -> Result<Edited, EditError> {
+    editing.edit()?;
+    editing.write_back()
+}
+
+/// Asks the user, if there is a terminal, whether to edit a wrong text again.
+fn asks_again() -> Result<bool, Error> {
+    let (input, mut output) = (io::stdin(), io::stderr());
+    if !input.is_terminal() || !output.is_terminal() {
+        return Ok(false);
+    }
+    write!(output, "Edit again? [Y/n] ").map_err(OutputError)?;
+    let mut answer = String::new();
+    let read = input.lock().read_line(&mut answer);
+    // The end of the input is no answer.
+    let is_answer = read.is_ok_and(|read| read > 0);
+    Ok(is_answer && !answer.trim().to_lowercase().starts_with('n'))
+}
