@@ -18,8 +18,7 @@ use ce_git::{Commit, CommitFilter, CommitHistory, Range, Snapshot};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
 use ce_model::task::Task;
-use ce_queries::bisect::{BisectError, Bisection};
-use ce_queries::judge::{BisectStep, Criterion, Judge};
+use ce_queries::bisect::{BisectError, BisectStep, Bisection, Criterion, Judge};
 use ce_storage::Storage;
 use ce_task::load::Uncommitted;
 

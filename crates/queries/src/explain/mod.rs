@@ -8,27 +8,24 @@
 //! A call that failed at another commit is compared with itself. What a call reads at its point of a sweep was
 //! never that of another point, so it is not said to differ: it is new.
 
-mod ahead;
 mod cause;
-mod change;
-mod failed;
 mod nearest;
-mod order;
-mod point;
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
+pub use self::cause::Causes;
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient};
 use ce_evaluate::{Evaluation, Outcome};
-use ce_model::digest::{Digest, ObjectId, shown_version};
-use ce_model::plan::{CallId, DerivedId, LiteralId, Source};
-use ce_model::task::{Computation, ComputationId, InputId, TaskFileId};
+use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
+use ce_model::digest::{DIRTY, Digest, ObjectId, shown_version};
+use ce_model::plan::{CallId, Derivation, Derived, DerivedId, FirstRows, LiteralId, Plan, Source};
+use ce_model::task::{
+    Computation, ComputationId, InputId, LIBRARY, Node, NodeId, Task, TaskFileId,
+};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{PastCall, PriorAttempt, ResultName};
-
-pub use self::cause::Causes;
-pub use self::change::{Change, changes};
 
 /// A version of a computation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -221,7 +218,7 @@ impl Explanation {
         let mut comparison = Comparison { evaluation, archive, nearest, failed: HashMap::new() };
         let calls: Vec<(CallId, Vec<Why>)> =
             missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
-        let seconds = ahead::estimates(&comparison, missing.into_iter());
+        let seconds = estimates(&comparison, missing.into_iter());
         let (causes, sets) = Tracing::new(&comparison, &calls).finish();
         let mut explained = Vec::with_capacity(calls.len());
         for (((call, whys), causes), seconds) in calls.into_iter().zip(sets).zip(seconds) {
@@ -232,8 +229,8 @@ impl Explanation {
                 seconds,
             });
         }
-        order::by_points(&evaluation.task, plan, &mut explained);
-        let causes = order::by_calls(&mut explained, causes);
+        order_by_points(&evaluation.task, plan, &mut explained);
+        let causes = order_by_calls(&mut explained, causes);
         Self { calls: explained, causes, unread }
     }
 }
@@ -393,5 +390,194 @@ impl Comparison<'_> {
             }
         }
         whys
+    }
+}
+
+impl Comparison<'_> {
+    /// The failure of a call at another commit, and the reason why it would run, unless the nearest result is of the same
+    /// inputs. `None` if the record is too old to tell.
+    fn failed_elsewhere(
+        &self,
+        id: CallId,
+        nearest: Option<usize>,
+        inputs: &[Ingredient],
+    ) -> Option<(ResultName, Why)> {
+        if nearest.is_some_and(|at| self.archive.has_inputs(at, inputs)) {
+            return None;
+        }
+        let computation = self.evaluation.computation(id)?;
+        let (name, failure) =
+            self.archive.failed(self.evaluation.plan.computation(id)?, inputs)?.clone();
+        let (commit, tree) = (failure.commit.clone(), failure.tree.clone()?);
+        let why = if tree == computation.tree && failure.is_isolated() {
+            let log = self.evaluation.storage.attempts().failure_log(&name);
+            Why::FailedLast { failure, log }
+        } else {
+            let old = CodeVersion { commit, tree, dirty: name.version().starts_with(DIRTY) };
+            Why::of_version(computation, old)
+        };
+        Some((name, why))
+    }
+}
+
+impl Comparison<'_> {
+    /// Whether an input of a call is that of a point, and not one of something else that has changed.
+    fn is_of_point(&self, call: CallId, source: Source) -> bool {
+        let plan = &self.evaluation.plan;
+        let Source::Derived { value, .. } = source else { return false };
+        let Derived { how, from } = plan.value(value);
+        match (how, from) {
+            (
+                Derivation::Text(_)
+                | Derivation::File(_)
+                | Derivation::Literal(_)
+                | Derivation::Tree(_, Some(_)),
+                _,
+            ) => true,
+            (Derivation::Tree(..), Some(Source::Output { call, .. })) => {
+                plan.call(*call).point.is_some()
+            }
+            (Derivation::Tree(..), Some(from)) => self.is_of_point(call, *from),
+            (Derivation::Member(_), Some(from)) => {
+                self.reads_member_of_point(call) || self.is_of_point(call, *from)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a call reads a member whose path has names that a sweep binds.
+    fn reads_member_of_point(&self, call: CallId) -> bool {
+        let Evaluation { task, plan, .. } = self.evaluation;
+        let inputs = task.workflow[plan.call(call).node].inputs().iter();
+        inputs.map(|it| it.node).any(|it| match &task.workflow[it] {
+            Node::Member { path, .. } => path.names().next().is_some(),
+            _ => false,
+        })
+    }
+}
+
+/// Estimates the durations of missing calls, in seconds: that of the nearest earlier call, or else
+/// the median of the computation's calls.
+fn estimates(comparison: &Comparison<'_>, calls: impl Iterator<Item = CallId>) -> Vec<Option<f64>> {
+    let Comparison { evaluation, archive, nearest, .. } = comparison;
+    let mut medians: HashMap<ComputationId, Option<f64>> = HashMap::new();
+    calls
+        .map(|call| {
+            let nearest = nearest[call.index()].and_then(|at| archive.calls[at].record.seconds());
+            nearest.or_else(|| {
+                let computation = evaluation.plan.computation(call)?;
+                *medians.entry(computation).or_insert_with(|| archive.median(computation))
+            })
+        })
+        .collect()
+}
+
+/// Puts the calls of each node into the order of their points. They keep the places of its calls, since others wait for them.
+fn order_by_points(task: &Task, plan: &Plan, calls: &mut Vec<Explained>) {
+    let mut known = FirstRows::default();
+    let mut places: HashMap<NodeId, Vec<usize>> = HashMap::new();
+    for (place, explained) in calls.iter().enumerate() {
+        places.entry(plan.call(explained.call).node).or_default().push(place);
+    }
+    let mut order = vec![0; calls.len()];
+    for places in places.into_values() {
+        let mut sorted = places.clone();
+        sorted.sort_by_cached_key(|place| plan.first_rows(task, calls[*place].call, &mut known));
+        sorted.into_iter().zip(places).for_each(|(call, place)| order[call] = place);
+    }
+    let mut placed: Vec<(usize, Explained)> = order.into_iter().zip(calls.drain(..)).collect();
+    placed.sort_unstable_by_key(|(place, _)| *place);
+    calls.extend(placed.into_iter().map(|(_, explained)| explained));
+}
+
+/// Numbers the causes in the order in which the calls lead to them.
+fn order_by_calls(calls: &mut [Explained], causes: Vec<FirstCause>) -> Vec<FirstCause> {
+    let mut order: Vec<usize> = Vec::with_capacity(causes.len());
+    let mut is_known = vec![false; causes.len()];
+    let found = calls.iter().flat_map(|it| &it.whys).flat_map(|(_, causes)| causes.iter());
+    for cause in found.chain(0..causes.len()) {
+        if !std::mem::replace(&mut is_known[cause], true) {
+            order.push(cause);
+        }
+    }
+    let mut numbers = vec![0; causes.len()];
+    order.iter().enumerate().for_each(|(number, &cause)| numbers[cause] = number);
+    for (_, causes) in calls.iter_mut().flat_map(|it| &mut it.whys) {
+        *causes = causes.renumbered(&numbers);
+    }
+    let mut numbered: Vec<(usize, FirstCause)> = numbers.into_iter().zip(causes).collect();
+    numbered.sort_unstable_by_key(|(number, _)| *number);
+    numbered.into_iter().map(|(_, cause)| cause).collect()
+}
+
+/// The greatest number of commits in a list.
+const MAX_COMMITS: usize = 10;
+
+/// The change of a computation between two versions, as far as its repository has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// New commits that touched it.
+    pub came: Option<ChangeLog>,
+    /// Commits that touched it and are not in its history any more.
+    pub went: Option<ChangeLog>,
+    /// The changed files.
+    pub files: Option<Vec<FileChange>>,
+    /// The files with uncommitted changes, relative to the task.
+    pub uncommitted: Vec<PathBuf>,
+}
+
+/// Returns the changes behind the causes of an explanation, by the indices of the causes.
+///
+/// `dir` is any directory in the repository.
+pub fn changes(dir: &Path, task: &Task, explanation: &Explanation) -> HashMap<usize, Change> {
+    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let snapshot = Snapshot::open(dir, task.commit.full()).ok();
+    let code = CodeHistory { dir, real, task, snapshot };
+    let causes = explanation.causes.iter().enumerate();
+    causes
+        .filter_map(|(at, first)| match &first.cause {
+            Cause::Computation(id, old) => Some((at, code.change(*id, Some(old)))),
+            Cause::Uncommitted(id, old) => Some((at, code.change(*id, old.as_ref()))),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The history of a task's computations. Missing objects are left out.
+struct CodeHistory<'a> {
+    dir: &'a Path,
+    real: PathBuf,
+    task: &'a Task,
+    snapshot: Option<Snapshot>,
+}
+
+impl CodeHistory<'_> {
+    fn change(&self, id: ComputationId, old: Option<&CodeVersion>) -> Change {
+        let computation = &self.task.computations[id.index()];
+        let mut change = Change::default();
+        if let (true, Some(place)) = (computation.dirty, &computation.checked_out) {
+            let mut changed = self.task.changed.clone();
+            changed.retain(|path| self.real.join(path).starts_with(place));
+            change.uncommitted = changed;
+        }
+        if let (Some(old), Some((trees, inside))) = (old, self.place(computation)) {
+            let log = |range| trees.log(&inside, range, MAX_COMMITS).ok().flatten();
+            change.came = log([&old.commit, &computation.commit]);
+            change.went = log([&computation.commit, &old.commit]);
+            change.files = trees.diff([&old.tree, &computation.tree]).ok().flatten();
+        }
+        change
+    }
+
+    /// The repository with a computation, and the computation's path in it.
+    fn place(&self, computation: &Computation) -> Option<(Trees, PathBuf)> {
+        // A checked out computation may be in another repository than the task.
+        if let Some(real) = &computation.checked_out {
+            let top = ce_git::top(real)?;
+            return Some((Trees::new(real), real.strip_prefix(&top).ok()?.to_owned()));
+        }
+        let path = Path::new(LIBRARY).join(computation.name.as_str());
+        let spot = self.snapshot.as_ref()?.find(&path).ok()?;
+        Some((Trees::new(self.dir), spot.inside()))
     }
 }

@@ -1,19 +1,18 @@
-//! The calls of a page: what they read and made, how they ended, and what they printed.
+//! The calls of a page, and the numbers by which its values and calls refer to each other.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::index::{PageIndex, PageValue, name_of};
-use super::{PageLimits, PageScope};
+use super::{PageLimits, PageScope, PageShape, TaskScope};
 use ce_evaluate::{Evaluation, Outcome};
 use ce_exchange::{Attestations, Attested, Attester};
-use ce_history::{InputTexts, Past, TakenOver};
+use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
-use ce_model::plan::CallId;
-use ce_storage::records::{CallRecord, Origin};
-use ce_storage::{Record, ResultName, Storage, StorageError};
+use ce_model::plan::{CallId, Source};
+use ce_storage::records::{CallRecord, JobRecord, Origin};
+use ce_storage::{Entry, Record, ResultName, Storage, StorageError, split_member};
 
 /// How a call stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -288,4 +287,265 @@ pub(super) fn add_logs(
         }
     }
     Ok(())
+}
+
+/// What made a value: a call, a table or a task input, by its number on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueOrigin {
+    /// A task input.
+    Input(usize),
+    /// A call.
+    Call(usize),
+    /// A table.
+    Table(usize),
+}
+
+/// A file or directory that was read or made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PageValue {
+    /// The name of the input or output in the computation, or its number.
+    pub name: String,
+    /// Its name in the storage, if it is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Its SHA-1.
+    pub sha1: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What made it, if that is on the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<ValueOrigin>,
+    /// The name of the task input that it is in a job with its reader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Its number among the outputs of that.
+    #[serde(skip)]
+    pub(super) number: usize,
+}
+
+/// A task input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PageInput {
+    /// Its name in the storage.
+    pub file: String,
+    /// Its SHA-1.
+    pub sha1: String,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The name of the input of a job with some contents; all names if several have them.
+pub(super) fn role_in(job: &JobRecord, digest: &Digest) -> Option<String> {
+    let inputs = job.inputs.iter().filter(|input| input.digest == *digest);
+    either(inputs.map(|input| input.name.to_string()))
+}
+
+/// Names in words, if there are any.
+fn either(names: impl Iterator<Item = String>) -> Option<String> {
+    Some(names.collect::<Vec<_>>().join(" or ")).filter(|names| !names.is_empty())
+}
+
+/// The parts of the name of an output that are the same at each commit: computation, number and inputs.
+fn parts(file: &str) -> Vec<&str> {
+    file.split('/').enumerate().filter(|(at, _)| *at != 1).map(|(_, part)| part).collect()
+}
+
+/// The short name of a call of a task. One whose inputs are not all known has no name yet: it has its number.
+fn name_of(evaluation: &Evaluation, call: CallId) -> Option<String> {
+    let outcome = evaluation.outcome(call)?;
+    let mut inputs = evaluation.plan.inputs(call).iter();
+    Some(match outcome.known().is_some() || inputs.all(|it| evaluation.digest(*it).is_some()) {
+        true => outcome.name().short(),
+        false => format!("call {} of the task", call.index()),
+    })
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct PageIndex<'a> {
+    storage: &'a Storage,
+    history: &'a History,
+    calls: HashMap<String, usize>,
+    tables: HashMap<String, usize>,
+    inputs: Vec<PageInput>,
+    numbers_of_inputs: HashMap<String, usize>,
+    /// The jobs that have a call, by its short name.
+    jobs: HashMap<&'a str, Vec<&'a JobRecord>>,
+    /// The names of the task inputs that are inputs of calls, by the short names of these and their numbers, where a plan says so.
+    planned: HashMap<(String, usize), BTreeSet<String>>,
+    /// The names of the inputs and the outputs of a computation, by the directory of the version.
+    names: HashMap<String, [Option<Vec<String>>; 2]>,
+}
+
+impl<'a> PageIndex<'a> {
+    pub(super) fn new(storage: &'a Storage, history: &'a History) -> Self {
+        let mut jobs: HashMap<&str, Vec<&JobRecord>> = HashMap::new();
+        for (_, record) in history.results() {
+            let Record::Job(job) = record else { continue };
+            for call in &job.calls {
+                jobs.entry(call).or_default().push(job);
+            }
+        }
+        let (calls, tables, numbers_of_inputs, planned, names) = Default::default();
+        let inputs = Vec::new();
+        Self { storage, history, calls, tables, inputs, numbers_of_inputs, jobs, planned, names }
+    }
+
+    /// Gives calls their numbers.
+    pub(super) fn number_calls<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        self.calls = names.enumerate().map(|(at, name)| (name.clone(), at)).collect();
+    }
+
+    /// Gives tables their numbers.
+    pub(super) fn number_tables(&mut self, names: impl Iterator<Item = String>) {
+        self.tables = names.enumerate().map(|(at, name)| (name, at)).collect();
+    }
+
+    /// The number of a call.
+    pub(super) fn call(&self, name: &str) -> Option<usize> {
+        self.calls.get(name).copied()
+    }
+
+    /// The inputs that were asked for.
+    pub(super) fn inputs(self) -> Vec<PageInput> {
+        self.inputs
+    }
+
+    /// The name that an input of a call has as a task input: that of the plan, or in the first job that has both.
+    pub(super) fn role(&self, call: &str, number: usize, digest: &Digest) -> Option<String> {
+        if let Some(names) = self.planned.get(&(call.to_owned(), number)) {
+            return either(names.iter().cloned());
+        }
+        self.jobs.get(call)?.iter().find_map(|job| role_in(job, digest))
+    }
+
+    /// The recorded result with this short name.
+    pub(super) fn subject(&self, name: &str) -> Option<Subject<'a>> {
+        self.history.subject(&Entry::of_short(name)?.file(0))
+    }
+
+    /// A value with this name in the storage, or else the first recorded one with its contents.
+    pub(super) fn value(&mut self, name: String, file: &str, digest: &Digest) -> PageValue {
+        let subject = self.history.recorded(file, digest).map(|it| self.on_page(it, file));
+        let number = subject.map_or(0, |subject| subject.number);
+        let from = subject.and_then(|subject| self.origin(subject));
+        let file = match subject {
+            // A member of a directory has a name that is longer.
+            Some(subject) if !file.starts_with(&subject.promise.name) => {
+                // Another file with the same contents is whole.
+                let member = split_member(file).1.filter(|_| subject.promise.digest != *digest);
+                let member = member.map(|member| format!("/{member}"));
+                Some(format!("{}{}", subject.promise.name, member.unwrap_or_default()))
+            }
+            _ => Some(file.to_owned()).filter(|file| !file.is_empty()),
+        };
+        let (sha1, size) = (digest.sha1.full(), digest.total());
+        PageValue { name, file, sha1, size, from, role: None, number }
+    }
+
+    /// The same output of a call on the page, if it is one of a call that is not, such as that of another commit, from which the
+    /// reader was taken over. `file` is the name under which it was read.
+    fn on_page(&self, subject: Subject<'a>, file: &str) -> Subject<'a> {
+        let is_on_page = |it: &Subject<'_>| self.calls.contains_key(&it.entry.short());
+        if !matches!(subject.entry, Entry::Call(_)) || is_on_page(&subject) {
+            return subject;
+        }
+        let wanted = parts(split_member(file).0);
+        let same = self.history.with_contents(&subject.promise.digest).filter(is_on_page);
+        // Equal contents may be those of different calls.
+        same.max_by_key(|it| parts(&it.promise.name) == wanted).unwrap_or(subject)
+    }
+
+    /// What made a recorded file.
+    fn origin(&mut self, subject: Subject<'a>) -> Option<ValueOrigin> {
+        match (subject.entry, subject.record) {
+            (Entry::Call(name), _) => self.call(&name.short()).map(ValueOrigin::Call),
+            (Entry::Table(name), _) => {
+                self.tables.get(&name.short()).copied().map(ValueOrigin::Table)
+            }
+            (Entry::TaskInput(_), _) => Some(ValueOrigin::Input(self.number_of_input(subject))),
+            (Entry::Job(_), Record::Job(job)) => {
+                let output = job.outputs.get(subject.number)?;
+                let maker = self.history.recorded(&output.file, &output.digest)?;
+                match maker.entry {
+                    Entry::Job(_) => None,
+                    _ => self.origin(maker),
+                }
+            }
+            (Entry::Job(_), _) => None,
+        }
+    }
+
+    fn number_of_input(&mut self, subject: Subject<'_>) -> usize {
+        let file = &subject.promise.name;
+        if let Some(number) = self.numbers_of_inputs.get(file) {
+            return *number;
+        }
+        let digest = &subject.promise.digest;
+        let (sha1, size) = (digest.sha1.full(), digest.total());
+        self.inputs.push(PageInput { file: file.clone(), sha1, size });
+        self.numbers_of_inputs.insert(file.clone(), self.inputs.len() - 1);
+        self.inputs.len() - 1
+    }
+
+    /// The name of an input or output in the computation of a call; or its number, if names are not known any more.
+    fn name_of(&mut self, call: &str, number: usize, is_output: bool) -> String {
+        let directory = call.rsplit_once('/').map_or(call, |(directory, _)| directory);
+        if !self.names.contains_key(directory) {
+            let name = ResultName::of_short(call);
+            let names = name.map_or_else(Default::default, |name| {
+                [self.storage.input_names(&name), self.storage.output_names(&name)]
+            });
+            self.names.insert(directory.to_owned(), names);
+        }
+        let names = self.names[directory][usize::from(is_output)].as_ref();
+        names.and_then(|names| names.get(number)).cloned().unwrap_or_else(|| format!("{number:02}"))
+    }
+
+    /// Takes the names of inputs and outputs from a task, since a storage may not know them, and those of task inputs, since equal
+    /// contents may be those of several.
+    pub(super) fn add_names(&mut self, evaluation: &Evaluation) {
+        for (call, _) in evaluation.plan.calls() {
+            let (Some(computation), Some(outcome)) =
+                (evaluation.computation(call), evaluation.outcome(call))
+            else {
+                continue;
+            };
+            let short = outcome.name().short();
+            for (number, source) in evaluation.plan.inputs(call).iter().enumerate() {
+                let names = self.planned.entry((short.clone(), number)).or_default();
+                if let Source::Input(input) = source {
+                    names.insert(evaluation.task.inputs[input.index()].to_string());
+                }
+            }
+            let directory = short.rsplit_once('/').map_or("", |(directory, _)| directory);
+            if !self.names.contains_key(directory) {
+                let names = [&computation.inputs, &computation.outputs];
+                let names =
+                    names.map(|names| Some(names.iter().map(ToString::to_string).collect()));
+                self.names.insert(directory.to_owned(), names);
+            }
+        }
+    }
+
+    /// The shapes of the drawing of a task, with the numbers of their calls.
+    pub(super) fn shapes_of_task(&self, task: &TaskScope<'_>) -> Vec<PageShape> {
+        let numbers = |calls: &[CallId]| {
+            let names = calls.iter().filter_map(|call| name_of(task.evaluation, *call));
+            names.filter_map(|name| self.call(&name)).collect()
+        };
+        let shape = |(label, calls): &(String, &[CallId])| PageShape {
+            label: label.clone(),
+            calls: numbers(calls),
+        };
+        task.shapes.iter().map(shape).collect()
+    }
+}
+
+impl PageValue {
+    /// A value that is not there, whose contents are not known.
+    pub(super) const fn unknown(name: String, file: Option<String>) -> Self {
+        Self { name, file, sha1: String::new(), size: 0, from: None, role: None, number: 0 }
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::index::{PageValue, ValueOrigin};
+use super::calls::{PageValue, ValueOrigin};
 use super::{PageCall, PageOutput, PageShape, PageTable};
 
 /// Shapes, and arrows from shapes to later ones.

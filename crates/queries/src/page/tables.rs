@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::index::{PageIndex, ValueOrigin};
+use super::calls::{PageIndex, ValueOrigin};
 use crate::table::{RowStatus, SweepTable};
 use ce_history::History;
 use ce_model::sweep::CellValue;

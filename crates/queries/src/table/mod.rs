@@ -1,30 +1,26 @@
-//! The table of a sweep as far as its points are there, and what became of the others.
+//! The table of a sweep as far as its points are there, and what became of the others; and the tables of two versions, point by point.
 //!
-//! A row is made from an evaluation that only looked: nothing is computed, and nothing is written.
+//! A row is made from an evaluation that only looked: nothing is computed, and nothing is written. Rows of different points with the same
+//! number rest on one execution, such as those of commits with the same tree.
 
-mod calls;
 mod choice;
-mod compare;
-mod status;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use self::calls::CallNumbers;
 pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
-pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
-pub use self::status::RowStatus;
-use ce_evaluate::{CallError, Evaluation};
+use ce_evaluate::{CallError, Evaluation, Outcome};
 use ce_history::OriginalExecution;
+use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::plan::{CallId, PlannedSweep, Source, SweepRows};
+use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
     self, CellValue, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep, SweepPoint,
     SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
 };
-use ce_storage::{Entry, Record, RecordState};
+use ce_storage::{Entry, Holder, Record, RecordState};
 
 /// The table of a sweep, as far as it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -325,4 +321,315 @@ fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
     };
     let OriginalExecution { at, seconds, host, .. } = OriginalExecution::of(storage, &record);
     Some(RowOrigin { call: entry.short(), host, at, seconds })
+}
+
+/// What became of a point.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowStatus {
+    /// Its outputs are there.
+    Ok,
+    /// A call that it needs is being executed.
+    Running(Holder),
+    /// A call that it needs is suspended: what it has started goes on elsewhere.
+    Suspended,
+    /// An input of the call that makes its outputs is not there yet.
+    Waiting,
+    /// The call that makes its outputs could be executed, and was not.
+    Missing,
+    /// A call that it needs has failed, and has not succeeded since.
+    Failed {
+        /// Why, in words.
+        reason: String,
+        /// The log, as the user would write its path.
+        log: Option<String>,
+    },
+    /// The rules of the sweep leave it out.
+    Excluded,
+}
+
+impl RowStatus {
+    /// The word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Running(_) => "running",
+            Self::Suspended => "suspended",
+            Self::Waiting => "waiting",
+            Self::Missing => "missing",
+            Self::Failed { .. } => "failed",
+            Self::Excluded => "excluded",
+        }
+    }
+
+    /// Finds out what became of a point with outputs from these sources, of which one is not there.
+    ///
+    /// A failure of a call that it needs counts first, then an execution.
+    pub(super) fn of(evaluation: &Evaluation, sources: &[Source]) -> Self {
+        Self::with_call(evaluation, sources).0
+    }
+
+    /// Finds out the same, and which call it is that has failed or is executed, if there is one.
+    fn with_call(evaluation: &Evaluation, sources: &[Source]) -> (Self, Option<CallId>) {
+        let is_absent = |source: &Source| evaluation.digest(*source).is_none();
+        let absent = |sources: &[Source]| -> Vec<CallId> {
+            let absent = sources.iter().filter(|source| is_absent(source));
+            absent.filter_map(|source| evaluation.plan.awaited(*source)).collect()
+        };
+        let own = absent(sources);
+        let is_waiting = |call: &CallId| evaluation.plan.inputs(*call).iter().any(is_absent);
+        let mut status = match own.iter().any(is_waiting) {
+            true => (Self::Waiting, None),
+            false => (Self::Missing, None),
+        };
+        let (mut waiting, mut seen) = (own, HashSet::new());
+        while let Some(call) = waiting.pop() {
+            if !seen.insert(call) {
+                continue;
+            }
+            match Self::of_call(evaluation, call) {
+                Some(failed @ Self::Failed { .. }) => return (failed, Some(call)),
+                Some(running) => status = (running, Some(call)),
+                None => {}
+            }
+            waiting.extend(absent(evaluation.plan.inputs(call)));
+        }
+        status
+    }
+
+    /// Finds the call because of which the points of a sweep are not known, if one has failed or is executed.
+    fn of_unknown_points(evaluation: &Evaluation) -> Option<(CallId, Self)> {
+        let plan = &evaluation.plan;
+        let gathering = plan.calls().filter_map(|(call, _)| Some((call, plan.gathered(call)?)));
+        let mut unknown = gathering.filter(|(_, sweep)| sweep.rows().is_none());
+        unknown.find_map(|(call, _)| {
+            // What is wrong with points that no call makes is an error of the sweep itself.
+            if let Some(failed @ Self::Failed { .. }) = Self::of_call(evaluation, call) {
+                return Some((call, failed));
+            }
+            let (status, call) = Self::with_call(evaluation, plan.inputs(call));
+            Some((call?, status))
+        })
+    }
+
+    /// The state of a missing call, if it has failed or is being executed.
+    fn of_call(evaluation: &Evaluation, call: CallId) -> Option<Self> {
+        let storage = &evaluation.storage;
+        let outcome = evaluation.outcome(call)?;
+        let name = outcome.name();
+        if let Outcome::Failed { error, log, .. } = outcome {
+            let log = log.as_ref().map(|log| evaluation_path(evaluation, &log.name));
+            return Some(Self::Failed { reason: error.to_string(), log });
+        }
+        if outcome.suspended().is_some() {
+            return Some(Self::Suspended);
+        }
+        let Outcome::Missing(_, prior) = outcome else { return None };
+        if let Some(holder) = storage.leases().holder(name) {
+            return Some(Self::Running(holder));
+        }
+        let failure = prior.as_ref()?.failure.as_ref()?;
+        let log = storage.attempts().failure_log(name);
+        let log = log.map(|log| evaluation_path(evaluation, &log));
+        Some(Self::Failed { reason: failure.reason.clone(), log })
+    }
+}
+
+fn evaluation_path(evaluation: &Evaluation, name: &str) -> String {
+    evaluation.storage.shown(name).display().to_string()
+}
+
+/// The numbers of the calls that points rest on, from 1 in the order in which they are asked for.
+#[derive(Debug)]
+struct CallNumbers<'a> {
+    evaluation: &'a Evaluation,
+    /// The calls that differ, each with a number.
+    distinct: HashMap<(Operation, Box<[ValueKey]>), usize>,
+    /// The number of each call of the plan that was asked for.
+    numbers: HashMap<CallId, usize>,
+    points: HashMap<Box<[ValueKey]>, usize>,
+}
+
+/// A value, the same for equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum ValueKey {
+    /// Its contents are known.
+    Known(Digest),
+    /// It is an output of a distinct call.
+    Output(usize, u8),
+    /// It is not known, and no output of a call.
+    Unknown(Source),
+}
+
+impl<'a> CallNumbers<'a> {
+    pub(super) fn new(evaluation: &'a Evaluation) -> Self {
+        let (distinct, numbers, points) = Default::default();
+        Self { evaluation, distinct, numbers, points }
+    }
+
+    /// How many numbers there are.
+    fn count(&self) -> usize {
+        self.points.len()
+    }
+
+    /// The number of the calls that make the outputs of a point.
+    fn of_point(&mut self, outputs: &[Source]) -> usize {
+        let plan = &self.evaluation.plan;
+        let key: Box<[ValueKey]> = outputs
+            .iter()
+            .map(|output| match plan.origin(*output) {
+                Source::Output { call, .. } => ValueKey::Output(self.of_call(call), 0),
+                _ => self.of_value(*output),
+            })
+            .collect();
+        let next = self.points.len() + 1;
+        *self.points.entry(key).or_insert(next)
+    }
+
+    /// The number of a call. Calls that it depends on and that are not there come first.
+    fn of_call(&mut self, call: CallId) -> usize {
+        let plan = &self.evaluation.plan;
+        let mut waiting = vec![call];
+        while let Some(call) = waiting.last().copied() {
+            let inputs = &plan.call(call).inputs;
+            let before = waiting.len();
+            waiting.extend(inputs.iter().filter_map(|input| match input {
+                Source::Output { call, .. } if self.evaluation.digest(*input).is_none() => {
+                    Some(*call).filter(|call| !self.numbers.contains_key(call))
+                }
+                _ => None,
+            }));
+            if waiting.len() == before {
+                let key = inputs.iter().map(|input| self.of_value(*input)).collect();
+                let next = self.distinct.len();
+                let number = *self.distinct.entry((plan.call(call).operation, key)).or_insert(next);
+                self.numbers.insert(call, number);
+                waiting.pop();
+            }
+        }
+        self.numbers[&call]
+    }
+
+    /// The key of a value. If it is an output that is not there, its call has a number.
+    fn of_value(&self, source: Source) -> ValueKey {
+        match (self.evaluation.digest(source), source) {
+            (Some(digest), _) => ValueKey::Known(digest),
+            (None, Source::Output { call, number }) => {
+                ValueKey::Output(self.numbers[&call], number)
+            }
+            (None, other) => ValueKey::Unknown(other),
+        }
+    }
+}
+
+/// Two tables of a sweep, side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableComparison {
+    /// The names of the columns that tell points apart.
+    pub keys: Vec<String>,
+    /// The names of all other columns.
+    pub outputs: Vec<String>,
+    /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
+    pub rows: Vec<ComparedRow>,
+}
+
+/// A row of two tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedRow {
+    /// The texts of its point.
+    pub point: Vec<CellValue>,
+    /// What the older and the newer table have for it, if they have such a point.
+    pub sides: [Option<ComparedSide>; 2],
+}
+
+/// A row as one table has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedSide {
+    /// The values of its outputs.
+    pub outputs: Vec<CellValue>,
+    /// What became of its point.
+    pub status: RowStatus,
+}
+
+impl ComparedRow {
+    /// Whether an output has another value or the status is another one, or only one side has the row. Why and when a point
+    /// failed does not count.
+    pub fn is_changed(&self) -> bool {
+        match &self.sides {
+            [Some(old), Some(new)] => {
+                old.outputs != new.outputs || old.status.word() != new.status.word()
+            }
+            sides => sides.iter().any(Option::is_some),
+        }
+    }
+
+    /// Whether an output has another value. The values of a side without the row are null.
+    pub fn differs(&self, output: usize) -> bool {
+        let value = |side: &Option<ComparedSide>| {
+            side.as_ref().map_or(CellValue::Null, |side| side.outputs[output].clone())
+        };
+        value(&self.sides[0]) != value(&self.sides[1])
+    }
+}
+
+/// The texts of a point, and the number of the row among those of the point.
+type RowKey = (Vec<String>, usize);
+
+impl TableComparison {
+    /// Compares an older table with a newer one.
+    pub fn new(older: &SweepTable, newer: &SweepTable) -> Self {
+        let tables = [older, newer];
+        let mut keys = newer.keys.clone();
+        keys.extend(older.keys.iter().filter(|name| !newer.keys.contains(name)).cloned());
+        let mut outputs: Vec<String> = Vec::new();
+        for name in newer.names.iter().chain(&older.names) {
+            if !keys.contains(name) && !outputs.contains(name) {
+                outputs.push(name.clone());
+            }
+        }
+        let texts: Vec<bool> = outputs.iter().map(|name| is_text(tables, name)).collect();
+        let mut rows: Vec<ComparedRow> = Vec::new();
+        let mut known: HashMap<RowKey, usize> = HashMap::new();
+        for (side, table) in tables.into_iter().enumerate().rev() {
+            let [keys, places] = [&keys, &outputs].map(|names| places(table, names));
+            let mut counts: HashMap<Vec<String>, usize> = HashMap::new();
+            for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
+                let point = cells(row, &keys);
+                let key: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
+                let count = counts.entry(key.clone()).or_default();
+                let at = *known.entry((key, *count)).or_insert(rows.len());
+                *count += 1;
+                if at == rows.len() {
+                    rows.push(ComparedRow { point, sides: [None, None] });
+                }
+                let mut cells = cells(row, &places);
+                for cell in cells.iter_mut().zip(&texts).filter(|(_, is_text)| **is_text) {
+                    cell.0.make_text();
+                }
+                let status = row.status.clone();
+                rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
+            }
+        }
+        Self { keys, outputs, rows }
+    }
+}
+
+/// Whether a column has texts in one of two tables, and one type: then numbers in the other one are texts, too, and equal ones do not
+/// differ. Fields of JSON have types of their own.
+fn is_text(tables: [&SweepTable; 2], name: &String) -> bool {
+    let has_texts = |table: &&SweepTable| {
+        let at = table.names.iter().position(|it| it == name);
+        let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
+        at.is_some_and(|at| rows.any(|row| matches!(row.cells[at], CellValue::Text(_))))
+    };
+    tables.iter().all(|table| !table.fields.contains(name)) && tables.iter().any(has_texts)
+}
+
+/// The places of names in a table.
+fn places(table: &SweepTable, names: &[String]) -> Vec<Option<usize>> {
+    names.iter().map(|name| table.names.iter().position(|it| it == name)).collect()
+}
+
+fn cells(row: &SweepRow, places: &[Option<usize>]) -> Vec<CellValue> {
+    let cell = |at: &Option<usize>| at.map_or(CellValue::Null, |at| row.cells[at].clone());
+    places.iter().map(cell).collect()
 }

@@ -1,21 +1,25 @@
-//! Comparing two evaluations: which outputs differ, and where the difference enters.
+//! Comparing two evaluations: which outputs differ, and where the difference enters; their sweeps, point by point; and two texts, by lines
+//! with Git's choice among differences of equal length.
 //!
 //! A difference enters in a call with the same inputs and different outputs, or where the two
 //! workflows differ. All differences above it are consequences.
 
-mod sweeps;
-mod text;
-
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
 
-pub use self::sweeps::{ComparedPoint, ComparedSweep, compared_sweeps};
-pub use self::text::{Difference, difference};
+use gix_imara_diff::{
+    Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
+};
+
 use ce_evaluate::Evaluation;
 use ce_git::ChangeLog;
 use ce_model::digest::Digest;
 use ce_model::name::{ComputationName, TaskPath, TreeName};
-use ce_model::plan::{CallId, Source, Step};
+use ce_model::plan::{CallId, PlannedSweep, Source, Step, SweepRows};
+use ce_model::sweep::SweepPoint;
 use ce_model::task::{Argument, Node, NodeId};
 
 /// The comparison of two outputs of the same number.
@@ -288,5 +292,256 @@ fn pairs(
             (one.task.files[a.index()].path == other.task.files[b.index()].path).then(Vec::new)
         }
         _ => None,
+    }
+}
+
+/// A sweep that both tasks have in the same place, with its points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComparedSweep {
+    /// The calls that gather it, on both sides.
+    pub calls: [CallId; 2],
+    /// The number of points that both sides have.
+    pub points: usize,
+    /// The number of points that only one side has.
+    pub only: [usize; 2],
+    /// The number of those of both sides of which an output is not known on one side.
+    pub unknown: usize,
+    /// The number of those with other outputs.
+    pub differing: usize,
+    /// The first ones with other outputs, in the order of the newer side.
+    pub first: Vec<ComparedPoint>,
+    /// The number of those of both sides with other labels.
+    pub relabelled: usize,
+    /// The rules of the tables differ: their columns, or whether failed points are rows.
+    pub other_columns: bool,
+}
+
+/// A point with other outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComparedPoint {
+    /// The numbers of the point among those of each side.
+    pub rows: [usize; 2],
+    /// The number of the first output of the body that differs.
+    pub output: usize,
+}
+
+/// The greatest number of points that are listed.
+const FIRST: usize = 5;
+
+/// A point as names and texts, whatever their order.
+type PointKey = Vec<(String, Arc<str>)>;
+
+/// Compares the sweeps that both tasks have in the same place and whose tables are not the same. Those within other
+/// sweeps are not compared by themselves.
+pub fn compared_sweeps(sides: [&Evaluation; 2]) -> Vec<ComparedSweep> {
+    let mut calls = Vec::new();
+    let _differences = walk(sides, &mut |nodes| {
+        let [a, b] = [0, 1].map(|at| {
+            let node = &sides[at].task.workflow[nodes[at]];
+            match (node, sides[at].plan.step(nodes[at])) {
+                (Node::Sweep { .. }, Step::Call(call)) => Some(call),
+                _ => None,
+            }
+        });
+        calls.extend(a.zip(b).map(|(a, b)| [a, b]));
+    });
+    let mut seen = BTreeSet::new();
+    calls.retain(|pair| seen.insert(*pair));
+    calls.into_iter().filter_map(|calls| compare_sweeps(sides, calls)).collect()
+}
+
+fn compare_sweeps(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<ComparedSweep> {
+    let sweeps = [0, 1].map(|at| sides[at].plan.gathered(calls[at]));
+    let rows = sweeps.map(|sweep| sweep.and_then(PlannedSweep::rows));
+    let ([Some(a), Some(b)], [Some(one), Some(other)]) = (sweeps, rows) else { return None };
+    let rules = [&sides[0].task.sweeps[a.sweep.index()], &sides[1].task.sweeps[b.sweep.index()]];
+    let keys = [0, 1].map(|at| {
+        let points = &[one, other][at].points;
+        let keys = sides[at].plan.key_columns(&sides[at].task, [a, b][at], points);
+        points
+            .names()
+            .iter()
+            .zip(keys)
+            .filter(|(_, is_key)| *is_key)
+            .map(|it| it.0)
+            .collect::<Vec<_>>()
+    });
+    // If labels tell points apart on one side, they do on the other.
+    let keys: BTreeSet<&str> = keys.iter().flatten().map(|name| name.as_str()).collect();
+    let mut older: HashMap<PointKey, usize> = one
+        .points
+        .iter()
+        .enumerate()
+        .map(|(number, point)| (point_key(point, Some(&keys)), number))
+        .collect();
+    let mut compared = ComparedSweep {
+        calls,
+        points: 0,
+        only: [0; 2],
+        unknown: 0,
+        differing: 0,
+        first: Vec::new(),
+        relabelled: 0,
+        other_columns: rules[0].columns != rules[1].columns
+            || rules[0].allow_failed != rules[1].allow_failed,
+    };
+    for (number, point) in other.points.iter().enumerate() {
+        let Some(before) = older.remove(&point_key(point, Some(&keys))) else {
+            compared.only[1] += 1;
+            continue;
+        };
+        compared.points += 1;
+        compared.relabelled +=
+            usize::from(point_key(one.points.at(before), None) != point_key(point, None));
+        let outputs = [outputs_at(sides[0], one, before), outputs_at(sides[1], other, number)];
+        let [Some(before_outputs), Some(now)] = &outputs else {
+            // Points that failed on both sides have nothing to compare.
+            compared.unknown += 1;
+            continue;
+        };
+        if before_outputs != now {
+            compared.differing += 1;
+            if compared.first.len() < FIRST {
+                let output = before_outputs.iter().zip(now).position(|(a, b)| a != b);
+                let output = output.unwrap_or(before_outputs.len().min(now.len()));
+                compared.first.push(ComparedPoint { rows: [before, number], output });
+            }
+        }
+    }
+    compared.only[0] = older.len();
+    Some(compared)
+}
+
+/// The names and texts of a point, sorted; only those of `keys` if there are such.
+fn point_key(point: SweepPoint<'_>, keys: Option<&BTreeSet<&str>>) -> PointKey {
+    let mut named: PointKey = point
+        .values()
+        .filter(|(name, _)| keys.is_none_or(|keys| keys.contains(*name)))
+        .map(|(name, text)| (name.to_owned(), Arc::clone(text)))
+        .collect();
+    named.sort_unstable();
+    named
+}
+
+/// The outputs of the body at a point, if all are known.
+fn outputs_at(evaluation: &Evaluation, rows: &SweepRows, number: usize) -> Option<Vec<Digest>> {
+    rows.row(number).iter().map(|source| evaluation.digest(*source)).collect()
+}
+
+/// The greatest size of a file whose lines are compared, in bytes.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// The difference of two files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The lines, in the unified format without its header.
+    Lines(String),
+    /// A file is larger than this, in bytes.
+    Large(u64),
+    /// A file is not a text.
+    Binary,
+}
+
+/// Compares two files.
+///
+/// # Errors
+///
+/// Fails if one of them cannot be read.
+pub fn difference(one: &Path, other: &Path) -> io::Result<Difference> {
+    if fs::metadata(one)?.len().max(fs::metadata(other)?.len()) > MAX_SIZE {
+        return Ok(Difference::Large(MAX_SIZE));
+    }
+    let (Some(one), Some(other)) = (read_text(one)?, read_text(other)?) else {
+        return Ok(Difference::Binary);
+    };
+    let input = InternedInput::new(one.as_str(), other.as_str());
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let lines = Lines(&input.interner);
+    let text = diff.unified_diff(&lines, UnifiedDiffConfig::default(), &input).to_string();
+    Ok(Difference::Lines(text))
+}
+
+/// Prints lines as `diff -u` does.
+struct Lines<'a>(&'a Interner<&'a str>);
+
+impl Lines<'_> {
+    fn line(&self, mut out: impl Write, sign: char, token: Token) -> fmt::Result {
+        let line = self.0[token];
+        write!(out, "{sign}{line}")?;
+        if line.ends_with('\n') {
+            Ok(())
+        } else {
+            out.write_str("\n\\ No newline at end of file\n")
+        }
+    }
+}
+
+impl UnifiedDiffPrinter for Lines<'_> {
+    fn display_header(
+        &self,
+        mut out: impl Write,
+        first: u32,
+        first_of_other: u32,
+        lines: u32,
+        lines_of_other: u32,
+    ) -> fmt::Result {
+        // As in `diff -u`: an empty range begins before its first line, a length of one is left out.
+        let range = |first: u32, lines: u32| match lines {
+            0 => format!("{first},0"),
+            1 => format!("{}", first + 1),
+            _ => format!("{},{lines}", first + 1),
+        };
+        let (one, other) = (range(first, lines), range(first_of_other, lines_of_other));
+        writeln!(out, "@@ -{one} +{other} @@")
+    }
+
+    fn display_context_token(&self, out: impl Write, token: Token) -> fmt::Result {
+        self.line(out, ' ', token)
+    }
+
+    fn display_hunk(&self, mut out: impl Write, before: &[Token], after: &[Token]) -> fmt::Result {
+        before.iter().try_for_each(|token| self.line(&mut out, '-', *token))?;
+        after.iter().try_for_each(|token| self.line(&mut out, '+', *token))
+    }
+}
+
+/// The contents of a file, if they are text.
+fn read_text(path: &Path) -> io::Result<Option<String>> {
+    let text = String::from_utf8(fs::read(path)?).ok();
+    Ok(text.filter(|text| !text.contains('\0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_differ_in_lines_and_others_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, contents: &[u8]| {
+            let path = dir.path().join(name);
+            fs::write(&path, contents).unwrap();
+            path
+        };
+        let text = file("text", b"a\nb\nc\n");
+        let lines = |contents: &[u8]| difference(&text, &file("other", contents)).unwrap();
+        assert_eq!(
+            lines(b"a\nB\nc\n"),
+            Difference::Lines("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n".into())
+        );
+        assert_eq!(
+            lines(b"a\nb\nc"),
+            Difference::Lines(
+                "@@ -1,3 +1,3 @@\n a\n b\n-c\n+c\n\\ No newline at end of file\n".into()
+            )
+        );
+        assert_eq!(lines(b""), Difference::Lines("@@ -1,3 +0,0 @@\n-a\n-b\n-c\n".into()));
+        assert_eq!(lines(b"a\0"), Difference::Binary);
+        assert_eq!(lines(b"\xff"), Difference::Binary);
+        let large = vec![b'a'; (1 << 20) + 1];
+        assert_eq!(lines(&large), Difference::Large(1 << 20));
+        assert!(matches!(lines(&large[1..]), Difference::Lines(_)));
+        assert!(difference(&text, Path::new("/nowhere/at/all")).is_err());
     }
 }
