@@ -17,9 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use compeval::cache::Cache;
-use compeval::evaluate::{
-    Evaluation, Evaluator, ExecutionSettings, Exports, Files, Outcome, Policy,
-};
+use compeval::evaluate::{Evaluation, Evaluator, ExecutionSettings, Exports, Files, How, Policy};
 use compeval::executor::{Executor, Fake, InputFile, Invocation, Local, Sandbox};
 use compeval::git::Trees;
 use compeval::load;
@@ -98,7 +96,7 @@ impl World {
             Some(ExecutionSettings { executor, exports, policy, asks: true, queue: None });
         Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();
         assert!(evaluation.outputs().is_some(), "all outputs are there");
-        evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()
+        evaluation.outcomes().filter(|outcome| outcome.how() == How::Executed).count()
     }
 
     fn cold(&self, bencher: Bencher<'_, '_>, durability: Durability, executor: &dyn Executor) {

@@ -1,6 +1,6 @@
 //! The states of shapes: whether their files are in the storage, and what goes on with calls whose files are not.
 
-use ce_evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_model::plan::CallId;
 
 /// Whether files are in the storage.
@@ -33,7 +33,7 @@ const ACTIVITIES: [(ShapeState, &str); 3] = [
 pub(super) fn activity(evaluation: &Evaluation, call: CallId) -> Option<ShapeState> {
     let outcome = evaluation.outcome(call)?;
     let prior = match outcome {
-        Outcome::Missing(_, prior) => prior.as_deref(),
+        Outcome::Absent(_, Absence::Missing(prior)) => prior.as_deref(),
         _ if outcome.suspended().is_some() => None,
         _ => return None,
     };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::point::point_words;
 use super::title_at_any_point;
-use ce_evaluate::{CallError, Evaluation, Outcome, Unfinished};
+use ce_evaluate::{Absence, CallError, Evaluation, How, Outcome};
 use ce_model::humanize::counted;
 use ce_model::plan::{CallId, FirstRows};
 
@@ -31,8 +31,7 @@ struct AlikeCalls {
 
 /// The failures at points of sweeps, a line for each or for each kind; none if there are none.
 pub fn failed_points(evaluation: &Evaluation) -> Vec<String> {
-    let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
-    let failed = |outcome: &Outcome| what(outcome).filter(|_| is_failed(outcome));
+    let failed = |outcome: &Outcome| outcome.failure().and_then(|_| what(outcome));
     let mut lines = lines(evaluation, &alike(evaluation, failed), "other failure");
     if evaluation.outcomes().any(Outcome::is_remembered) {
         lines.push("try: --retry-failed executes those again that failed before".to_owned());
@@ -48,8 +47,8 @@ pub fn suspended_points(evaluation: &Evaluation) -> Vec<String> {
 
 /// The calls at points of sweeps that were lost or refused, a line for each or for each kind; none if there are none.
 pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
-    let unfinished = |outcome: &Outcome| match outcome {
-        Outcome::Unfinished(_, Unfinished::Lost(_) | Unfinished::Refused(_)) => what(outcome),
+    let unfinished = |outcome: &Outcome| match outcome.how() {
+        How::Unfinished => what(outcome),
         _ => None,
     };
     lines(evaluation, &alike(evaluation, unfinished), "other call")
@@ -58,11 +57,8 @@ pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
 /// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the
 /// failures at points are not told one by one.
 pub fn remembered_points(evaluation: &Evaluation) -> Vec<String> {
-    let reason = |outcome: &Outcome| match outcome {
-        Outcome::Failed { error, .. } => match &**error {
-            CallError::Remembered(failure) => Some(failure.reason.clone()),
-            _ => None,
-        },
+    let reason = |outcome: &Outcome| match &*outcome.failure()?.error {
+        CallError::Remembered(failure) => Some(failure.reason.clone()),
         _ => None,
     };
     let line = |((title, reason), calls): &(AlikeKey, AlikeCalls)| {
@@ -143,13 +139,13 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
 /// depend on the point is none of it.
 pub(super) fn what(outcome: &Outcome) -> Option<String> {
     match outcome {
-        Outcome::Failed { error, .. } => match &**error {
+        Outcome::Absent(_, Absence::Failed(failure)) => match &*failure.error {
             CallError::Remembered(failure) => Some(format!("failed before: {}", failure.reason)),
             error if error.is_common() => None,
             error => Some(format!("failed: {error}")),
         },
-        Outcome::Unfinished(_, Unfinished::Suspended(_)) => Some("is suspended".to_owned()),
-        Outcome::Unfinished(_, why) => Some(format!("is not finished: {why}")),
+        Outcome::Absent(_, Absence::Suspended(_)) => Some("is suspended".to_owned()),
+        Outcome::Absent(_, Absence::Unfinished(why)) => Some(format!("is not finished: {why}")),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use super::point::point_words;
 use super::{failed_points, given_values, harmless, title, title_at_any_point};
-use ce_evaluate::{Evaluation, Event, Outcome, SuspendedCall};
+use ce_evaluate::{Absence, CallFailure, Evaluation, Event, Outcome, SuspendedCall};
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::CallId;
@@ -100,19 +100,19 @@ impl Failures {
 
     /// The line that names the command to look into a failed call with a log, of the first that was executed in a sandbox.
     fn shell(&mut self, evaluation: &Evaluation, outcome: &Outcome) -> Option<String> {
-        let Outcome::Failed { name, log: Some(_), .. } = outcome else { return None };
+        outcome.failure()?.log.as_ref()?;
         if self.has_named_shell {
             return None;
         }
         evaluation
             .storage
             .attempts()
-            .prior(name, None)?
+            .prior(outcome.name(), None)?
             .failure
             .filter(FailureRecord::is_isolated)?;
         self.has_named_shell = true;
         let mut text = String::new();
-        let call = quoted(&evaluation.shown(&name.short()));
+        let call = quoted(&evaluation.shown(&outcome.name().short()));
         line(&mut text, "to look inside", &format!("ce shell {call}"));
         Some(text)
     }
@@ -133,7 +133,7 @@ impl Failures {
 
     /// Counts a failure that does not depend on the call; tells whether another one of this cause was told.
     fn was_told(&mut self, outcome: &Outcome) -> bool {
-        let Outcome::Failed { error, .. } = outcome else { return false };
+        let Some(CallFailure { error, .. }) = outcome.failure() else { return false };
         if !error.is_common() {
             return false;
         }
@@ -269,17 +269,17 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
     if let Some(suspended) = outcome.suspended() {
         return Some(suspended_text(evaluation, call, suspended));
     }
-    if let Outcome::Unfinished(name, why) = outcome {
+    if let Outcome::Absent(name, Absence::Unfinished(why)) = outcome {
         let mut text = format!("{} is not finished: {why}\n", title(evaluation, call));
         line(&mut text, "call", &name.short());
         line(&mut text, "try", &why.hint().unwrap_or_default());
         return Some(text);
     }
-    let Outcome::Failed { name, error, log, hint } = outcome else { return None };
+    let CallFailure { error, log, hint } = outcome.failure()?;
     let mut text = format!("{} failed: {error}\n", title(evaluation, call));
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.for_each(|cause| line(&mut text, "because", &cause.to_string()));
-    line(&mut text, "call", &name.short());
+    line(&mut text, "call", &outcome.name().short());
     let given = given_values(evaluation, call);
     if !given.is_empty() {
         line(&mut text, "reads", &given);

@@ -9,7 +9,7 @@ use super::json_call::{JsonCall, JsonMade};
 use super::json_sweep::{JsonSweep, json_sweeps};
 use super::tally::{is_zero, totals};
 use super::{Reporter, Tally, Totals, output_names};
-use ce_evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
+use ce_evaluate::{Absence, Evaluation, Event, How, Outcome, TreeValues};
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::name::InputName;
@@ -88,7 +88,7 @@ enum EventLine<'a> {
     Ended {
         #[serde(flatten)]
         of: JsonCall<'a>,
-        outcome: &'static str,
+        outcome: How,
         outputs: Vec<JsonFile<'a>>,
         #[serde(flatten)]
         made: JsonMade,
@@ -276,32 +276,12 @@ impl<'a> Json<'a> {
             return Ok(());
         };
         let (of, outputs) = (self.of(call), self.call(call, ended.name()));
-        let (outcome, reason, log) = match ended {
-            Outcome::Reused(_) => ("reused", None, None),
-            Outcome::TakenOver(_) => ("taken_over", None, None),
-            Outcome::Executed(_) => ("executed", None, None),
-            Outcome::Away(_) => ("away", None, None),
-            Outcome::Archived(_) => ("archived", None, None),
-            Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
-            Outcome::Blocked(_) => ("blocked", None, None),
-            Outcome::NotStarted(..) => ("not_started", None, None),
-            Outcome::LeftOut(_) => ("left_out", None, None),
-            Outcome::Waiting(_) => ("waiting", None, None),
-            Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
-                ("suspended", Some(call.to_string()), None)
-            }
-            Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
-            Outcome::Interrupted(_) => ("interrupted", None, None),
-            Outcome::Failed { error, log, .. } => {
-                ("failed", Some(error.to_string()), log.as_ref().map(|log| log.name.as_str()))
-            }
-        };
-        let hint = match ended {
-            Outcome::Failed { hint, .. } => hint.as_deref(),
-            _ => None,
-        };
+        let (outcome, reason) = (ended.how(), ended.reason());
+        let failure = ended.failure();
+        let log = failure.and_then(|it| it.log.as_ref()).map(|log| log.name.as_str());
+        let hint = failure.and_then(|it| it.hint.as_deref());
         let remembered = match ended {
-            Outcome::Missing(_, prior) => prior.into(),
+            Outcome::Absent(_, Absence::Missing(prior)) => prior.into(),
             _ => JsonAttempt::default(),
         };
         let made = JsonMade::new(self.0, call, ended);
@@ -322,11 +302,7 @@ impl Reporter for Json<'_> {
                 print(&EventLine::Started { of, outputs, remembered: prior.into() }, out)
             }
             Event::Retried(call, outcome) => {
-                let reason = match &**outcome {
-                    Outcome::Failed { error, .. } => error.to_string(),
-                    Outcome::Unfinished(_, why) => why.to_string(),
-                    _ => String::new(),
-                };
+                let reason = outcome.reason().unwrap_or_default();
                 print(&EventLine::Retried { of: self.of(*call), reason }, out)
             }
             Event::Held(call, _, Holder { host, process, .. }) => {

@@ -16,7 +16,7 @@ use super::failed_points::what;
 use super::progress_line::RunProgress;
 use super::remaining::{Remaining, TimeLeft};
 use super::title;
-use ce_evaluate::{Evaluation, Event, Outcome};
+use ce_evaluate::{Evaluation, Event, How, Outcome};
 use ce_history::usual_seconds;
 use ce_model::humanize;
 use ce_model::plan::CallId;
@@ -145,7 +145,7 @@ impl<'a> Progress<'a> {
     fn end(&mut self, call: CallId) {
         let Some(computation) = self.evaluation.plan.computation(call) else { return };
         let outcome = self.evaluation.outcome(call);
-        if matches!(outcome, Some(Outcome::LeftOut(_))) {
+        if outcome.map(Outcome::how) == Some(How::LeftOut) {
             self.take_out(call);
         }
         if self.left_out.contains(&call) {
@@ -158,11 +158,10 @@ impl<'a> Progress<'a> {
         }
         // What a worker has executed between two looks took less than can be told.
         let since = since.filter(|since| since.elapsed() >= MIN_DURATION);
-        let is_found = matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_)));
+        let how = outcome.map(Outcome::how);
+        let is_found = matches!(how, Some(How::Reused | How::TakenOver));
         self.state.found += usize::from(is_found);
-        if let Some(reason) =
-            outcome.filter(|it| matches!(it, Outcome::Failed { .. })).and_then(what)
-        {
+        if let Some(reason) = outcome.filter(|it| it.how() == How::Failed).and_then(what) {
             self.state.failed += 1;
             if self.failures.len() < LINES {
                 self.failures.push(FailedTitle { title: title(self.evaluation, call), reason });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::harmless;
-use ce_evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Evaluation, How};
 use ce_model::digest::Digest;
 use ce_storage::Entry;
 
@@ -20,7 +20,7 @@ pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
     let mut revoked = BTreeMap::new();
     for outcome in evaluation.outcomes() {
         let Some(outputs) = outcome.known() else { continue };
-        let is_again = matches!(outcome, Outcome::Executed(_));
+        let is_again = outcome.how() == How::Executed;
         let digests: Vec<Digest> = outputs.files.iter().map(|it| it.digest).collect();
         if let Some(reason) = revocations.reason(&Entry::Call(outputs.name.clone()), &digests) {
             revoked.insert(outputs.name.short(), (reason, is_again));

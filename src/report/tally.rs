@@ -2,55 +2,22 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::{has_table, sweep_title};
-use ce_evaluate::{Evaluation, Outcome, Unfinished};
+use ce_evaluate::{Evaluation, How, Outcome};
 use ce_model::humanize::counted;
 
 /// The number of calls by outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// All of them.
+    /// All of them, whether they have ended or not.
     pub calls: usize,
-    /// Calls of which the outputs were there.
-    pub reused: usize,
-    /// Calls of which the outputs were there for another commit.
-    pub taken_over: usize,
-    /// Calls of which the outputs are away, and were not needed; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub away: usize,
-    /// Calls of which the outputs are archives, and nothing was to be unpacked; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub archived: usize,
-    /// Calls that were executed, or tables that were made.
-    pub executed: usize,
-    /// Calls of which outputs are missing, when nothing was to be computed.
-    pub missing: usize,
-    /// Calls of which an input is not there.
-    pub blocked: usize,
-    /// Calls that failed.
-    pub failed: usize,
-    /// Calls that are suspended; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub suspended: usize,
-    /// Calls that wait for suspended ones; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub waiting: usize,
-    /// Calls that were lost or refused; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: usize,
-    /// Calls that were not started, since another one had failed or the user asked to stop; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub not_started: usize,
-    /// Calls that had begun and were not over when the user asked to stop.
-    pub interrupted: usize,
-    /// Calls that nobody asked for; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub left_out: usize,
-    /// Failed calls that make rows of tables; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub allowed: usize,
+    /// Those that ended, by how.
+    ended: [usize; How::ALL.len()],
+    /// Failed calls that make rows of tables.
+    allowed: usize,
 }
 
 /// The numbers of calls and of tables by outcome.
@@ -101,28 +68,17 @@ pub fn left_out(evaluation: &Evaluation) -> impl Iterator<Item = String> + '_ {
 }
 
 impl Tally {
+    /// Returns how many calls ended like this.
+    pub const fn of(&self, how: How) -> usize {
+        self.ended[how as usize]
+    }
+
     /// Adds a call, and how it ended if it did. An allowed failure makes a row of a table.
     pub(super) fn add(&mut self, outcome: Option<&Outcome>, is_allowed: bool) {
         self.calls += 1;
-        match outcome {
-            None => {}
-            Some(Outcome::LeftOut(_)) => self.left_out += 1,
-            Some(Outcome::Reused(_)) => self.reused += 1,
-            Some(Outcome::TakenOver(_)) => self.taken_over += 1,
-            Some(Outcome::Executed(_)) => self.executed += 1,
-            Some(Outcome::Away(_)) => self.away += 1,
-            Some(Outcome::Archived(_)) => self.archived += 1,
-            Some(Outcome::Missing(..) | Outcome::Foreseen(_)) => self.missing += 1,
-            Some(Outcome::Blocked(_)) => self.blocked += 1,
-            Some(Outcome::Unfinished(_, Unfinished::Suspended(_))) => self.suspended += 1,
-            Some(Outcome::Waiting(_)) => self.waiting += 1,
-            Some(Outcome::Unfinished(..)) => self.unfinished += 1,
-            Some(Outcome::NotStarted(..)) => self.not_started += 1,
-            Some(Outcome::Interrupted(_)) => self.interrupted += 1,
-            Some(Outcome::Failed { .. }) => {
-                self.failed += 1;
-                self.allowed += usize::from(is_allowed);
-            }
+        if let Some(outcome) = outcome {
+            self.ended[outcome.how() as usize] += 1;
+            self.allowed += usize::from(is_allowed);
         }
     }
 
@@ -132,33 +88,50 @@ impl Tally {
     }
 
     fn words(&self, noun: &str, executed: &str) -> String {
-        let parts = [
-            (self.reused, "reused"),
-            (self.taken_over, "taken over"),
-            (self.away, "away"),
-            (self.archived, "archived"),
-            (self.executed, executed),
-            (self.missing, "missing"),
-            (self.failed, "failed"),
-            (self.blocked, "blocked"),
-            (self.suspended, "suspended"),
-            (self.waiting, "waiting"),
-            (self.unfinished, "not finished"),
-            (self.not_started, "not started"),
-            (self.interrupted, "interrupted"),
-            (self.left_out, "not asked for"),
-        ];
-        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
+        // People read of failures before what they block.
+        let mut order = How::ALL;
+        order.swap(How::Blocked as usize, How::Failed as usize);
+        let mut parts = Vec::new();
+        for how in order.into_iter().filter(|how| self.of(*how) > 0) {
+            let word = if how == How::Executed { executed } else { how.word() };
+            parts.push(format!("{} {word}", self.of(how)));
+        }
         let colon = if parts.is_empty() { "" } else { ": " };
         format!("{}{colon}{}", counted(self.calls, noun), parts.join(", "))
+    }
+}
+
+/// Counts that existed in the first version of the format are always there; the others are left out if they are zero.
+impl Serialize for Tally {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut counts = serializer.serialize_map(None)?;
+        counts.serialize_entry("calls", &self.calls)?;
+        for how in How::ALL {
+            let is_always_there = matches!(
+                how,
+                How::Reused
+                    | How::TakenOver
+                    | How::Executed
+                    | How::Missing
+                    | How::Blocked
+                    | How::Failed
+                    | How::Interrupted
+            );
+            if is_always_there || self.of(how) > 0 {
+                counts.serialize_entry(&how, &self.of(how))?;
+            }
+        }
+        if self.allowed > 0 {
+            counts.serialize_entry("allowed", &self.allowed)?;
+        }
+        counts.end()
     }
 }
 
 /// The counts in words: `3 calls: 2 reused, 1 computed`.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words("call", "computed"))
+        f.write_str(&self.words("call", How::Executed.word()))
     }
 }
 
@@ -177,8 +150,15 @@ mod tests {
 
     #[test]
     fn tables_are_counted_beside_calls() {
-        let calls = Tally { calls: 16, executed: 13, failed: 2, blocked: 1, ..Tally::default() };
-        let tables = Tally { calls: 2, executed: 1, blocked: 1, ..Tally::default() };
+        let tally = |calls, counts: &[(How, usize)]| {
+            let mut tally = Tally { calls, ..Tally::default() };
+            for (how, count) in counts {
+                tally.ended[*how as usize] = *count;
+            }
+            tally
+        };
+        let calls = tally(16, &[(How::Executed, 13), (How::Failed, 2), (How::Blocked, 1)]);
+        let tables = tally(2, &[(How::Executed, 1), (How::Blocked, 1)]);
         let totals = Totals { calls, tables: Tally::default(), at_least: false };
         assert_eq!(totals.to_string(), "16 calls: 13 computed, 2 failed, 1 blocked");
         let text = "16 calls: 13 computed, 2 failed, 1 blocked; 2 tables: 1 made, 1 blocked";

@@ -17,7 +17,7 @@ use super::body::Body;
 use super::{
     ROOT, Reporter, ShownOutput, derived_title, harmless, has_table, shown_outputs, sweep_title,
 };
-use ce_evaluate::{Evaluation, Event, Outcome, Unfinished};
+use ce_evaluate::{Absence, Evaluation, Event, How, Outcome};
 use ce_model::exit::Exit;
 use ce_model::expression::written_alone;
 use ce_model::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
@@ -185,7 +185,7 @@ impl<'a> TreePrinter<'a> {
         let awaited = plan.awaited(Source::Derived { value, number: 0 });
         let ended =
             |call: CallId| self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
-        let lacks = |it: &Outcome| it.outputs().is_none() && !matches!(it, Outcome::Archived(_));
+        let lacks = |it: &Outcome| it.outputs().is_none() && it.how() != How::Archived;
         self.evaluation.is_derived(value)
             || awaited.is_none_or(|call| ended(call).is_some_and(lacks))
     }
@@ -281,24 +281,18 @@ impl<'a> TreePrinter<'a> {
             return Ok(());
         }
         let text = match outcome {
-            Outcome::Failed { error, .. } => format!("FAILED: {error}"),
+            Outcome::Absent(_, Absence::Failed(failure)) => format!("FAILED: {}", failure.error),
             _ if let Some(text) = self.points_without_result(call, outcome) => text,
-            Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
-            Outcome::NotStarted(_, why) => format!("not started: {}", why.words()),
-            Outcome::LeftOut(_) => "not asked for".to_owned(),
-            Outcome::Waiting(_) => "not computed yet: an input is suspended".to_owned(),
-            Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
-                format!("suspended: {}", harmless(&call.to_string()))
-            }
-            Outcome::Unfinished(_, why) => format!("not finished: {why}"),
-            Outcome::Interrupted(_) => "interrupted".to_owned(),
-            Outcome::Reused(_)
-            | Outcome::TakenOver(_)
-            | Outcome::Executed(_)
-            | Outcome::Away(_)
-            | Outcome::Archived(_)
-            | Outcome::Foreseen(_)
-            | Outcome::Missing(..) => return Ok(()),
+            Outcome::Present(..) | Outcome::Known(..) => return Ok(()),
+            Outcome::Absent(_, absence) => match absence {
+                Absence::Missing(_) | Absence::Failed(_) => return Ok(()),
+                Absence::Blocked => "not computed: an input is missing".to_owned(),
+                Absence::Waiting => "not computed yet: an input is suspended".to_owned(),
+                Absence::NotStarted(why) => format!("not started: {}", why.words()),
+                Absence::Suspended(call) => format!("suspended: {}", harmless(&call.to_string())),
+                Absence::Unfinished(why) => format!("not finished: {why}"),
+                Absence::LeftOut | Absence::Interrupted => outcome.how().word().to_owned(),
+            },
         };
         indent(depth, out)?;
         writeln!(out, "`* {}", self.style.of_trouble(outcome, &text))
@@ -377,10 +371,10 @@ fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
 
 /// Whether the outputs of a call that is over are here, in a word.
 const fn status(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Away(_) => " AWAY",
-        Outcome::Archived(_) => " ARCHIVED",
-        outcome if outcome.outputs().is_some() => " ok",
+    match outcome.how() {
+        How::Away => " AWAY",
+        How::Archived => " ARCHIVED",
+        How::Reused | How::TakenOver | How::Executed => " ok",
         _ => " MISSING",
     }
 }

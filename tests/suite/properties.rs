@@ -9,6 +9,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use compeval::evaluate::How;
 use compeval::expression::{Expression, Sharing, Text};
 use compeval::session::Exit;
 use compeval::slice::WrittenSlice;
@@ -103,7 +104,11 @@ fn each_call_is_executed_once_and_has_a_name_of_its_own() {
         let names: HashSet<&String> = evaluated.names.iter().collect();
         assert_eq!(evaluated.executed.len(), evaluated.different());
         assert_eq!(evaluated.executed.len(), names.len());
-        assert_eq!(evaluated.tally.executed, names.len(), "equal sub-workflows are one call");
+        assert_eq!(
+            evaluated.tally.of(How::Executed),
+            names.len(),
+            "equal sub-workflows are one call"
+        );
     });
 }
 
@@ -208,7 +213,10 @@ fn looking_leaves_the_storage_as_it_was() {
     try_on(40, |lab, _, random| {
         let world = world(lab);
         let nothing = lab.unchanged(|| world.look());
-        assert_eq!((nothing.exit, nothing.tally.missing), (Exit::Missing, nothing.tally.calls));
+        assert_eq!(
+            (nothing.exit, nothing.tally.of(How::Missing)),
+            (Exit::Missing, nothing.tally.calls)
+        );
         world.run(2);
         lose_something(&world, random);
         lab.unchanged(|| world.look());

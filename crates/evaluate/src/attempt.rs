@@ -7,7 +7,9 @@ use std::sync::mpsc::channel;
 use super::hint::{self, Scene};
 use super::launcher::{ExecutionRequest, own};
 use super::step::{CallStep, Executed, Pending, Running};
-use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
+use super::{
+    Absence, CallError, CallFailure, Evaluator, Event, ExecutionSettings, Outcome, Unfinished,
+};
 use ce_executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, Invocation, Isolation,
     SUSPENDED, Status, Usage, VerifiedPath,
@@ -160,8 +162,12 @@ impl<'a> Evaluator<'a> {
     fn retry(&self, pending: &mut Pending<'_>, outcome: Outcome) -> Result<(), Outcome> {
         let left = match &outcome {
             _ if self.has_stopped() => return Err(outcome),
-            Outcome::Unfinished(_, Unfinished::Lost(_)) => &mut pending.replacements,
-            Outcome::Failed { error, .. } if !error.is_storage() => &mut pending.retries,
+            Outcome::Absent(_, Absence::Unfinished(Unfinished::Lost(_))) => {
+                &mut pending.replacements
+            }
+            Outcome::Absent(_, Absence::Failed(failure)) if !failure.error.is_storage() => {
+                &mut pending.retries
+            }
             _ => return Err(outcome),
         };
         *left = match left.checked_sub(1) {
@@ -169,7 +175,7 @@ impl<'a> Evaluator<'a> {
             None => return Err(outcome),
         };
         // A failure is remembered, a loss is not.
-        pending.remembered |= matches!(outcome, Outcome::Failed { .. });
+        pending.remembered |= outcome.failure().is_some();
         (self.observe)(Event::Retried(pending.id, Box::new(outcome)));
         Ok(())
     }
@@ -236,7 +242,7 @@ impl<'a> Evaluator<'a> {
         let sources = &pending.sources;
         let (computation, call, name) =
             (scene.computation, pending.call(), pending.published_name());
-        let unfinished = |why| Err(Outcome::Unfinished(name.clone(), why));
+        let unfinished = |why| Err(Outcome::Absent(name.clone(), Absence::Unfinished(why)));
         match end {
             Ok(Ended::Done(usage)) => {
                 limit(&mut stage, &usage);
@@ -250,7 +256,10 @@ impl<'a> Evaluator<'a> {
                 stage.seal(call, execution).map_err(|(stage, error)| {
                     // What it lacks may be lacking because of that.
                     match self.lost_input(sources) {
-                        Some(how) => Outcome::Unfinished(name.clone(), Unfinished::Lost(how)),
+                        Some(how) => Outcome::Absent(
+                            name.clone(),
+                            Absence::Unfinished(Unfinished::Lost(how)),
+                        ),
                         None => fail(stage, call, name, error.into(), scene),
                     }
                 })
@@ -266,7 +275,9 @@ impl<'a> Evaluator<'a> {
                 unfinished(Unfinished::Lost(how))
             }
             Err(ExecuteError::Refused(why)) => unfinished(Unfinished::Refused(why)),
-            Err(ExecuteError::Interrupted) => Err(Outcome::Interrupted(name.clone())),
+            Err(ExecuteError::Interrupted) => {
+                Err(Outcome::Absent(name.clone(), Absence::Interrupted))
+            }
             Err(error) => Err(fail(stage, call, name, error.into(), scene)),
         }
     }
@@ -372,7 +383,10 @@ fn fail(
     let failure =
         Failure { reason: error.to_string(), exit_status, signal, tasks, seconds, isolation };
     match stage.fail(call, &name, failure) {
-        Ok(log) => Outcome::Failed { name, error: Box::new(error), log, hint },
+        Ok(log) => {
+            let error = Box::new(error);
+            Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
+        }
         Err(error) => Outcome::failed(name, error),
     }
 }

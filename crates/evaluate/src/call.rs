@@ -7,7 +7,7 @@ use super::grants::{Footing, turn_request};
 use super::publish::is_same;
 use super::step::{AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, call_of};
 use super::ticket::{self, TicketCall};
-use super::{Evaluator, Event, ExecutionSettings, Outcome};
+use super::{Absence, Evaluator, Event, ExecutionSettings, Outcome, Unavailable};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Operation, Planned, Source};
 use ce_model::resources::Resources;
@@ -33,10 +33,9 @@ impl<'a> Evaluator<'a> {
     /// Does for a ready call what can be done at once.
     pub(super) fn process_call(&self, id: CallId, footing: Footing) -> CallStep<'a> {
         let evaluation = self.evaluation;
-        let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
         if !planned.is_needed() {
-            return CallStep::Ended(Outcome::LeftOut(self.guess(planned)));
+            return CallStep::Ended(Outcome::Absent(self.guess(planned), Absence::LeftOut));
         }
         let computation = match planned.operation {
             Operation::Computation(id) => &evaluation.task.computations[id.index()],
@@ -51,16 +50,13 @@ impl<'a> Evaluator<'a> {
             Err(outcome) => return CallStep::Ended(outcome),
         };
         let call = call_of(computation, &inputs);
-        let (name, damage) = match storage.find(call) {
-            Ok(Found::Hit(outputs)) if self.is_forced(&outputs.name) => (outputs.name, None),
-            Ok(Found::Hit(outputs)) => return CallStep::Ended(Outcome::Reused(outputs)),
-            Ok(Found::Away(outputs)) if self.is_needed(id, &outputs.name) => (outputs.name, None),
-            Ok(Found::Away(outputs)) => return CallStep::Ended(Outcome::Away(outputs)),
-            Ok(Found::Archived(outputs)) if self.execution.is_some() => (outputs.name, None),
-            Ok(Found::Archived(outputs)) => return CallStep::Ended(Outcome::Archived(outputs)),
+        let (name, damage) = match self.find(id, call, guess) {
+            Ok(Found::Hit(outputs) | Found::Away(outputs) | Found::Archived(outputs)) => {
+                (outputs.name, None)
+            }
             Ok(Found::Absent { name, damage }) => (name, damage),
             Ok(Found::Unsettled(name)) => return self.await_settled(name),
-            Err(error) => return CallStep::Ended(Outcome::failed(guess(), error)),
+            Err(outcome) => return CallStep::Ended(outcome),
         };
         if planned.may_fail()
             && let Some(outcome) = self.remembered_failure(call, &name)
@@ -107,6 +103,28 @@ impl<'a> Evaluator<'a> {
                 self.process_call(id, footing)
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
+        }
+    }
+
+    /// Looks for the outputs of a call. Returns its outcome if these are used as they are found.
+    fn find(
+        &self,
+        id: CallId,
+        call: Call<'_>,
+        guess: impl Fn() -> ResultName,
+    ) -> Result<Found, Outcome> {
+        match self.evaluation.storage.find(call) {
+            Ok(Found::Hit(outputs)) if !self.is_forced(&outputs.name) => {
+                Err(Outcome::Present(outputs, OutputSource::Reused))
+            }
+            Ok(Found::Away(outputs)) if !self.is_needed(id, &outputs.name) => {
+                Err(Outcome::Known(outputs, Unavailable::Away))
+            }
+            Ok(Found::Archived(outputs)) if self.execution.is_none() => {
+                Err(Outcome::Known(outputs, Unavailable::Archived))
+            }
+            Ok(found) => Ok(found),
+            Err(error) => Err(Outcome::failed(guess(), error)),
         }
     }
 
@@ -238,7 +256,7 @@ impl<'a> Evaluator<'a> {
             // After a failure, only what no worker has is withdrawn, also if one had it earlier.
             let is_cancelled = self.execution.is_some_and(|it| it.executor.is_cancelled());
             return CallStep::Ended(match queued.untold {
-                None if is_cancelled => Outcome::Interrupted(queued.name),
+                None if is_cancelled => Outcome::Absent(queued.name, Absence::Interrupted),
                 _ => self.not_started(queued.name),
             });
         };
@@ -256,8 +274,7 @@ impl<'a> Evaluator<'a> {
         if let Some(suspended) = outcome.suspended() {
             return self.suspended(queued.id, queued.name, suspended.clone());
         }
-        if let Outcome::Failed { error, .. } = &outcome
-            && !error.is_storage()
+        if outcome.failure().is_some_and(|failure| !failure.error.is_storage())
             && may_pass
             && !self.has_stopped()
             && let Some(left) = queued.retries.checked_sub(1)
@@ -295,7 +312,7 @@ impl<'a> Evaluator<'a> {
         }
         let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
         inputs.collect::<Option<_>>().ok_or_else(|| match self.evaluation.are_left_out(sources) {
-            true => Outcome::LeftOut(name()),
+            true => Outcome::Absent(name(), Absence::LeftOut),
             false => self.without(sources, name()),
         })
     }
@@ -310,7 +327,7 @@ impl<'a> Evaluator<'a> {
         match self.execution {
             Some(_) if self.has_stopped() => CallStep::Ended(self.not_started(name)),
             Some(_) => CallStep::Unsettled(name),
-            None => CallStep::Ended(Outcome::Missing(name, None)),
+            None => CallStep::Ended(Outcome::Absent(name, Absence::Missing(None))),
         }
     }
 
@@ -336,7 +353,7 @@ impl<'a> Evaluator<'a> {
                 if away.is_some() {
                     prior.get_or_insert_default().away = true;
                 }
-                Outcome::Missing(name, prior)
+                Outcome::Absent(name, Absence::Missing(prior))
             }
             Err(error) => Outcome::failed(name, error),
         };
@@ -357,7 +374,9 @@ impl<'a> Evaluator<'a> {
         let collected = Maintenance::new(&self.evaluation.storage).restore(name)?;
         let mut away = self.evaluation.away_outputs(id).cloned();
         match self.evaluation.storage.find_again(call, name)? {
-            Found::Hit(outputs) => return Ok(Recheck::Ended(Outcome::Reused(outputs))),
+            Found::Hit(outputs) => {
+                return Ok(Recheck::Ended(Outcome::Present(outputs, OutputSource::Reused)));
+            }
             Found::Away(outputs) if outputs.name != *name => return Ok(Recheck::Taken),
             Found::Away(outputs) => away = Some(outputs),
             Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
@@ -367,7 +386,7 @@ impl<'a> Evaluator<'a> {
         }
         let source = self.evaluation.storage.equivalents().find_equivalent(call)?;
         if let Some(source) = source.as_ref().filter(|it| it.is_away() && away.is_none()) {
-            return Ok(Recheck::Ended(Outcome::Away(source.outputs.clone())));
+            return Ok(Recheck::Ended(Outcome::Known(source.outputs.clone(), Unavailable::Away)));
         }
         let is_away = away.is_some();
         let absent = || {
@@ -384,7 +403,7 @@ impl<'a> Evaluator<'a> {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),
             // A user without write access uses the result in place.
             Err(error) if error.may_not_write() => {
-                Ok(Recheck::Ended(Outcome::TakenOver(source.outputs)))
+                Ok(Recheck::Ended(Outcome::Present(source.outputs, OutputSource::TakenOver)))
             }
             Err(error) => Err(error),
         }

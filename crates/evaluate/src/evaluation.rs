@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::derived_values::DerivedValue;
-use super::{CallError, Outcome, ValueError};
+use super::{CallError, CallFailure, How, Outcome, Unavailable, ValueError};
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Plan, Source};
 use ce_model::task::{Computation, LabelPaths, Task};
-use ce_storage::records::{CallRecord, Published, Stamp};
+use ce_storage::records::{CallRecord, OutputSource, Published, Stamp};
 use ce_storage::{
     ComputationVersion, Entry, Input, InputSource, OpenedValue, Outputs, Record, RecordState,
     ResultName, Storage, StorageError, Stored, TaskVersion,
@@ -174,7 +174,7 @@ impl Evaluation {
     /// Returns the outputs of a call that were away when it was found, whether or not they are now.
     pub(super) fn away_outputs(&self, call: CallId) -> Option<&Outputs> {
         match self.outcomes.get(call.index())?.first.get() {
-            Some(Outcome::Away(outputs)) => Some(outputs),
+            Some(Outcome::Known(outputs, Unavailable::Away)) => Some(outputs),
             _ => None,
         }
     }
@@ -242,7 +242,7 @@ impl Evaluation {
     /// Whether a source's file is in the storage in an archive, which a run that needs it unpacks.
     pub fn is_archived(&self, source: Source) -> bool {
         let outcome = self.plan.awaited(source).and_then(|call| self.outcome(call));
-        matches!(outcome, Some(Outcome::Archived(_)))
+        outcome.map(Outcome::how) == Some(How::Archived)
     }
 
     /// Whether a source's file is in the storage, if only in an archive.
@@ -344,9 +344,8 @@ impl Evaluation {
     pub fn exit(&self) -> Exit {
         let (mut has_failed, mut is_malformed) = (false, false);
         for (call, _) in self.plan.calls() {
-            let Some(outcome @ Outcome::Failed { error, .. }) = self.outcome(call) else {
-                continue;
-            };
+            let Some(outcome) = self.outcome(call) else { continue };
+            let Some(CallFailure { error, .. }) = outcome.failure() else { continue };
             if error.is_storage() {
                 return Exit::Storage;
             }
@@ -356,15 +355,20 @@ impl Evaluation {
                 _ => has_failed |= !self.is_allowed(call, outcome),
             }
         }
-        match () {
-            () if has_failed => Exit::Failed,
-            () if is_malformed => Exit::Malformed,
-            () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
-            // What was made from replaced outputs was not looked up again.
-            () if self.has_replaced() => Exit::Missing,
-            () if self.is_complete() => Exit::Done,
-            () => Exit::Missing,
+        if has_failed {
+            return Exit::Failed;
         }
+        if is_malformed {
+            return Exit::Malformed;
+        }
+        if self.outcomes().any(|outcome| outcome.suspended().is_some()) {
+            return Exit::Suspended;
+        }
+        // What was made from replaced outputs was not looked up again.
+        if self.has_replaced() || !self.is_complete() {
+            return Exit::Missing;
+        }
+        Exit::Done
     }
 
     /// Whether the points of a sweep come from what the user gives, and from no call.
@@ -378,8 +382,9 @@ impl Evaluation {
             return self.plan.outputs().iter().all(|it| self.is_done(*it));
         }
         let is_over = |(call, outcome): (CallId, &Outcome)| {
-            let is_left_out = matches!(outcome, Outcome::LeftOut(_));
-            is_left_out || outcome.known().is_some() || self.is_allowed(call, outcome)
+            outcome.how() == How::LeftOut
+                || outcome.known().is_some()
+                || self.is_allowed(call, outcome)
         };
         let mut outcomes = self.plan.calls().map(|(call, _)| Some((call, self.outcome(call)?)));
         outcomes.all(|outcome| outcome.is_some_and(is_over))
@@ -392,7 +397,7 @@ impl Evaluation {
 
     /// The record of a call that was executed, if it can be read.
     pub fn executed_record(&self, outcome: &Outcome) -> Option<CallRecord> {
-        let Outcome::Executed(outputs) = outcome else { return None };
+        let Outcome::Present(outputs, OutputSource::Executed) = outcome else { return None };
         match self.storage.records().read_entry(&Entry::Call(outputs.name.clone())) {
             Ok(RecordState::Valid(Record::Call(record))) => Some(record),
             _ => None,
@@ -401,7 +406,7 @@ impl Evaluation {
 
     /// Whether the call of this name was executed.
     pub fn has_executed(&self, name: &ResultName) -> bool {
-        self.outcomes().any(|it| matches!(it, Outcome::Executed(_)) && it.name() == name)
+        self.outcomes().any(|it| it.how() == How::Executed && it.name() == name)
     }
 }
 

@@ -4,7 +4,7 @@
 //! themselves are needed it is demanded: it is processed once more, like a missing call, and what it makes must be what is recorded.
 
 use super::step::CallStep;
-use super::{CallError, Evaluation, Evaluator, Outcome};
+use super::{Absence, CallError, Evaluation, Evaluator, How, Outcome};
 use ce_model::plan::{CallId, Source};
 use ce_storage::{Deviation, Precedence, PublishError, ResultName, Survey};
 
@@ -18,7 +18,7 @@ impl Evaluation {
     fn away_behind(&self, sources: impl Iterator<Item = Source>) -> Vec<CallId> {
         let mut away: Vec<CallId> = sources
             .filter_map(|source| self.plan.awaited(source))
-            .filter(|call| matches!(self.outcome(*call), Some(Outcome::Away(_))))
+            .filter(|call| self.outcome(*call).map(Outcome::how) == Some(How::Away))
             .collect();
         away.sort_unstable();
         away.dedup();
@@ -75,11 +75,15 @@ impl<'a> Evaluator<'a> {
     /// The outcome of a call that is not executed, since an input is not here.
     pub(super) fn without(&self, sources: &[Source], name: ResultName) -> Outcome {
         match self.execution {
-            Some(_) if self.evaluation.await_suspended(sources) => Outcome::Waiting(name),
+            Some(_) if self.evaluation.await_suspended(sources) => {
+                Outcome::Absent(name, Absence::Waiting)
+            }
             Some(_) if self.evaluation.await_not_started(sources) => self.not_started(name),
-            Some(_) => Outcome::Blocked(name),
-            None if self.evaluation.await_failures(sources) => Outcome::Blocked(name),
-            None => Outcome::Missing(name, None),
+            Some(_) => Outcome::Absent(name, Absence::Blocked),
+            None if self.evaluation.await_failures(sources) => {
+                Outcome::Absent(name, Absence::Blocked)
+            }
+            None => Outcome::Absent(name, Absence::Missing(None)),
         }
     }
 

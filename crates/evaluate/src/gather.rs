@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::step::CallStep;
-use super::{CallError, Evaluation, Evaluator, Event, Outcome};
+use super::{Absence, CallError, Evaluation, Evaluator, Event, How, Outcome, Unavailable};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{self, GatheredTable, PointOutput, PointOutputs, Sweep, TableColumn};
-use ce_storage::records::{LongText, Published, RecipeHeader, RecipeWriter, Stamp};
+use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
 use ce_storage::{
     FoundTable, InputSource, Outputs, PriorAttempt, ResultName, StorageError, Stored,
     TableDirectory,
@@ -32,7 +32,7 @@ impl<'a> Evaluator<'a> {
         let Some(rows) = sweep.rows() else { return self.points(id) };
         let rules = &self.evaluation.task.sweeps[sweep.sweep.index()];
         if !sweep.is_asked {
-            return CallStep::Ended(Outcome::LeftOut(ResultName::unknown_table()));
+            return CallStep::Ended(Outcome::Absent(ResultName::unknown_table(), Absence::LeftOut));
         }
         if let Some(step) = self.demand_derived(&rows.sources) {
             return step;
@@ -42,7 +42,7 @@ impl<'a> Evaluator<'a> {
             Err(outcome) => return CallStep::Ended(outcome),
         };
         if !rules.has_table || rows.is_partial() {
-            return CallStep::Ended(Outcome::LeftOut(ResultName::unknown_table()));
+            return CallStep::Ended(Outcome::Absent(ResultName::unknown_table(), Absence::LeftOut));
         }
         let made = self.table(id, (sweep, rules), (rows, &states));
         made.unwrap_or_else(|(name, error)| CallStep::Ended(Outcome::failed(name, error)))
@@ -77,16 +77,18 @@ impl<'a> Evaluator<'a> {
         let name = ResultName::unknown_table();
         let sources = match first {
             Some(first) => first,
-            None if is_left_out => return Err(Outcome::LeftOut(name)),
+            None if is_left_out => return Err(Outcome::Absent(name, Absence::LeftOut)),
             None => return Ok(states),
         };
         Err(match (self.execution, errors.into_iter()) {
-            (None, errors) if errors.len() == 0 => Outcome::Missing(name, None),
+            (None, errors) if errors.len() == 0 => Outcome::Absent(name, Absence::Missing(None)),
             (_, mut errors) => match errors.next() {
                 Some(first) => Outcome::failed(name, CallError::of_points(first, errors.len())),
-                None if evaluation.await_suspended(sources) => Outcome::Waiting(name),
+                None if evaluation.await_suspended(sources) => {
+                    Outcome::Absent(name, Absence::Waiting)
+                }
                 None if evaluation.await_not_started(&rows.sources) => self.not_started(name),
-                None => Outcome::Blocked(name),
+                None => Outcome::Absent(name, Absence::Blocked),
             },
         })
     }
@@ -102,7 +104,9 @@ impl<'a> Evaluator<'a> {
         let recipe = self.recipe(sweep, rules, (rows, states));
         let unknown = ResultName::unknown_table;
         let name = match tables.find(&recipe, sweep.with_directory) {
-            Ok(FoundTable::Hit(outputs)) => return Ok(CallStep::Ended(Outcome::Reused(outputs))),
+            Ok(FoundTable::Hit(outputs)) => {
+                return Ok(CallStep::Ended(Outcome::Present(outputs, OutputSource::Reused)));
+            }
             Ok(FoundTable::Absent { name, .. })
                 if let Some(step) = self.demand_points(&name, (sweep, rules), (rows, states)) =>
             {
@@ -130,13 +134,18 @@ impl<'a> Evaluator<'a> {
             let directory = directory.as_ref().map(|it| tables.directory_digest(it)).transpose()?;
             let published = |digest| Published { digest, stamp: Stamp::Unknown };
             let files = [*table.digest()].into_iter().chain(directory).map(published);
-            Ok(Outcome::Foreseen(Outputs { name: name.clone(), files: files.collect() }))
+            Ok(Outcome::Known(
+                Outputs { name: name.clone(), files: files.collect() },
+                Unavailable::Foreseen,
+            ))
         };
         let made = match self.execution {
             None => foreseen(),
             Some(_) => match tables.publish(&recipe, &table, directory.as_ref()) {
                 Err(error) if error.is_read_only() => foreseen(),
-                published => published.map(Outcome::Executed),
+                published => {
+                    published.map(|outputs| Outcome::Present(outputs, OutputSource::Executed))
+                }
             },
         };
         made.map(CallStep::Ended).map_err(|error| failed(error.into()))
@@ -161,7 +170,8 @@ impl<'a> Evaluator<'a> {
         let needed: Vec<Source> = sources.filter(is_needed).map(|(_, source)| source).collect();
         self.demand(&needed, name).or_else(|| {
             let is_lacking = needed.iter().any(|source| self.evaluation.lacks_outputs(*source));
-            is_lacking.then(|| CallStep::Ended(Outcome::Missing(name.clone(), None)))
+            is_lacking
+                .then(|| CallStep::Ended(Outcome::Absent(name.clone(), Absence::Missing(None))))
         })
     }
 
@@ -318,8 +328,14 @@ impl Evaluation {
             }
             match self.plan.awaited(source) {
                 Some(call) if seen.insert(call) => match self.outcome(call) {
-                    Some(Outcome::Failed { error, .. }) if error.would_recur() => has_failed = true,
-                    Some(Outcome::Blocked(_) | Outcome::Missing(..)) if self.lacks_inputs(call) => {
+                    Some(Outcome::Absent(_, Absence::Failed(failure)))
+                        if failure.error.would_recur() =>
+                    {
+                        has_failed = true;
+                    }
+                    Some(Outcome::Absent(_, Absence::Blocked | Absence::Missing(_)))
+                        if self.lacks_inputs(call) =>
+                    {
                         waiting.extend(self.plan.inputs(call));
                     }
                     // A derived value of known outputs, such as a member that is not there.
@@ -337,7 +353,7 @@ impl Evaluation {
     pub fn are_left_out(&self, sources: &[Source]) -> bool {
         let is_left_out = |source: &Source| {
             let call = self.plan.awaited(*source);
-            matches!(call.and_then(|call| self.outcome(call)), Some(Outcome::LeftOut(_)))
+            call.and_then(|call| self.outcome(call)).map(Outcome::how) == Some(How::LeftOut)
         };
         let mut unknown =
             sources.iter().filter(|source| self.digest(**source).is_none()).peekable();
@@ -356,10 +372,9 @@ impl Evaluation {
 
     /// Whether an outcome is a failure that makes a row of a table.
     pub fn is_allowed(&self, call: CallId, outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Failed { error, .. } => self.plan.call(call).may_fail() && error.would_recur(),
-            _ => false,
-        }
+        outcome
+            .failure()
+            .is_some_and(|failure| self.plan.call(call).may_fail() && failure.error.would_recur())
     }
 
     /// Whether a file of the task that was found while it was evaluated has changes that no commit records.

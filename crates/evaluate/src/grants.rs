@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use super::reservations::{Misfit, Reservation};
 use super::step::CallStep;
-use super::{Evaluation, Evaluator, ExecutionSettings, Outcome, Unfinished};
+use super::{Absence, Evaluation, Evaluator, ExecutionSettings, Outcome, Unfinished};
 use ce_executor::{ExecuteError, HostTurn, TurnRequest};
 use ce_model::plan::CallId;
 use ce_model::resources::{Resources, WrongAmount};
@@ -39,9 +39,10 @@ impl<'a> Evaluator<'a> {
             Ok(Some(turn)) => return Ok(turn),
             Ok(None) => CallStep::Enter(request, footing.is_reserved),
             Err(ExecuteError::Interrupted) => CallStep::Ended(self.not_started(name())),
-            Err(ExecuteError::Refused(why)) => {
-                CallStep::Ended(Outcome::Unfinished(name(), Unfinished::Refused(why)))
-            }
+            Err(ExecuteError::Refused(why)) => CallStep::Ended(Outcome::Absent(
+                name(),
+                Absence::Unfinished(Unfinished::Refused(why)),
+            )),
             Err(error) => CallStep::Ended(Outcome::failed(name(), error)),
         }))
     }

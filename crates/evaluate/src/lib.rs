@@ -30,7 +30,6 @@ mod step;
 mod stop;
 mod suspended;
 mod ticket;
-mod unfinished;
 mod waiting;
 mod work_queue;
 mod worker;
@@ -44,13 +43,15 @@ pub use self::derived_values::{TreeValues, ValueError, export_tree};
 pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
 pub use self::launcher::{InspectedCall, KeptDirectory, SuspensionAnswer, ask_suspended, inspect};
-pub use self::outcome::{CallError, EvaluateError, Event, Outcome};
+pub use self::outcome::{
+    Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, SuspendedCall,
+    Unavailable, Unfinished,
+};
 pub use self::queue::{TicketCounts, WorkerQueue};
 pub use self::reservations::Misfit;
 pub use self::sheet::PointsError;
 pub use self::stop::StopReason;
 pub use self::ticket::TicketRules;
-pub use self::unfinished::{SuspendedCall, Unfinished};
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;
 use ce_storage::ResultName;

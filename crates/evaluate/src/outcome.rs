@@ -1,8 +1,11 @@
 //! Outcomes of calls, and the events of an evaluation.
 
+use std::fmt;
 use std::sync::Arc;
 
-use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
+use serde::Serialize;
+
+use super::{Misfit, PointsError, StopReason, ValueError};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
@@ -10,7 +13,7 @@ use ce_model::hints;
 use ce_model::plan::CallId;
 use ce_model::resources::WrongAmount;
 use ce_model::sweep::{ExclusionFault, TableFault};
-use ce_storage::records::{FailedCall, FailureRecord};
+use ce_storage::records::{FailedCall, FailureRecord, OutputSource};
 use ce_storage::{
     Equivalent, Holder, LogTail, OutputLocation, Outputs, PriorAttempt, PublishError, ResultName,
     StorageError,
@@ -19,44 +22,174 @@ use ce_storage::{
 /// The outcome of a call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Its outputs were there.
-    Reused(Outputs),
-    /// Its outputs were there for another commit of the same computation.
-    TakenOver(Outputs),
-    /// It was executed and published.
-    Executed(Outputs),
-    /// Its outputs are known, and deliberately not here. Nothing has needed them.
-    Away(Outputs),
-    /// Its outputs are there, some of them as archives, and nothing was to be unpacked: a run that needs them does so.
-    Archived(Outputs),
-    /// It is a table that is not there, and nothing was to be computed. But what it would be is known.
-    Foreseen(Outputs),
-    /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
-    Missing(ResultName, Option<Box<PriorAttempt>>),
-    /// An input of it is not there. The name is a guess.
-    Blocked(ResultName),
-    /// An input of it is not there yet, since a call is suspended. The name is a guess.
-    Waiting(ResultName),
-    /// It was not started, for this reason. The name may be a guess.
-    NotStarted(ResultName, StopReason),
+    /// Its outputs are here.
+    Present(Outputs, OutputSource),
+    /// Its outputs are known, and not usable here.
+    Known(Outputs, Unavailable),
+    /// It has no outputs. The name is the one that they would have; it is a guess if an input is not known.
+    Absent(ResultName, Absence),
+}
+
+/// The reason why known outputs cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// They are deliberately not here, and nothing has needed them.
+    Away,
+    /// Some of them are archives, and nothing was to be unpacked: a run that needs them does so.
+    Archived,
+    /// They are those of a table that is not there, and nothing was to be computed.
+    Foreseen,
+}
+
+/// The reason why a call has no outputs.
+#[derive(Debug)]
+pub enum Absence {
+    /// They are not there, and nothing was to be computed.
+    Missing(Option<Box<PriorAttempt>>),
+    /// An input of it is not there.
+    Blocked,
+    /// An input of it is not there yet, since a call is suspended.
+    Waiting,
+    /// It was not started.
+    NotStarted(StopReason),
     /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over; or it needs such a
-    /// table. The name is a guess.
-    LeftOut(ResultName),
+    /// table.
+    LeftOut,
     /// It failed.
-    Failed {
-        /// The name that its outputs would have.
-        name: ResultName,
-        /// Why.
-        error: Box<CallError>,
-        /// The end of its log, if it printed anything.
-        log: Option<LogTail>,
-        /// The advice for the user, if there is any.
-        hint: Option<String>,
-    },
+    Failed(CallFailure),
+    /// It has started something that goes on elsewhere.
+    Suspended(SuspendedCall),
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
-    Unfinished(ResultName, Unfinished),
+    Unfinished(Unfinished),
     /// It had begun, and the user asked to stop before it was over.
-    Interrupted(ResultName),
+    Interrupted,
+}
+
+/// The failure of a call.
+#[derive(Debug)]
+pub struct CallFailure {
+    /// Why it failed.
+    pub error: Box<CallError>,
+    /// The end of its log, if it printed anything.
+    pub log: Option<LogTail>,
+    /// The advice for the user, if there is any.
+    pub hint: Option<String>,
+}
+
+/// A call that has started something which goes on elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuspendedCall {
+    /// The name under which it was begun; another commit's, if that began it.
+    pub name: ResultName,
+    /// What is known of it, in words.
+    pub line: Option<String>,
+    /// Whether this run would continue it.
+    pub continues: bool,
+}
+
+impl fmt::Display for SuspendedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.line.as_deref().unwrap_or("what it has started goes on elsewhere"))
+    }
+}
+
+/// The reason why a call was not executed to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfinished {
+    /// Each time, the worker that executed it ended; in words, how the last one did.
+    #[error("it was lost: {0}")]
+    Lost(String),
+    /// The executor lacks something that it needs; in words, what.
+    #[error("it was refused: {0}")]
+    Refused(String),
+}
+
+impl Explain for Unfinished {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Lost(_) => "run the same command again: nothing is remembered of it",
+            Self::Refused(_) => {
+                "run it where that is to be had; ce doctor says what this host lacks"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// How a call ended: the kind of its outcome, which is counted, coloured and named in events.
+///
+/// The names in events are those of the variants, in `snake_case`. Events count in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Its outputs were there.
+    Reused,
+    /// Its outputs were there for another commit of the same computation.
+    TakenOver,
+    /// Its outputs are known, and deliberately not here.
+    Away,
+    /// Its outputs are archives.
+    Archived,
+    /// It was executed, or the table was made, and published.
+    Executed,
+    /// Its outputs are not there, and nothing was to be computed.
+    Missing,
+    /// An input of it is not there.
+    Blocked,
+    /// It failed.
+    Failed,
+    /// It has started something that goes on elsewhere.
+    Suspended,
+    /// It waits for a suspended call.
+    Waiting,
+    /// It was lost or refused.
+    Unfinished,
+    /// It was not started, since another one had failed or the user asked to stop.
+    NotStarted,
+    /// It had begun, and was not over when the user asked to stop.
+    Interrupted,
+    /// Nobody asked for its outputs.
+    LeftOut,
+}
+
+impl How {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 14] = [
+        Self::Reused,
+        Self::TakenOver,
+        Self::Away,
+        Self::Archived,
+        Self::Executed,
+        Self::Missing,
+        Self::Blocked,
+        Self::Failed,
+        Self::Suspended,
+        Self::Waiting,
+        Self::Unfinished,
+        Self::NotStarted,
+        Self::Interrupted,
+        Self::LeftOut,
+    ];
+
+    /// Returns the word for calls that ended like this.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Reused => "reused",
+            Self::TakenOver => "taken over",
+            Self::Away => "away",
+            Self::Archived => "archived",
+            Self::Executed => "computed",
+            Self::Missing => "missing",
+            Self::Blocked => "blocked",
+            Self::Failed => "failed",
+            Self::Suspended => "suspended",
+            Self::Waiting => "waiting",
+            Self::Unfinished => "not finished",
+            Self::NotStarted => "not started",
+            Self::Interrupted => "interrupted",
+            Self::LeftOut => "not asked for",
+        }
+    }
 }
 
 /// The reason why a call failed.
@@ -265,81 +398,100 @@ impl Outcome {
             _ => false,
         };
         if is_interrupted {
-            return Self::Interrupted(name);
+            return Self::Absent(name, Absence::Interrupted);
         }
         let hint = error.hint();
-        Self::Failed { name, error, log: None, hint }
+        Self::Absent(name, Absence::Failed(CallFailure { error, log: None, hint }))
     }
 
     /// A call of which another commit has the outputs, where nothing is computed.
     pub(super) fn of_equivalent(Equivalent { outputs, whereabouts, .. }: Equivalent) -> Self {
         match whereabouts {
-            OutputLocation::Here => Self::TakenOver(outputs),
-            OutputLocation::Archived => Self::Archived(outputs),
-            OutputLocation::Away => Self::Away(outputs),
+            OutputLocation::Here => Self::Present(outputs, OutputSource::TakenOver),
+            OutputLocation::Archived => Self::Known(outputs, Unavailable::Archived),
+            OutputLocation::Away => Self::Known(outputs, Unavailable::Away),
+        }
+    }
+
+    /// Returns how the call ended.
+    pub const fn how(&self) -> How {
+        match self {
+            Self::Present(_, OutputSource::Reused) => How::Reused,
+            Self::Present(_, OutputSource::TakenOver) => How::TakenOver,
+            Self::Present(_, OutputSource::Executed) => How::Executed,
+            Self::Known(_, Unavailable::Away) => How::Away,
+            Self::Known(_, Unavailable::Archived) => How::Archived,
+            Self::Known(_, Unavailable::Foreseen) | Self::Absent(_, Absence::Missing(_)) => {
+                How::Missing
+            }
+            Self::Absent(_, Absence::Blocked) => How::Blocked,
+            Self::Absent(_, Absence::Failed(_)) => How::Failed,
+            Self::Absent(_, Absence::Suspended(_)) => How::Suspended,
+            Self::Absent(_, Absence::Waiting) => How::Waiting,
+            Self::Absent(_, Absence::Unfinished(_)) => How::Unfinished,
+            Self::Absent(_, Absence::NotStarted(_)) => How::NotStarted,
+            Self::Absent(_, Absence::Interrupted) => How::Interrupted,
+            Self::Absent(_, Absence::LeftOut) => How::LeftOut,
+        }
+    }
+
+    /// Returns the name that the call's outputs have, or would have.
+    pub const fn name(&self) -> &ResultName {
+        match self {
+            Self::Present(outputs, _) | Self::Known(outputs, _) => &outputs.name,
+            Self::Absent(name, _) => name,
+        }
+    }
+
+    /// Returns the call's outputs, if they are here.
+    pub const fn outputs(&self) -> Option<&Outputs> {
+        match self {
+            Self::Present(outputs, _) => Some(outputs),
+            Self::Known(..) | Self::Absent(..) => None,
+        }
+    }
+
+    /// Returns the call's outputs, if it is known what they are.
+    pub const fn known(&self) -> Option<&Outputs> {
+        match self {
+            Self::Present(outputs, _) | Self::Known(outputs, _) => Some(outputs),
+            Self::Absent(..) => None,
+        }
+    }
+
+    /// Returns the call's failure, if it failed.
+    pub const fn failure(&self) -> Option<&CallFailure> {
+        match self {
+            Self::Absent(_, Absence::Failed(failure)) => Some(failure),
+            _ => None,
         }
     }
 
     /// Whether it failed before, and was not executed again.
     pub fn is_remembered(&self) -> bool {
-        matches!(self, Self::Failed { error, .. } if matches!(**error, CallError::Remembered(_)))
+        self.failure().is_some_and(|failure| matches!(*failure.error, CallError::Remembered(_)))
     }
 
-    /// The call, if it is suspended.
+    /// Returns the call, if it is suspended.
     pub const fn suspended(&self) -> Option<&SuspendedCall> {
         match self {
-            Self::Unfinished(_, Unfinished::Suspended(call)) => Some(call),
+            Self::Absent(_, Absence::Suspended(call)) => Some(call),
             _ => None,
         }
     }
 
-    /// The call's outputs, if they exist.
-    pub const fn outputs(&self) -> Option<&Outputs> {
-        match self {
-            Self::Reused(outputs) | Self::TakenOver(outputs) | Self::Executed(outputs) => {
-                Some(outputs)
-            }
-            Self::Missing(..)
-            | Self::Away(_)
-            | Self::Archived(_)
-            | Self::Foreseen(_)
-            | Self::Blocked(_)
-            | Self::Waiting(_)
-            | Self::NotStarted(..)
-            | Self::LeftOut(_)
-            | Self::Failed { .. }
-            | Self::Unfinished(..)
-            | Self::Interrupted(_) => None,
-        }
+    /// Whether the call was lost.
+    pub(super) const fn is_lost(&self) -> bool {
+        matches!(self, Self::Absent(_, Absence::Unfinished(Unfinished::Lost(_))))
     }
 
-    /// The call's outputs, if it is known what they are.
-    pub const fn known(&self) -> Option<&Outputs> {
+    /// Returns why the call failed, was not executed to its end, or is suspended, in words.
+    pub fn reason(&self) -> Option<String> {
         match self {
-            Self::Foreseen(outputs) | Self::Away(outputs) | Self::Archived(outputs) => {
-                Some(outputs)
-            }
-            other => other.outputs(),
-        }
-    }
-
-    /// The name that the call's outputs have, or would have.
-    pub const fn name(&self) -> &ResultName {
-        match self {
-            Self::Reused(outputs)
-            | Self::TakenOver(outputs)
-            | Self::Executed(outputs)
-            | Self::Away(outputs)
-            | Self::Archived(outputs)
-            | Self::Foreseen(outputs) => &outputs.name,
-            Self::Missing(name, _)
-            | Self::Blocked(name)
-            | Self::Waiting(name)
-            | Self::NotStarted(name, _)
-            | Self::LeftOut(name)
-            | Self::Failed { name, .. }
-            | Self::Unfinished(name, _)
-            | Self::Interrupted(name) => name,
+            Self::Absent(_, Absence::Failed(failure)) => Some(failure.error.to_string()),
+            Self::Absent(_, Absence::Suspended(call)) => Some(call.to_string()),
+            Self::Absent(_, Absence::Unfinished(why)) => Some(why.to_string()),
+            _ => None,
         }
     }
 }

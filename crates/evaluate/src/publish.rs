@@ -2,6 +2,7 @@
 
 use super::step::{Executed, begun, call_of};
 use super::{Evaluator, Outcome};
+use ce_storage::records::OutputSource;
 use ce_storage::{Outputs, Precedence, PublishError};
 
 impl Evaluator<'_> {
@@ -32,8 +33,8 @@ impl Evaluator<'_> {
                 storage.equivalents().forget_versions(call.version);
                 None
             }
-            Ok(outputs) if taken_over => Some(Outcome::TakenOver(outputs)),
-            Ok(outputs) => Some(Outcome::Executed(outputs)),
+            Ok(outputs) if taken_over => Some(Outcome::Present(outputs, OutputSource::TakenOver)),
+            Ok(outputs) => Some(Outcome::Present(outputs, OutputSource::Executed)),
             Err(PublishError::Storage(error)) => Some(Outcome::failed(name, error)),
             Err(PublishError::Deviates(deviation)) => {
                 Some(Outcome::failed(name, self.counted(deviation)))

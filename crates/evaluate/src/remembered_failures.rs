@@ -1,6 +1,6 @@
 //! Failures that are remembered: a call at a point that may fail is not executed again.
 
-use super::{CallError, Evaluator, Outcome};
+use super::{Absence, CallError, CallFailure, Evaluator, Outcome};
 use ce_model::exit::Explain;
 use ce_storage::{Call, ResultName};
 
@@ -28,6 +28,6 @@ impl Evaluator<'_> {
         let error = Box::new(CallError::Remembered(Box::new(failure)));
         let hint = error.hint();
         let log = attempts.failed_log(&place).ok().flatten();
-        Some(Outcome::Failed { name: name.clone(), error, log, hint })
+        Some(Outcome::Absent(name.clone(), Absence::Failed(CallFailure { error, log, hint })))
     }
 }

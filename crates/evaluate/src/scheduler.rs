@@ -21,7 +21,7 @@ use super::queue::{MAX_TICKETS, TicketWatcher};
 use super::reservations::Reservations;
 use super::step::{CallStep, Executed, QueuedCall, Underway};
 use super::work_queue::{ExecutionEnd, Work, WorkQueue};
-use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
+use super::{EvaluateError, Evaluation, Evaluator, Event, How, Outcome};
 use ce_executor::Completion;
 use ce_model::plan::{CallId, Operation};
 use ce_model::sweep::SweepPoints;
@@ -191,7 +191,7 @@ impl<'a> Scheduler<'_, 'a> {
                 let step = self.evaluator.process_call(id, Footing { is_reserved, turn });
                 return self.advance(id, step);
             }
-            CallStep::Ended(outcome @ Outcome::Away(_)) if self.is_wanted(id) => {
+            CallStep::Ended(outcome) if outcome.how() == How::Away && self.is_wanted(id) => {
                 // Nobody could demand it before.
                 self.pending.demand(id);
                 self.complete_call(id, outcome);
@@ -268,7 +268,7 @@ impl<'a> Scheduler<'_, 'a> {
 
     /// Records how a call ended; dependents that waited only for that become ready.
     fn complete_call(&self, id: CallId, outcome: Outcome) {
-        let is_away = matches!(outcome, Outcome::Away(_));
+        let is_away = outcome.how() == How::Away;
         let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
         debug_assert!(first, "a call ends once, and once more if it is demanded");
         self.evaluator.stop_workers();

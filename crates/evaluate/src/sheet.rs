@@ -1,7 +1,7 @@
 //! The computed points of a sweep: reading their sheet, and what is wrong with it.
 
 use super::step::CallStep;
-use super::{CallError, Evaluation, Evaluator, Outcome};
+use super::{Absence, CallError, Evaluation, Evaluator, Outcome};
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Derivation, PointsFault, Source};
 use ce_model::sweep::{self, SheetFormat, SheetProblem};
@@ -63,7 +63,12 @@ impl<'a> Evaluator<'a> {
         let source = match (inputs, sources) {
             (Err(outcome), _) => return CallStep::Ended(outcome),
             (Ok(_), [source]) => *source,
-            (Ok(_), _) => return CallStep::Ended(Outcome::Blocked(ResultName::unknown_table())),
+            (Ok(_), _) => {
+                return CallStep::Ended(Outcome::Absent(
+                    ResultName::unknown_table(),
+                    Absence::Blocked,
+                ));
+            }
         };
         let failed =
             |error: CallError| CallStep::Ended(Outcome::failed(ResultName::unknown_table(), error));
@@ -73,7 +78,10 @@ impl<'a> Evaluator<'a> {
         let contents = match self.evaluation.contents(source) {
             Ok(Some(contents)) => contents,
             Ok(None) => {
-                return CallStep::Ended(Outcome::Missing(ResultName::unknown_table(), None));
+                return CallStep::Ended(Outcome::Absent(
+                    ResultName::unknown_table(),
+                    Absence::Missing(None),
+                ));
             }
             Err(error) => return failed(error),
         };

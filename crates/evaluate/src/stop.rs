@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Evaluation, Evaluator, Outcome, Unfinished};
+use super::{Absence, Evaluation, Evaluator, How, Outcome};
 use ce_model::plan::{CallId, Source};
 use ce_storage::ResultName;
 
@@ -50,23 +50,23 @@ impl Evaluator<'_> {
 
     /// The outcome of a call that is not started any more.
     pub(super) fn not_started(&self, name: ResultName) -> Outcome {
-        Outcome::NotStarted(name, self.stopped().unwrap_or(StopReason::Interruption))
+        Outcome::Absent(
+            name,
+            Absence::NotStarted(self.stopped().unwrap_or(StopReason::Interruption)),
+        )
     }
 
     /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with that, and its calls have
     /// nothing to tell.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
-        let is_lost = matches!(outcome, Outcome::Unfinished(_, Unfinished::Lost(_)));
-        if (is_lost || matches!(outcome, Outcome::Failed { .. }))
-            && self.evaluation.storage.away().is_some()
-        {
-            return Outcome::Interrupted(outcome.name().clone());
+        let has_failed = outcome.failure().is_some();
+        if (has_failed || outcome.is_lost()) && self.evaluation.storage.away().is_some() {
+            return Outcome::Absent(outcome.name().clone(), Absence::Interrupted);
         }
-        let Outcome::Failed { name, .. } = &outcome else { return outcome };
-        match self.evaluation.storage.vanished() {
-            Some(error) => Outcome::failed(name.clone(), error),
-            None => outcome,
+        if has_failed && let Some(error) = self.evaluation.storage.vanished() {
+            return Outcome::failed(outcome.name().clone(), error);
         }
+        outcome
     }
 
     /// Withdraws what no worker has begun, if no more calls are started.
@@ -83,9 +83,9 @@ impl Evaluation {
     /// Whether the evaluation cannot succeed after this outcome: the call failed, and not as a point that may, or its executor
     /// lost or refused it.
     pub(super) fn is_failure(&self, call: CallId, outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Failed { .. } => !self.is_allowed(call, outcome),
-            Outcome::Unfinished(_, why) => !matches!(why, Unfinished::Suspended(_)),
+        match outcome.how() {
+            How::Failed => !self.is_allowed(call, outcome),
+            How::Unfinished => true,
             _ => false,
         }
     }
@@ -97,10 +97,12 @@ impl Evaluation {
             .filter_map(|call| self.outcome(call))
             .filter(|it| it.outputs().is_none())
             .peekable();
-        let is_halted = |outcome: &Outcome| match outcome {
-            Outcome::NotStarted(..) | Outcome::Interrupted(_) | Outcome::Waiting(_) => true,
-            outcome => outcome.suspended().is_some(),
-        };
-        missing.peek().is_some() && missing.all(is_halted)
+        missing.peek().is_some()
+            && missing.all(|outcome| {
+                matches!(
+                    outcome.how(),
+                    How::NotStarted | How::Interrupted | How::Waiting | How::Suspended
+                )
+            })
     }
 }

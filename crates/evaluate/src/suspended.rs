@@ -9,7 +9,7 @@ use super::attempt::limit;
 use super::grants::Footing;
 use super::launcher::invocation;
 use super::step::{AbsentCall, CallStep, Pending, Running, SuspendedPlace, call_of};
-use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
+use super::{Absence, CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
 use ce_executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest, VerifiedPath};
 use ce_model::plan::CallId;
 use ce_model::task::Computation;
@@ -27,8 +27,7 @@ impl<'a> Evaluator<'a> {
         };
         let suspended = SuspendedCall { name: found.name, line: None, continues: true };
         let is_suspended = found.record.state == SuspensionState::Suspended;
-        let why = Unfinished::Suspended(suspended);
-        is_suspended.then(|| Outcome::Unfinished(name.clone(), why))
+        is_suspended.then(|| Outcome::Absent(name.clone(), Absence::Suspended(suspended)))
     }
 
     /// Goes on with an absent call: one that is suspended is asked whether it is to be continued; any other one begins.
@@ -212,12 +211,12 @@ impl<'a> Evaluator<'a> {
             }
             Ok(Ended::Lost(how)) => {
                 stage.doubt();
-                ended(Outcome::Unfinished(name, Unfinished::Lost(how)))
+                ended(Outcome::Absent(name, Absence::Unfinished(Unfinished::Lost(how))))
             }
             Err(ExecuteError::Refused(why)) => {
-                ended(Outcome::Unfinished(name, Unfinished::Refused(why)))
+                ended(Outcome::Absent(name, Absence::Unfinished(Unfinished::Refused(why))))
             }
-            Err(ExecuteError::Interrupted) => ended(Outcome::Interrupted(name)),
+            Err(ExecuteError::Interrupted) => ended(Outcome::Absent(name, Absence::Interrupted)),
             Err(error) => ended(Outcome::failed(name, error)),
         }
     }
@@ -233,7 +232,7 @@ impl<'a> Evaluator<'a> {
         let waits = self.execution.is_some_and(|it| it.policy.wait && !it.executor.is_cancelled());
         match waits && suspended.continues {
             true => CallStep::Suspended(name, suspended),
-            false => CallStep::Ended(Outcome::Unfinished(name, Unfinished::Suspended(suspended))),
+            false => CallStep::Ended(Outcome::Absent(name, Absence::Suspended(suspended))),
         }
     }
 
@@ -321,7 +320,7 @@ impl<'a> Evaluator<'a> {
         match self.store_suspended(settings, pending, stage) {
             Ok(begun) => {
                 let suspended = SuspendedCall { name: begun, line: None, continues: true };
-                Outcome::Unfinished(name, Unfinished::Suspended(suspended))
+                Outcome::Absent(name, Absence::Suspended(suspended))
             }
             Err(error) => Outcome::failed(name, error),
         }
@@ -352,8 +351,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Leaves a call whose execution did not succeed. What it may have started elsewhere is kept.
-    pub(super) fn leave(&self, pending: &mut Pending<'a>, outcome: Outcome) -> CallStep<'a> {
-        if let Outcome::Unfinished(name, Unfinished::Suspended(call)) = outcome {
+    pub(super) fn leave(&self, pending: &mut Pending<'a>, mut outcome: Outcome) -> CallStep<'a> {
+        if let Outcome::Absent(name, Absence::Suspended(call)) = outcome {
             return self.suspended(pending.id, name, call);
         }
         let Some(mut suspension) = pending.suspension.take() else {
@@ -361,10 +360,10 @@ impl<'a> Evaluator<'a> {
         };
         self.evaluation.set_continuable(pending.id, false);
         let suspensions = self.evaluation.storage.suspensions();
-        let is_failed = matches!(&outcome, Outcome::Failed { error, .. } if !error.is_storage());
+        let is_failed = outcome.failure().is_some_and(|failure| !failure.error.is_storage());
         let is_first = suspension.record.attempts <= 1;
         let is_gone = (is_failed || is_first)
-            && !matches!(outcome, Outcome::Unfinished(_, Unfinished::Lost(_)))
+            && !outcome.is_lost()
             && suspensions.is_empty(&suspension.name).unwrap_or(false);
         // If this cannot be written, the next run continues the call all the same.
         if is_gone {
@@ -374,15 +373,12 @@ impl<'a> Evaluator<'a> {
         if is_failed {
             drop(suspensions.set(&mut suspension, SuspensionState::Failed));
         }
-        CallStep::Ended(match outcome {
-            Outcome::Failed { name, error, log, hint: None } if is_failed => {
-                let hint = Some(
-                    "the next run continues with what is in its directory; ce forget removes that"
-                        .to_owned(),
-                );
-                Outcome::Failed { name, error, log, hint }
-            }
-            outcome => outcome,
-        })
+        if is_failed && let Outcome::Absent(_, Absence::Failed(failure)) = &mut outcome {
+            failure.hint.get_or_insert_with(|| {
+                "the next run continues with what is in its directory; ce forget removes that"
+                    .to_owned()
+            });
+        }
+        CallStep::Ended(outcome)
     }
 }

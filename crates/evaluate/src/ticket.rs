@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CallError, Evaluation, Files, Outcome, SuspendedCall, Unfinished};
+use super::{
+    Absence, CallError, CallFailure, Evaluation, Files, Outcome, SuspendedCall, Unfinished,
+};
 use ce_model::digest::ObjectId;
 use ce_model::humanize::duration;
 use ce_model::name::{InputName, NameError};
@@ -19,8 +21,7 @@ use ce_model::task::{
 };
 use ce_model::template::Template;
 use ce_storage::records::{
-    FailedCall, OutputSource, Published, PublishedCall, TICKET_FORMAT, Ticket, TicketEnd,
-    TicketValue,
+    FailedCall, Published, PublishedCall, TICKET_FORMAT, Ticket, TicketEnd, TicketValue,
 };
 use ce_storage::{Input, Outputs, ResultName, Storage, Stored};
 
@@ -170,37 +171,34 @@ fn lines(resources: &Resources) -> ResourceLines {
     ResourceLines::new(resources.lines().into_iter().filter_map(line))
 }
 
+/// What a worker says of a call that it could not execute.
+const NOT_DONE: &str = "the worker could not do it";
+
 /// What a worker answers of a call that ended like this; `None` if it was interrupted, and another worker may have it.
 pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
-    let published = |outputs: &Outputs, source| {
-        let Outputs { name, files } = outputs;
-        let (name, outputs) = (name.short(), files.to_vec());
-        Some(TicketEnd::Published(PublishedCall { name, source, outputs }))
+    let (name, absence) = match outcome {
+        Outcome::Present(Outputs { name, files }, source) => {
+            let (name, outputs) = (name.short(), files.to_vec());
+            return Some(TicketEnd::Published(PublishedCall { name, source: *source, outputs }));
+        }
+        Outcome::Known(..) => return Some(TicketEnd::Lost(NOT_DONE.to_owned())),
+        Outcome::Absent(name, absence) => (name, absence),
     };
-    match outcome {
-        Outcome::Reused(outputs) => published(outputs, OutputSource::Reused),
-        Outcome::TakenOver(outputs) => published(outputs, OutputSource::TakenOver),
-        Outcome::Executed(outputs) => published(outputs, OutputSource::Executed),
-        Outcome::Failed { name, error, hint, .. } => Some(TicketEnd::Failed(FailedCall {
+    match absence {
+        Absence::Failed(CallFailure { error, hint, .. }) => Some(TicketEnd::Failed(FailedCall {
             name: name.short(),
             reason: error.in_full(),
             hint: hint.clone(),
             recurs: error.would_recur(),
             storage: error.is_storage(),
         })),
-        Outcome::Unfinished(_, Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
-        Outcome::Unfinished(_, Unfinished::Lost(how)) => Some(TicketEnd::Lost(how.clone())),
-        Outcome::Interrupted(_) | Outcome::NotStarted(..) => None,
-        Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
-            Some(TicketEnd::Suspended(call.name.short()))
+        Absence::Unfinished(Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
+        Absence::Unfinished(Unfinished::Lost(how)) => Some(TicketEnd::Lost(how.clone())),
+        Absence::Suspended(call) => Some(TicketEnd::Suspended(call.name.short())),
+        Absence::Interrupted | Absence::NotStarted(_) => None,
+        Absence::Missing(_) | Absence::Blocked | Absence::Waiting | Absence::LeftOut => {
+            Some(TicketEnd::Lost(NOT_DONE.to_owned()))
         }
-        Outcome::Foreseen(_)
-        | Outcome::Away(_)
-        | Outcome::Archived(_)
-        | Outcome::Missing(..)
-        | Outcome::Blocked(_)
-        | Outcome::Waiting(_)
-        | Outcome::LeftOut(_) => Some(TicketEnd::Lost("the worker could not do it".to_owned())),
     }
 }
 
@@ -210,17 +208,14 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
         TicketEnd::Published(PublishedCall { name: short, source, outputs }) => {
             let name = ResultName::of_short(&short).unwrap_or_else(|| name.clone());
             let outputs = Outputs { name, files: outputs.into() };
-            match source {
-                OutputSource::Executed => Outcome::Executed(outputs),
-                OutputSource::Reused => Outcome::Reused(outputs),
-                OutputSource::TakenOver => Outcome::TakenOver(outputs),
-            }
+            Outcome::Present(outputs, source)
         }
         TicketEnd::Failed(failed) => {
             let name = ResultName::of_short(&failed.name).unwrap_or_else(|| name.clone());
             let log = storage.attempts().failed_log(&name).ok().flatten();
             let hint = failed.hint.clone();
-            Outcome::Failed { name, error: Box::new(CallError::AtWorker(failed)), log, hint }
+            let error = Box::new(CallError::AtWorker(failed));
+            Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
         }
         TicketEnd::OutOfTime(out) => {
             let time = duration(out.seconds);
@@ -234,19 +229,22 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
                 recurs: false,
                 storage: false,
             };
-            let (name, error) = (name.clone(), Box::new(CallError::AtWorker(failed.clone())));
-            Outcome::Failed { name, error, log: None, hint: failed.hint }
+            Outcome::failed(name.clone(), CallError::AtWorker(failed))
         }
-        TicketEnd::Refused(why) => Outcome::Unfinished(name.clone(), Unfinished::Refused(why)),
+        TicketEnd::Refused(why) => {
+            Outcome::Absent(name.clone(), Absence::Unfinished(Unfinished::Refused(why)))
+        }
         TicketEnd::Suspended(begun) => {
             let begun = ResultName::of_short(&begun).unwrap_or_else(|| name.clone());
             let call = SuspendedCall { name: begun, line: None, continues: true };
-            Outcome::Unfinished(name.clone(), Unfinished::Suspended(call))
+            Outcome::Absent(name.clone(), Absence::Suspended(call))
         }
-        TicketEnd::Lost(how) => Outcome::Unfinished(name.clone(), Unfinished::Lost(how)),
+        TicketEnd::Lost(how) => {
+            Outcome::Absent(name.clone(), Absence::Unfinished(Unfinished::Lost(how)))
+        }
         TicketEnd::Audited(_) => {
             let how = "its worker has compared it, and not published it".to_owned();
-            Outcome::Unfinished(name.clone(), Unfinished::Lost(how))
+            Outcome::Absent(name.clone(), Absence::Unfinished(Unfinished::Lost(how)))
         }
     }
 }

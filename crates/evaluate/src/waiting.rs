@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use super::{Evaluation, Outcome};
+use super::{Evaluation, How};
 use ce_model::plan::{CallId, Source};
 use ce_storage::records::WaitingJob;
 
@@ -13,7 +13,7 @@ impl Evaluation {
         let mut outcomes = awaited.filter_map(|call| self.outcome(call));
         let mut any = false;
         let all = outcomes.all(|outcome| {
-            let waits = outcome.suspended().is_some() || matches!(outcome, Outcome::Waiting(_));
+            let waits = matches!(outcome.how(), How::Suspended | How::Waiting);
             any |= waits;
             waits || outcome.outputs().is_some()
         });
@@ -28,9 +28,8 @@ impl Evaluation {
 
     /// Whether a call has failed and is not tried again, or waits for such a call.
     pub fn is_given_up(&self, call: CallId) -> bool {
-        self.outcome(call).is_some_and(|outcome| {
-            matches!(outcome, Outcome::Blocked(_)) || self.is_allowed(call, outcome)
-        })
+        self.outcome(call)
+            .is_some_and(|outcome| outcome.how() == How::Blocked || self.is_allowed(call, outcome))
     }
 
     /// Whether a suspended call has said that it is to be continued.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use super::Evaluation;
-use ce_evaluate::{Outcome, Unfinished};
+use ce_evaluate::{How, Outcome};
 use ce_model::humanize::{duration, short_duration};
 use ce_model::plan::{CallId, Source};
 
@@ -25,6 +25,22 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const NEW: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const OLD: Style = Style::new().dimmed();
+
+/// The style of words about calls that ended like this.
+const fn colour(how: How) -> Style {
+    match how {
+        How::Executed => GOOD,
+        How::Missing | How::Suspended => NEW,
+        How::Failed => BAD,
+        How::Reused | How::TakenOver | How::Away | How::Archived => OLD,
+        How::Blocked
+        | How::Waiting
+        | How::Unfinished
+        | How::NotStarted
+        | How::Interrupted
+        | How::LeftOut => Style::new(),
+    }
+}
 
 impl TreeStyle {
     /// What comes after a file or directory that no call made.
@@ -47,23 +63,20 @@ impl TreeStyle {
             Some(_) => ["computed", "to be computed"],
             None => ["made", "to be made"],
         };
-        let (style, text) = match outcome {
-            Outcome::Reused(_) => (OLD, "reused".to_owned()),
-            Outcome::TakenOver(_) => (OLD, "reused from another commit".to_owned()),
-            Outcome::Away(_) => (OLD, "away".to_owned()),
-            Outcome::Archived(_) => (OLD, "archived".to_owned()),
-            Outcome::Executed(_) => (GOOD, format!("{made}{}", time_of(evaluation, outcome))),
-            Outcome::Missing(..) | Outcome::Foreseen(_) => (NEW, to_make.to_owned()),
+        let text = match outcome.how() {
+            How::TakenOver => "reused from another commit".to_owned(),
+            How::Executed => format!("{made}{}", time_of(evaluation, outcome)),
+            How::Missing => to_make.to_owned(),
+            how @ (How::Reused | How::Away | How::Archived) => how.word().to_owned(),
             _ => return String::new(),
         };
-        self.painted(style, &format!("  {text}"))
+        self.painted(colour(outcome.how()), &format!("  {text}"))
     }
 
     /// The line of a call that has no outputs, or of a table of which points failed.
     pub(super) fn of_trouble(self, outcome: &Outcome, text: &str) -> String {
         let style = match outcome {
-            Outcome::Failed { .. } => BAD,
-            Outcome::Unfinished(_, Unfinished::Suspended(_)) => NEW,
+            Outcome::Absent(..) => colour(outcome.how()),
             _ => Style::new(),
         };
         self.painted(style, text)

@@ -10,7 +10,7 @@ use super::super::point::count_points;
 use super::super::point::points_words;
 use super::super::sweep_title;
 use super::{OpenStep, TreePrinter, TreeStyle, indent};
-use ce_evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Evaluation, How, Outcome};
 use ce_model::expression::written_alone;
 use ce_model::humanize::counted;
 use ce_model::plan::{CallId, Operation, Step};
@@ -97,13 +97,13 @@ impl TreePrinter<'_> {
         let mut counts = PointCounts::default();
         count_points(self.evaluation, sweep, &mut counts);
         let PointCounts { points, without_result, .. } = counts;
-        match outcome {
+        match outcome.how() {
             _ if without_result == 0 => None,
-            Outcome::Waiting(_) => Some(format!(
+            How::Waiting => Some(format!(
                 "not made yet: {without_result} of {} have no result",
                 counted(points, "point")
             )),
-            Outcome::Blocked(_) | Outcome::NotStarted(..) => {
+            How::Blocked | How::NotStarted => {
                 let points = counted(points, "point");
                 Some(format!("not computed: {without_result} of {points} have no result"))
             }

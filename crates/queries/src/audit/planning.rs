@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{AuditChoice, AuditPlan, NotAudited, PlannedAudit};
 use ce_evaluate::session::{CallNameError, Interrupted, Session, look_only};
-use ce_evaluate::{AuditedCall, EvaluateError, Evaluation, Outcome};
+use ce_evaluate::{AuditedCall, EvaluateError, Evaluation, How, Outcome};
 use ce_exchange::{Attestations, call_identity};
 use ce_files::cache::Cache;
 use ce_git::{Trees, top};
@@ -15,7 +15,7 @@ use ce_model::digest::ObjectId;
 use ce_model::exit::{Error, Explain};
 use ce_model::plan::{CallId, Operation, Plan, Source};
 use ce_model::task::NONDETERMINISTIC;
-use ce_storage::records::{CallRecord, JobRecord, Origin, Stamp};
+use ce_storage::records::{CallRecord, JobRecord, Origin, OutputSource, Stamp};
 use ce_storage::{
     Entry, InputSource, Record, RecordState, ResultName, StorageError, Stored, Survey,
 };
@@ -191,7 +191,8 @@ impl AuditPlanner<'_> {
             let Some(name) = evaluation.outcome(id).map(|outcome| outcome.name().short()) else {
                 continue;
             };
-            if !self.is_open(&name) || !matches!(evaluation.outcome(id), Some(Outcome::Reused(_))) {
+            if !self.is_open(&name) || evaluation.outcome(id).map(Outcome::how) != Some(How::Reused)
+            {
                 continue;
             }
             match self.call(&evaluation, id, depths[id.index()]) {
@@ -257,8 +258,10 @@ impl AuditPlanner<'_> {
         depth: usize,
     ) -> Result<PlannedAudit, NotAudited> {
         let planned = evaluation.plan.call(id);
-        let (Operation::Computation(computation), Some(Outcome::Reused(recorded))) =
-            (planned.operation, evaluation.outcome(id))
+        let (
+            Operation::Computation(computation),
+            Some(Outcome::Present(recorded, OutputSource::Reused)),
+        ) = (planned.operation, evaluation.outcome(id))
         else {
             return Err(NotAudited::Outputs);
         };

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub use self::cause::Causes;
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient};
-use ce_evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
 use ce_model::digest::{DIRTY, Digest, ObjectId, shown_version};
 use ce_model::plan::{CallId, Derivation, Derived, DerivedId, FirstRows, LiteralId, Plan, Source};
@@ -239,7 +239,7 @@ impl Explanation {
 fn missing(evaluation: &Evaluation, call: CallId) -> Option<Option<&PriorAttempt>> {
     evaluation.computation(call)?;
     match evaluation.outcome(call)? {
-        Outcome::Missing(_, prior) => Some(prior.as_deref()),
+        Outcome::Absent(_, Absence::Missing(prior)) => Some(prior.as_deref()),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::Serialize;
 
 use super::{PageLimits, PageScope, PageShape, TaskScope};
-use ce_evaluate::{Evaluation, Outcome};
+use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_exchange::{Attestations, Attested, Attester};
 use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
@@ -158,10 +158,13 @@ impl PageCall {
         let computation = evaluation.computation(call)?;
         let inputs = evaluation.plan.inputs(call).iter().map(|source| evaluation.digest(*source));
         let reason = match evaluation.outcome(call)? {
-            Outcome::Failed { error, .. } => Some(error.in_full()),
-            Outcome::Unfinished(_, why) => Some(why.to_string()),
-            Outcome::Blocked(_) => Some("an input is not there".to_owned()),
-            Outcome::Waiting(_) => {
+            Outcome::Absent(_, Absence::Failed(failure)) => Some(failure.error.in_full()),
+            Outcome::Absent(_, Absence::Unfinished(why)) => Some(why.to_string()),
+            Outcome::Absent(_, Absence::Suspended(call)) => {
+                Some(format!("it is suspended: {call}"))
+            }
+            Outcome::Absent(_, Absence::Blocked) => Some("an input is not there".to_owned()),
+            Outcome::Absent(_, Absence::Waiting) => {
                 Some("an input is not there yet: a call is suspended".to_owned())
             }
             _ => None,

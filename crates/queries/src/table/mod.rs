@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
-use ce_evaluate::{CallError, Evaluation, Outcome};
+use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome};
 use ce_history::OriginalExecution;
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
@@ -416,14 +416,14 @@ impl RowStatus {
         let storage = &evaluation.storage;
         let outcome = evaluation.outcome(call)?;
         let name = outcome.name();
-        if let Outcome::Failed { error, log, .. } = outcome {
+        if let Some(CallFailure { error, log, .. }) = outcome.failure() {
             let log = log.as_ref().map(|log| evaluation_path(evaluation, &log.name));
             return Some(Self::Failed { reason: error.to_string(), log });
         }
         if outcome.suspended().is_some() {
             return Some(Self::Suspended);
         }
-        let Outcome::Missing(_, prior) = outcome else { return None };
+        let Outcome::Absent(_, Absence::Missing(prior)) = outcome else { return None };
         if let Some(holder) = storage.leases().holder(name) {
             return Some(Self::Running(holder));
         }
