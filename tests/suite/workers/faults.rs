@@ -100,7 +100,7 @@ fn a_worker_on_a_storage_that_fails_ends_with_5_and_says_so() {
     // Which operation belongs to a call depends on how often the worker looked before. So the others have their
     // turn until one failed a call.
     for from in 1..=step() {
-        at_operations(from, &fails);
+        at_operations(from, fails);
         if failed.load(Ordering::Relaxed) > 0 {
             return;
         }
