@@ -8,17 +8,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::attempt::{check_directories, execution, isolation_word, leaves_processes, limit};
+use super::execution::turn_request;
 use super::exports::MAX_TRIES;
-use super::grants::turn_request;
 use super::hint::{self, Scene};
-use super::launcher::ExecutionRequest;
+use super::launcher::{CallLauncher, LaunchRequest, Purpose, execution, isolation_word, limit};
 use super::queue::{MAX_TICKETS, TicketWatcher};
 use super::reservations::{Misfit, Reservation, Reservations};
 use super::ticket::TicketCall;
 use super::{CallError, EvaluateError, ExecutionSettings};
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
-use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
@@ -340,10 +338,6 @@ impl AuditSubject<'_> {
     }
 
     fn execute(&self, settings: &ExecutionSettings<'_>) -> Result<Option<TicketEnd>, StorageError> {
-        let inputs: Vec<Digest> = self.sources.iter().map(|it| it.digest).collect();
-        if let Err(error) = check_directories(&self.computation.access, &inputs) {
-            return Ok(Some(self.failed(None, &error, None, None)));
-        }
         let turn = match settings.executor.enter(turn_request(self.resources), true) {
             Ok(Some(turn)) => turn,
             Ok(None) | Err(ExecuteError::Interrupted) => return Ok(None),
@@ -351,7 +345,7 @@ impl AuditSubject<'_> {
             Err(error) => return Ok(Some(self.failed(None, &error.into(), None, None))),
         };
         for _ in 0..MAX_TRIES {
-            match self.attempt(settings, &turn, &inputs)? {
+            match self.attempt(settings, &turn)? {
                 AttemptEnd::Over(end) => return Ok(end),
                 AttemptEnd::Replaced => {}
             }
@@ -363,53 +357,43 @@ impl AuditSubject<'_> {
         &self,
         settings: &ExecutionSettings<'_>,
         turn: &HostTurn,
-        inputs: &[Digest],
     ) -> Result<AttemptEnd, StorageError> {
         let Self { storage, computation, sources, resources, recorded } = *self;
-        let executor = settings.executor;
-        let tree = match settings.exports.directory(computation, executor.isolates()) {
-            Ok(tree) => tree,
+        let launcher = CallLauncher { storage, settings: *settings };
+        let (name, gpus) = (&recorded.name, turn.gpus());
+        let purpose = Purpose::Compare;
+        let request = LaunchRequest { name, computation, sources, resources, gpus, purpose };
+        let (launch, invocation) = match launcher.prepare(request) {
+            Ok(prepared) => prepared,
+            Err(error @ CallError::NotADirectory { .. }) => {
+                return Ok(AttemptEnd::Over(Some(self.failed(None, &error, None, None))));
+            }
             Err(error) => return Ok(AttemptEnd::Over(Some(self.not_executed(&error)))),
         };
-        let stage = storage.stage(computation.outputs.len())?;
-        stage.make_directories(&computation.outputs, executor.isolates())?;
-        let (name, gpus, directory) = (&recorded.name, turn.gpus(), None);
-        let request = ExecutionRequest { name, computation, sources, resources, gpus, directory };
-        let invocation = request.invocation(storage, settings, (*tree).clone(), &stage)?;
         let (sender, ended) = channel();
         // The receiver is gone only if this thread has panicked.
-        executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
+        settings.executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
         let end = ended.recv().unwrap_or(Err(ExecuteError::Interrupted));
-        let end = match executor.is_disturbed(&end) {
-            true => Err(ExecuteError::Interrupted),
-            false => end,
-        };
-        if leaves_processes(&end) {
-            settings.exports.abandon(&tree);
-        }
-        if end.as_ref().is_err_and(|error| error.has_lost(&tree.path))
-            && settings.exports.forget(&computation.tree, &tree)
-        {
+        let end = launcher.judge(&launch, sources, end);
+        if launcher.is_replaced(&launch, computation, &end) {
             return Ok(AttemptEnd::Replaced);
         }
-        let root = computation.access.root().and_then(|label| sources.get(label.number));
-        let root = root.map(|root| storage.path(&root.name));
-        let scene = Scene { computation, tree: &tree.path, root, isolated: executor.isolates() };
-        self.conclude(stage, end, inputs, &scene).map(AttemptEnd::Over)
+        let scene = launcher.scene(&launch.tree, computation, sources);
+        self.conclude(launch.stage, end, &scene).map(AttemptEnd::Over)
     }
 
     fn conclude(
         &self,
         mut stage: Stage<'_>,
         end: Result<Ended, ExecuteError>,
-        inputs: &[Digest],
         scene: &Scene<'_>,
     ) -> Result<Option<TicketEnd>, StorageError> {
         let (stage, usage, error) = match end {
             Ok(Ended::Done(usage)) => {
                 limit(&mut stage, &usage);
                 let (version, outputs) = (self.computation.into(), &self.computation.outputs);
-                let call = Call { version, inputs, outputs };
+                let inputs: Vec<_> = self.sources.iter().map(|it| it.digest).collect();
+                let call = Call { version, inputs: &inputs, outputs };
                 match stage.seal(call, execution(&usage, self.computation, Vec::new())) {
                     Ok(sealed) => {
                         let outputs = sealed.digests();

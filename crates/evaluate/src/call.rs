@@ -2,19 +2,16 @@
 //!
 //! No step waits: it returns what the next one needs.
 
-use super::exports::MAX_TRIES;
-use super::grants::{Footing, turn_request};
-use super::publish::is_same;
-use super::step::{AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, call_of};
-use super::ticket::{self, TicketCall};
-use super::{Absence, Evaluator, Event, ExecutionSettings, Outcome, Unavailable};
-use ce_model::digest::Digest;
-use ce_model::plan::{CallId, Operation, Planned, Source};
-use ce_model::resources::Resources;
-use ce_storage::records::{OutputSource, TicketEnd};
+use super::step::{AbsentCall, CallStep, Executed, Footing, SuspendedPlace, call_of};
+use super::suspension::seen_suspended;
+use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
+use ce_executor::is_within;
+use ce_model::exit::Explain;
+use ce_model::plan::{CallId, Operation, Planned};
+use ce_storage::records::OutputSource;
 use ce_storage::{
-    Call, Damage, Equivalent, ExecutionMode, Found, Holder, Lease, Maintenance, Precedence,
-    PriorAttempt, ResultName, Sealed, StorageError, Stored,
+    Call, Damage, Equivalent, ExecutionMode, Found, Holder, Lease, Maintenance, Outputs,
+    Precedence, PriorAttempt, ResultName, Sealed, StorageError,
 };
 
 /// The result of looking for a call again, with its lease.
@@ -33,6 +30,7 @@ impl<'a> Evaluator<'a> {
     /// Does for a ready call what can be done at once.
     pub(super) fn process_call(&self, id: CallId, footing: Footing) -> CallStep<'a> {
         let evaluation = self.evaluation;
+        let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
         if !planned.is_needed() {
             return CallStep::Ended(Outcome::Absent(self.guess(planned), Absence::LeftOut));
@@ -63,17 +61,17 @@ impl<'a> Evaluator<'a> {
         {
             return CallStep::Ended(outcome);
         }
-        let Some(settings) = &self.execution else {
+        let Some(runner) = self.runner() else {
             return self.only_look(id, call, (name, damage));
         };
         let stopped = |name: ResultName| {
-            let suspended = self.seen_suspended(call, &name);
+            let suspended = seen_suspended(storage, call, &name);
             CallStep::Ended(suspended.unwrap_or_else(|| self.not_started(name)))
         };
-        if settings.executor.is_cancelled() {
+        if runner.launcher.settings.executor.is_cancelled() {
             return stopped(name);
         }
-        let lease = match self.acquire(settings, (id, &name), call) {
+        let lease = match self.acquire(id, &name, call) {
             Ok(lease) => lease,
             Err((lease, holder)) => return self.held(name, lease, holder),
         };
@@ -88,14 +86,14 @@ impl<'a> Evaluator<'a> {
                 taken_over: true,
                 remembered: true,
                 precedence: Precedence::Recorded,
-                suspension: None,
-                _leases: (lease, None),
+                place: SuspendedPlace::default(),
+                _lease: lease,
             }),
             Ok(Recheck::Absent(_)) if self.has_stopped() => stopped(name),
             Ok(Recheck::Absent(_)) if let Some(step) = self.demand(&planned.inputs, &name) => step,
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
-                self.resume(settings, absent, footing)
+                runner.resume(absent, footing)
             }
             Ok(Recheck::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
@@ -131,8 +129,8 @@ impl<'a> Evaluator<'a> {
     /// Acquires the right to execute a call, or returns the run whose result is waited for, and its lease.
     fn acquire(
         &self,
-        settings: &ExecutionSettings<'_>,
-        (id, name): (CallId, &ResultName),
+        id: CallId,
+        name: &ResultName,
         call: Call<'_>,
     ) -> Result<Lease<'a>, (ResultName, Holder)> {
         let storage = &*self.evaluation.storage;
@@ -140,150 +138,11 @@ impl<'a> Evaluator<'a> {
         if self.is_forced(name) {
             return storage.leases().acquire(name).map_err(|holder| (name.clone(), holder));
         }
-        let (isolates, trusts_trees) =
-            (self.is_isolated(settings, id), storage.equivalents().trusts_trees());
-        let mode = ExecutionMode { isolates, trusts_trees };
+        let isolates = self.execution.is_some_and(|settings| self.is_isolated(&settings, id));
+        let mode = ExecutionMode { isolates, trusts_trees: storage.equivalents().trusts_trees() };
         let lease = storage.leases().acquire_for_tree(name, call, mode)?;
         storage.equivalents().refresh_versions(call.version);
         Ok(lease)
-    }
-
-    /// Executes a call, if it has what it asks for.
-    pub(super) fn begin(
-        &self,
-        settings: &ExecutionSettings<'_>,
-        (absent, suspended): (AbsentCall<'a>, SuspendedPlace<'a>),
-        footing: Footing,
-    ) -> CallStep<'a> {
-        let (id, name) = (absent.id, absent.name.clone());
-        let resources = match self.resources(id) {
-            Ok(resources) => resources,
-            Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
-        };
-        if settings.queue.is_some() {
-            return self.queue(settings, absent, resources);
-        }
-        if !footing.is_reserved {
-            match self.reservation(settings, &resources) {
-                Ok(None) => {}
-                // The lease is released: a call that waits may be executed by another run.
-                Ok(Some(reservation)) => return CallStep::Reserve(reservation),
-                Err(misfit) => return CallStep::Ended(Outcome::failed(name, misfit)),
-            }
-        }
-        let turn = match self.turn(settings, footing, turn_request(&resources), &name) {
-            Ok(turn) => turn,
-            Err(step) => return *step,
-        };
-        let (suspension, first) = match self.place(settings, &absent, suspended) {
-            Ok(place) => place,
-            Err(step) => return *step,
-        };
-        let AbsentCall { computation, inputs, prior, lease, .. } = absent;
-        let remembered = prior.is_some();
-        let sources = self.sources(self.evaluation.plan.call(id));
-        (self.observe)(Event::Started(id, name.clone(), prior));
-        let retries = settings.policy.retries;
-        let pending = Pending {
-            id,
-            computation,
-            name,
-            inputs,
-            sources,
-            remembered,
-            resources,
-            retries,
-            replacements: retries.saturating_add(1),
-            exports: MAX_TRIES,
-            suspension,
-            leases: (lease, first),
-            turn,
-        };
-        self.attempt(settings, pending)
-    }
-
-    /// Lets a worker execute a call. The lease is released: the worker acquires it when it begins.
-    fn queue(
-        &self,
-        settings: &ExecutionSettings<'_>,
-        absent: AbsentCall<'a>,
-        resources: Resources,
-    ) -> CallStep<'a> {
-        let AbsentCall { id, computation, name, prior, lease, .. } = absent;
-        if let Err(error) = lease.release() {
-            return CallStep::Ended(Outcome::failed(name, error));
-        }
-        let Some(queue) = settings.queue else {
-            return CallStep::Ended(self.not_started(name));
-        };
-        let standing = match settings.exports.for_workers(computation) {
-            Ok(standing) => standing,
-            Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
-        };
-        let values = self.sources(self.evaluation.plan.call(id));
-        let (task, forced) = (&*self.evaluation.task, self.is_forced(&name));
-        let call = TicketCall {
-            task,
-            computation,
-            standing,
-            values: &values,
-            resources,
-            forced,
-            accept: settings.policy.accept,
-            audited: false,
-        };
-        let ticket = call.write(queue.rules());
-        (self.observe)(Event::Queued(id, name.clone()));
-        let (retries, untold) = (settings.policy.retries, Some(prior));
-        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, untold }))
-    }
-
-    /// Tells that a worker executes a call, once.
-    pub(super) fn tell_begun(&self, queued: &mut QueuedCall) {
-        if let Some(prior) = queued.untold.take() {
-            (self.observe)(Event::Started(queued.id, queued.name.clone(), prior));
-        }
-    }
-
-    /// Goes on with a call that a worker has answered.
-    pub(super) fn conclude_at_worker(
-        &self,
-        mut queued: QueuedCall,
-        end: Option<TicketEnd>,
-    ) -> CallStep<'a> {
-        let storage = &self.evaluation.storage;
-        let Some(end) = end else {
-            // After a failure, only what no worker has is withdrawn, also if one had it earlier.
-            let is_cancelled = self.execution.is_some_and(|it| it.executor.is_cancelled());
-            return CallStep::Ended(match queued.untold {
-                None if is_cancelled => Outcome::Absent(queued.name, Absence::Interrupted),
-                _ => self.not_started(queued.name),
-            });
-        };
-        let is_executed = match &end {
-            TicketEnd::Published(call) => call.source == OutputSource::Executed,
-            end => matches!(end, TicketEnd::Failed(_) | TicketEnd::OutOfTime(_)),
-        };
-        // Nothing is gained by trying it again.
-        let may_pass = !matches!(end, TicketEnd::OutOfTime(_));
-        if is_executed {
-            self.tell_begun(&mut queued);
-        }
-        let outcome = ticket::outcome(storage, &queued.name, end);
-        storage.note_published(&queued.name);
-        if let Some(suspended) = outcome.suspended() {
-            return self.suspended(queued.id, queued.name, suspended.clone());
-        }
-        if outcome.failure().is_some_and(|failure| !failure.error.is_storage())
-            && may_pass
-            && !self.has_stopped()
-            && let Some(left) = queued.retries.checked_sub(1)
-        {
-            queued.retries = left;
-            (self.observe)(Event::Retried(queued.id, Box::new(outcome)));
-            return CallStep::Queue(Box::new(queued));
-        }
-        CallStep::Ended(outcome)
     }
 
     /// The name that a call would have, as far as its inputs are known.
@@ -294,32 +153,6 @@ impl<'a> Evaluator<'a> {
         let computation = &self.evaluation.task.computations[computation.index()];
         let known = planned.inputs.iter().map(|source| self.evaluation.digest(*source));
         self.evaluation.storage.guess(computation.into(), known)
-    }
-
-    /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.
-    pub(super) fn inputs(
-        &self,
-        sources: &[Source],
-        name: impl Fn() -> ResultName,
-    ) -> Result<Vec<Digest>, Outcome> {
-        if self.evaluation.storage.away().is_some() {
-            return Err(self.not_started(name()));
-        }
-        match self.evaluation.derive(sources.iter().copied(), self.execution.is_some()) {
-            Err(error) if error.is_interrupted() => return Err(self.not_started(name())),
-            Err(error) => return Err(Outcome::failed(name(), error)),
-            Ok(()) => {}
-        }
-        let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
-        inputs.collect::<Option<_>>().ok_or_else(|| match self.evaluation.are_left_out(sources) {
-            true => Outcome::Absent(name(), Absence::LeftOut),
-            false => self.without(sources, name()),
-        })
-    }
-
-    /// Whether a call is executed even if it has outputs.
-    pub(super) fn is_forced(&self, name: &ResultName) -> bool {
-        self.execution.is_some_and(|it| it.policy.forced.contains(name))
     }
 
     /// The next step of a call whose outputs may still be written.
@@ -343,7 +176,9 @@ impl<'a> Evaluator<'a> {
             Ok(Some(it)) if away.is_none() || !it.is_away() && is_same(away, &it.outputs) => {
                 Outcome::of_equivalent(it)
             }
-            Ok(_) if let Some(outcome) = self.seen_suspended(call, &name) => outcome,
+            Ok(_) if let Some(outcome) = seen_suspended(&self.evaluation.storage, call, &name) => {
+                outcome
+            }
             Ok(_) => {
                 let inputs = &self.evaluation.plan.call(id).inputs;
                 if let Some(step) = self.demand(inputs, &name) {
@@ -409,8 +244,50 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The files that a call reads.
-    pub(super) fn sources(&self, planned: &Planned) -> Vec<Stored> {
-        planned.inputs.iter().filter_map(|source| self.evaluation.stored(*source)).collect()
+    /// Whether the outputs of a call are to be made, which are away.
+    fn is_needed(&self, id: CallId, name: &ResultName) -> bool {
+        self.evaluation.was_away(id) || self.is_forced(name)
     }
+
+    /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be that of
+    /// another commit, of the same computation from the same inputs, like a result that is taken over.
+    fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
+        if self.execution.is_some_and(|it| it.policy.retry_failed) || self.is_forced(name) {
+            return None;
+        }
+        let storage = &self.evaluation.storage;
+        let attempts = storage.attempts();
+        let own = attempts.prior(name, None).and_then(|prior| prior.failure);
+        let own = own.filter(|failure| failure.inputs == call.inputs);
+        let (place, failure) = match own {
+            Some(failure) => (name.clone(), failure),
+            None => storage.equivalents().find_equivalent_failure(call).ok()??,
+        };
+        // If another commit has succeeded since, that is taken over.
+        if failure.exit_status.is_none()
+            || storage.equivalents().find_equivalent(call).ok()?.is_some()
+        {
+            return None;
+        }
+        let error = Box::new(CallError::Remembered(Box::new(failure)));
+        let hint = error.hint();
+        let log = attempts.failed_log(&place).ok().flatten();
+        Some(Outcome::Absent(name.clone(), Absence::Failed(CallFailure { error, log, hint })))
+    }
+
+    /// The next step of a call of which another run, or another call of this one, has this lease.
+    fn held(&self, name: ResultName, lease: ResultName, holder: Holder) -> CallStep<'a> {
+        if is_within(holder.process, &name.short(), lease != name) {
+            CallStep::Ended(Outcome::failed(name, CallError::Within))
+        } else if self.has_stopped() && !holder.own {
+            CallStep::Ended(self.not_started(name))
+        } else {
+            CallStep::Held(lease, holder)
+        }
+    }
+}
+
+/// Whether outputs are the recorded ones, if these are known.
+fn is_same(recorded: Option<&Outputs>, outputs: &Outputs) -> bool {
+    recorded.is_none_or(|recorded| recorded.has_same(outputs))
 }

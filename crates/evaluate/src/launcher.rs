@@ -1,24 +1,50 @@
-//! Launching programs of computations: `exec`, the programs that a suspended call has beside it, and what a user looks into a call with.
+//! Launching programs of computations: `exec`, the programs that a suspended call has beside it, and what a user looks into a call
+//! with.
+//!
+//! There is one way for all purposes: inputs are checked, the directory of the computation is exported, a stage is made, and an
+//! invocation says what an executor is to do. What the end of an execution means is the same for all, too.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::attempt::{check_directories, execute_program};
+use super::hint::Scene;
+use super::ticket::stored_value;
 use super::{CallError, ExecutionSettings, Exports, Policy};
 use ce_executor::{
-    CallProgram, Executor, InputFile, Inspection, Invocation, Span, Status, VerifiedPath,
+    CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Inspection,
+    Invocation, Isolation, SUSPENDED, Span, Status, Usage, VerifiedPath,
 };
+use ce_model::access::{InputLabel, Rule};
 use ce_model::name::is_directory;
 use ce_model::resources::Resources;
 use ce_model::task::Computation;
-use ce_storage::records::{Published, SuspensionRecord, TicketValue};
-use ce_storage::{LOG, ResultName, Stage, Storage, StorageError, Stored, Suspension};
+use ce_storage::records::{Execution, HostKind, NOT_ISOLATED, SuspensionRecord};
+use ce_storage::{LOG, ResultName, Stage, Storage, StorageError, Stored, Suspension, WritableArea};
 
-/// An execution of a call.
-pub(super) struct ExecutionRequest<'a> {
+/// The longest time that a program has to say how a suspended call stands, or to cancel it.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a program is executed for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose<'a> {
+    /// `exec` makes outputs that are to be published under this name. A call that may be suspended has a place.
+    Publish(&'a ResultName, Option<&'a Suspension>),
+    /// `exec` makes outputs that are compared with the result of the call.
+    Compare,
+    /// A user looks into a call by a command in place of `exec`, and may keep what that makes.
+    Look(Option<&'a KeptDirectory>),
+    /// A program beside `exec` says how a suspended call stands, or cancels it.
+    Ask(CallProgram, &'a Suspension),
+}
+
+/// A program of a computation that is to be executed.
+#[derive(Clone, Copy)]
+pub(super) struct LaunchRequest<'a> {
     pub(super) name: &'a ResultName,
     pub(super) computation: &'a Computation,
     /// The files that it reads.
@@ -27,63 +53,341 @@ pub(super) struct ExecutionRequest<'a> {
     pub(super) resources: &'a Resources,
     /// The graphics processors of its turn.
     pub(super) gpus: &'a [String],
-    /// The directory that stays if it is suspended.
-    pub(super) directory: Option<VerifiedPath>,
+    pub(super) purpose: Purpose<'a>,
 }
 
-impl ExecutionRequest<'_> {
-    /// Verifies everything that the execution needs.
+/// What an execution of a program has, until it is over.
+pub(super) struct Launch<'a> {
+    /// The directory that it runs from.
+    pub(super) tree: Arc<VerifiedPath>,
+    /// The stage of its outputs.
+    pub(super) stage: Stage<'a>,
+    /// How often the storage had gone away or come back when it began.
+    outages: u64,
+}
+
+/// Launches programs, by these settings.
+#[derive(Clone, Copy)]
+pub(super) struct CallLauncher<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) settings: ExecutionSettings<'a>,
+}
+
+impl<'a> CallLauncher<'a> {
+    /// Makes everything that an execution needs.
     ///
     /// # Errors
     ///
-    /// Fails if an input is not what it was when it was found, or the storage cannot be read.
-    pub(super) fn invocation(
-        self,
-        storage: &Storage,
-        settings: &ExecutionSettings<'_>,
+    /// Fails if the computation cannot be exported, an input is not what it was when it was found, or the storage cannot be written.
+    pub(super) fn prepare(
+        &self,
+        request: LaunchRequest<'_>,
+    ) -> Result<(Launch<'a>, Invocation), CallError> {
+        loop {
+            let outages = self.storage.outages();
+            match self.export(request).and_then(|tree| self.stage(request, tree)) {
+                // A directory of the storage was read by a path of its own while that was away.
+                Err(error) if !error.is_storage() && self.has_changed_since(outages) => {}
+                prepared => return prepared,
+            }
+        }
+    }
+
+    /// Prepares a program that a suspended call has beside its `exec`. Returns `None` if its computation, as it is to be exported,
+    /// has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`prepare`](Self::prepare) does.
+    pub(super) fn prepare_question(
+        &self,
+        exported: &Computation,
+        suspension: &Suspension,
+        program: CallProgram,
+    ) -> Result<Option<(Launch<'a>, Invocation)>, CallError> {
+        let Suspension { name, record } = suspension;
+        let tree = self.settings.exports.directory(exported, record.isolated)?;
+        if !tree.path.join(program.file()).exists() {
+            return Ok(None);
+        }
+        let request = LaunchRequest {
+            name,
+            computation: &computation_of(record),
+            sources: &record.inputs.iter().map(stored_value).collect::<Vec<_>>(),
+            resources: &Resources::default(),
+            gpus: &[],
+            purpose: Purpose::Ask(program, suspension),
+        };
+        self.stage(request, tree).map(Some)
+    }
+
+    /// Checks what a computation wants of its inputs, and exports its directory.
+    fn export(&self, request: LaunchRequest<'_>) -> Result<Arc<VerifiedPath>, CallError> {
+        let LaunchRequest { computation, sources, purpose, .. } = request;
+        check_directories(computation, sources)?;
+        if let Purpose::Publish(name, _) = purpose {
+            // A call that cannot be published is not executed.
+            self.storage.prepare(name, computation.outputs.len())?;
+        }
+        self.settings.exports.directory(computation, self.isolates(purpose))
+    }
+
+    /// Makes the stage of an execution, and says what an executor is to do there.
+    fn stage(
+        &self,
+        request: LaunchRequest<'_>,
+        tree: Arc<VerifiedPath>,
+    ) -> Result<(Launch<'a>, Invocation), CallError> {
+        let purpose = request.purpose;
+        let outputs = match purpose {
+            Purpose::Ask(..) => &[],
+            _ => &request.computation.outputs[..],
+        };
+        let stage = self.storage.stage(outputs.len())?;
+        if let Purpose::Publish(..) = purpose {
+            stage.announce(request.name);
+        }
+        stage.make_directories(outputs, self.isolates(purpose))?;
+        let invocation = self.invocation(request, (*tree).clone(), &stage)?;
+        Ok((Launch { tree, stage, outages: self.storage.outages() }, invocation))
+    }
+
+    /// Verifies everything that an execution needs.
+    fn invocation(
+        &self,
+        request: LaunchRequest<'_>,
         tree: VerifiedPath,
         stage: &Stage<'_>,
     ) -> Result<Invocation, StorageError> {
-        let Computation { tree: tree_id, access, .. } = self.computation;
-        let input = |file: &Stored| {
-            let (path, id) = storage.inputs().verify_unchanged(file)?;
-            Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })
+        let LaunchRequest { name, computation, sources, resources, gpus, purpose } = request;
+        let storage = self.storage;
+        let place = match purpose {
+            Purpose::Publish(_, Some(suspension)) | Purpose::Ask(_, suspension)
+                if computation.access.suspends() =>
+            {
+                storage.suspensions().work(&suspension.name)?
+            }
+            _ => None,
         };
-        let own = |path| own(storage, path);
-        // Slurm grants the graphics processors of an allocation.
-        let span = Span::of(self.resources);
+        let mut inputs = Vec::with_capacity(sources.len());
+        for file in sources {
+            let (path, id) = storage.inputs().verify_unchanged(file)?;
+            inputs.push(InputFile { file: VerifiedPath { path, id }, digest: file.digest });
+        }
+        let (outbox, work) = match purpose {
+            Purpose::Look(Some(kept)) => (kept.outputs.clone(), kept.tmp.clone()),
+            _ => (self.own(stage.outbox())?, self.own(stage.work())?),
+        };
         Ok(Invocation {
-            call: self.name.short(),
+            call: name.short(),
             storage: storage.path(""),
             tree,
-            program: CallProgram::Exec,
-            tree_id: tree_id.clone(),
-            inputs: self.sources.iter().map(input).collect::<Result<_, StorageError>>()?,
+            program: match purpose {
+                Purpose::Ask(program, _) => program,
+                _ => CallProgram::Exec,
+            },
+            tree_id: computation.tree.clone(),
+            inputs,
             outputs: stage.outputs().collect(),
-            work: own(stage.work())?,
-            outbox: own(stage.outbox())?,
-            directory: self.directory,
-            stage: own(stage.directory())?,
+            work,
+            outbox,
+            directory: place.map(|path| self.own(path)).transpose()?,
+            stage: self.own(stage.directory())?,
             log: LOG.to_owned(),
-            access: access.clone(),
-            isolate: settings.executor.isolates(),
-            limit: self.resources.time.into_iter().chain(settings.policy.timeout).min(),
-            visible_gpus: self.gpus.into(),
-            exclusive: self.resources.exclusive,
+            access: computation.access.clone(),
+            isolate: self.isolates(purpose),
+            limit: match purpose {
+                Purpose::Ask(..) => Some(LIMIT),
+                _ => resources.time.into_iter().chain(self.settings.policy.timeout).min(),
+            },
+            visible_gpus: gpus.into(),
+            exclusive: resources.exclusive,
             inspection: None,
-            span,
+            // Slurm grants the graphics processors of an allocation.
+            span: Span::of(resources),
         })
+    }
+
+    /// A path of this run's own, or of a call that it has the lease of.
+    fn own(&self, path: PathBuf) -> Result<VerifiedPath, StorageError> {
+        let id = self.storage.id_of(&path)?;
+        Ok(VerifiedPath { path, id })
+    }
+
+    /// Whether a program is isolated that is executed for this.
+    fn isolates(&self, purpose: Purpose<'_>) -> bool {
+        match purpose {
+            Purpose::Publish(..) | Purpose::Compare => self.settings.executor.isolates(),
+            Purpose::Look(_) => true,
+            Purpose::Ask(_, suspension) => suspension.record.isolated,
+        }
+    }
+
+    /// Executes a prepared program, and waits for its end. The caller has a turn.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be executed, or is lost.
+    fn execute(
+        &self,
+        launch: &mut Launch<'_>,
+        invocation: Invocation,
+    ) -> Result<Status, CallError> {
+        let (sender, ends) = channel();
+        let completion = Completion::new(move |end| drop(sender.send(end)));
+        self.settings.executor.submit(invocation, completion);
+        let end = ends.recv().unwrap_or(Err(ExecuteError::Interrupted))?;
+        let (status, usage) = match end {
+            Ended::Done(usage) => (Status::Exited(0), usage),
+            Ended::Suspended(usage) => (Status::Exited(SUSPENDED), usage),
+            Ended::Failed(Failed { status, usage, .. }) => (status, usage),
+            Ended::Lost(how) => return Err(ExecuteError::Refused(how).into()),
+        };
+        limit(&mut launch.stage, &usage);
+        Ok(status)
+    }
+
+    /// How an execution ended that read these files, by all that is known. It was interrupted if somebody who ends this process may
+    /// have disturbed it, and is lost if it may have failed because of the storage.
+    pub(super) fn judge(
+        &self,
+        launch: &Launch<'_>,
+        sources: &[Stored],
+        end: Result<Ended, ExecuteError>,
+    ) -> Result<Ended, ExecuteError> {
+        let is_disturbed = self.settings.executor.is_disturbed(&end);
+        let end = if is_disturbed { Err(ExecuteError::Interrupted) } else { end };
+        if leaves_processes(&end) {
+            self.settings.exports.abandon(&launch.tree);
+        }
+        let (may_have_failed, may_be_cut_off) = match &end {
+            Ok(Ended::Failed(_)) => (true, true),
+            Ok(Ended::Done(_)) => (false, true),
+            Ok(Ended::Suspended(_) | Ended::Lost(_)) | Err(ExecuteError::Interrupted) => {
+                (false, false)
+            }
+            Err(_) => (true, true),
+        };
+        // What it has written may have never arrived.
+        if may_be_cut_off && !self.storage.outages_now().is_ok_and(|now| now == launch.outages) {
+            return Ok(Ended::Lost("the storage was away while it was executed".to_owned()));
+        }
+        if may_have_failed && let Some(how) = self.lost_input(sources) {
+            return Ok(Ended::Lost(how));
+        }
+        end
+    }
+
+    /// Whether the directory that a program should have run from has been replaced by another run, or is not there any more, and the
+    /// next attempt may find another one.
+    pub(super) fn is_replaced(
+        &self,
+        launch: &Launch<'_>,
+        computation: &Computation,
+        end: &Result<Ended, ExecuteError>,
+    ) -> bool {
+        end.as_ref().is_err_and(|error| error.has_lost(&launch.tree.path))
+            && self.settings.exports.forget(&computation.tree, &launch.tree)
+    }
+
+    /// Says which file is gone or was changed since it was found, if one of these was.
+    pub(super) fn lost_input(&self, sources: &[Stored]) -> Option<String> {
+        let lost = sources.iter().find(|file| self.storage.inputs().is_lost(file))?;
+        let path = self.storage.path(&lost.name);
+        Some(format!("its input {} was removed or changed while it was executed", path.display()))
+    }
+
+    /// Where a program was executed, for whoever looks for the reason of a failure.
+    pub(super) fn scene<'b>(
+        &self,
+        tree: &'b VerifiedPath,
+        computation: &'b Computation,
+        sources: &[Stored],
+    ) -> Scene<'b> {
+        let root = computation.access.root().and_then(|label| sources.get(label.number));
+        Scene {
+            computation,
+            tree: &tree.path,
+            root: root.map(|root| self.storage.path(&root.name)),
+            isolated: self.settings.executor.isolates(),
+        }
+    }
+
+    /// Whether the storage went away and is back, or came back, since then. If it is away, it is waited for.
+    fn has_changed_since(&self, before: u64) -> bool {
+        self.storage.outages_now().is_ok_and(|now| now != before)
     }
 }
 
-/// A path of this run's own, or of a call that it has the lease of.
-pub(super) fn own(storage: &Storage, path: PathBuf) -> Result<VerifiedPath, StorageError> {
-    let id = storage.id_of(&path)?;
-    Ok(VerifiedPath { path, id })
+/// Checks that the inputs that `access` takes as directories are directories.
+fn check_directories(computation: &Computation, sources: &[Stored]) -> Result<(), CallError> {
+    for rule in &computation.access.rules {
+        if let Some(InputLabel { name, number }) = rule.input()
+            && sources.get(*number).is_some_and(|source| !source.digest.is_directory())
+        {
+            let (input, line) = (name.clone(), rule.to_string());
+            return Err(CallError::NotADirectory { input, line });
+        }
+    }
+    Ok(())
 }
 
-/// The longest time that a program has to say how a suspended call stands, or to cancel it.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Whether an execution without isolation may have left processes that write to the directory that it ran from.
+fn leaves_processes(end: &Result<Ended, ExecuteError>) -> bool {
+    let usage = match end {
+        Ok(Ended::Done(usage) | Ended::Suspended(usage)) => usage,
+        Ok(Ended::Failed(failed)) => &failed.usage,
+        Ok(Ended::Lost(_)) => return true,
+        Err(_) => return false,
+    };
+    usage.left_behind && usage.isolation == Isolation::None
+}
+
+/// Says where an execution may have left something.
+pub(super) fn limit(stage: &mut Stage<'_>, usage: &Usage) {
+    stage.set_writable_area(match usage.isolation {
+        Isolation::None => WritableArea::Stage,
+        Isolation::Namespaces => WritableArea::Outbox,
+    });
+    if usage.left_behind || usage.passed_on {
+        stage.doubt();
+    }
+}
+
+/// How records spell an isolation.
+pub(super) const fn isolation_word(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::None => NOT_ISOLATED,
+        Isolation::Namespaces => "namespaces",
+    }
+}
+
+/// The record of an execution that has made all outputs.
+pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
+    let isolation = isolation_word(usage.isolation);
+    // Without isolation there is nothing to be granted; only PATH is as it says.
+    let counts =
+        |rule: &&Rule| isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend);
+    let rules = computation.access.rules.iter().filter(counts);
+    let access = rules.map(ToString::to_string).collect();
+    Execution {
+        argv: argv.into(),
+        isolation: isolation.to_owned(),
+        access,
+        resources: Box::default(),
+        // A launcher starts tasks on hosts whose kind is unknown.
+        host_kind: usage.tasks.0.is_empty().then(|| HostKind::here().clone()),
+        start: usage.start,
+        end: usage.end,
+        user_seconds: usage.user.as_secs_f64(),
+        system_seconds: usage.system.as_secs_f64(),
+        peak_bytes: usage.peak,
+        exit_status: 0,
+        tasks: usage.tasks.0.clone(),
+        taken_over: None,
+        trusted_tree: false,
+    }
+}
 
 /// What a program of a suspended call has said.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,44 +396,6 @@ pub struct SuspensionAnswer {
     pub status: Status,
     /// The first line that it has printed.
     pub line: Option<String>,
-}
-
-/// The invocation of a program that a suspended call has beside its `exec`.
-pub(super) fn invocation(
-    storage: &Storage,
-    Suspension { name, record }: &Suspension,
-    tree: VerifiedPath,
-    stage: &Stage<'_>,
-    program: CallProgram,
-) -> Result<Invocation, StorageError> {
-    let input = |value: &TicketValue| {
-        let TicketValue { name, value: Published { digest, stamp } } = value;
-        let stored = Stored { name: name.clone(), digest: *digest, stamp: *stamp };
-        let (path, id) = storage.inputs().verify_unchanged(&stored)?;
-        Ok(InputFile { file: VerifiedPath { path, id }, digest: stored.digest })
-    };
-    let directory = storage.suspensions().work(name)?.filter(|_| record.granted().suspends());
-    Ok(Invocation {
-        call: name.short(),
-        storage: storage.path(""),
-        tree,
-        program,
-        tree_id: record.tree.clone(),
-        inputs: record.inputs.iter().map(input).collect::<Result<_, StorageError>>()?,
-        outputs: Vec::new(),
-        work: own(storage, stage.work())?,
-        outbox: own(storage, stage.outbox())?,
-        directory: directory.map(|path| own(storage, path)).transpose()?,
-        stage: own(storage, stage.directory())?,
-        log: LOG.to_owned(),
-        access: record.granted(),
-        isolate: record.isolated,
-        limit: Some(LIMIT),
-        visible_gpus: Vec::new(),
-        exclusive: false,
-        inspection: None,
-        span: None,
-    })
 }
 
 /// Executes a program that a suspended call has beside its `exec`, and waits for its end. Returns `None` if it has none. The caller
@@ -144,22 +410,20 @@ pub fn ask_suspended(
     suspension: &Suspension,
     program: CallProgram,
 ) -> Result<Option<SuspensionAnswer>, CallError> {
-    let SuspensionRecord { tree, export, isolated, .. } = &suspension.record;
-    let exports = Exports::of_runs(storage);
-    exports.expect(tree, export.clone());
-    let computation = computation(&suspension.record);
-    let tree = exports.directory(&computation, *isolated)?;
-    if !tree.path.join(program.file()).exists() {
-        return Ok(None);
-    }
-    let mut stage = storage.stage(0)?;
-    let invocation = invocation(storage, suspension, (*tree).clone(), &stage, program)?;
-    let status = execute_program(executor, invocation, &mut stage)?;
-    Ok(Some(SuspensionAnswer { status, line: stage.first_line()? }))
+    let record = &suspension.record;
+    let exports = &Exports::of_runs(storage);
+    exports.expect(&record.tree, record.export.clone());
+    let policy = &Policy::default();
+    let settings = ExecutionSettings { executor, exports, policy, asks: false, queue: None };
+    let launcher = CallLauncher { storage, settings };
+    let prepared = launcher.prepare_question(&computation_of(record), suspension, program)?;
+    let Some((mut launch, invocation)) = prepared else { return Ok(None) };
+    let status = launcher.execute(&mut launch, invocation)?;
+    Ok(Some(SuspensionAnswer { status, line: launch.stage.first_line()? }))
 }
 
-/// The computation of a suspended call.
-fn computation(record: &SuspensionRecord) -> Computation {
+/// A computation as the record of a suspended call has it.
+fn computation_of(record: &SuspensionRecord) -> Computation {
     Computation {
         name: record.computation.clone(),
         commit: record.commit.clone(),
@@ -231,25 +495,21 @@ pub fn inspect(
     inspection: Inspection,
     out: &mut (dyn Write + Send),
 ) -> Result<Status, CallError> {
-    let InspectedCall { name, computation, sources, kept } = call;
-    let inputs: Vec<_> = sources.iter().map(|it| it.digest).collect();
-    check_directories(&computation.access, &inputs)?;
     let policy = &Policy::default();
     let settings = ExecutionSettings { executor, exports, policy, asks: false, queue: None };
-    let tree = exports.directory(computation, true)?;
-    let mut stage = storage.stage(computation.outputs.len())?;
-    stage.make_directories(&computation.outputs, true)?;
-    let (resources, gpus, directory) = (&Resources::default(), &[], None);
-    let request = ExecutionRequest { name, computation, sources, resources, gpus, directory };
-    let mut invocation = request.invocation(storage, &settings, (*tree).clone(), &stage)?;
-    invocation.isolate = true;
-    if let Some(KeptDirectory { outputs, tmp, .. }) = kept {
-        (invocation.outbox, invocation.work) = (outputs.clone(), tmp.clone());
-    }
+    let launcher = CallLauncher { storage, settings };
+    let (mut launch, mut invocation) = launcher.prepare(LaunchRequest {
+        name: &call.name,
+        computation: &call.computation,
+        sources: &call.sources,
+        resources: &Resources::default(),
+        gpus: &[],
+        purpose: Purpose::Look(call.kept.as_ref()),
+    })?;
     let has_terminal = inspection.terminal.is_some();
     invocation.inspection = Some(inspection);
-    let status = execute_program(executor, invocation, &mut stage)?;
-    if !has_terminal && let Ok(mut log) = File::open(stage.log()) {
+    let status = launcher.execute(&mut launch, invocation)?;
+    if !has_terminal && let Ok(mut log) = File::open(launch.stage.log()) {
         // Who does not read on wants no more.
         drop(io::copy(&mut log, out));
     }

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
-use super::step::CallStep;
-use super::{CallError, Evaluator, Event, Outcome, SuspendedCall};
-use ce_executor::is_within;
+use super::{Evaluator, Event, SuspendedCall};
 use ce_model::plan::CallId;
 use ce_storage::{Holder, ResultName};
 
@@ -15,19 +13,6 @@ const SETTLING: Duration = Duration::from_secs(1);
 
 /// The shortest and the longest pause between two looks at a suspended call.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
-
-impl<'a> Evaluator<'a> {
-    /// The next step of a call of which another run, or another call of this one, has this lease.
-    pub(super) fn held(&self, name: ResultName, lease: ResultName, holder: Holder) -> CallStep<'a> {
-        if is_within(holder.process, &name.short(), lease != name) {
-            CallStep::Ended(Outcome::failed(name, CallError::Within))
-        } else if self.has_stopped() && !holder.own {
-            CallStep::Ended(self.not_started(name))
-        } else {
-            CallStep::Held(lease, holder)
-        }
-    }
-}
 
 /// A call that is to be looked at again.
 pub(super) struct HeldCall {

@@ -14,12 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::grants::Footing;
 use super::pending::PendingCalls;
 use super::polled_calls::{HeldCall, HeldCalls, HoldReason};
 use super::queue::{MAX_TICKETS, TicketWatcher};
 use super::reservations::Reservations;
-use super::step::{CallStep, Executed, QueuedCall, Underway};
+use super::step::{CallStep, Executed, Footing, QueuedCall, Underway};
 use super::work_queue::{ExecutionEnd, Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, How, Outcome};
 use ce_executor::Completion;
@@ -146,21 +145,23 @@ impl<'a> Scheduler<'_, 'a> {
                     self.advance(id, step);
                 }
                 Work::Begun(id) => {
-                    if let Some(Underway::AtWorker(queued)) = self.underway().get_mut(&id) {
-                        self.evaluator.tell_begun(queued);
+                    if let Some(runner) = self.evaluator.runner()
+                        && let Some(Underway::AtWorker(queued)) = self.underway().get_mut(&id)
+                    {
+                        runner.tell_begun(queued);
                     }
                 }
                 Work::Completed(id, end) => {
                     let underway = self.underway().remove(&id);
                     debug_assert!(underway.is_some(), "an execution is completed once");
-                    let Some(settings) = &self.evaluator.execution else { continue };
+                    let Some(runner) = self.evaluator.runner() else { continue };
                     match (underway, end) {
                         (Some(Underway::Here(running)), ExecutionEnd::Here(end)) => {
-                            let step = self.evaluator.conclude(settings, running, end);
+                            let step = runner.conclude(running, end);
                             self.advance(id, step);
                         }
                         (Some(Underway::AtWorker(queued)), ExecutionEnd::AtWorker(end)) => {
-                            let step = self.evaluator.conclude_at_worker(queued, end);
+                            let step = runner.conclude_at_worker(queued, end);
                             self.advance(id, step);
                         }
                         _ => {}
@@ -207,7 +208,7 @@ impl<'a> Scheduler<'_, 'a> {
                 self.send(Message::Executed(executed));
                 return;
             }
-            CallStep::Executed(executed) => match self.evaluator.publish(executed) {
+            CallStep::Executed(executed) => match self.publish_one(executed) {
                 Some(outcome) => {
                     self.complete_call(id, outcome);
                     self.tell(id);
@@ -371,6 +372,11 @@ impl<'a> Scheduler<'_, 'a> {
         }
     }
 
+    fn publish_one(&self, executed: Executed<'a>) -> Option<Outcome> {
+        // Nothing is executed by an evaluation that only looks.
+        self.evaluator.runner()?.publish(executed)
+    }
+
     /// Flushes sealed calls, publishes them, flushes again, and reports them.
     fn publish(&self, executed: Vec<Executed<'a>>) -> Result<(), StorageError> {
         let storage = &self.evaluator.evaluation.storage;
@@ -379,7 +385,7 @@ impl<'a> Scheduler<'_, 'a> {
         for executed in executed {
             let id = executed.id;
             let outcome = match &flushed {
-                Ok(()) => self.evaluator.publish(executed),
+                Ok(()) => self.publish_one(executed),
                 Err(error) => Some(executed.give_up(Arc::clone(error))),
             };
             match outcome {

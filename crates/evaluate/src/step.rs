@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::launcher::Launch;
 use super::reservations::Reservation;
 use super::{Outcome, SuspendedCall};
-use ce_executor::{CallProgram, HostTurn, Invocation, TurnRequest, VerifiedPath};
+use ce_executor::{HostTurn, Invocation, TurnRequest};
 use ce_model::digest::Digest;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
@@ -12,7 +13,7 @@ use ce_model::sweep::SweepPoints;
 use ce_model::task::Computation;
 use ce_storage::records::Ticket;
 use ce_storage::{
-    Call, Holder, Lease, Precedence, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored,
+    Call, Holder, Lease, Precedence, PriorAttempt, ResultName, Sealed, StorageError, Stored,
     Suspension,
 };
 
@@ -58,13 +59,10 @@ pub(super) struct Executed<'a> {
     /// What becomes of existing outputs.
     pub(super) precedence: Precedence,
     /// The place that it had while it was suspended.
-    pub(super) suspension: Option<Box<Suspension>>,
+    pub(super) place: SuspendedPlace<'a>,
     /// Given back when the outputs are visible.
-    pub(super) _leases: HeldLeases<'a>,
+    pub(super) _lease: Lease<'a>,
 }
-
-/// The lease of a call, and that of the name under which another commit has begun it.
-pub(super) type HeldLeases<'a> = (Lease<'a>, Option<Lease<'a>>);
 
 /// A call that is to be executed.
 pub(super) struct Pending<'a> {
@@ -85,23 +83,26 @@ pub(super) struct Pending<'a> {
     /// The number of retries if another run replaces its export.
     pub(super) exports: usize,
     /// Its place, if it is known that it may be suspended.
-    pub(super) suspension: Option<Box<Suspension>>,
-    pub(super) leases: HeldLeases<'a>,
+    pub(super) place: SuspendedPlace<'a>,
+    pub(super) lease: Lease<'a>,
     /// Kept until it is over: who executes it again does not wait.
     pub(super) turn: HostTurn,
 }
 
-/// A call that is being executed.
-pub(super) struct Running<'a> {
-    pub(super) pending: Pending<'a>,
-    /// What is executed.
-    pub(super) program: CallProgram,
-    /// The directory that it runs from.
-    pub(super) tree: Arc<VerifiedPath>,
-    /// The stage of its outputs.
-    pub(super) stage: Stage<'a>,
-    /// How often the storage had gone away or come back when it began.
-    pub(super) outages: u64,
+/// A call of which a program is being executed.
+pub(super) enum Running<'a> {
+    /// Its `exec`.
+    Executed(Pending<'a>, Launch<'a>),
+    /// The program that says how it stands, since it is suspended.
+    Asked(AskedCall<'a>),
+}
+
+/// A suspended call that is asked how it stands.
+pub(super) struct AskedCall<'a> {
+    pub(super) absent: AbsentCall<'a>,
+    pub(super) place: SuspendedPlace<'a>,
+    pub(super) turn: HostTurn,
+    pub(super) launch: Launch<'a>,
 }
 
 /// A call that a worker elsewhere executes.
@@ -131,12 +132,12 @@ impl Executed<'_> {
 impl Pending<'_> {
     /// The call that is executed: that of the commit that began it.
     pub(super) fn call(&self) -> Call<'_> {
-        begun(call_of(self.computation, &self.inputs), self.suspension.as_deref())
+        begun(call_of(self.computation, &self.inputs), self.place.suspension.as_deref())
     }
 
     /// The name under which it is published.
     pub(super) fn published_name(&self) -> &ResultName {
-        self.suspension.as_ref().map_or(&self.name, |suspension| &suspension.name)
+        self.place.suspension.as_ref().map_or(&self.name, |suspension| &suspension.name)
     }
 }
 
@@ -161,5 +162,19 @@ pub(super) struct AbsentCall<'a> {
     pub(super) lease: Lease<'a>,
 }
 
-/// The place of a call that is suspended, and the lease of the name under which it was begun, if that is another.
-pub(super) type SuspendedPlace<'a> = (Option<Box<Suspension>>, Option<Lease<'a>>);
+/// The place of a call that is suspended, or may be.
+#[derive(Default)]
+pub(super) struct SuspendedPlace<'a> {
+    pub(super) suspension: Option<Box<Suspension>>,
+    /// The lease of the name under which it was begun, if that is another.
+    pub(super) _lease: Option<Lease<'a>>,
+}
+
+/// What a call has that is processed.
+#[derive(Debug, Default)]
+pub(super) struct Footing {
+    /// Whether all that it asks for is reserved.
+    pub(super) is_reserved: bool,
+    /// Its turn.
+    pub(super) turn: Option<HostTurn>,
+}

@@ -60,10 +60,6 @@ impl TicketCall<'_> {
     /// Writes the call down.
     pub(super) fn write(self, rules: TicketRules) -> Ticket {
         let Self { task, computation, standing, values, resources, forced, accept, audited } = self;
-        let value = |stored: &Stored| TicketValue {
-            name: stored.name.clone(),
-            value: Published { digest: stored.digest, stamp: stored.stamp },
-        };
         Ticket {
             format: TICKET_FORMAT,
             task: task.name.clone(),
@@ -75,7 +71,7 @@ impl TicketCall<'_> {
             inputs: computation.inputs.clone(),
             outputs: computation.outputs.clone(),
             access: computation.access.clone(),
-            values: values.iter().map(value).collect(),
+            values: values.iter().map(ticket_value).collect(),
             limit: rules.limit,
             isolated: rules.isolates(&resources),
             resources,
@@ -108,12 +104,19 @@ pub(super) fn evaluation(ticket: &Ticket, storage: &Arc<Storage>) -> Result<Eval
 
 /// The values that the call of a ticket reads, in order.
 pub(super) fn sources(ticket: &Ticket) -> Vec<Stored> {
-    let stored = |it: &TicketValue| Stored {
-        name: it.name.clone(),
-        digest: it.value.digest,
-        stamp: it.value.stamp,
-    };
-    ticket.values.iter().map(stored).collect()
+    ticket.values.iter().map(stored_value).collect()
+}
+
+/// A value in the storage, as a ticket or the record of a suspended call names it.
+pub(super) fn ticket_value(stored: &Stored) -> TicketValue {
+    let value = Published { digest: stored.digest, stamp: stored.stamp };
+    TicketValue { name: stored.name.clone(), value }
+}
+
+/// The value in the storage that is named like this.
+pub(super) fn stored_value(named: &TicketValue) -> Stored {
+    let Published { digest, stamp } = named.value;
+    Stored { name: named.name.clone(), digest, stamp }
 }
 
 fn task(ticket: &Ticket) -> Result<Task, NameError> {

@@ -1,0 +1,241 @@
+//! The evaluator: what all steps of all calls share. It says how an evaluation is carried out, and why no more calls are started.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::execution::CallRunner;
+use super::launcher::CallLauncher;
+use super::step::CallStep;
+use super::{
+    Absence, EvaluateError, Evaluation, Event, Exports, Outcome, StopReason, WorkerQueue, scheduler,
+};
+use ce_executor::Executor;
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Source};
+use ce_model::resources::{Resources, WrongAmount};
+use ce_storage::{Precedence, ResultName, Stored};
+
+/// Evaluates the calls of one evaluation.
+pub struct Evaluator<'a> {
+    /// The evaluation, which gets the outcomes.
+    pub evaluation: &'a Evaluation,
+    /// The settings for executions. Without them, nothing is computed or written.
+    pub execution: Option<ExecutionSettings<'a>>,
+    /// Receives events, in the thread where they happen.
+    pub observe: &'a (dyn Fn(Event) + Sync),
+}
+
+/// How missing calls are executed, as the user wants it.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// The number of retries of a failed call.
+    pub retries: u32,
+    /// Whether failures that make rows of a table are tried again.
+    pub retry_failed: bool,
+    /// The time limit of an execution.
+    pub timeout: Option<Duration>,
+    /// The calls that are executed even if they have outputs.
+    pub forced: HashSet<ResultName>,
+    /// Whether outputs that are away are replaced by those that are made now, if these differ.
+    pub accept: bool,
+    /// Whether no more calls are started once one has failed.
+    pub fail_fast: bool,
+    /// Whether suspended calls are waited for.
+    pub wait: bool,
+}
+
+/// Settings for the execution of missing calls.
+#[derive(Clone, Copy)]
+pub struct ExecutionSettings<'a> {
+    /// The executor that starts processes.
+    pub executor: &'a dyn Executor,
+    /// The directories that computations run from.
+    pub exports: &'a Exports<'a>,
+    /// What the user wants.
+    pub policy: &'a Policy,
+    /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
+    pub asks: bool,
+    /// The queue of the workers that execute calls in place of the executor.
+    pub queue: Option<&'a WorkerQueue>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Evaluates with this number of workers, until every call has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the threads cannot be started, published outputs cannot be flushed, or the storage does not answer any more.
+    pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
+        let Evaluation { task, storage, .. } = self.evaluation;
+        storage.load_record_cache(&task.name);
+        let carried_out = scheduler::carry_out(self, jobs);
+        // Whatever was not done was not for this reason.
+        let carried_out = storage.away().map_or(carried_out, |error| Err(error.into()));
+        let mut in_place = Ok(());
+        if let Some(execution) = &self.execution {
+            execution.executor.finish();
+            in_place = storage.check_in_place();
+        }
+        storage.save_record_cache();
+        carried_out.and(in_place.map_err(EvaluateError::from))?;
+        if self.evaluation.plan.jobs().is_some() {
+            // That was done for each point, and a call has the errors.
+            return Ok(());
+        }
+        // An output may be derived from values that are known by now.
+        let outputs = self.evaluation.plan.outputs().iter().copied();
+        Ok(self.evaluation.derive(outputs, self.execution.is_some())?)
+    }
+
+    /// Returns the reason why no more calls are started, or `None`.
+    fn stopped(&self) -> Option<StopReason> {
+        let execution = self.execution?;
+        if execution.executor.is_cancelled() {
+            return Some(StopReason::Interruption);
+        }
+        if self.evaluation.storage.away().is_some() {
+            return Some(StopReason::Away);
+        }
+        let has_failed = self.evaluation.any_failed.load(Ordering::Acquire);
+        (execution.policy.fail_fast && has_failed).then_some(StopReason::Failure)
+    }
+
+    /// Whether no more calls are started.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.stopped().is_some()
+    }
+
+    /// The outcome of a call that is not started any more.
+    pub(super) fn not_started(&self, name: ResultName) -> Outcome {
+        Outcome::Absent(
+            name,
+            Absence::NotStarted(self.stopped().unwrap_or(StopReason::Interruption)),
+        )
+    }
+
+    /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with that, and its calls have
+    /// nothing to tell.
+    pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
+        let has_failed = outcome.failure().is_some();
+        if (has_failed || outcome.is_lost()) && self.evaluation.storage.away().is_some() {
+            return Outcome::Absent(outcome.name().clone(), Absence::Interrupted);
+        }
+        if has_failed && let Some(error) = self.evaluation.storage.vanished() {
+            return Outcome::failed(outcome.name().clone(), error);
+        }
+        outcome
+    }
+
+    /// Withdraws what no worker has begun, if no more calls are started.
+    pub(super) fn stop_workers(&self) {
+        if self.has_stopped()
+            && let Some(workers) = self.execution.and_then(|it| it.queue)
+        {
+            workers.stop();
+        }
+    }
+
+    /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.
+    pub(super) fn inputs(
+        &self,
+        sources: &[Source],
+        name: impl Fn() -> ResultName,
+    ) -> Result<Vec<Digest>, Outcome> {
+        if self.evaluation.storage.away().is_some() {
+            return Err(self.not_started(name()));
+        }
+        match self.evaluation.derive(sources.iter().copied(), self.execution.is_some()) {
+            Err(error) if error.is_interrupted() => return Err(self.not_started(name())),
+            Err(error) => return Err(Outcome::failed(name(), error)),
+            Ok(()) => {}
+        }
+        let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
+        inputs.collect::<Option<_>>().ok_or_else(|| match self.evaluation.are_left_out(sources) {
+            true => Outcome::Absent(name(), Absence::LeftOut),
+            false => self.without(sources, name()),
+        })
+    }
+
+    /// Demands the calls whose outputs are needed to know what these values are, such as members of them.
+    pub(super) fn demand_derived(&self, sources: &[Source]) -> Option<CallStep<'a>> {
+        let is_unknown = |source: &Source| match source {
+            Source::Derived { value, .. } => !self.evaluation.is_derived(*value),
+            _ => false,
+        };
+        let away = self.evaluation.away_behind(sources.iter().copied().filter(is_unknown));
+        (!away.is_empty()).then_some(CallStep::Demand(away))
+    }
+
+    /// Demands the calls whose outputs are away and needed. If they were demanded, and are not to be had, a call that needs
+    /// them is over.
+    pub(super) fn demand(&self, sources: &[Source], name: &ResultName) -> Option<CallStep<'a>> {
+        let away = self.evaluation.away_behind(sources.iter().copied());
+        if !away.is_empty() {
+            return Some(CallStep::Demand(away));
+        }
+        let lacks = sources.iter().any(|source| self.evaluation.lacks_outputs(*source));
+        // Without execution, all of them are missing.
+        self.execution.filter(|_| lacks)?;
+        Some(CallStep::Ended(self.without(sources, name.clone())))
+    }
+
+    /// The outcome of a call that is not executed, since an input is not here.
+    pub(super) fn without(&self, sources: &[Source], name: ResultName) -> Outcome {
+        match self.execution {
+            Some(_) if self.evaluation.await_suspended(sources) => {
+                Outcome::Absent(name, Absence::Waiting)
+            }
+            Some(_) if self.evaluation.await_not_started(sources) => self.not_started(name),
+            Some(_) => Outcome::Absent(name, Absence::Blocked),
+            None if self.evaluation.await_failures(sources) => {
+                Outcome::Absent(name, Absence::Blocked)
+            }
+            None => Outcome::Absent(name, Absence::Missing(None)),
+        }
+    }
+
+    /// Returns whether recorded or new outputs are kept under a name if a call is executed again.
+    pub(super) fn precedence(&self, name: &ResultName) -> Precedence {
+        match self.execution {
+            _ if self.is_forced(name) => Precedence::New,
+            Some(settings) if settings.policy.accept => Precedence::NewOfAway,
+            _ => Precedence::Recorded,
+        }
+    }
+
+    /// Whether a call is executed even if it has outputs.
+    pub(super) fn is_forced(&self, name: &ResultName) -> bool {
+        self.execution.is_some_and(|it| it.policy.forced.contains(name))
+    }
+
+    /// The files that a call reads.
+    pub(super) fn sources(&self, call: CallId) -> Vec<Stored> {
+        let sources = self.evaluation.plan.inputs(call).iter();
+        sources.filter_map(|source| self.evaluation.stored(*source)).collect()
+    }
+
+    /// What a call asks for.
+    pub(super) fn resources(&self, id: CallId) -> Result<Resources, WrongAmount> {
+        let Evaluation { task, plan, .. } = self.evaluation;
+        if task.resources.is_empty() {
+            return Ok(Resources::default());
+        }
+        plan.resources(id).map(Option::unwrap_or_default)
+    }
+
+    /// Whether a call is isolated, wherever it is executed.
+    pub(super) fn is_isolated(&self, settings: &ExecutionSettings<'_>, id: CallId) -> bool {
+        let resources = || self.resources(id).unwrap_or_default();
+        let queue = settings.queue.map(|queue| queue.rules().isolates(&resources()));
+        queue.unwrap_or_else(|| settings.executor.isolates())
+    }
+
+    /// Executes calls of the evaluation, if that is wanted.
+    pub(super) fn runner(&self) -> Option<CallRunner<'_, 'a>> {
+        let storage = &self.evaluation.storage;
+        let launcher = CallLauncher { storage, settings: self.execution? };
+        Some(CallRunner { evaluator: self, launcher })
+    }
+}

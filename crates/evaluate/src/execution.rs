@@ -1,0 +1,539 @@
+//! Executing a call: it gets what it asks for, is launched or written down for a worker, and sealed when its execution has ended. It
+//! is executed again if it failed and may pass.
+//!
+//! A call that waits for resources or for a turn has no lease. Otherwise another run that needs the call might wait for this one, which
+//! waits for a turn that the other run is part of.
+
+use std::num::NonZeroU32;
+
+use super::exports::MAX_TRIES;
+use super::hint::{self, Scene};
+use super::launcher::{
+    CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
+};
+use super::reservations::{Misfit, Reservation};
+use super::step::{
+    AbsentCall, AskedCall, CallStep, Executed, Footing, Pending, QueuedCall, Running,
+    SuspendedPlace, begun, call_of,
+};
+use super::suspension::SuspendedCalls;
+use super::ticket::{self, TicketCall};
+use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
+use ce_executor::{CallProgram, Ended, ExecuteError, HostTurn, Status, TurnRequest};
+use ce_model::resources::Resources;
+use ce_model::task::LIBRARY;
+use ce_storage::records::{Execution, OutputSource, SuspensionState, TicketEnd};
+use ce_storage::{
+    Call, Deviation, Failure, Precedence, PublishError, ResultName, Sealed, Stage, Stored, Survey,
+};
+
+/// Executes the calls of an evaluation.
+#[derive(Clone, Copy)]
+pub(super) struct CallRunner<'e, 'a> {
+    pub(super) evaluator: &'e Evaluator<'a>,
+    pub(super) launcher: CallLauncher<'a>,
+}
+
+impl<'a> CallRunner<'_, 'a> {
+    /// Goes on with an absent call: one that is suspended is asked whether it is to be continued; any other one begins.
+    pub(super) fn resume(&self, mut absent: AbsentCall<'a>, footing: Footing) -> CallStep<'a> {
+        let settings = &self.launcher.settings;
+        let place = match self.suspended_calls().find(&absent) {
+            Ok(place) => place,
+            Err(step) => return *step,
+        };
+        let Some(suspension) = &place.suspension else {
+            if !self.evaluator.is_isolated(settings, absent.id) {
+                self.suspended_calls().note_elsewhere(&mut absent);
+            }
+            return self.begin(absent, place, footing);
+        };
+        let is_asked = settings.asks
+            && suspension.record.state == SuspensionState::Suspended
+            // Workers may isolate where this host does not.
+            && settings.executor.isolates() == suspension.record.isolated
+            && !self.evaluator.evaluation.is_continuable(absent.id);
+        if !is_asked {
+            return self.begin(absent, place, footing);
+        }
+        let program = CallProgram::Status;
+        match self.launcher.prepare_question(absent.computation, suspension, program) {
+            Ok(None) => self.begin(absent, place, footing),
+            Ok(Some((launch, invocation))) => {
+                match self.turn(footing, TurnRequest::default(), &absent.name) {
+                    Ok(turn) => {
+                        let asked = AskedCall { absent, place, turn, launch };
+                        let running = Running::Asked(asked);
+                        CallStep::Submit(Box::new(running), Box::new(invocation))
+                    }
+                    Err(step) => *step,
+                }
+            }
+            Err(error) => CallStep::Ended(Outcome::failed(absent.name, error)),
+        }
+    }
+
+    /// Executes a call, if it has what it asks for.
+    fn begin(
+        &self,
+        absent: AbsentCall<'a>,
+        place: SuspendedPlace<'a>,
+        footing: Footing,
+    ) -> CallStep<'a> {
+        let settings = &self.launcher.settings;
+        let resources = match self.evaluator.resources(absent.id) {
+            Ok(resources) => resources,
+            Err(error) => return CallStep::Ended(Outcome::failed(absent.name, error)),
+        };
+        if let Some(queue) = settings.queue {
+            return self.queue(queue, absent, resources);
+        }
+        if !footing.is_reserved {
+            match self.reservation(&resources) {
+                Ok(None) => {}
+                Ok(Some(reservation)) => return CallStep::Reserve(reservation),
+                Err(misfit) => return CallStep::Ended(Outcome::failed(absent.name, misfit)),
+            }
+        }
+        let turn = match self.turn(footing, turn_request(&resources), &absent.name) {
+            Ok(turn) => turn,
+            Err(step) => return *step,
+        };
+        let place = match self.suspended_calls().make(&absent, place) {
+            Ok(place) => place,
+            Err(step) => return *step,
+        };
+        let AbsentCall { id, computation, name, inputs, prior, lease } = absent;
+        let remembered = prior.is_some();
+        let sources = self.evaluator.sources(id);
+        (self.evaluator.observe)(Event::Started(id, name.clone(), prior));
+        let retries = settings.policy.retries;
+        self.attempt(Pending {
+            id,
+            computation,
+            name,
+            inputs,
+            sources,
+            remembered,
+            resources,
+            retries,
+            replacements: retries.saturating_add(1),
+            exports: MAX_TRIES,
+            place,
+            lease,
+            turn,
+        })
+    }
+
+    const fn suspended_calls(&self) -> SuspendedCalls<'_, 'a> {
+        SuspendedCalls { evaluator: self.evaluator, launcher: self.launcher }
+    }
+
+    /// What must be reserved for a call, if anything.
+    fn reservation(&self, resources: &Resources) -> Result<Option<Reservation>, Misfit> {
+        if self.evaluator.evaluation.task.resources.is_empty() {
+            return Ok(None);
+        }
+        let executor = self.launcher.settings.executor;
+        match Misfit::of(resources, executor.capacity().get(), &executor.offer()) {
+            Some(misfit) => Err(misfit),
+            None => Ok(Reservation::of(resources)),
+        }
+    }
+
+    /// Takes the turn of a call, unless it has that. If other runs have what it needs, the call gives its lease back, and waits.
+    fn turn(
+        &self,
+        footing: Footing,
+        request: TurnRequest,
+        name: &ResultName,
+    ) -> Result<HostTurn, Box<CallStep<'a>>> {
+        if let Some(turn) = footing.turn.filter(|turn| turn.request() == request) {
+            return Ok(turn);
+        }
+        let name = name.clone();
+        Err(Box::new(match self.launcher.settings.executor.enter(request, false) {
+            Ok(Some(turn)) => return Ok(turn),
+            Ok(None) => CallStep::Enter(request, footing.is_reserved),
+            Err(ExecuteError::Interrupted) => CallStep::Ended(self.evaluator.not_started(name)),
+            Err(ExecuteError::Refused(why)) => CallStep::Ended(Outcome::Absent(
+                name,
+                Absence::Unfinished(Unfinished::Refused(why)),
+            )),
+            Err(error) => CallStep::Ended(Outcome::failed(name, error)),
+        }))
+    }
+
+    /// Launches the next execution of a call.
+    fn attempt(&self, mut pending: Pending<'a>) -> CallStep<'a> {
+        loop {
+            let suspension = pending.place.suspension.as_deref();
+            let prepared = self.launcher.prepare(LaunchRequest {
+                name: &pending.name,
+                computation: pending.computation,
+                sources: &pending.sources,
+                resources: &pending.resources,
+                gpus: pending.turn.gpus(),
+                purpose: Purpose::Publish(pending.published_name(), suspension),
+            });
+            match prepared {
+                Ok((launch, invocation)) => {
+                    let running = Running::Executed(pending, launch);
+                    return CallStep::Submit(Box::new(running), Box::new(invocation));
+                }
+                Err(error) => {
+                    let outcome = Outcome::failed(pending.name.clone(), error);
+                    if let Err(outcome) = self.retry(&mut pending, outcome) {
+                        return CallStep::Ended(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes on with a call of which a program has ended.
+    pub(super) fn conclude(
+        &self,
+        running: Running<'a>,
+        end: Result<Ended, ExecuteError>,
+    ) -> CallStep<'a> {
+        let (mut pending, launch) = match running {
+            Running::Executed(pending, launch) => (pending, launch),
+            Running::Asked(asked) => {
+                let end = self.launcher.judge(&asked.launch, &[], end);
+                return self.answered(asked, end);
+            }
+        };
+        let end = self.launcher.judge(&launch, &pending.sources, end);
+        if pending.exports > 0 && self.launcher.is_replaced(&launch, pending.computation, &end) {
+            pending.exports -= 1;
+            drop(launch);
+            return self.attempt(pending);
+        }
+        match self.seal(&mut pending, launch, end) {
+            Ok(sealed) => {
+                let Pending { id, computation, name, inputs, remembered, place, lease, .. } =
+                    pending;
+                let precedence = self.evaluator.precedence(&name);
+                // Before its slot is given back, and another call begins.
+                (self.evaluator.observe)(Event::Sealed(id));
+                CallStep::Executed(Executed {
+                    id,
+                    computation,
+                    name,
+                    inputs,
+                    sealed,
+                    taken_over: false,
+                    remembered,
+                    precedence,
+                    place,
+                    _lease: lease,
+                })
+            }
+            Err(outcome) => match self.retry(&mut pending, outcome) {
+                Ok(()) => self.attempt(pending),
+                Err(outcome) => self.suspended_calls().leave(&mut pending, outcome),
+            },
+        }
+    }
+
+    /// Counts an unsuccessful execution. Reports it if the call is executed again; returns the
+    /// outcome otherwise.
+    fn retry(&self, pending: &mut Pending<'_>, outcome: Outcome) -> Result<(), Outcome> {
+        let left = match &outcome {
+            _ if self.evaluator.has_stopped() => return Err(outcome),
+            Outcome::Absent(_, Absence::Unfinished(Unfinished::Lost(_))) => {
+                &mut pending.replacements
+            }
+            Outcome::Absent(_, Absence::Failed(failure)) if !failure.error.is_storage() => {
+                &mut pending.retries
+            }
+            _ => return Err(outcome),
+        };
+        *left = match left.checked_sub(1) {
+            Some(left) => left,
+            None => return Err(outcome),
+        };
+        // A failure is remembered, a loss is not.
+        pending.remembered |= outcome.failure().is_some();
+        (self.evaluator.observe)(Event::Retried(pending.id, Box::new(outcome)));
+        Ok(())
+    }
+
+    /// Seals what an execution has made, or returns what became of it otherwise.
+    fn seal(
+        &self,
+        pending: &mut Pending<'a>,
+        launch: Launch<'a>,
+        end: Result<Ended, ExecuteError>,
+    ) -> Result<Sealed<'a>, Outcome> {
+        let Launch { tree, mut stage, .. } = launch;
+        if let (Some(suspension), Ok(Ended::Done(_) | Ended::Failed(_) | Ended::Suspended(_))) =
+            (&pending.place.suspension, &end)
+        {
+            let continued = stage.continue_log(&suspension.name);
+            continued.map_err(|error| Outcome::failed(pending.name.clone(), error))?;
+        }
+        if let Ok(Ended::Suspended(usage)) = &end {
+            limit(&mut stage, usage);
+            return Err(self.suspended_calls().keep(pending, stage));
+        }
+        let (call, name) = (pending.call(), pending.published_name());
+        let scene = self.launcher.scene(&tree, pending.computation, &pending.sources);
+        let unfinished = match end {
+            Ok(Ended::Done(usage)) => {
+                limit(&mut stage, &usage);
+                let argv = argv(call, name, &pending.sources);
+                let execution = execution(&usage, pending.computation, argv);
+                let execution = Execution {
+                    resources: pending.resources.lines().into(),
+                    // The work of a suspended call ran elsewhere, on an unknown kind of host.
+                    host_kind: execution.host_kind.filter(|_| pending.place.suspension.is_none()),
+                    ..execution
+                };
+                return stage.seal(call, execution).map_err(|(stage, error)| {
+                    // What it lacks may be lacking because of that.
+                    match self.launcher.lost_input(&pending.sources) {
+                        Some(how) => Outcome::Absent(
+                            name.clone(),
+                            Absence::Unfinished(Unfinished::Lost(how)),
+                        ),
+                        None => fail(stage, call, name, error.into(), &scene),
+                    }
+                });
+            }
+            Ok(Ended::Failed(failed)) => {
+                limit(&mut stage, &failed.usage);
+                return Err(fail(stage, call, name, CallError::Ended(Box::new(failed)), &scene));
+            }
+            Ok(Ended::Suspended(_)) => Unfinished::Lost("it is suspended".to_owned()),
+            Ok(Ended::Lost(how)) => {
+                // It may still run.
+                stage.doubt();
+                Unfinished::Lost(how)
+            }
+            Err(ExecuteError::Refused(why)) => Unfinished::Refused(why),
+            Err(ExecuteError::Interrupted) => {
+                return Err(Outcome::Absent(name.clone(), Absence::Interrupted));
+            }
+            Err(error) => return Err(fail(stage, call, name, error.into(), &scene)),
+        };
+        Err(Outcome::Absent(name.clone(), Absence::Unfinished(unfinished)))
+    }
+
+    /// Goes on with a suspended call that was asked.
+    fn answered(&self, asked: AskedCall<'a>, end: Result<Ended, ExecuteError>) -> CallStep<'a> {
+        let AskedCall { absent, mut place, turn, launch: Launch { mut stage, .. } } = asked;
+        drop(turn);
+        if let Ok(Ended::Done(usage) | Ended::Suspended(usage)) = &end {
+            limit(&mut stage, usage);
+        }
+        let line = stage.first_line().unwrap_or_default();
+        let (id, name) = (absent.id, absent.name.clone());
+        CallStep::Ended(match end {
+            Ok(Ended::Done(_)) => {
+                self.evaluator.evaluation.set_continuable(id, true);
+                drop(stage);
+                return self.begin(absent, place, Footing::default());
+            }
+            Ok(Ended::Suspended(_)) => {
+                return self.suspended_calls().remain(absent, &mut place, line);
+            }
+            Ok(Ended::Failed(failed)) => {
+                limit(&mut stage, &failed.usage);
+                let begun = place.suspension.map_or(name, |suspension| suspension.name);
+                Outcome::failed(begun, CallError::Asked(Box::new(failed), line))
+            }
+            Ok(Ended::Lost(how)) => {
+                stage.doubt();
+                Outcome::Absent(name, Absence::Unfinished(Unfinished::Lost(how)))
+            }
+            Err(ExecuteError::Refused(why)) => {
+                Outcome::Absent(name, Absence::Unfinished(Unfinished::Refused(why)))
+            }
+            Err(ExecuteError::Interrupted) => Outcome::Absent(name, Absence::Interrupted),
+            Err(error) => Outcome::failed(name, error),
+        })
+    }
+
+    /// Publishes executed and flushed outputs. Returns `None` if another commit began the call: then it is looked for again,
+    /// and taken over.
+    pub(super) fn publish(&self, executed: Executed<'_>) -> Option<Outcome> {
+        let storage = self.launcher.storage;
+        let SuspendedPlace { suspension, _lease } = executed.place;
+        let name = suspension.as_ref().map_or(&executed.name, |it| &it.name).clone();
+        let (taken_over, remembered) = (executed.taken_over, executed.remembered);
+        let is_own = name == executed.name;
+        let call = begun(call_of(executed.computation, &executed.inputs), suspension.as_deref());
+        let recorded = self.evaluator.evaluation.away_outputs(executed.id);
+        let recorded = recorded.filter(|_| executed.precedence == Precedence::Recorded);
+        let published = executed.sealed.publish_same(call, (&name, recorded), executed.precedence);
+        let published = published.and_then(|outputs| {
+            if remembered {
+                storage.attempts().forget(&outputs.name)?;
+            }
+            if let Some(suspension) = &suspension {
+                storage.suspensions().remove(suspension)?;
+            }
+            Ok(outputs)
+        });
+        match published {
+            Ok(_) if !is_own => {
+                storage.equivalents().forget_versions(call.version);
+                None
+            }
+            Ok(outputs) if taken_over => Some(Outcome::Present(outputs, OutputSource::TakenOver)),
+            Ok(outputs) => Some(Outcome::Present(outputs, OutputSource::Executed)),
+            Err(PublishError::Storage(error)) => Some(Outcome::failed(name, error)),
+            Err(PublishError::Deviates(deviation)) => {
+                Some(Outcome::failed(name, self.counted(deviation)))
+            }
+            Err(error) => Some(Outcome::failed(name, error)),
+        }
+    }
+
+    /// Counts the recorded calls that were made from outputs which cannot be made again.
+    fn counted(&self, mut deviation: Box<Deviation>) -> CallError {
+        let recorded: Vec<_> = deviation.outputs.iter().map(|output| output.recorded).collect();
+        // Only the count is lost.
+        deviation.readers =
+            Survey::new(self.launcher.storage).readers(&recorded).unwrap_or_default();
+        PublishError::Deviates(deviation).into()
+    }
+
+    /// Lets a worker execute a call. The lease is released: the worker acquires it when it begins.
+    fn queue(
+        &self,
+        queue: &WorkerQueue,
+        absent: AbsentCall<'a>,
+        resources: Resources,
+    ) -> CallStep<'a> {
+        let AbsentCall { id, computation, name, prior, lease, .. } = absent;
+        if let Err(error) = lease.release() {
+            return CallStep::Ended(Outcome::failed(name, error));
+        }
+        let settings = &self.launcher.settings;
+        let standing = match settings.exports.for_workers(computation) {
+            Ok(standing) => standing,
+            Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
+        };
+        let call = TicketCall {
+            task: &self.evaluator.evaluation.task,
+            computation,
+            standing,
+            values: &self.evaluator.sources(id),
+            resources,
+            forced: self.evaluator.is_forced(&name),
+            accept: settings.policy.accept,
+            audited: false,
+        };
+        let ticket = call.write(queue.rules());
+        (self.evaluator.observe)(Event::Queued(id, name.clone()));
+        let (retries, untold) = (settings.policy.retries, Some(prior));
+        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, untold }))
+    }
+
+    /// Tells that a worker executes a call, once.
+    pub(super) fn tell_begun(&self, queued: &mut QueuedCall) {
+        if let Some(prior) = queued.untold.take() {
+            (self.evaluator.observe)(Event::Started(queued.id, queued.name.clone(), prior));
+        }
+    }
+
+    /// Goes on with a call that a worker has answered.
+    pub(super) fn conclude_at_worker(
+        &self,
+        mut queued: QueuedCall,
+        end: Option<TicketEnd>,
+    ) -> CallStep<'a> {
+        let storage = self.launcher.storage;
+        let Some(end) = end else {
+            // After a failure, only what no worker has is withdrawn, also if one had it earlier.
+            let is_cancelled = self.launcher.settings.executor.is_cancelled();
+            return CallStep::Ended(match queued.untold {
+                None if is_cancelled => Outcome::Absent(queued.name, Absence::Interrupted),
+                _ => self.evaluator.not_started(queued.name),
+            });
+        };
+        let is_executed = match &end {
+            TicketEnd::Published(call) => call.source == OutputSource::Executed,
+            end => matches!(end, TicketEnd::Failed(_) | TicketEnd::OutOfTime(_)),
+        };
+        // Nothing is gained by trying it again.
+        let may_pass = !matches!(end, TicketEnd::OutOfTime(_));
+        if is_executed {
+            self.tell_begun(&mut queued);
+        }
+        let outcome = ticket::outcome(storage, &queued.name, end);
+        storage.note_published(&queued.name);
+        if let Some(suspended) = outcome.suspended() {
+            return self.suspended_calls().wait(queued.id, queued.name, suspended.clone());
+        }
+        if outcome.failure().is_some_and(|failure| !failure.error.is_storage())
+            && may_pass
+            && !self.evaluator.has_stopped()
+            && let Some(left) = queued.retries.checked_sub(1)
+        {
+            queued.retries = left;
+            (self.evaluator.observe)(Event::Retried(queued.id, Box::new(outcome)));
+            return CallStep::Queue(Box::new(queued));
+        }
+        CallStep::Ended(outcome)
+    }
+}
+
+/// What a call needs that other runs of the host may have. The gpus of an allocation are given out by the scheduler.
+pub(super) fn turn_request(resources: &Resources) -> TurnRequest {
+    let gpus = resources.gpus.filter(|_| !resources.spans()).map_or(0, NonZeroU32::get);
+    TurnRequest { gpus, exclusive: resources.exclusive }
+}
+
+/// Returns the arguments of `exec`, in the storage's names.
+fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
+    let exec = format!("{LIBRARY}/{}/exec", call.version.computation);
+    let outputs = (0..call.outputs.len()).map(|number| name.output(number));
+    let sources = sources.iter().map(|file| file.name.clone());
+    std::iter::once(exec).chain(sources).chain(outputs).collect()
+}
+
+/// Remembers a failure.
+fn fail(
+    stage: Stage<'_>,
+    call: Call<'_>,
+    name: &ResultName,
+    error: CallError,
+    scene: &Scene<'_>,
+) -> Outcome {
+    let name = name.clone();
+    if error.is_storage() {
+        return Outcome::failed(name, error);
+    }
+    // The stage is emptied afterwards.
+    let hint = hint::hint(&stage, scene, &error);
+    let tasks = match &error {
+        CallError::Ended(failed) => failed.usage.tasks.0.clone(),
+        _ => Box::default(),
+    };
+    let (exit_status, signal, seconds) = match &error {
+        CallError::Ended(failed) => match failed.status {
+            Status::Exited(status) => (Some(status), None, failed.usage.seconds()),
+            Status::Killed(signal) | Status::TimedOut(signal, _) => {
+                (None, Some(signal), failed.usage.seconds())
+            }
+        },
+        _ => (None, None, 0.0),
+    };
+    let isolation = match &error {
+        CallError::Ended(failed) => Some(isolation_word(failed.usage.isolation).to_owned()),
+        _ => None,
+    };
+    let failure =
+        Failure { reason: error.to_string(), exit_status, signal, tasks, seconds, isolation };
+    match stage.fail(call, &name, failure) {
+        Ok(log) => {
+            let error = Box::new(error);
+            Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
+        }
+        Err(error) => Outcome::failed(name, error),
+    }
+}
