@@ -3,20 +3,22 @@
 //! The calls do not wait for each other, since what each reads is in the storage. They begin in their order, as the resources
 //! that they ask for allow.
 
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::execution::turn_request;
 use super::exports::MAX_TRIES;
 use super::hint::{self, Scene};
-use super::launcher::{CallLauncher, LaunchRequest, Purpose, execution, isolation_word, limit};
-use super::queue::{MAX_TICKETS, TicketWatcher};
+use super::launcher::{
+    CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
+};
+use super::queue::MAX_TICKETS;
 use super::reservations::{Misfit, Reservation, Reservations};
+use super::scheduler::{Scheduler, Work};
 use super::ticket::TicketCall;
-use super::{CallError, EvaluateError, ExecutionSettings};
-use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
+use super::{CallError, EvaluateError, ExecutionSettings, WorkerQueue};
+use ce_executor::{Ended, ExecuteError, HostTurn, Isolation, Usage};
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
@@ -85,12 +87,6 @@ pub struct Audit<'a> {
     pub budget: AuditBudget,
 }
 
-/// The next call, and the resources that are free.
-struct AuditDesk {
-    next: usize,
-    free: Reservations,
-}
-
 impl AuditedCall {
     /// Its computation.
     pub fn computation(&self) -> &Computation {
@@ -117,6 +113,34 @@ fn fits(limit: Option<Duration>, elapsed: Duration, expected: Option<Duration>) 
     })
 }
 
+/// What becomes of a call of an audit, once for each.
+pub(super) enum AuditMessage {
+    /// It ended like this, here or at a worker.
+    Ended(usize, TicketEnd),
+    /// It would take longer than there is time.
+    OverBudget(usize),
+    /// The user asked to stop before it was over.
+    Interrupted,
+    /// A thread has panicked.
+    Panicked,
+}
+
+/// A call of an audit that is being executed.
+struct AuditExecution<'a> {
+    launch: Launch<'a>,
+    turn: HostTurn,
+    /// The number of attempts if another run replaces its export.
+    exports: usize,
+}
+
+/// An audit that is carried out.
+struct RunningAudit<'a> {
+    audit: &'a Audit<'a>,
+    launcher: CallLauncher<'a>,
+    scheduler: Scheduler<'a, AuditExecution<'a>, ()>,
+    sender: Sender<AuditMessage>,
+}
+
 impl Audit<'_> {
     /// Executes the calls, and passes the end of each to `ended`, in this thread. Calls `look` now and then meanwhile. When the
     /// user asks to stop, no further call begins, and those that were ended have no end.
@@ -129,152 +153,119 @@ impl Audit<'_> {
         ended: &mut dyn FnMut(usize, AuditedEnd),
         look: &dyn Fn(),
     ) -> Result<(), EvaluateError> {
-        let run = match self.settings.queue {
-            Some(_) => self.at_workers(ended, look),
-            None => self.here(ended, look),
-        };
+        let run = self.carry_out(look, &mut |message| match message {
+            AuditMessage::Ended(at, end) => ended(at, audited(end)),
+            AuditMessage::OverBudget(at) => ended(at, AuditedEnd::OverBudget),
+            AuditMessage::Interrupted | AuditMessage::Panicked => {}
+        });
         self.settings.executor.finish();
         run?;
         self.storage.flush()?;
         Ok(self.storage.check_in_place()?)
     }
 
-    fn here(
+    /// Executes the calls, and passes on what becomes of each, in this thread.
+    pub(super) fn carry_out(
         &self,
-        ended: &mut dyn FnMut(usize, AuditedEnd),
         look: &dyn Fn(),
+        pass: &mut dyn FnMut(AuditMessage),
     ) -> Result<(), EvaluateError> {
         let executor = self.settings.executor;
-        let slots = executor.capacity();
-        let free = Reservations::new(slots.get(), executor.offer());
-        let desk = (Mutex::new(AuditDesk { next: 0, free }), Condvar::new());
-        let (sender, receiver) = channel();
-        thread::scope(|scope| {
-            for _ in 0..slots.get().min(self.calls.len()) {
-                let (sender, desk) = (sender.clone(), &desk);
-                let thread = thread::Builder::new().name("audit".to_owned());
-                let work = move || self.work(desk, &sender);
-                thread.spawn_scoped(scope, work).map_err(EvaluateError::Threads)?;
-            }
-            drop(sender);
-            loop {
-                look();
-                match receiver.recv_timeout(LOOK) {
-                    Ok((call, end)) => ended(call, end),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                }
-            }
-        })
-    }
-
-    /// Executes calls until there are no more.
-    fn work(&self, desk: &(Mutex<AuditDesk>, Condvar), sender: &Sender<(usize, AuditedEnd)>) {
-        while let Some(at) = self.take(desk, sender) {
-            let call = &self.calls[at];
-            let subject = AuditSubject {
-                storage: self.storage,
-                computation: call.computation(),
-                sources: &call.sources,
-                resources: &call.resources,
-                recorded: &call.recorded,
-            };
-            let end = subject.audit(&self.settings);
-            lock(&desk.0).free.release(CallId::at(at));
-            desk.1.notify_all();
-            if let Some(end) = end {
-                // The receiver lives as long as this thread.
-                drop(sender.send((at, audited(end))));
-            }
-        }
-    }
-
-    /// Takes the next call when there is what it asks for. Returns `None` if there is none, or the user asks to stop.
-    fn take(
-        &self,
-        (desk, changed): &(Mutex<AuditDesk>, Condvar),
-        sender: &Sender<(usize, AuditedEnd)>,
-    ) -> Option<usize> {
-        let executor = self.settings.executor;
-        let mut desk = lock(desk);
-        loop {
-            let call = self.calls.get(desk.next).filter(|_| !executor.is_cancelled())?;
-            let (at, asked) = (desk.next, &call.resources);
-            let refusal = match Misfit::of(asked, executor.capacity().get(), &executor.offer()) {
-                _ if !self.budget.allows(call.expected) => Some(AuditedEnd::OverBudget),
-                Some(misfit) => Some(AuditedEnd::NotAudited(misfit.to_string())),
-                None => None,
-            };
-            if let Some(refusal) = refusal {
-                desk.next += 1;
-                drop(sender.send((at, refusal)));
-                continue;
-            }
-            let reservation = Reservation::of(asked).unwrap_or(Reservation::ONE);
-            if desk.free.fits(reservation) {
-                desk.free.take(CallId::at(at), reservation);
-                desk.next += 1;
-                return Some(at);
-            }
-            let waited = changed.wait_timeout(desk, LOOK);
-            desk = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Lets workers execute the calls. With a limited time, no more wait than may be executed here.
-    fn at_workers(
-        &self,
-        ended: &mut dyn FnMut(usize, AuditedEnd),
-        look: &dyn Fn(),
-    ) -> Result<(), EvaluateError> {
-        let executor = self.settings.executor;
-        let most = match self.budget.limit {
-            Some(_) => executor.capacity().get(),
-            None => MAX_TICKETS,
+        let capacity = executor.capacity().get();
+        // With a limited time, no more calls wait for workers than may be executed here.
+        let slots = match self.settings.queue {
+            Some(_) if self.budget.limit.is_none() => MAX_TICKETS,
+            _ => capacity,
         };
         let (sender, receiver) = channel();
-        let (mut next, mut open) = (0, 0);
-        loop {
-            while open < most && next < self.calls.len() && !executor.is_cancelled() {
-                let at = next;
-                next += 1;
-                match self.put(at, &sender) {
-                    Ok(()) => open += 1,
-                    Err(end) => ended(at, end),
+        let audit = &RunningAudit {
+            audit: self,
+            launcher: CallLauncher { storage: self.storage, settings: self.settings },
+            scheduler: Scheduler::new(
+                Some(self.settings),
+                (0..self.calls.len()).map(CallId::at).collect(),
+                Reservations::new(slots, executor.offer()),
+            ),
+            sender,
+        };
+        audit.scheduler.with_threads(
+            capacity.min(self.calls.len()),
+            &|| audit.work(),
+            &|| audit.send(AuditMessage::Panicked),
+            || {
+                let mut left = self.calls.len();
+                while left > 0 {
+                    look();
+                    match receiver.recv_timeout(LOOK) {
+                        Ok(AuditMessage::Panicked) | Err(RecvTimeoutError::Disconnected) => break,
+                        Ok(message) => {
+                            left -= 1;
+                            pass(message);
+                        }
+                        Err(RecvTimeoutError::Timeout) => {}
+                    }
                 }
+                audit.scheduler.close();
+            },
+        )
+    }
+}
+
+impl RunningAudit<'_> {
+    /// Does what there is to do, until every call is over.
+    fn work(&self) {
+        while let Some(work) = self.scheduler.next() {
+            match work {
+                Work::Ready(id, footing) => self.begin(id, footing.is_reserved),
+                Work::Begun(_) => {}
+                Work::Ended(id, execution, end) => self.conclude(id, execution, end),
+                Work::Answered(id, (), end) => self.end(id, end),
             }
-            if open == 0 {
-                return Ok(());
+        }
+    }
+
+    /// Executes a call, if it has what it asks for. It has no lease, since nothing that is published changes.
+    fn begin(&self, id: CallId, is_reserved: bool) {
+        let call = self.call(id);
+        let settings = &self.launcher.settings;
+        let executor = settings.executor;
+        if executor.is_cancelled() {
+            return self.end(id, None);
+        }
+        if !self.audit.budget.allows(call.expected) {
+            self.scheduler.release(id);
+            return self.send(AuditMessage::OverBudget(id.index()));
+        }
+        if let Some(queue) = settings.queue {
+            return self.put(id, queue);
+        }
+        if !is_reserved {
+            let misfit = Misfit::of(&call.resources, executor.capacity().get(), &executor.offer());
+            if let Some(misfit) = misfit {
+                return self.end(id, Some(TicketEnd::Refused(misfit.to_string())));
             }
-            look();
-            if let Ok((at, end)) = receiver.recv_timeout(LOOK) {
-                open -= 1;
-                if let Some(end) = end {
-                    ended(at, audited(end));
-                }
+            if let Some(reservation) = Reservation::of(&call.resources) {
+                return self.scheduler.reserve(id, reservation);
             }
+        }
+        match executor.enter(turn_request(&call.resources), true) {
+            Ok(Some(turn)) => self.attempt(id, turn, MAX_TRIES),
+            Ok(None) | Err(ExecuteError::Interrupted) => self.end(id, None),
+            Err(ExecuteError::Refused(why)) => self.end(id, Some(TicketEnd::Refused(why))),
+            Err(error) => self.end(id, Some(call.failed(None, &error.into(), None, None))),
         }
     }
 
     /// Queues a call for workers.
-    fn put(
-        &self,
-        at: usize,
-        sender: &Sender<(usize, Option<TicketEnd>)>,
-    ) -> Result<(), AuditedEnd> {
-        let Some(queue) = self.settings.queue else { return Ok(()) };
-        let call = &self.calls[at];
-        if !self.budget.allows(call.expected) {
-            return Err(AuditedEnd::OverBudget);
-        }
-        let computation = call.computation();
-        let standing = self.settings.exports.for_workers(computation).map_err(|error| {
-            let why = error.in_full();
-            if error.is_storage() { AuditedEnd::Broken(why) } else { AuditedEnd::NotAudited(why) }
-        })?;
+    fn put(&self, id: CallId, queue: &WorkerQueue) {
+        let call = self.call(id);
+        let standing = match self.launcher.settings.exports.for_workers(call.computation()) {
+            Ok(standing) => standing,
+            Err(error) => return self.end(id, Some(call.not_executed(&error))),
+        };
         let ticket = TicketCall {
             task: &call.task,
-            computation,
+            computation: call.computation(),
             standing,
             values: &call.sources,
             resources: call.resources.clone(),
@@ -282,13 +273,72 @@ impl Audit<'_> {
             accept: false,
             audited: true,
         };
-        let sender = sender.clone();
-        let watcher = TicketWatcher {
-            begun: Box::new(|| {}),
-            ended: Box::new(move |end| drop(sender.send((at, end)))),
-        };
-        let put = queue.put(&ticket.write(queue.rules()), watcher);
-        put.map_err(|error| AuditedEnd::Broken(error.to_string()))
+        if let Err(error) = self.scheduler.put(id, (), &ticket.write(queue.rules())) {
+            self.end(id, Some(call.broken(&error.into())));
+        }
+    }
+
+    /// Launches the next execution of a call.
+    fn attempt(&self, id: CallId, turn: HostTurn, exports: usize) {
+        let call = self.call(id);
+        let prepared = self.launcher.prepare(LaunchRequest {
+            name: &call.recorded.name,
+            computation: call.computation(),
+            sources: &call.sources,
+            resources: &call.resources,
+            gpus: turn.gpus(),
+            purpose: Purpose::Compare,
+        });
+        match prepared {
+            Ok((launch, invocation)) => {
+                self.scheduler.submit(id, AuditExecution { launch, turn, exports }, invocation);
+            }
+            Err(error @ CallError::NotADirectory { .. }) => {
+                self.end(id, Some(call.failed(None, &error, None, None)));
+            }
+            Err(error) => self.end(id, Some(call.not_executed(&error))),
+        }
+    }
+
+    /// Goes on with a call of which an execution has ended.
+    fn conclude(
+        &self,
+        id: CallId,
+        execution: AuditExecution<'_>,
+        end: Result<Ended, ExecuteError>,
+    ) {
+        let AuditExecution { launch, turn, exports } = execution;
+        let call = self.call(id);
+        let end = self.launcher.judge(&launch, &call.sources, end);
+        if self.launcher.is_replaced(&launch, call.computation(), &end) {
+            drop(launch);
+            if exports > 1 {
+                return self.attempt(id, turn, exports - 1);
+            }
+            let how = "others have replaced its computation all the time".to_owned();
+            return self.end(id, Some(TicketEnd::Lost(how)));
+        }
+        let scene = self.launcher.scene(&launch.tree, call.computation(), &call.sources);
+        let end = call.compare(launch.stage, end, &scene);
+        self.end(id, end.unwrap_or_else(|error| Some(call.broken(&error.into()))));
+    }
+
+    /// Ends a call; without an end, the user asked to stop.
+    fn end(&self, id: CallId, end: Option<TicketEnd>) {
+        self.scheduler.release(id);
+        self.send(match end {
+            Some(end) => AuditMessage::Ended(id.index(), end),
+            None => AuditMessage::Interrupted,
+        });
+    }
+
+    fn call(&self, id: CallId) -> &AuditedCall {
+        &self.audit.calls[id.index()]
+    }
+
+    fn send(&self, message: AuditMessage) {
+        // The receiver lives as long as the threads.
+        drop(self.sender.send(message));
     }
 }
 
@@ -307,82 +357,9 @@ fn audited(end: TicketEnd) -> AuditedEnd {
     })
 }
 
-fn lock(desk: &Mutex<AuditDesk>) -> MutexGuard<'_, AuditDesk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A call that is executed again.
-pub(super) struct AuditSubject<'a> {
-    pub(super) storage: &'a Storage,
-    pub(super) computation: &'a Computation,
-    /// The values that it reads, in order.
-    pub(super) sources: &'a [Stored],
-    /// What it asks for.
-    pub(super) resources: &'a Resources,
-    /// The result.
-    pub(super) recorded: &'a Outputs,
-}
-
-/// The end of an attempt.
-enum AttemptEnd {
-    /// There is nothing more to do.
-    Over(Option<TicketEnd>),
-    /// Another run has put its own export in the place of that of this one, or the export is not there any more.
-    Replaced,
-}
-
-impl AuditSubject<'_> {
-    /// Executes the call, and compares. Returns `None` if the user asks to stop.
-    pub(super) fn audit(&self, settings: &ExecutionSettings<'_>) -> Option<TicketEnd> {
-        self.execute(settings).unwrap_or_else(|error| Some(self.broken(&error.into())))
-    }
-
-    fn execute(&self, settings: &ExecutionSettings<'_>) -> Result<Option<TicketEnd>, StorageError> {
-        let turn = match settings.executor.enter(turn_request(self.resources), true) {
-            Ok(Some(turn)) => turn,
-            Ok(None) | Err(ExecuteError::Interrupted) => return Ok(None),
-            Err(ExecuteError::Refused(why)) => return Ok(Some(TicketEnd::Refused(why))),
-            Err(error) => return Ok(Some(self.failed(None, &error.into(), None, None))),
-        };
-        for _ in 0..MAX_TRIES {
-            match self.attempt(settings, &turn)? {
-                AttemptEnd::Over(end) => return Ok(end),
-                AttemptEnd::Replaced => {}
-            }
-        }
-        Ok(Some(TicketEnd::Lost("others have replaced its computation all the time".to_owned())))
-    }
-
-    fn attempt(
-        &self,
-        settings: &ExecutionSettings<'_>,
-        turn: &HostTurn,
-    ) -> Result<AttemptEnd, StorageError> {
-        let Self { storage, computation, sources, resources, recorded } = *self;
-        let launcher = CallLauncher { storage, settings: *settings };
-        let (name, gpus) = (&recorded.name, turn.gpus());
-        let purpose = Purpose::Compare;
-        let request = LaunchRequest { name, computation, sources, resources, gpus, purpose };
-        let (launch, invocation) = match launcher.prepare(request) {
-            Ok(prepared) => prepared,
-            Err(error @ CallError::NotADirectory { .. }) => {
-                return Ok(AttemptEnd::Over(Some(self.failed(None, &error, None, None))));
-            }
-            Err(error) => return Ok(AttemptEnd::Over(Some(self.not_executed(&error)))),
-        };
-        let (sender, ended) = channel();
-        // The receiver is gone only if this thread has panicked.
-        settings.executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
-        let end = ended.recv().unwrap_or(Err(ExecuteError::Interrupted));
-        let end = launcher.judge(&launch, sources, end);
-        if launcher.is_replaced(&launch, computation, &end) {
-            return Ok(AttemptEnd::Replaced);
-        }
-        let scene = launcher.scene(&launch.tree, computation, sources);
-        self.conclude(launch.stage, end, &scene).map(AttemptEnd::Over)
-    }
-
-    fn conclude(
+impl AuditedCall {
+    /// Compares what an execution has made with the result. Returns `None` if the user asks to stop.
+    fn compare(
         &self,
         mut stage: Stage<'_>,
         end: Result<Ended, ExecuteError>,
@@ -391,13 +368,13 @@ impl AuditSubject<'_> {
         let (stage, usage, error) = match end {
             Ok(Ended::Done(usage)) => {
                 limit(&mut stage, &usage);
-                let (version, outputs) = (self.computation.into(), &self.computation.outputs);
+                let (version, outputs) = (self.computation().into(), &self.computation().outputs);
                 let inputs: Vec<_> = self.sources.iter().map(|it| it.digest).collect();
                 let call = Call { version, inputs: &inputs, outputs };
-                match stage.seal(call, execution(&usage, self.computation, Vec::new())) {
+                match stage.seal(call, execution(&usage, self.computation(), Vec::new())) {
                     Ok(sealed) => {
                         let outputs = sealed.digests();
-                        let differing = sealed.compare(self.recorded)?;
+                        let differing = sealed.compare(&self.recorded)?;
                         let report = AuditReport { outputs, differing, ..report(Some(&usage)) };
                         return Ok(Some(TicketEnd::Audited(Box::new(report))));
                     }

@@ -9,7 +9,7 @@ use super::execution::CallRunner;
 use super::launcher::CallLauncher;
 use super::step::CallStep;
 use super::{
-    Absence, EvaluateError, Evaluation, Event, Exports, Outcome, StopReason, WorkerQueue, scheduler,
+    Absence, EvaluateError, Evaluation, Event, Exports, Outcome, StopReason, WorkerQueue, countdown,
 };
 use ce_executor::Executor;
 use ce_model::digest::Digest;
@@ -70,7 +70,7 @@ impl<'a> Evaluator<'a> {
     pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
         let Evaluation { task, storage, .. } = self.evaluation;
         storage.load_record_cache(&task.name);
-        let carried_out = scheduler::carry_out(self, jobs);
+        let carried_out = countdown::carry_out(self, jobs);
         // Whatever was not done was not for this reason.
         let carried_out = storage.away().map_or(carried_out, |error| Err(error.into()));
         let mut in_place = Ok(());

@@ -7,6 +7,7 @@
 
 mod audit;
 mod call;
+mod countdown;
 mod derived_values;
 mod evaluation;
 mod evaluator;
@@ -17,8 +18,6 @@ mod gather;
 mod hint;
 mod launcher;
 mod outcome;
-mod pending;
-mod polled_calls;
 mod queue;
 mod reservations;
 mod scheduler;
@@ -29,7 +28,6 @@ mod stop;
 mod suspension;
 mod ticket;
 mod waiting;
-mod work_queue;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};

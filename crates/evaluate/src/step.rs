@@ -116,12 +116,6 @@ pub(super) struct QueuedCall {
     pub(super) untold: Option<Option<Box<PriorAttempt>>>,
 }
 
-/// A call that was begun.
-pub(super) enum Underway<'a> {
-    Here(Running<'a>),
-    AtWorker(QueuedCall),
-}
-
 impl Executed<'_> {
     /// Throws the outputs away, which could not be flushed.
     pub(super) fn give_up(self, error: Arc<StorageError>) -> Outcome {

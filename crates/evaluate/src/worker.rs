@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::audit::AuditSubject;
+use super::audit::{Audit, AuditBudget, AuditMessage, AuditedCall};
 use super::reservations::{Misfit, Reservation, Reservations};
 use super::{
-    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, scheduler, ticket,
+    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, countdown, ticket,
 };
 use ce_executor::{
     Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
@@ -23,7 +23,7 @@ use ce_executor::{
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
-use ce_model::task::Computation;
+use ce_model::task::{ComputationId, Task};
 use ce_storage::records::{FailedCall, OutOfTime, Ticket, TicketEnd};
 use ce_storage::{
     Call, ClaimedTicket, Found, Outputs, ResultName, ServedQueue, Storage, StorageError,
@@ -344,7 +344,7 @@ impl<'a> Worker<'a> {
             ExecutionSettings { executor, exports: self.exports, policy, asks: false, queue: None };
         if ticket.audited {
             began.get_or_init(Instant::now);
-            return self.audit(ticket, &evaluation.task.computations[0], &settings);
+            return self.audit(ticket, &evaluation.task, settings);
         }
         let execution = Some(settings);
         let observe = &|event| {
@@ -353,7 +353,7 @@ impl<'a> Worker<'a> {
             }
         };
         let evaluator = Evaluator { evaluation: &evaluation, execution, observe };
-        match scheduler::carry_out(&evaluator, NonZeroUsize::MIN) {
+        match countdown::carry_out(&evaluator, NonZeroUsize::MIN) {
             Ok(()) => {}
             Err(EvaluateError::Storage(error)) => {
                 // It may be published, and be lost with the power.
@@ -399,19 +399,36 @@ impl<'a> Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Executes a call that has a result, and compares.
-    pub(super) fn audit(
+    /// Executes a call that has a result, and compares: an audit of one call.
+    fn audit(
         &self,
         ticket: &Ticket,
-        computation: &Computation,
-        settings: &ExecutionSettings<'_>,
+        task: &Arc<Task>,
+        settings: ExecutionSettings<'_>,
     ) -> Option<TicketEnd> {
-        let Some(recorded) = &self.recorded(ticket) else {
+        let Some(recorded) = self.recorded(ticket) else {
             return Some(TicketEnd::Refused("its result is not visible to the worker".to_owned()));
         };
-        let sources = &ticket::sources(ticket);
-        let (storage, resources) = (self.storage, &ticket.resources);
-        AuditSubject { storage, computation, sources, resources, recorded }.audit(settings)
+        let call = AuditedCall {
+            task: Arc::clone(task),
+            computation: ComputationId::at(0),
+            sources: ticket::sources(ticket),
+            resources: ticket.resources.clone(),
+            recorded,
+            expected: None,
+        };
+        let budget = AuditBudget::new(None);
+        let audit = Audit { storage: self.storage, settings, calls: &[call], budget };
+        let mut answer = None;
+        let audited = audit.carry_out(&|| {}, &mut |message| {
+            if let AuditMessage::Ended(_, end) = message {
+                answer = Some(end);
+            }
+        });
+        match audited {
+            Ok(()) => answer,
+            Err(error) => Some(TicketEnd::Lost(error.to_string())),
+        }
     }
 
     /// The result that is to be replaced, if one is.

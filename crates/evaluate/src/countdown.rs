@@ -1,0 +1,588 @@
+//! An evaluation is a countdown: a call is ready when none of its inputs is pending, and counts down its dependents when it is over.
+//!
+//! Threads process ready calls, submit executions, and seal outputs. Sealed calls go to the event loop, in the calling thread. It
+//! flushes and publishes many calls together while the threads go on, and polls the calls that other runs compute.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::queue::MAX_TICKETS;
+use super::reservations::Reservations;
+use super::scheduler::{Scheduler, Work};
+use super::step::{CallStep, Executed, Footing, QueuedCall, Running};
+use super::{EvaluateError, Evaluation, Evaluator, Event, How, Outcome, SuspendedCall};
+use ce_model::plan::{CallId, Operation, Plan};
+use ce_model::sweep::SweepPoints;
+use ce_storage::{Holder, ResultName, StorageError};
+
+/// The interval at which calls that other runs compute are polled.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The interval at which unsettled outputs are polled.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// The shortest and the longest pause between two looks at a suspended call.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
+
+/// The end of a list of readers.
+const NONE: u32 = u32::MAX;
+
+/// The head of the list of readers of a call that has ended.
+const ENDED: u32 = u32::MAX - 1;
+
+/// A message from a worker to the event loop.
+enum Message<'a> {
+    Executed(Executed<'a>),
+    Held(HeldCall),
+    /// A call is over, which others may have waited for.
+    Ended,
+    /// Every call is over, or a worker has panicked.
+    Over,
+}
+
+/// The state of the calls of a plan.
+struct Countdown<'e, 'a> {
+    evaluator: &'e Evaluator<'a>,
+    scheduler: Scheduler<'a, Running<'a>, QueuedCall>,
+    /// What calls wait for.
+    pending: PendingCalls,
+    /// Held while the plan grows.
+    growing: Mutex<()>,
+    /// The number of calls that have not ended.
+    left: AtomicUsize,
+    /// The calls with outputs of the task, once one of them was asked for.
+    wanted: OnceLock<HashSet<CallId>>,
+    /// Whether calls are looked at again when another one is over.
+    waiting: AtomicBool,
+    sender: Sender<Message<'a>>,
+}
+
+/// Carries out a plan with so many threads, until every call is over.
+pub(super) fn carry_out(
+    evaluator: &Evaluator<'_>,
+    threads: NonZeroUsize,
+) -> Result<(), EvaluateError> {
+    let plan = &evaluator.evaluation.plan;
+    let calls = plan.calls().len();
+    if calls == 0 {
+        return Ok(());
+    }
+    let (sender, receiver) = channel();
+    let pending = PendingCalls::default();
+    let ready = pending.grow(plan);
+    // Without execution, no slots are reserved.
+    let slots = evaluator.execution.map_or(usize::MAX, |it| match it.queue {
+        Some(_) => MAX_TICKETS,
+        None => it.executor.capacity().get(),
+    });
+    // What nobody asks for is not looked up.
+    let is_asked = !evaluator.evaluation.task.resources.is_empty();
+    let execution = evaluator.execution.filter(|_| is_asked);
+    let offer = execution.map(|it| it.executor.offer()).unwrap_or_default();
+    let countdown = &Countdown {
+        evaluator,
+        scheduler: Scheduler::new(
+            evaluator.execution,
+            ready.into(),
+            Reservations::new(slots, offer),
+        ),
+        pending,
+        growing: Mutex::default(),
+        left: AtomicUsize::new(calls),
+        wanted: OnceLock::new(),
+        waiting: AtomicBool::new(false),
+        sender,
+    };
+    // The points of a sweep may be many calls.
+    let most = if plan.grows() { usize::MAX } else { calls };
+    let ended = countdown.scheduler.with_threads(
+        threads.get().min(most),
+        &|| countdown.work(),
+        &|| countdown.send(Message::Over),
+        || countdown.event_loop(&receiver),
+    );
+    Ok(ended??)
+}
+
+impl<'a> Countdown<'_, 'a> {
+    /// Does what there is to do, until every call is over.
+    fn work(&self) {
+        while let Some(work) = self.scheduler.next() {
+            match work {
+                Work::Ready(id, footing) => {
+                    let step = self.evaluator.process_call(id, footing);
+                    self.advance(id, step);
+                }
+                Work::Begun(id) => self.scheduler.with_queued(id, |queued| {
+                    if let Some(runner) = self.evaluator.runner() {
+                        runner.tell_begun(queued);
+                    }
+                }),
+                Work::Ended(id, running, end) => {
+                    let Some(runner) = self.evaluator.runner() else { continue };
+                    self.advance(id, runner.conclude(running, end));
+                }
+                Work::Answered(id, queued, end) => {
+                    let Some(runner) = self.evaluator.runner() else { continue };
+                    self.advance(id, runner.conclude_at_worker(queued, end));
+                }
+            }
+        }
+    }
+
+    /// Takes a call on after a step. Its slot is given back unless it is executed.
+    fn advance(&self, id: CallId, step: CallStep<'a>) {
+        match step {
+            CallStep::Submit(running, invocation) => {
+                return self.scheduler.submit(id, *running, *invocation);
+            }
+            CallStep::Queue(queued) => {
+                let (name, ticket) = (queued.name.clone(), queued.ticket.clone());
+                if let Err(error) = self.scheduler.put(id, *queued, &ticket) {
+                    self.advance(id, CallStep::Ended(Outcome::failed(name, error)));
+                }
+                return;
+            }
+            CallStep::Reserve(request) => return self.scheduler.reserve(id, request),
+            CallStep::Enter(request, is_reserved) => {
+                // Without one, the user has asked to stop.
+                let turn = self.scheduler.enter(request);
+                let step = self.evaluator.process_call(id, Footing { is_reserved, turn });
+                return self.advance(id, step);
+            }
+            CallStep::Ended(outcome) if outcome.how() == How::Away && self.is_wanted(id) => {
+                // Nobody could demand it before.
+                self.pending.demand(id);
+                self.complete_call(id, outcome);
+                return self.look_again(id);
+            }
+            CallStep::Ended(outcome) => {
+                self.complete_call(id, outcome);
+                self.tell(id);
+            }
+            CallStep::Demand(calls) => self.demand(id, &calls),
+            CallStep::Executed(executed) if self.evaluator.evaluation.storage.flushes() => {
+                self.scheduler.release_sealed(id);
+                self.send(Message::Executed(executed));
+                return;
+            }
+            CallStep::Executed(executed) => match self.publish_one(executed) {
+                Some(outcome) => {
+                    self.complete_call(id, outcome);
+                    self.tell(id);
+                }
+                None => return self.look_again(id),
+            },
+            CallStep::Again => return self.look_again(id),
+            CallStep::Suspended(name, call) => {
+                self.send(Message::Held(HeldCall::new(id, name, HoldReason::Suspended(call))));
+            }
+            CallStep::Expand(points) => self.expand(id, points),
+            CallStep::Held(name, holder) => {
+                let held = HeldCall::new(id, name, HoldReason::Executed(holder));
+                held.tell(self.evaluator);
+                self.send(Message::Held(held));
+            }
+            CallStep::Unsettled(name) => {
+                if self.pending.note_unsettled(id) {
+                    (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
+                }
+                self.send(Message::Held(HeldCall::new(id, name, HoldReason::Unsettled)));
+            }
+        }
+        self.scheduler.release(id);
+    }
+
+    /// Gives back what a call has, and looks for it again.
+    fn look_again(&self, id: CallId) {
+        self.scheduler.release(id);
+        self.scheduler.ready([id]);
+    }
+
+    fn send(&self, message: Message<'a>) {
+        // The receiver exists until every call has ended.
+        drop(self.sender.send(message));
+    }
+
+    /// Records how a call ended; dependents that waited only for that become ready.
+    fn complete_call(&self, id: CallId, outcome: Outcome) {
+        let is_away = outcome.how() == How::Away;
+        let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
+        debug_assert!(first, "a call ends once, and once more if it is demanded");
+        self.evaluator.stop_workers();
+        self.scheduler.ready(match is_away {
+            true => self.pending.end_away(id),
+            false => self.pending.end(id),
+        });
+    }
+
+    /// Whether a call has outputs of the task: these are needed in any case.
+    fn is_wanted(&self, id: CallId) -> bool {
+        let wanted = self.wanted.get_or_init(|| {
+            let plan = &self.evaluator.evaluation.plan;
+            plan.outputs().iter().filter_map(|source| plan.awaited(*source)).collect()
+        });
+        wanted.contains(&id) || self.evaluator.evaluation.plan.call(id).is_target()
+    }
+
+    /// Lets a call wait for the outputs of others, which are away and are made again. That call is not over, so these
+    /// are not the last ones.
+    fn demand(&self, reader: CallId, calls: &[CallId]) {
+        let mut ready = Vec::new();
+        for call in calls.iter().filter(|call| self.pending.demand(**call)) {
+            self.left.fetch_add(1, Ordering::AcqRel);
+            (self.evaluator.observe)(Event::Demanded(*call));
+            ready.push(*call);
+        }
+        if self.pending.wait_for_outputs(reader, calls) {
+            ready.push(reader);
+        }
+        self.scheduler.ready(ready);
+    }
+
+    /// Adds the calls of a sweep whose points are known by now. The call that gathers it waits for them.
+    fn expand(&self, id: CallId, points: SweepPoints) {
+        let Evaluation { plan, task, .. } = self.evaluator.evaluation;
+        let Operation::Sweep(sweep) = plan.call(id).operation else { return };
+        let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = plan.calls().len();
+        let unmatched = match plan.expand(task, sweep, points) {
+            Ok(unmatched) => unmatched,
+            Err(fault) => {
+                drop(growing);
+                self.complete_call(id, self.evaluator.no_points(fault));
+                return self.tell(id);
+            }
+        };
+        self.evaluator.evaluation.grow();
+        self.left.fetch_add(plan.calls().len() - before, Ordering::AcqRel);
+        (self.evaluator.observe)(Event::Expanded(id, unmatched));
+        let mut ready = self.pending.grow(plan);
+        drop(growing);
+        if self.pending.wait(plan, id) {
+            ready.push(id);
+        }
+        self.scheduler.ready(ready);
+    }
+
+    /// Tells that a call is over.
+    fn tell(&self, id: CallId) {
+        (self.evaluator.observe)(Event::Ended(id));
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.scheduler.close();
+            self.send(Message::Over);
+        } else if self.waiting.load(Ordering::Acquire) {
+            self.send(Message::Ended);
+        }
+    }
+
+    /// Publishes sealed calls, and polls those of other runs, until every call has ended.
+    fn event_loop(&self, receiver: &Receiver<Message<'a>>) -> Result<(), StorageError> {
+        let mut held = HeldCalls::default();
+        let mut result = Ok(());
+        loop {
+            let first = if held.is_empty() {
+                receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                receiver.recv_timeout(POLL)
+            };
+            let mut executed = Vec::new();
+            match first {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return result,
+                Ok(first) => {
+                    for message in std::iter::once(first).chain(receiver.try_iter()) {
+                        match message {
+                            Message::Executed(call) => executed.push(call),
+                            Message::Held(call) => held.add(call, self.evaluator),
+                            Message::Ended => {}
+                            Message::Over => return result,
+                        }
+                    }
+                }
+            }
+            if !executed.is_empty() {
+                result = result.and(self.publish(executed));
+            }
+            self.waiting.store(!held.is_empty(), Ordering::Release);
+            self.scheduler.ready(held.recheck(self.evaluator));
+        }
+    }
+
+    fn publish_one(&self, executed: Executed<'a>) -> Option<Outcome> {
+        // Nothing is executed by an evaluation that only looks.
+        self.evaluator.runner()?.publish(executed)
+    }
+
+    /// Flushes sealed calls, publishes them, flushes again, and reports them.
+    fn publish(&self, executed: Vec<Executed<'a>>) -> Result<(), StorageError> {
+        let storage = &self.evaluator.evaluation.storage;
+        let flushed = storage.flush().map_err(Arc::new);
+        let (count, mut ended) = (executed.len(), Vec::with_capacity(executed.len()));
+        for executed in executed {
+            let id = executed.id;
+            let outcome = match &flushed {
+                Ok(()) => self.publish_one(executed),
+                Err(error) => Some(executed.give_up(Arc::clone(error))),
+            };
+            match outcome {
+                Some(outcome) => {
+                    self.complete_call(id, outcome);
+                    ended.push(id);
+                }
+                None => self.scheduler.ready([id]),
+            }
+        }
+        self.scheduler.end_publishing(count);
+        let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
+        ended.into_iter().for_each(|id| self.tell(id));
+        flushed
+    }
+}
+
+/// The calls of a plan that wait for others.
+#[derive(Debug, Default)]
+struct PendingCalls {
+    calls: boxcar::Vec<PendingCall>,
+    /// A list of readers for each call.
+    edges: boxcar::Vec<Edge>,
+}
+
+#[derive(Debug)]
+struct PendingCall {
+    /// How many of its inputs are not known yet.
+    inputs: AtomicU32,
+    /// The first edge to a reader.
+    readers: AtomicU32,
+    /// The first edge to a reader that waits for its outputs themselves, if they are away.
+    demanders: AtomicU32,
+    /// Whether its outputs are needed, though they are away.
+    demanded: AtomicBool,
+    /// Whether it was reported that its outputs have not settled.
+    unsettled: AtomicBool,
+}
+
+/// A call that waits for another one.
+#[derive(Debug)]
+struct Edge {
+    reader: CallId,
+    /// The next edge from the same call.
+    next: AtomicU32,
+}
+
+impl PendingCalls {
+    /// Takes in what was added to a plan. Returns the new calls that wait for nothing. One thread at a time does so.
+    fn grow(&self, plan: &Plan) -> Vec<CallId> {
+        let (from, to) = (self.calls.count(), plan.calls().len());
+        for _ in from..to {
+            self.calls.push(PendingCall {
+                inputs: AtomicU32::new(0),
+                readers: AtomicU32::new(NONE),
+                demanders: AtomicU32::new(NONE),
+                demanded: AtomicBool::new(false),
+                unsettled: AtomicBool::new(false),
+            });
+        }
+        (from..to).map(CallId::at).filter(|call| self.wait(plan, *call)).collect()
+    }
+
+    /// Lets a call wait for its inputs. Returns whether there is nothing to wait for.
+    fn wait(&self, plan: &Plan, call: CallId) -> bool {
+        let awaited = plan.inputs(call).iter().filter_map(|source| plan.awaited(*source));
+        self.wait_in(awaited, call, |awaited| &awaited.readers)
+    }
+
+    /// Lets a call wait for the outputs of others, which are away. Returns whether all of these have ended again.
+    fn wait_for_outputs(&self, call: CallId, awaited: &[CallId]) -> bool {
+        self.wait_in(awaited.iter().copied(), call, |awaited| &awaited.demanders)
+    }
+
+    fn wait_in(
+        &self,
+        awaited: impl Iterator<Item = CallId>,
+        call: CallId,
+        list: fn(&PendingCall) -> &AtomicU32,
+    ) -> bool {
+        let inputs = &self.calls[call.index()].inputs;
+        // It is not ready before all edges are there.
+        inputs.store(1, Ordering::Release);
+        for awaited in awaited {
+            inputs.fetch_add(1, Ordering::AcqRel);
+            if !self.add_reader(list(&self.calls[awaited.index()]), call) {
+                inputs.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        inputs.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Notes that the outputs of a call are needed, though they are away. Returns whether this is the first time.
+    fn demand(&self, call: CallId) -> bool {
+        !self.calls[call.index()].demanded.swap(true, Ordering::AcqRel)
+    }
+
+    /// Adds a reader to the list with this head, unless that is closed.
+    fn add_reader(&self, head: &AtomicU32, reader: CallId) -> bool {
+        let mut next = head.load(Ordering::Acquire);
+        if next == ENDED {
+            return false;
+        }
+        let edge = self.edges.push(Edge { reader, next: AtomicU32::new(next) });
+        loop {
+            match head.compare_exchange(next, edge as u32, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(ENDED) => return false,
+                Err(other) => next = other,
+            }
+            self.edges[edge].next.store(next, Ordering::Release);
+        }
+    }
+
+    /// Ends a call. Returns those that waited for nothing else, in the order in which they began to wait.
+    fn end(&self, call: CallId) -> Vec<CallId> {
+        let mut ready = self.end_away(call);
+        ready.extend(self.close(&self.calls[call.index()].demanders));
+        ready
+    }
+
+    /// Ends a call whose outputs are away. Returns those that waited for nothing else: they may need no more than to know
+    /// what the outputs are.
+    fn end_away(&self, call: CallId) -> Vec<CallId> {
+        self.close(&self.calls[call.index()].readers)
+    }
+
+    fn close(&self, head: &AtomicU32) -> Vec<CallId> {
+        let mut edge = head.swap(ENDED, Ordering::AcqRel);
+        let mut ready = Vec::new();
+        while edge != NONE && edge != ENDED {
+            let Edge { reader, next } = &self.edges[edge as usize];
+            if self.calls[reader.index()].inputs.fetch_sub(1, Ordering::AcqRel) == 1 {
+                ready.push(*reader);
+            }
+            edge = next.load(Ordering::Acquire);
+        }
+        ready.reverse();
+        ready
+    }
+
+    /// Notes that it is reported that the outputs of a call have not settled. Returns whether this is the first time.
+    fn note_unsettled(&self, call: CallId) -> bool {
+        !self.calls[call.index()].unsettled.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// A call that is to be looked at again.
+struct HeldCall {
+    id: CallId,
+    name: ResultName,
+    reason: HoldReason,
+    /// When it was looked at.
+    since: Instant,
+}
+
+/// Why a call is looked at again.
+enum HoldReason {
+    /// Another run executes it.
+    Executed(Holder),
+    /// Its outputs have not settled.
+    Unsettled,
+    /// It is suspended.
+    Suspended(SuspendedCall),
+}
+
+impl HoldReason {
+    /// Whether this run executes the call.
+    const fn is_own(&self) -> bool {
+        matches!(self, Self::Executed(Holder { own: true, .. }))
+    }
+}
+
+impl HeldCall {
+    /// A call that was looked at now.
+    fn new(id: CallId, name: ResultName, reason: HoldReason) -> Self {
+        Self { id, name, reason, since: Instant::now() }
+    }
+
+    /// Tells for whom it waits.
+    fn tell(&self, evaluator: &Evaluator<'_>) {
+        if let HoldReason::Executed(holder) = &self.reason
+            && !holder.own
+        {
+            (evaluator.observe)(Event::Held(self.id, self.name.clone(), holder.clone()));
+        }
+    }
+}
+
+/// The calls that are looked at again.
+#[derive(Default)]
+struct HeldCalls {
+    calls: Vec<HeldCall>,
+    /// How long each suspended call is left alone.
+    pauses: HashMap<CallId, Duration>,
+}
+
+impl HeldCalls {
+    const fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Adds a call. One that is suspended waits longer each time.
+    fn add(&mut self, call: HeldCall, evaluator: &Evaluator<'_>) {
+        if let HoldReason::Suspended(suspended) = &call.reason {
+            let [shortest, longest] = PAUSES;
+            match self.pauses.entry(call.id) {
+                Entry::Occupied(mut pause) => {
+                    *pause.get_mut() = (*pause.get() * 3 / 2).min(longest);
+                }
+                Entry::Vacant(pause) => {
+                    pause.insert(shortest);
+                    let (name, suspended) = (call.name.clone(), suspended.clone());
+                    (evaluator.observe)(Event::Suspended(call.id, name, suspended));
+                }
+            }
+        }
+        self.calls.push(call);
+    }
+
+    /// Returns those that are to be looked at now: no other run executes them any more, or their pause is over.
+    fn recheck(&mut self, evaluator: &Evaluator<'_>) -> Vec<CallId> {
+        let Evaluator { evaluation, execution, .. } = evaluator;
+        let cancelled = execution.is_some_and(|it| it.executor.is_cancelled());
+        let stopped = evaluator.has_stopped();
+        let pauses = &self.pauses;
+        let mut ready = Vec::new();
+        self.calls.retain_mut(|call| {
+            let wait = match &mut call.reason {
+                _ if cancelled => false,
+                // What this run executes goes on, and ends soon.
+                reason if stopped && !reason.is_own() => false,
+                HoldReason::Unsettled => call.since.elapsed() < SETTLING,
+                HoldReason::Suspended(_) => {
+                    pauses.get(&call.id).is_some_and(|pause| call.since.elapsed() < *pause)
+                }
+                HoldReason::Executed(known) => {
+                    match evaluation.storage.leases().holder(&call.name) {
+                        Some(holder) if holder != *known => {
+                            *known = holder;
+                            call.tell(evaluator);
+                            true
+                        }
+                        Some(_) => true,
+                        // It may have suspended the call.
+                        None => {
+                            evaluation.storage.suspensions().look_again();
+                            false
+                        }
+                    }
+                }
+            };
+            ready.extend((!wait).then_some(call.id));
+            wait
+        });
+        ready
+    }
+}
