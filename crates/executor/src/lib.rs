@@ -7,7 +7,6 @@
 
 mod executor;
 mod files;
-mod invocation;
 mod local;
 mod outcome;
 pub mod probes;
@@ -15,16 +14,11 @@ mod process;
 mod sandbox;
 pub mod slurm;
 
-use std::ffi::OsString;
-use std::process::ExitCode;
-
 pub use self::executor::{
-    AllocationShape, Completion, Executor, Fake, HostTurn, Offer, Reach, TurnRequest,
+    AllocationShape, CallProgram, Completion, DIRECTORY, Executor, Fake, HostTurn, InputFile,
+    Inspection, Invocation, Offer, Reach, Span, TurnRequest, is_within,
 };
 pub use self::files::{HEAD, TAIL, VerifiedPath, head, tail};
-pub use self::invocation::{
-    CallProgram, DIRECTORY, InputFile, Inspection, Invocation, Span, is_within,
-};
 pub use self::local::{GRACE, Local};
 pub use self::outcome::{
     Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, TaskStatuses, Usage,
@@ -35,6 +29,9 @@ pub use self::process::{
 pub use self::sandbox::{
     COMPUTATION, INPUTS, OUTPUTS, Sandbox, SandboxError, installation, interpreter, is_shown, links,
 };
+
+use std::ffi::OsString;
+use std::process::ExitCode;
 
 /// Does what this program was started for by itself, if a hidden first argument says so.
 ///

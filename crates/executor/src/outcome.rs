@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use jiff::Timestamp;
 
-use super::sandbox::SandboxError;
+use crate::sandbox::SandboxError;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
 

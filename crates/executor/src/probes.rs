@@ -27,11 +27,11 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, capabilities, no_new_privs, set_capabilities,
 };
 
-use super::sandbox::{COMPUTATION, DEVICES, INPUTS, TELLING};
 use super::{
     CallProgram, Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local,
     Sandbox, VerifiedPath,
 };
+use crate::sandbox::{COMPUTATION, DEVICES, INPUTS, TELLING};
 use ce_model::access::{Access, Rule};
 use ce_model::diagnosis::Diagnosis;
 use ce_model::digest::Digest;

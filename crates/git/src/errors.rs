@@ -2,14 +2,13 @@
 
 use std::error::Error;
 use std::fmt::Display;
-use std::io;
-use std::iter;
 use std::path::{Path, PathBuf};
+use std::{io, iter};
 
 use gix::Repository;
 
-use super::GitResult;
-use super::opening::{NoRepository, Untrusted};
+use crate::GitResult;
+use crate::opening::{NoRepository, Untrusted};
 use ce_model::digest::SHORT;
 use ce_model::exit::Explain;
 use ce_model::hints;

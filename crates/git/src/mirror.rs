@@ -3,28 +3,27 @@
 //! Objects are read and written by gix. The user's own `git` moves them, so that its credentials, proxies and ssh settings
 //! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
 
+use std::collections::HashMap;
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::thread;
+use std::{env, thread};
 
-use gix::objs::tree::EntryKind;
-
-use self::directory::MirrorFiles;
-pub use self::error::MirrorError;
-use self::error::left_out;
-pub use self::signature::{CommitSignature, MirrorCommit, SignatureKind};
-use super::command::{GitReach, Prompts, git, silence_ssh};
-use super::config::without_password;
-use super::errors::border;
-use super::pack::{BlobHash, MirrorEntry, MirrorKind, PackWriter};
-use super::{Config, ConfigError, GitResult, from, object_id};
 use ce_model::digest::ObjectId;
+use ce_model::exit::Explain;
+use gix::Repository;
+use gix::objs::tree::EntryKind;
+use gix::odb::store::init::Slots;
+use gix::open::Options;
+use serde::{Deserialize, Serialize};
 
-mod directory;
-mod error;
-mod signature;
+use crate::command::{GitReach, Prompts, can_stop_lazy_fetch, git, silence_ssh};
+use crate::config::{Config, ConfigError, without_password};
+use crate::errors::{border, hint_to_trust};
+use crate::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
+use crate::{GitResult, from, object_id};
 
 /// The remote of a mirror.
 const REMOTE: &str = "origin";
@@ -50,7 +49,7 @@ pub struct Mirror {
     secret: String,
     /// The URL without what is between its `//` and `@`.
     url: String,
-    repository: gix::Repository,
+    repository: Repository,
     files: MirrorFiles,
     /// Whether `git` may ask the user.
     prompts: Prompts,
@@ -84,7 +83,7 @@ impl Mirror {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
             let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
-            let (repository, files) = directory::open_or_create(dir)?;
+            let (repository, files) = open_or_create(dir)?;
             Ok((repository, files, lock))
         };
         let (repository, files, lock) = opened().map_err(|source| {
@@ -101,8 +100,8 @@ impl Mirror {
         Ok(())
     }
 
-    fn recreate(&self) -> Result<gix::Repository, MirrorError> {
-        directory::recreate(&self.dir, self.files).map_err(|source| self.own(source))
+    fn recreate(&self) -> Result<Repository, MirrorError> {
+        recreate_in(&self.dir, self.files).map_err(|source| self.own(source))
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
@@ -291,7 +290,7 @@ impl Mirror {
     }
 
     /// An error of the mirror itself.
-    pub fn own(&self, source: Box<dyn std::error::Error + Send + Sync>) -> MirrorError {
+    pub fn own(&self, source: Box<dyn Error + Send + Sync>) -> MirrorError {
         MirrorError::Own { dir: self.dir.clone(), url: self.url.clone(), source }
     }
 }
@@ -329,11 +328,11 @@ impl Mirror {
 const URL: &str = "CE_RESULTS_URL";
 
 /// Settings of the user's `git` in a mirror: nothing malformed is fetched.
-const SETTINGS: [&str; 3] =
+const FETCH_SETTINGS: [&str; 3] =
     ["fetch.fsckObjects=true", "fetch.writeCommitGraph=false", "protocol.version=2"];
 
 /// Settings in a mirror that may lack files.
-const PARTIAL: [&str; 2] =
+const PARTIAL_FETCH: [&str; 2] =
     ["remote.origin.promisor=true", "remote.origin.partialCloneFilter=blob:none"];
 
 /// The setting for a `git` that cannot be kept from fetching, where the other repository is on this host: the process there that
@@ -395,11 +394,11 @@ impl Mirror {
         command.arg(format!("--config-env=remote.{REMOTE}.url={URL}")).env(URL, &self.secret);
         let is_here = self.place().is_some();
         let more = match self.files {
-            MirrorFiles::Asked => &PARTIAL[..],
+            MirrorFiles::Asked => &PARTIAL_FETCH[..],
             MirrorFiles::All if is_here => &[ALONE],
             MirrorFiles::All => &[],
         };
-        for setting in SETTINGS.iter().chain(more) {
+        for setting in FETCH_SETTINGS.iter().chain(more) {
             command.args(["-c", setting]);
         }
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -411,4 +410,357 @@ impl Mirror {
             Ok(child.wait_with_output()?)
         })
     }
+}
+
+/// The configuration of a mirror that may lack files. No other setting in it ever counts.
+const PARTIAL_CONFIG: &str =
+    "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n";
+
+/// The configuration of a mirror with all files.
+const WHOLE_CONFIG: &str = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n";
+
+/// The file of a repository with the commits whose parents it lacks.
+const SHALLOW: &str = "shallow";
+
+/// The number of packs from which a mirror is made anew when it is opened: each push adds a few, and each look into all of them
+/// takes longer.
+const MAX_PACKS: usize = 200;
+
+/// The number of packs that can be open: far more than one push adds.
+const SLOTS: Slots = Slots::Given(4096);
+
+/// The files that a mirror has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MirrorFiles {
+    /// Those that were asked for.
+    Asked,
+    /// All. Without them, a `git` that cannot be kept from that would fetch what is missing by itself: from a shallow clone again
+    /// and again, each time by one more process.
+    All,
+}
+
+impl MirrorFiles {
+    /// The arguments of `git fetch` for it.
+    pub(super) const fn filter(self) -> &'static [&'static str] {
+        match self {
+            Self::Asked => &["--filter=blob:none"],
+            Self::All => &[],
+        }
+    }
+
+    const fn configuration(self) -> &'static str {
+        match self {
+            Self::Asked => PARTIAL_CONFIG,
+            Self::All => WHOLE_CONFIG,
+        }
+    }
+}
+
+/// Opens a mirror, which is made if it is not there or cannot be used.
+pub(super) fn open_or_create(dir: &Path) -> GitResult<(Repository, MirrorFiles)> {
+    // Without a current directory, gix opens nothing.
+    env::current_dir()?;
+    let is_usable = packs(dir, b".pack") <= MAX_PACKS && !dir.join(SHALLOW).exists();
+    // One that is damaged has nothing that the other repository has not.
+    let repository = if dir.exists() && is_usable {
+        open_configured(dir, MirrorFiles::Asked)
+            .or_else(|_| recreate_in(dir, MirrorFiles::Asked))?
+    } else {
+        recreate_in(dir, MirrorFiles::Asked)?
+    };
+    if can_stop_lazy_fetch(dir)? {
+        return Ok((repository, MirrorFiles::Asked));
+    }
+    let repository = match packs(dir, b".promisor") {
+        0 => open_configured(dir, MirrorFiles::All)?,
+        _ => recreate_in(dir, MirrorFiles::All)?,
+    };
+    Ok((repository, MirrorFiles::All))
+}
+
+/// Makes an empty mirror, in place of one that is there.
+pub(super) fn recreate_in(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
+    if dir.exists() {
+        fs::remove_dir_all(dir)?;
+    }
+    make(dir)?;
+    open_configured(dir, files)
+}
+
+/// The number of files with packs of a mirror whose names have an end.
+fn packs(dir: &Path, end: &[u8]) -> usize {
+    let Ok(entries) = fs::read_dir(dir.join("objects/pack")) else { return 0 };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.as_encoded_bytes().ends_with(end)).count()
+}
+
+/// Opens a mirror with the configuration of one.
+fn open_configured(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
+    configure(dir, files.configuration())?;
+    Ok(gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?)
+}
+
+/// Makes an empty mirror, which appears whole.
+fn make(dir: &Path) -> GitResult<()> {
+    let new = dir.with_extension("new");
+    if new.exists() {
+        fs::remove_dir_all(&new)?;
+    }
+    gix::init_bare(&new)?;
+    Ok(fs::rename(new, dir)?)
+}
+
+/// Gives a mirror its configuration, if it has another one: settings there could name programs.
+fn configure(dir: &Path, configuration: &str) -> GitResult<()> {
+    let file = dir.join("config");
+    if fs::read(&file).is_ok_and(|text| text == configuration.as_bytes()) {
+        return Ok(());
+    }
+    let new = dir.with_extension("config");
+    fs::write(&new, configuration)?;
+    Ok(fs::rename(new, file)?)
+}
+
+/// What begins a signature that was made with an ssh key.
+const SSH_SIGNATURE: &[u8] = b"-----BEGIN SSH_SIGNATURE SIGNATURE-----";
+
+/// Settings to check signatures: only those of ssh keys are looked at, and no other program is started for a commit that
+/// pretends to have such a one.
+const SIGNATURE_SETTINGS: [&str; 4] = [
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "log.showSignature=false",
+];
+
+/// What `git log` prints of a commit: four fields, each of which a zero byte ends.
+const FORMAT: &str = "--format=%H%x00%G?%x00%GS%x00%GF";
+
+/// What `git` says if it cannot start the program that checks signatures. Nothing is known of any commit then.
+const NOT_STARTED: [&str; 2] = ["cannot exec", "cannot run"];
+
+/// A commit, as far as it says what was added by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorCommit {
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its parents, in order.
+    pub parents: Vec<ObjectId>,
+    /// The signature that it claims to have.
+    pub signature: SignatureKind,
+}
+
+/// A kind of signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignatureKind {
+    /// None.
+    None,
+    /// That of an ssh key.
+    Ssh,
+    /// Any other, such as that of an OpenPGP key.
+    Other,
+}
+
+/// What was found of the signature of a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitSignature {
+    /// There is none.
+    None,
+    /// It is not one of an ssh key.
+    Other,
+    /// It is wrong, or was made with a revoked key.
+    Bad,
+    /// It is right, but its key was none of an allowed signer when the commit was made.
+    Unknown {
+        /// The fingerprint of the key.
+        key: String,
+    },
+    /// It is that of an allowed signer.
+    Good {
+        /// The name of the signer, as the file of allowed signers has it.
+        principal: String,
+        /// The fingerprint of the key.
+        key: String,
+    },
+}
+
+impl Mirror {
+    /// Reads a commit.
+    pub fn commit(&self, id: &ObjectId) -> Result<MirrorCommit, MirrorError> {
+        let read = || -> GitResult<_> {
+            let commit = self.repository.find_commit(from(id)?)?;
+            let commit = commit.decode()?;
+            let header = |name| commit.extra_headers().find(name);
+            let signature = match header("gpgsig").or_else(|| header("gpgsig-sha256")) {
+                None => SignatureKind::None,
+                Some(text) if text.starts_with(SSH_SIGNATURE) => SignatureKind::Ssh,
+                Some(_) => SignatureKind::Other,
+            };
+            let parents = commit.parents().map(object_id).collect::<GitResult<Vec<_>>>()?;
+            Ok(MirrorCommit { tree: object_id(commit.tree())?, parents, signature })
+        };
+        read().map_err(|source| self.own(source))
+    }
+
+    /// Checks the signatures of commits that claim to be signed with ssh keys, all in one process. `signers` is a file of allowed
+    /// signers as ssh has it.
+    pub fn signatures(
+        &self,
+        commits: &[ObjectId],
+        signers: &Path,
+    ) -> Result<HashMap<ObjectId, CommitSignature>, MirrorError> {
+        if commits.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let lines: String = commits.iter().map(|id| format!("{}\n", id.full())).collect();
+        let signers = format!("gpg.ssh.allowedSignersFile={}", signers.display());
+        let mut args = vec!["-c", &signers];
+        args.extend(SIGNATURE_SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        args.extend(["log", "--no-walk=unsorted", "--stdin", "-z", FORMAT]);
+        let output = self.git("log", GitReach::Local, &args, lines.as_bytes())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if NOT_STARTED.iter().any(|it| said.contains(it)) {
+            return Err(self.failed("log", &output, ""));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let fields: Vec<&str> = text.split('\0').collect();
+        let signatures = fields.chunks(4).filter_map(|fields| {
+            let &[commit, state, principal, key] = fields else { return None };
+            Some((commit.parse().ok()?, found(state, principal, key)))
+        });
+        Ok(signatures.collect())
+    }
+
+    /// Writes a commit that is signed as the user has set it up for `git`, under the user's name. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `git` does: it has no name or key of the user, or cannot sign.
+    pub fn signed_commit(&self, commit: &NewCommit<'_>) -> Result<ObjectId, MirrorError> {
+        let mut args = vec!["commit-tree", "-S", "-F", "-"];
+        args.extend(commit.parents.iter().flat_map(|parent| ["-p", parent.full()]));
+        args.push(commit.tree.full());
+        let output =
+            self.git("commit-tree -S", GitReach::Local, &args, commit.message.as_bytes())?;
+        let id = String::from_utf8_lossy(&output.stdout);
+        let id = id.trim().parse();
+        id.map_err(|_| self.failed("commit-tree -S", &output, "it has written no commit"))
+    }
+
+    /// The value that a setting has for `git` in a mirror: the system's or the user's own; `None` if there is none.
+    pub fn users_path(&self, name: &str) -> Result<Option<String>, MirrorError> {
+        let output = self.run(GitReach::Local, &["config", "--type=path", "--get", name], &[]);
+        let output = output.map_err(|source| self.own(source))?;
+        let value = String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned();
+        Ok(output.status.success().then_some(value))
+    }
+}
+
+/// What the letter means that `git` has for a signature.
+fn found(state: &str, principal: &str, key: &str) -> CommitSignature {
+    let (principal, key) = (principal.to_owned(), key.to_owned());
+    match state {
+        "G" if key.starts_with("SHA256:") && !principal.is_empty() => {
+            CommitSignature::Good { principal, key }
+        }
+        "U" => CommitSignature::Unknown { key },
+        _ => CommitSignature::Bad,
+    }
+}
+
+/// The reason why another repository is not to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MirrorError {
+    /// The mirror itself cannot be read or written.
+    #[error("the mirror of {url} in {} cannot be used", dir.display())]
+    Own {
+        /// The directory of the mirror.
+        dir: PathBuf,
+        /// The other repository.
+        url: String,
+        /// The cause.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// `git` has failed.
+    #[error("git {what} of {url} failed: {why}")]
+    Git {
+        /// The command of `git`.
+        what: &'static str,
+        /// The other repository.
+        url: String,
+        /// What `git` says.
+        why: String,
+    },
+    /// The history of the other repository is cut off: nobody knows what the commits at its border have added.
+    #[error(
+        "{url} is a shallow clone: its history ends at the commit {border}, and what was before is not there"
+    )]
+    Shallow {
+        /// The other repository.
+        url: String,
+        /// The first digits of the commits without their parents.
+        border: String,
+    },
+    /// The other repository lacks objects, which it would get from a third one.
+    #[error("{url} is a partial clone: the object {object} is not there")]
+    Partial {
+        /// The other repository.
+        url: String,
+        /// The id of one of the objects.
+        object: String,
+    },
+}
+
+impl Explain for MirrorError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Own { dir, .. } => Some(format!(
+                "if it is damaged, remove it: it is made anew; rm -rf {}",
+                dir.display()
+            )),
+            Self::Git { url, why, .. } if why.contains("dubious ownership") => {
+                Some(hint_to_trust(url))
+            }
+            Self::Git { what: "ls-remote" | "fetch", .. } => Some(
+                "make git ls-remote work with it, and git fsck where it is: access and proxies are those of git"
+                    .to_owned(),
+            ),
+            Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),
+            Self::Git { .. } => None,
+            Self::Shallow { .. } => {
+                Some("git fetch --unshallow in it, or clone it again without --depth".to_owned())
+            }
+            Self::Partial { .. } => Some(
+                "git fetch --refetch --no-filter in it, or clone it again without --filter"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// The id of an object that another repository lacks as a partial clone, if `git` has failed for that. Versions say it in
+/// different words: of a repository on this host, its configuration says whether it is one.
+pub(super) fn left_out<'a>(said: &'a str, place: Option<&Path>) -> Option<&'a str> {
+    let id = said.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| {
+        [40, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })?;
+    let is_partial = match place {
+        Some(place) => is_partial_clone(place),
+        None => {
+            let is_there =
+                ["remote: ", "the remote end hung up"].iter().any(|it| said.contains(it));
+            is_there && said.contains(" from promisor remote")
+        }
+    };
+    is_partial.then_some(id)
+}
+
+/// Whether a repository lacks objects that it would get from another one.
+fn is_partial_clone(place: &Path) -> bool {
+    let Ok(repository) = gix::open_opts(place, Options::isolated()) else { return false };
+    let config = repository.config_snapshot();
+    let mut remotes = config.plumbing().sections_by_name("remote").into_iter().flatten();
+    remotes.any(|remote| remote.contains_value_name("promisor"))
 }

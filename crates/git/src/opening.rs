@@ -22,7 +22,7 @@ use gix::sec::identity::is_path_owned_by_current_user;
 use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
-use super::GitResult;
+use crate::GitResult;
 
 /// Settings that override the configuration: objects are not replaced by `git replace`, and all
 /// metadata of files is trusted.

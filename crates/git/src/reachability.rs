@@ -13,10 +13,10 @@ use std::rc::Rc;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
-use super::errors::{SnapshotError, UnreadableRepository, border};
-use super::repositories::{self, Repositories, object, tree_of};
-use super::snapshot::Snapshot;
 use super::{GitResult, object_id};
+use crate::errors::{SnapshotError, UnreadableRepository, border};
+use crate::repositories::{self, Repositories, object, tree_of};
+use crate::snapshot::Snapshot;
 use ce_model::exit::Explain;
 use ce_model::name::StorageName;
 use ce_model::task::LIBRARY;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use gix::objs::Kind;
 use gix::{ObjectId, Repository};
 
-use super::GitResult;
-use super::opening::{open, open_submodule};
+use crate::GitResult;
+use crate::opening::{open, open_submodule};
 
 /// A repository with its submodules, which are opened when one is asked for.
 #[derive(Clone, Debug)]
@@ -24,7 +24,8 @@ impl Repositories {
     /// Opens the repository that a directory is in, or is; or was in, if it is gone.
     pub(super) fn open(dir: &Path) -> GitResult<Self> {
         let real = dir.canonicalize();
-        let top = super::top(real.as_deref().unwrap_or(dir)).unwrap_or_else(|| dir.to_owned());
+        let top =
+            crate::work_tree::top(real.as_deref().unwrap_or(dir)).unwrap_or_else(|| dir.to_owned());
         Ok(Self::of(open(&top)?, Vec::new()))
     }
 

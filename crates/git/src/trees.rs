@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +9,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{fs, io, thread};
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
@@ -19,9 +17,9 @@ use gix::diff::blob::{Algorithm, Diff, InternedInput};
 use gix::objs::tree::{Editor, EntryKind};
 use gix::objs::{Tree, WriteTo};
 
-use super::head::Heads;
-use super::repositories::{self, Repositories, object, tree_of};
 use super::{GitResult, from, object_id};
+use crate::repositories::{self, Repositories, object, tree_of};
+use crate::work_tree::Heads;
 use ce_model::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.

@@ -5,11 +5,10 @@
 
 mod digits;
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::str::FromStr;
 use std::sync::mpsc;
-use std::thread;
+use std::{fmt, thread};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;

@@ -1,9 +1,8 @@
 //! How programs end: their exit codes, which scripts of users depend on, and the errors that end them early.
 
-use std::error;
-use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::{error, fmt};
 
 /// The end of a program, as the shell sees it.
 ///

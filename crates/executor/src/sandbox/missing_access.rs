@@ -1,15 +1,14 @@
 //! Why an execution failed that would not have failed outside: a path that is not shown to it, such as its interpreter's.
 
-use std::env;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::{env, fs};
 
 use super::SandboxError;
 use super::mounts::{VERIFY, below};
 use super::root::{HARDWARE, PROGRAMS};
 use super::spec::{BindMode, COMPUTATION, INPUTS, OUTPUTS, SandboxSpec, TMP};
+use crate::executor::Invocation;
 use crate::files::{HEAD, TAIL, head, is_replaced, tail};
-use crate::invocation::Invocation;
 use crate::outcome::ExecuteError;
 use ce_model::access::{Access, Rule};
 
@@ -179,9 +178,9 @@ pub fn links(path: &Path) -> Vec<PathBuf> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use super::super::spec::Bind;
     use super::*;
     use crate::files::VerifiedPath;
-    use crate::sandbox::spec::Bind;
 
     fn lines(log: &str) -> Vec<String> {
         let bind = |mode, path: &str| {

@@ -3,7 +3,7 @@
 //! A launcher, which is this program started again with a hidden argument, prepares namespaces once
 //! and forks executions in them. Imports go one way, from the first to the last of these lines:
 //!
-//! - `pool`: starts launchers and asks them to execute; `missing_access` finds paths that an execution may lack.
+//! - `Sandbox` starts launchers and asks them to execute. `missing_access` finds paths that an execution may lack.
 //! - `launcher`: the launcher's side.
 //! - `root`, `user`, `seccomp`: the environment of an execution.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `process` and `protocol` are used by all.
@@ -11,7 +11,6 @@
 mod launcher;
 mod missing_access;
 mod mounts;
-mod pool;
 mod process;
 mod protocol;
 mod root;
@@ -19,19 +18,25 @@ mod seccomp;
 mod spec;
 mod user;
 
-use std::ffi::OsString;
-use std::io;
-use std::path::PathBuf;
-use std::process::ExitCode;
-
 pub use self::missing_access::{installation, interpreter, is_shown, links};
 pub(crate) use self::missing_access::{lacking, refused};
-pub use self::pool::Sandbox;
-pub(crate) use self::pool::specify;
-use self::protocol::Reply;
 pub(crate) use self::root::{DEVICES, TELLING};
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
+
+use std::ffi::OsString;
+use std::io::{self, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use ce_model::access::Access;
 use ce_model::exit::Explain;
+use rustix::process::Pid;
+
+use self::protocol::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
+use self::spec::SandboxSpec;
+use crate::executor::Invocation;
 
 /// The reason why an execution cannot be isolated.
 #[derive(Debug, thiserror::Error)]
@@ -109,5 +114,215 @@ impl Explain for SandboxError {
 ///
 /// The process must have one thread yet.
 pub(super) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    (arguments.next()? == protocol::LAUNCH).then(|| launcher::launch(arguments))
+    (arguments.next()? == LAUNCH).then(|| launcher::launch(arguments))
+}
+
+/// The number of times that a launcher is started, if it ends before it says whether it can isolate.
+const STARTS: usize = 3;
+
+/// Launchers: one for each execution at a time, used again and again.
+#[derive(Debug)]
+pub struct Sandbox {
+    /// The program that is started as a launcher.
+    program: PathBuf,
+    idle: Mutex<Vec<Launcher>>,
+    possible: OnceLock<Result<(), SandboxError>>,
+}
+
+impl Default for Sandbox {
+    /// Launchers that are this very program, whatever has its name by now.
+    fn default() -> Self {
+        Self::of("/proc/self/exe".into())
+    }
+}
+
+impl Sandbox {
+    /// Launchers that are a program whose `main` begins with [`hidden`](crate::hidden).
+    pub fn of(program: PathBuf) -> Self {
+        Self { program, idle: Mutex::default(), possible: OnceLock::new() }
+    }
+
+    /// Returns why nothing can be isolated on this host, if that has been tried.
+    pub fn refused(&self) -> Option<&SandboxError> {
+        self.possible.get()?.as_ref().err()
+    }
+
+    /// Tries whether anything can be isolated on this host, once.
+    pub fn is_possible(&self) -> bool {
+        self.possible
+            .get_or_init(|| {
+                let start = || Launcher::start(&self.program, SharedState::default());
+                let mut started = start();
+                for _ in 1..STARTS {
+                    // Somebody may have killed it, which says nothing of this host.
+                    if matches!(started, Err(SandboxError::Lost(_))) {
+                        started = start();
+                    }
+                }
+                self.give_back(started?);
+                Ok(())
+            })
+            .is_ok()
+    }
+
+    /// Asks an idle launcher to execute, or one that is started for that.
+    pub(crate) fn ask(
+        &self,
+        invocation: &Invocation,
+        spec: &SandboxSpec,
+    ) -> Result<Launcher, SandboxError> {
+        let shared = SharedState::of(&invocation.access);
+        while let Some(mut launcher) = self.take_idle(&shared) {
+            // One that somebody has killed meanwhile takes nothing.
+            if launcher.ask(spec).is_ok() {
+                return Ok(launcher);
+            }
+        }
+        let mut launcher = Launcher::start(&self.program, shared)?;
+        launcher.ask(spec)?;
+        Ok(launcher)
+    }
+
+    fn take_idle(&self, shared: &SharedState) -> Option<Launcher> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = idle.iter().position(|launcher| launcher.shared == *shared)?;
+        Some(idle.swap_remove(place))
+    }
+
+    /// Ends the launchers that are idle.
+    pub(crate) fn dismiss(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Gives a launcher back, for other executions.
+    pub(crate) fn give_back(&self, launcher: Launcher) {
+        if launcher.spent {
+            return;
+        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(launcher);
+    }
+}
+
+/// Specifies what an invocation may see.
+pub(crate) fn specify(invocation: &Invocation) -> Result<SandboxSpec, SandboxError> {
+    SandboxSpec::of(invocation).map_err(|(path, source)| SandboxError::Step {
+        doing: "find".to_owned(),
+        path,
+        source,
+    })
+}
+
+/// State shared by all executions of one launcher.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct SharedState {
+    network: bool,
+    devices: Vec<PathBuf>,
+}
+
+impl SharedState {
+    fn of(access: &Access) -> Self {
+        let mut devices: Vec<PathBuf> = access.devices().map(Path::to_owned).collect();
+        devices.sort();
+        devices.dedup();
+        Self { network: access.network(), devices }
+    }
+}
+
+/// A launcher. It executes one thing at a time.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    shared: SharedState,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// It executes nothing any more.
+    spent: bool,
+}
+
+impl Launcher {
+    /// Starts one.
+    fn start(program: &Path, shared: SharedState) -> Result<Self, SandboxError> {
+        let mut command = Command::new(program);
+        command
+            .arg0("ce-launcher")
+            .arg(LAUNCH)
+            .arg(if shared.network { HOST_NETWORK } else { OWN_NETWORK })
+            .args(&shared.devices)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(SandboxError::Lost)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxError::Lost(io::ErrorKind::BrokenPipe.into()));
+        };
+        let output = BufReader::new(output);
+        let mut launcher = Self { shared, child, input, output, spent: false };
+        match launcher.reply()? {
+            Reply::Ready => Ok(launcher),
+            reply => Err(SandboxError::unexpected(reply)),
+        }
+    }
+
+    /// Asks for an execution.
+    fn ask(&mut self, spec: &SandboxSpec) -> Result<(), SandboxError> {
+        spec.write(&mut self.input).map_err(|error| self.lost(error))
+    }
+
+    /// Waits until the execution that it was asked for begins; returns the process that leads its group.
+    pub(crate) fn begin(&mut self) -> Result<Pid, SandboxError> {
+        let mut failed = None;
+        loop {
+            match self.reply()? {
+                Reply::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
+                Reply::Over => return Err(failed.unwrap_or_else(SandboxError::garbled)),
+                reply => failed = Some(SandboxError::unexpected(reply)),
+            }
+        }
+    }
+
+    /// Waits until `exec` has ended; returns how: an exit status, or minus a signal.
+    pub(crate) fn wait(&mut self) -> Result<i32, SandboxError> {
+        match self.reply()? {
+            Reply::Ended(status) => Ok(status),
+            reply => Err(SandboxError::unexpected(reply).after_start()),
+        }
+    }
+
+    /// Lets the launcher reap the group's leader, waits for the end of all processes of the
+    /// execution, and returns their resource usage.
+    pub(crate) fn end(&mut self) -> Result<ProcessUsage, SandboxError> {
+        self.input.write_all(b"a").map_err(|error| self.lost(error))?;
+        match self.reply()? {
+            Reply::Used(used) => Ok(used),
+            Reply::Last(used) => {
+                self.spent = true;
+                Ok(used)
+            }
+            reply => Err(SandboxError::unexpected(reply).after_start()),
+        }
+    }
+
+    fn reply(&mut self) -> Result<Reply, SandboxError> {
+        Reply::read(&mut self.output).map_err(|error| self.lost(error))
+    }
+
+    /// The reason why it does not answer: the signal that has ended it, if one has.
+    fn lost(&mut self, error: io::Error) -> SandboxError {
+        use io::ErrorKind::{BrokenPipe, UnexpectedEof};
+        // It closes its ends of the pipes by ending.
+        let is_ended = matches!(error.kind(), BrokenPipe | UnexpectedEof);
+        let status = is_ended.then(|| self.child.wait().ok()).flatten();
+        SandboxError::Lost(match status.and_then(|status| status.signal()) {
+            Some(signal) => io::Error::other(format!("it was killed by signal {signal}")),
+            None => error,
+        })
+    }
+}
+
+impl Drop for Launcher {
+    /// Ends the launcher, and an execution that is not waited for.
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
 }

@@ -74,7 +74,7 @@ fn detached(source: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {
 
 /// Binds a path, or that with everything that is mounted below it. With a user namespace, the owners of its files are exchanged
 /// by that; where the file system cannot do that, they are shown as they are.
-pub(super) fn bind(
+pub(super) fn bind_mount(
     source: &Path,
     target: &Path,
     recursive: bool,
@@ -101,11 +101,11 @@ pub(super) fn bind_read_only(
     owners: Option<&OwnedFd>,
 ) -> Result<(), StepError> {
     let flags = flags | MountFlags::RDONLY;
-    match bind(source, target, false, owners) {
+    match bind_mount(source, target, false, owners) {
         Ok(()) => restrict(target, flags),
         // Something is mounted below it, which may not be taken away.
         Err(Errno::INVAL) => {
-            bind(source, target, true, owners).map_err(at("bind", source))?;
+            bind_mount(source, target, true, owners).map_err(at("bind", source))?;
             restrict(target, flags)?;
             mounted_below(target)?.iter().try_for_each(|mounted| restrict(mounted, flags))
         }

@@ -151,7 +151,7 @@ fn bind(root: &str, bind: &Bind, owners: Option<&OwnedFd>) -> Result<(), StepErr
     match bind.mode {
         BindMode::Read => bind_read_only(&source, &target, QUIET, owners),
         BindMode::Write => {
-            mounts::bind(&source, &target, true, owners).map_err(at("bind", &bind.source))?;
+            mounts::bind_mount(&source, &target, true, owners).map_err(at("bind", &bind.source))?;
             restrict(&target, QUIET)
         }
     }

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::protocol::{Frame, Parts};
+use crate::executor::{DIRECTORY, Invocation};
 use crate::files::VerifiedPath;
-use crate::invocation::{DIRECTORY, Invocation};
 use ce_model::access::{Access, Rule};
 
 /// The path of the computation's directory in the sandbox.

@@ -6,23 +6,20 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use super::client::Slurm;
-use super::error::SlurmError;
+use super::client::{Slurm, SlurmError};
 use super::jobs::JobToken;
-use crate::executor::AllocationShape;
-use crate::invocation::Span;
+use crate::executor::{AllocationShape, Span};
 
 /// The number of the step that a shell of `salloc` is, which has the whole allocation.
 const INTERACTIVE: &str = "4294967290";

@@ -10,7 +10,6 @@
 
 mod allocation;
 mod client;
-mod error;
 mod jobs;
 mod pool;
 mod settings;
@@ -18,8 +17,7 @@ mod submission;
 
 pub use self::allocation::Allocation;
 pub(super) use self::allocation::{StatusFiles, hidden, is_of_allocation};
-pub use self::client::{CancelScope, Slurm, haste};
-pub use self::error::SlurmError;
+pub use self::client::{CancelScope, Slurm, SlurmError, haste};
 pub use self::jobs::{ArrayTask, JobState, JobToken, SlurmJob};
 pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
 pub use self::settings::{SlurmSetting, SlurmSettingError, SlurmSettings, SlurmSettingsError};

@@ -12,8 +12,7 @@ use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::slice::WrittenSlice;
 use ce_model::task::LIBRARY;
 
-use super::library::signature;
-use super::{EditError, real, replace};
+use super::{EditError, real, signature};
 
 /// The parts of a new task.
 #[derive(Debug)]
@@ -72,7 +71,7 @@ pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created
     if let Some(name) = computation {
         files.extend(create_computation(&task, name)?);
     }
-    replace::replace(&task, Some(&layout), Some(&names))?;
+    super::replace(&task, Some(&layout), Some(&names))?;
     files.extend(["inputs", "workflow"].map(PathBuf::from));
     Ok(Created { in_repository, files })
 }

@@ -4,30 +4,41 @@
 //! whole one. Nothing is lost: what Git has not recorded is replaced only by force, and what no text
 //! says stays where it is. Nothing is committed here.
 
-mod editor;
 mod init;
-mod library;
-mod replace;
+
+pub use self::init::{Created, init};
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ce_git::{HeadError, Heads};
 use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{
-    BoundNames, Fault, Mistake, NodeKind, Parsed, Text, WorkflowDirectories, parse,
+    BoundNames, Expression, Fault, Labels, Mistake, NodeKind, Parsed, Sharing, Signature,
+    Signatures, Style, Text, WorkflowDirectories, WorkflowEntryKind, computation_names,
+    drop_default_labels, parse,
 };
 use ce_model::humanize::{counted, size};
 use ce_model::name::InputName;
+use ce_model::suggest::nearest;
+use ce_model::task::LIBRARY;
 use ce_model::template::Template;
 use ce_model::text_file::MAX_POINTS_FILE;
 use ce_model::{hints, text_file};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::flag;
 
-pub use self::editor::Editing;
-pub use self::init::{Created, init};
-pub use self::replace::make;
-use crate::load::{self, LoadError, listed};
+use crate::load::{self, LoadError, Written, listed};
 
 /// The treatment of a workflow that Git has not recorded, or of which a text cannot say everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +115,7 @@ impl NewWorkflow {
                 (present.clone(), present.unwrap_or_default())
             }
         };
-        let signatures = library::signatures(task, &parsed.text.expression, &inputs);
+        let signatures = signatures(task, &parsed.text.expression, &inputs);
         let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures).map_err(wrong)?;
         let warnings = unknown(task, &parsed, &inputs);
         let new_inputs = (present.as_ref() != Some(&inputs)).then(|| inputs.clone());
@@ -113,7 +124,7 @@ impl NewWorkflow {
 
     /// Whether the workflow is this one.
     fn is(&self, task: &Path, present: &Text) -> bool {
-        let signatures = library::signatures(task, &present.expression, &self.inputs);
+        let signatures = signatures(task, &present.expression, &self.inputs);
         let present =
             WorkflowDirectories::of_expression(&present.expression, &self.inputs, &signatures);
         present.as_ref() == Some(&self.layout)
@@ -123,7 +134,7 @@ impl NewWorkflow {
     fn put(self, task: &Path, same: bool) -> Result<Edited, EditError> {
         let Self { layout, new_inputs, warnings, .. } = self;
         let layout = (!same).then_some(layout);
-        replace::replace(task, layout.as_ref(), new_inputs.as_deref())?;
+        replace(task, layout.as_ref(), new_inputs.as_deref())?;
         Ok(Edited { workflow: layout, inputs: new_inputs, warnings })
     }
 }
@@ -136,7 +147,7 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
         let node = parsed.first(|node| node.kind == kind && *node.value == *value);
         unknown.extend(node.map(|node| parsed.mistake(node, fault)));
     };
-    for (written, name, nearest) in library::missing(task, &parsed.text.expression, inputs) {
+    for (written, name, nearest) in missing(task, &parsed.text.expression, inputs) {
         note(NodeKind::Computation, written, Fault::NoComputation { name, nearest });
     }
     let nodes = parsed.text.expression.nodes().iter();
@@ -362,4 +373,287 @@ impl Explain for EditError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// A workflow that is being edited.
+#[derive(Debug)]
+pub struct Editing {
+    task: PathBuf,
+    /// The file with the text.
+    path: PathBuf,
+    /// The text as it was opened.
+    opened: Vec<u8>,
+    /// The workflow as it was opened, if its directories are known.
+    layout: Option<WorkflowDirectories>,
+    editor: OsString,
+}
+
+impl Editing {
+    /// Writes the text of a task's workflow into a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no editor, if the workflow cannot be read, or if no text says all that is in
+    /// its directories and that is not to be lost.
+    pub fn new(task: &Path, force: Force) -> Result<Self, EditError> {
+        let task = real(task)?;
+        let Written { mut text, unread } = load::written(&task)?;
+        if force == Force::Keep && !unread.is_empty() {
+            return Err(EditError::Unread(unread));
+        }
+        let editor = ce_git::editor(&task)
+            .map_err(|source| EditError::Git { path: task.clone(), source })?
+            .ok_or(EditError::NoEditor)?;
+        let layout = layout(&task, &text);
+        let inputs = text.inputs.as_deref().unwrap_or_default();
+        let signatures = signatures(&task, &text.expression, inputs);
+        drop_default_labels(&mut text.expression, &signatures);
+        let mut opened = HEAD.as_bytes().to_vec();
+        let style = Style { sharing: Sharing::Label, labels: Labels::Show };
+        let path = ce_git::private_dir(&task).unwrap_or_else(std::env::temp_dir);
+        let path = path.join(format!("ce-edit-{}.lisp", std::process::id()));
+        let write = |source| EditError::Write { path: path.clone(), source };
+        text.write(style, &mut opened).map_err(write)?;
+        let file = fs::OpenOptions::new().write(true).create_new(true).open(&path);
+        file.and_then(|mut file| file.write_all(&opened)).map_err(write)?;
+        Ok(Self { task, path, opened, layout, editor })
+    }
+
+    /// The file with the text.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the text in the user's editor, and waits until it has ended.
+    pub fn edit(&self) -> Result<(), EditError> {
+        // As Git does: a signal from the terminal is the editor's until it has ended.
+        let ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGQUIT] {
+            let _ours = flag::register_conditional_default(signal, Arc::clone(&ended));
+        }
+        let mut script = self.editor.clone();
+        script.push(" \"$@\"");
+        let status = Command::new("sh")
+            .arg0("sh")
+            .arg("-c")
+            .arg(script)
+            .arg(&self.editor)
+            .arg(&self.path)
+            .status();
+        ended.store(true, Ordering::SeqCst);
+        let status = status.and_then(|status| {
+            if status.success() {
+                Ok(())
+            } else {
+                Err(io::Error::other(format!("it ended with {status}")))
+            }
+        });
+        let editor = self.editor.to_string_lossy().into_owned();
+        status.map_err(|source| EditError::Editor { editor, source })
+    }
+
+    /// Writes what was changed in the text, and removes the file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is wrong, or if the workflow is no longer as it was opened. The file stays.
+    pub fn write_back(&self) -> Result<Edited, EditError> {
+        let read = |source| EditError::Read { path: self.path.clone(), source };
+        let contents = fs::read(&self.path).map_err(read)?;
+        let mut change = Edited { workflow: None, inputs: None, warnings: Vec::new() };
+        if contents != self.opened {
+            let draft = NewWorkflow::new(&self.task, &self.path.display().to_string(), &contents)?;
+            let present = load::written(&self.task)?.text;
+            if layout(&self.task, &present) != self.layout {
+                return Err(EditError::Changed);
+            }
+            let same = draft.is(&self.task, &present);
+            change = draft.put(&self.task, same)?;
+        }
+        drop(fs::remove_file(&self.path));
+        Ok(change)
+    }
+}
+
+/// The directories of a workflow as it is.
+fn layout(task: &Path, text: &Text) -> Option<WorkflowDirectories> {
+    let inputs = text.inputs.clone().unwrap_or_default();
+    let signatures = signatures(task, &text.expression, &inputs);
+    WorkflowDirectories::of_expression(&text.expression, &inputs, &signatures)
+}
+
+/// The comment above the text.
+const HEAD: &str = "\
+; What is changed here is written to the workflow/ and inputs of the task.
+; Inputs may have labels, as in (add :left INPUT('x') :right INPUT('y')). Those that are
+; named like the computation's inputs are not shown.
+
+";
+
+/// Replaces the workflow of a task, and its file `inputs`, if they are given.
+///
+/// Both are made in a directory beside them first. If that fails, the task is as it was.
+pub(super) fn replace(
+    task: &Path,
+    layout: Option<&WorkflowDirectories>,
+    inputs: Option<&[InputName]>,
+) -> Result<(), EditError> {
+    let aside = aside(task)?;
+    let staged = stage(&aside, layout, inputs);
+    if staged.is_ok()
+        && let Err(source) = put(&aside, task, layout.is_some(), inputs.is_some())
+    {
+        // The replaced files may be in no commit.
+        return Err(EditError::Replace { path: task.join("workflow"), aside, source });
+    }
+    // A file that cannot be removed is in nobody's way, and `git status` shows it.
+    drop(fs::remove_dir_all(&aside));
+    staged
+}
+
+/// Makes in a directory what is to be put in place.
+fn stage(
+    aside: &Path,
+    layout: Option<&WorkflowDirectories>,
+    inputs: Option<&[InputName]>,
+) -> Result<(), EditError> {
+    if let Some(layout) = layout {
+        let path = aside.join("workflow");
+        make(&path, layout).map_err(|source| EditError::Write { path, source })?;
+    }
+    if let Some(inputs) = inputs {
+        let path = aside.join("inputs");
+        let lines: String = inputs.iter().map(|name| format!("{name}\n")).collect();
+        fs::write(&path, lines).map_err(|source| EditError::Write { path, source })?;
+    }
+    Ok(())
+}
+
+/// Moves what was made to its place, as far as it was.
+fn put(aside: &Path, task: &Path, workflow: bool, inputs: bool) -> io::Result<()> {
+    if inputs {
+        exchange(&aside.join("inputs"), &task.join("inputs"))?;
+    }
+    if workflow {
+        exchange(&aside.join("workflow"), &task.join("workflow"))?;
+    }
+    Ok(())
+}
+
+/// Moves something to a place. What is there moves the other way.
+fn exchange(new: &Path, place: &Path) -> io::Result<()> {
+    if place.symlink_metadata().is_err() {
+        return fs::rename(new, place);
+    }
+    match renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
+        // The file system cannot do this at once.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let old = new.with_extension("old");
+            fs::rename(place, &old)?;
+            let moved = fs::rename(new, place);
+            if moved.is_err() {
+                fs::rename(&old, place)?;
+            }
+            moved
+        }
+        exchanged => Ok(exchanged?),
+    }
+}
+
+/// Makes a directory in the task, on the same file system as what will be moved.
+fn aside(task: &Path) -> Result<PathBuf, EditError> {
+    let mut number = 0;
+    loop {
+        let path = task.join(format!(".ce-write-{}-{number}", std::process::id()));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(source) => return Err(EditError::Write { path, source }),
+        }
+    }
+}
+
+/// Makes the directory of a workflow, which must not exist, with all that is in it.
+///
+/// # Errors
+///
+/// Fails if anything cannot be written. What was written before stays.
+pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
+    for entry in &layout.entries {
+        let path = if entry.path.is_empty() { dir.to_owned() } else { dir.join(&entry.path) };
+        match &entry.kind {
+            WorkflowEntryKind::Link(target) => symlink(target, path)?,
+            WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
+                fs::create_dir(&path)?;
+                fs::write(path.join("kind"), format!("{kind}\n"))?;
+                if !value.is_empty() {
+                    fs::write(path.join("value"), format!("{value}\n"))?;
+                }
+                for file in files {
+                    let path = path.join(&*file.name);
+                    if let Some(dir) = path.parent() {
+                        fs::create_dir_all(dir)?;
+                    }
+                    fs::write(path, file.contents())?;
+                }
+                if let Some(outputs) = outputs {
+                    fs::write(path.join("outputs"), outputs.lines())?;
+                }
+                if *inputs {
+                    fs::create_dir(path.join("inputs"))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is known of the computations that an expression names, by what is written for them. Of several computations,
+/// that is what they have in common.
+pub(super) fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Signatures {
+    let mut signatures = Signatures::new();
+    for (written, names) in computation_names(expression, inputs) {
+        let all = names.iter().map(|name| signature(task, name));
+        let common = all.reduce(|a, b| Signature {
+            inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),
+            outputs: a.outputs.filter(|outputs| b.outputs.as_ref() == Some(outputs)),
+        });
+        signatures.insert(written.to_owned(), common.unwrap_or_default());
+    }
+    signatures
+}
+
+/// Returns what is known of a computation. What cannot be read is not known: loading the task says
+/// why.
+pub(super) fn signature(task: &Path, name: &str) -> Signature {
+    let dir = task.join(LIBRARY).join(name);
+    Signature { inputs: list(&dir.join("inputs")), outputs: list(&dir.join("outputs")) }
+}
+
+/// Reads a list of names, if there is one.
+fn list(path: &Path) -> Option<Vec<String>> {
+    // To open a pipe could block.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let contents = fs::read(path).ok()?;
+    let lines = text_file::lines(&contents).ok()?;
+    Some(lines.into_iter().map(str::to_owned).collect())
+}
+
+/// Returns the names of computations that the task does not have: what is written for each, the name, and the one that may
+/// have been meant.
+pub(super) fn missing<'a>(
+    task: &Path,
+    expression: &'a Expression,
+    inputs: &[InputName],
+) -> Vec<(&'a str, String, Option<String>)> {
+    let library = task.join(LIBRARY);
+    let names = computation_names(expression, inputs).into_iter();
+    let names = names.flat_map(|(written, names)| names.into_iter().map(move |it| (written, it)));
+    let names = names.filter(|(_, name)| !library.join(name).is_dir());
+    let known = fs::read_dir(&library).into_iter().flatten().flatten();
+    let known: Vec<String> = known.filter_map(|it| it.file_name().into_string().ok()).collect();
+    let nearest = |name: &str| nearest(name, &known);
+    names.map(|(written, name)| (written, name.clone(), nearest(&name))).collect()
 }

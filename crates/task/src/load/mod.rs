@@ -4,15 +4,10 @@
 //! Only what Git can record is read: two directories that are one through a symbolic link are one
 //! node, and a link may not lead out of the repository. Does not know the storage.
 
-mod access;
 mod bind;
-mod deferred_files;
-mod directory;
-mod library;
+mod computations;
 mod nodes;
-mod numbering;
 mod problems;
-mod resources;
 mod source;
 mod sweep;
 mod sweep_files;
@@ -21,6 +16,14 @@ mod values;
 mod workflow;
 mod worktree;
 mod written;
+
+pub use self::bind::bind;
+pub use self::problems::{
+    Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
+};
+pub use self::values::DeferredFiles;
+pub use self::written::{Written, written};
+pub use ce_model::task::Uncommitted;
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -40,22 +43,14 @@ use ce_model::suggest::nearest;
 use ce_model::task::{LIBRARY, LoadedFrom, Task};
 use ce_model::text_file::TextError;
 
-pub use self::bind::bind;
-pub use self::deferred_files::DeferredFiles;
-use self::library::{Library, signature};
+use self::computations::{Library, SharedLines, signature};
 use self::nodes::NodeReader;
 use self::problems::Problems;
-pub use self::problems::{
-    Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
-};
-use self::resources::SharedLines;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
 use self::values::{TaskFiles, TaskTrees};
 use self::workflow::{LoadedWorkflow, WorkflowWalk};
 use self::worktree::WorkTree;
-pub use self::written::{Written, written};
-pub use ce_model::task::Uncommitted;
 
 /// The parts of a task that belong to the task itself, besides what it need not have.
 const OWN: [&str; 2] = ["workflow", "inputs"];
@@ -245,8 +240,9 @@ pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
 pub fn check_access(dir: &Path, task: &Task, exposed: Option<&Exposed>) -> Result<(), LoadError> {
     let mut problems = Vec::new();
     for computation in &task.computations {
-        let path = Path::new(LIBRARY).join(computation.name.as_str()).join(access::FILE);
-        let faults = access::faults(&computation.access, exposed).into_iter();
+        let path =
+            Path::new(LIBRARY).join(computation.name.as_str()).join(computations::ACCESS_FILE);
+        let faults = computations::access_faults(&computation.access, exposed).into_iter();
         problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
     }
     if problems.is_empty() {
@@ -272,7 +268,7 @@ fn read(
     let inputs = inputs(source, &mut findings);
     let mut files = TaskFiles::default();
     let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
-    let shared = SharedLines::of_task(source, library::names, &mut findings);
+    let shared = SharedLines::of_task(source, computations::names, &mut findings);
     let mut library = Library::new(source);
     let mut trees = TaskTrees::default();
     let leaves = (&mut files, &mut trees, shared);
@@ -377,7 +373,7 @@ pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
 /// Returns the computations of the task in a directory, as it is checked out. There are none if the task or
 /// its repository cannot be read, or is not trusted.
 pub fn computation_names(dir: &Path) -> Vec<ComputationName> {
-    let names = work_tree(dir).map(|mut source| library::names(&mut source));
+    let names = work_tree(dir).map(|mut source| computations::names(&mut source));
     let mut names: Vec<ComputationName> =
         names.unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
     names.sort();

@@ -13,7 +13,8 @@ use ce_model::digest::ObjectId;
 use ce_model::task::{LIBRARY, Task, TreeCommit};
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULTS, Loaded, OWN, resources};
+use super::computations::RESOURCES_FILE;
+use super::{DEFAULTS, Loaded, OWN};
 
 /// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
 /// entry.
@@ -23,7 +24,7 @@ const MIN_NODES: usize = 256;
 const MAX_TASKS: usize = 32;
 
 /// The parts that a task need not have.
-const OPTIONAL: [&str; 2] = [DEFAULTS, resources::FILE];
+const OPTIONAL: [&str; 2] = [DEFAULTS, RESOURCES_FILE];
 
 /// The dependencies of a task as it is checked out. A task at a commit has none.
 #[derive(Default, Serialize, Deserialize)]

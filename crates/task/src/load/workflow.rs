@@ -12,10 +12,11 @@ use ce_model::slice::{MAX_ARITY, Slice, WrittenSlice};
 use ce_model::sweep::{ScopeId, Sweep};
 use ce_model::task::{Argument, Node, NodeId, TaskResources, Workflow};
 
-use super::nodes::{Computations, NodeEntries, NodeOperation, NodeReader, OpenNode};
-use super::numbering::{self, Branch};
+use super::computations::{RESOURCES_FILE, read_resources};
+use super::nodes::{
+    Branch, Computations, NodeEntries, NodeOperation, NodeReader, OpenNode, list_numbered,
+};
 use super::problems::LoadFault;
-use super::resources;
 use super::source::{Identity, Located, TaskSource, parse_lines};
 
 /// The loading of one workflow.
@@ -198,7 +199,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             inputs = self.nodes.note(&dir, "inputs", entered);
         }
         if let Some(inputs) = &inputs {
-            branches = numbering::list(self.nodes.library.source, inputs, self.nodes.findings);
+            branches = list_numbered(self.nodes.library.source, inputs, self.nodes.findings);
         }
         let first_scope = match &maker {
             Some(NodeOperation::Sweep(files)) => {
@@ -211,8 +212,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             _ => scope,
         };
         let resources = match &maker {
-            Some(NodeOperation::Computation(_)) if entries.has(resources::FILE) => {
-                resources::read(self.nodes.library.source, &dir, self.nodes.findings)
+            Some(NodeOperation::Computation(_)) if entries.has(RESOURCES_FILE) => {
+                read_resources(self.nodes.library.source, &dir, self.nodes.findings)
             }
             _ => Vec::new(),
         };

@@ -14,7 +14,7 @@ use ce_model::slice::WrittenSlice;
 use ce_model::sweep::FACTORS;
 use ce_model::task::NodeId;
 
-use super::numbering::{self, Branch};
+use super::nodes::{Branch, list_numbered};
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource, parse_line, parse_lines};
 use super::sweep_files::{is_read, sweep_files};
@@ -205,7 +205,7 @@ impl<S: TaskSource> Reader<'_, S> {
             }
         }
         if let Some(inputs) = &open.inputs {
-            open.branches = numbering::list(self.source, inputs, &mut self.findings);
+            open.branches = list_numbered(self.source, inputs, &mut self.findings);
             self.note_unread(inputs, &open.branches);
         }
         open.node = kind.zip(value).zip(files).map(|((kind, value), files)| ExpressionNode {

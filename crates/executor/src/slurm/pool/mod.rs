@@ -16,11 +16,9 @@ use std::time::Duration;
 
 use self::array::{JobArray, WorkerState};
 use self::class::WorkerClass;
-use super::client::CancelScope;
-use super::error::{SlurmError, SubmitFailure};
-use super::jobs::{ArrayTask, JobAnswer, JobToken, SlurmJob};
-use super::settings::SlurmSettings;
-use super::submission::WorkerRequest;
+use super::client::SubmitFailure;
+use super::jobs::JobAnswer;
+use super::{ArrayTask, CancelScope, JobToken, SlurmError, SlurmJob, SlurmSettings, WorkerRequest};
 use ce_model::exit::Explain;
 use ce_model::resources::Resources;
 

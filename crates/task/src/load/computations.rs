@@ -1,0 +1,438 @@
+//! The computations of a task, `computations/NAME/{inputs,outputs,exec,access}`, each read once; and the files `resources` beside
+//! a computation, beside a node, and in the root of the task.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use ce_model::access::{Access, Rule, RuleError};
+use ce_model::name::ComputationName;
+use ce_model::resources::{Resource, Resources};
+use ce_model::slice::MAX_ARITY;
+use ce_model::task::{Computation, ComputationId, LIBRARY};
+
+use super::nearest;
+use super::problems::{Exposed, LoadFault, Problems, ResourceFault};
+use super::source::{DirectoryVersion, Located, TaskSource, parse_lines};
+
+/// The files of a computation that are read.
+pub(super) const LISTS: [&str; 4] = ["inputs", "outputs", ACCESS_FILE, RESOURCES_FILE];
+
+/// The computations found so far.
+pub(super) struct Library<'a, S: TaskSource> {
+    pub(super) source: &'a mut S,
+    found: Vec<Computation>,
+    /// The lines of the file `resources` of each.
+    resources: Vec<Vec<WrittenLine>>,
+    known: HashMap<ComputationName, Option<ComputationId>>,
+}
+
+impl<'a, S: TaskSource> Library<'a, S> {
+    pub(super) fn new(source: &'a mut S) -> Self {
+        Self { source, found: Vec::new(), resources: Vec::new(), known: HashMap::new() }
+    }
+
+    /// All valid computations that were found.
+    pub(super) fn into_computations(self) -> Vec<Computation> {
+        self.found
+    }
+
+    pub(super) fn get(&self, id: ComputationId) -> &Computation {
+        &self.found[id.index()]
+    }
+
+    /// The lines of the file `resources` of a computation.
+    pub(super) fn resources(&self, id: ComputationId) -> &[WrittenLine] {
+        &self.resources[id.index()]
+    }
+
+    /// Returns the computation of this name, or `None` if it has a problem, which is reported once.
+    ///
+    /// # Errors
+    ///
+    /// Fails, each time, if there is no such computation.
+    pub(super) fn find(
+        &mut self,
+        name: &str,
+        findings: &mut Problems,
+    ) -> Result<Option<ComputationId>, LoadFault> {
+        let name: ComputationName = name.parse().map_err(LoadFault::Name)?;
+        if let Some(known) = self.known.get(&name) {
+            return Ok(*known);
+        }
+        let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
+        let found = library.and_then(|library| self.source.find(&library, name.as_str()));
+        let computation = match found {
+            Ok(Located::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
+            Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => {
+                let nearest = nearest(name.as_str(), &names(self.source));
+                return Err(LoadFault::NoComputation { name: name.into(), nearest });
+            }
+            Err(fault) => {
+                findings.problem(&place(&name), fault);
+                None
+            }
+        };
+        let id = computation.map(|(computation, resources)| {
+            self.found.push(computation);
+            self.resources.push(resources);
+            ComputationId::at(self.found.len() - 1)
+        });
+        self.known.insert(name, id);
+        Ok(id)
+    }
+
+    /// Checks that a computation has the same inputs and outputs as another one.
+    pub(super) fn compare(&self, id: ComputationId, first: ComputationId) -> Result<(), LoadFault> {
+        let [it, first] = [id, first].map(|id| self.get(id));
+        let what = match () {
+            () if it.inputs != first.inputs => "inputs",
+            () if it.outputs != first.outputs => "outputs",
+            () => return Ok(()),
+        };
+        let has = |it: &Computation| {
+            let names = if what == "inputs" { &it.inputs } else { &it.outputs };
+            (it.name.to_string(), names.clone())
+        };
+        Err(LoadFault::OtherSignature { what, computations: Box::new([has(it), has(first)]) })
+    }
+
+    fn read(
+        &mut self,
+        dir: &S::Dir,
+        name: ComputationName,
+        findings: &mut Problems,
+    ) -> Option<(Computation, Vec<WrittenLine>)> {
+        let place = place(&name);
+        let (inputs, outputs, access) = signature(self.source, dir, &place, findings);
+        let executable = findings.note(&place.join(EXEC), executable(self.source, dir));
+        let resources = match self.source.find(dir, RESOURCES_FILE) {
+            Err(LoadFault::Missing) => Vec::new(),
+            _ => read_resources(self.source, dir, findings),
+        };
+        let version = findings.note(&place, self.source.version(dir))?;
+        executable?;
+        let DirectoryVersion { commit, tree, dirty, checked_out } = version;
+        let computation = Computation {
+            name,
+            commit,
+            tree,
+            dirty,
+            inputs: inputs?,
+            outputs: outputs?,
+            access: access?,
+            checked_out,
+        };
+        Some((computation, resources))
+    }
+}
+
+/// Reads the names of the inputs and outputs of a computation, and what it may access; `None` of what has a problem.
+pub(super) fn signature<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    place: &Path,
+    findings: &mut Problems,
+) -> (Option<Vec<String>>, Option<Vec<String>>, Option<Access>) {
+    let mut list = |file: &str| {
+        let lines = parse_lines(source.read(dir, file));
+        list_of(&place.join(file), lines, findings)
+    };
+    let (inputs, outputs) = (list("inputs"), list("outputs"));
+    let access = read_access(source, dir, place, inputs.as_deref(), findings);
+    (inputs, outputs, access)
+}
+
+/// The names of all computations, as far as they can be read.
+pub(super) fn names<S: TaskSource>(source: &mut S) -> Vec<String> {
+    let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
+    let Ok(library) = library else { return Vec::new() };
+    let names = source.list(&library).unwrap_or_default();
+    names
+        .into_iter()
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| source.enter(&library, name).is_ok())
+        .collect()
+}
+
+/// The path of a computation in a task.
+fn place(name: &ComputationName) -> PathBuf {
+    Path::new(LIBRARY).join(name.as_str())
+}
+
+fn list_of(
+    path: &Path,
+    lines: Result<Vec<String>, Vec<(usize, LoadFault)>>,
+    findings: &mut Problems,
+) -> Option<Vec<String>> {
+    let lines = findings.note_lines(path, lines)?;
+    if lines.len() > MAX_ARITY {
+        findings.problem(path, LoadFault::TooMany(lines.len()));
+        return None;
+    }
+    Some(lines)
+}
+
+/// The name of the file that is executed.
+const EXEC: &str = "exec";
+
+/// Checks that `exec` can be executed from an export of its directory.
+fn executable<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Result<(), LoadFault> {
+    match source.find(dir, EXEC)? {
+        _ if !source.holds(dir, EXEC)? => Err(LoadFault::Elsewhere),
+        Located::File { plain: true, executable: true } => Ok(()),
+        Located::File { plain: true, executable: false } => Err(LoadFault::NotExecutable),
+        Located::File { plain: false, .. } | Located::Directory { .. } => Err(LoadFault::NotAFile),
+    }
+}
+
+/// The name of the file.
+pub(super) const ACCESS_FILE: &str = "access";
+
+/// Reads the file `access`; without one, nothing is granted. `inputs` are the names of the computation's
+/// inputs, if these are known.
+pub(super) fn read_access<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    place: &Path,
+    inputs: Option<&[String]>,
+    findings: &mut Problems,
+) -> Option<Access> {
+    if matches!(source.find(dir, ACCESS_FILE), Err(LoadFault::Missing)) {
+        return Some(Access::default());
+    }
+    let path = &place.join(ACCESS_FILE);
+    let lines = findings.note_lines(path, parse_lines(source.read(dir, ACCESS_FILE)))?;
+    let (mut rules, mut root, mut right) = (Vec::new(), None, true);
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let rule = match (Rule::parse(line, inputs.unwrap_or_default()), root) {
+            (Ok(Rule::Root(_)), Some(line)) => Err(RuleError::TwoRoots(line)),
+            (rule, _) => rule,
+        };
+        match rule {
+            Ok(rule) => {
+                root = root.or(matches!(rule, Rule::Root(_)).then_some(at + 1));
+                rules.push(rule);
+            }
+            Err(error) => {
+                right = false;
+                match (error, inputs) {
+                    (RuleError::NoInput(name), Some(inputs)) => {
+                        let nearest = nearest(&name, inputs);
+                        let fault = LoadFault::NoLabel { name, nearest };
+                        findings.problem_in_line(path, at + 1, fault);
+                    }
+                    // The file `inputs` has a problem, which is reported.
+                    (RuleError::NoInput(_), None) => {}
+                    (error, _) => findings.problem_in_line(path, at + 1, error),
+                }
+            }
+        }
+    }
+    right.then_some(Access { rules })
+}
+
+/// Returns a fault for each line that this host cannot follow: see [`check_access`](super::check_access).
+pub(super) fn access_faults(access: &Access, exposed: Option<&Exposed>) -> Vec<LoadFault> {
+    let faults = access.rules.iter().filter_map(|rule| match (rule, exposed) {
+        (Rule::Root(_), Some(exposed)) => {
+            Some(LoadFault::Exposed { line: rule.to_string(), exposed: exposed.clone() })
+        }
+        (_, Some(_)) => None,
+        (_, None) => check_exists(rule).err(),
+    });
+    faults.collect()
+}
+
+/// Whether a path is in `/dev`, but not in the shared memory there.
+fn is_in_dev(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+/// Checks that a granted path exists on this host, and can be shown.
+fn check_exists(rule: &Rule) -> Result<(), LoadFault> {
+    let (Rule::Read(path) | Rule::Write(path) | Rule::Device(path)) = rule else {
+        return Ok(());
+    };
+    match path.metadata() {
+        Ok(about) => {
+            let kind = about.file_type();
+            let device = kind.is_char_device() || kind.is_block_device() || kind.is_dir();
+            match rule {
+                Rule::Read(path) | Rule::Write(path) if is_in_dev(path) => {
+                    Err(RuleError::InDev(path.clone()).into())
+                }
+                Rule::Device(_) if !device => Err(RuleError::NotADevice(path.clone()).into()),
+                _ => Ok(()),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(LoadFault::NotHere(path.clone()))
+        }
+        Err(error) => Err(LoadFault::Read(error)),
+    }
+}
+
+/// The name of the file.
+pub(super) const RESOURCES_FILE: &str = "resources";
+
+/// A line whose names are not looked up yet.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenLine {
+    pub(super) resource: Resource,
+    pub(super) amount: String,
+    pub(super) path: PathBuf,
+    pub(super) line: usize,
+}
+
+/// The lines of files that are for several nodes, and what was reported of them.
+#[derive(Default)]
+pub(super) struct SharedLines {
+    pub(super) task: Vec<(ComputationName, WrittenLine)>,
+    pub(super) reported: HashSet<(PathBuf, usize)>,
+}
+
+/// Reads the file in the directory of a node or computation, which exists.
+pub(super) fn read_resources<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    findings: &mut Problems,
+) -> Vec<WrittenLine> {
+    let path = source.place(dir).join(RESOURCES_FILE);
+    let mut found: Vec<WrittenLine> = Vec::new();
+    for (line, text) in lines(source, dir, &path, findings) {
+        let first = |resource| found.iter().find(|it| it.resource == resource).map(|it| it.line);
+        match parse(&text).and_then(|(resource, amount)| match first(resource) {
+            Some(first) => Err(ResourceFault::Twice(first)),
+            None => Ok((resource, amount)),
+        }) {
+            Ok((resource, amount)) => {
+                found.push(WrittenLine { resource, amount, path: path.clone(), line });
+            }
+            Err(fault) => findings.problem_in_line(&path, line, fault),
+        }
+    }
+    found
+}
+
+impl SharedLines {
+    /// Reads the file in the root of a task, if it exists. `names` lists the computations of the task.
+    pub(super) fn of_task<S: TaskSource>(
+        source: &mut S,
+        names: impl FnOnce(&mut S) -> Vec<String>,
+        findings: &mut Problems,
+    ) -> Self {
+        let mut shared = Self::default();
+        let Ok(task) = source.task() else { return shared };
+        if matches!(source.find(&task, RESOURCES_FILE), Err(LoadFault::Missing)) {
+            return shared;
+        }
+        let path = PathBuf::from(RESOURCES_FILE);
+        let lines = lines(source, &task, &path, findings);
+        let names = names(source);
+        for (line, text) in lines {
+            match shared.parse(&text, &names) {
+                Ok((name, resource, amount)) => {
+                    let path = path.clone();
+                    shared.task.push((name, WrittenLine { resource, amount, path, line }));
+                }
+                Err(fault) => findings.problem_in_line(&path, line, fault),
+            }
+        }
+        shared
+    }
+
+    fn parse(
+        &self,
+        text: &str,
+        names: &[String],
+    ) -> Result<(ComputationName, Resource, String), LoadFault> {
+        let (name, rest) = split(text);
+        if !names.iter().any(|known| known == name) {
+            return Err(match Resource::of_word(name) {
+                Some(resource) if Resource::of_word(split(rest).0).is_none() => {
+                    ResourceFault::NoComputation(resource).into()
+                }
+                _ => {
+                    let nearest = nearest(name, names);
+                    LoadFault::NoComputation { name: name.to_owned(), nearest }
+                }
+            });
+        }
+        let name: ComputationName = name.parse().map_err(LoadFault::Name)?;
+        let (resource, amount) = parse(rest)?;
+        let mut others = self.task.iter().filter(|(other, _)| *other == name);
+        match others.find(|(_, it)| it.resource == resource) {
+            Some((_, other)) => Err(ResourceFault::Twice(other.line).into()),
+            None => Ok((name, resource, amount)),
+        }
+    }
+}
+
+/// The lines of a file with their numbers, but for comments.
+fn lines<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    path: &Path,
+    findings: &mut Problems,
+) -> Vec<(usize, String)> {
+    let lines = findings.note_lines(path, parse_lines(source.read(dir, RESOURCES_FILE)));
+    let lines = (1..).zip(lines.unwrap_or_default());
+    lines.filter(|(_, text)| !text.starts_with('#')).collect()
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+    (word, rest.trim())
+}
+
+/// Parses a line. Names in braces are left as they are.
+fn parse(text: &str) -> Result<(Resource, String), ResourceFault> {
+    let (word, amount) = split(text);
+    let resource = Resource::of_word(word).ok_or_else(|| {
+        let words = Resource::ALL.map(|it| it.word().to_owned());
+        ResourceFault::Word { word: word.to_owned(), nearest: nearest(word, &words) }
+    })?;
+    match (resource, amount) {
+        (Resource::Exclusive, "") => {}
+        (Resource::Exclusive, _) => return Err(ResourceFault::Rest),
+        (_, "") => return Err(ResourceFault::NoAmount(resource)),
+        (_, amount) if amount.contains('{') => {}
+        (_, amount) => Resources::default().set(resource, amount)?,
+    }
+    Ok((resource, amount.to_owned()))
+}
+
+impl From<ResourceFault> for LoadFault {
+    fn from(fault: ResourceFault) -> Self {
+        Self::Resource(Box::new(fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_granted_is_on_this_host() {
+        let fault = |line: &str| {
+            check_exists(&Rule::parse(line, &[]).unwrap()).err().map(|fault| fault.to_string())
+        };
+        for line in
+            ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null", "read /dev/shm"]
+        {
+            assert_eq!(fault(line), None, "{line}");
+        }
+        assert_eq!(fault("write /nowhere").unwrap(), "/nowhere does not exist on this host");
+        for line in ["read /dev", "read /dev/null", "write /dev"] {
+            assert!(
+                fault(line)
+                    .unwrap()
+                    .ends_with(" is in /dev, and only devices of it can be granted")
+            );
+        }
+        let plain = check_exists(&Rule::Device("/etc/passwd".into())).unwrap_err();
+        assert_eq!(plain.to_string(), "/etc/passwd is not a device");
+    }
+}
