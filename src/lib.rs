@@ -18,7 +18,7 @@
 //!      -> evaluate   each call once: found | missing | executed and published | failed | blocked
 //!      -> storage    the only writer of the storage;    executor: the only starter of processes
 //!      -> report     events as they happen -> tree, progress, JSON lines
-//!      -> expression the same expression as text;   export: as DOT, SVG
+//!      -> expression the same workflow as text;   draw: as DOT, SVG
 //! ```
 //!
 //! `load`, `plan`, `storage` and `executor` never import each other: only `evaluate` connects them.
@@ -41,7 +41,7 @@
 //! - [`exchange`]: push and pull.
 //! - [`report`]: events and answers as text and JSON.
 //! - [`edit`]: makes and changes tasks: a workflow from text, by an editor, or from nothing.
-//! - [`export`]: the expression as DOT, SVG.
+//! - [`draw`]: the workflow as a picture, in DOT or SVG.
 //! - [`exit`]: exit codes, and every error that ends a program.
 //!
 //! A program that evaluates a task:
@@ -72,7 +72,7 @@
 
 #[doc(hidden)]
 pub mod cli;
-pub mod export;
+pub mod draw;
 pub mod report;
 
 pub use ce_evaluate as evaluate;

@@ -10,7 +10,7 @@ use clap::Parser;
 use super::Tool;
 use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_links};
-use crate::export::Drawing;
+use crate::draw::Drawing;
 use crate::report::{self, PAGE_MARK, say};
 use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_history::package::Packer;

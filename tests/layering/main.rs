@@ -150,8 +150,8 @@ fn a_module_imports_only_what_is_below_it() {
 fn a_wrong_import_would_be_seen() {
     for (file, text, wrong) in [
         ("report/tree.rs", "use crate::cli::Run;", "report/tree.rs imports cli"),
-        ("report/mod.rs", "use super::export::dot;", "report/mod.rs imports export"),
-        ("report/page/mod.rs", "use crate::{cli, export};", "report/page/mod.rs imports {"),
+        ("report/mod.rs", "use super::draw::dot;", "report/mod.rs imports draw"),
+        ("report/page/mod.rs", "use crate::{cli, draw};", "report/page/mod.rs imports {"),
         ("report/tree.rs", "use super::super::cli::Run;", "report/tree.rs imports cli"),
         ("lib.rs", "use crate::bin::ce;", "lib.rs imports bin"),
         ("somewhere.rs", "", "somewhere.rs is in no layer"),

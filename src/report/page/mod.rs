@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn the_style_has_every_colour_of_drawings() {
-        let paint = include_str!("../../export/paint.rs");
-        let colours: Vec<&str> = paint.split('"').filter(|it| it.starts_with('#')).collect();
+        let style = include_str!("../../draw/style.rs");
+        let colours: Vec<&str> = style.split('"').filter(|it| it.starts_with('#')).collect();
         assert!(colours.len() > 6, "{colours:?}");
         for colour in colours {
             assert!(STYLE.contains(&format!("\"{colour}\"]")), "{colour}");

@@ -8,16 +8,15 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::bodies::BodyFrame;
-use super::drawing::{Drawing, Shape, ShapeKind};
+use super::drawing::{BodyFrame, Drawing, Shape, ShapeKind};
 use super::layout::{
     BOX_FONT, COLUMN, FramePart, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, ShapeBox,
     TIP, Track,
 };
-use super::paint::{
-    ARROW, BOLD, FRAME, GROUND, INK, PAPER, Paint, THIN, explained, meaning, paint, part,
+use super::style::{
+    ARROW, BOLD, FRAME, GROUND, INK, PAPER, ShapeStyle, THIN, legend_states, present_part,
+    shape_style, shown, state_meaning, wrap,
 };
-use super::text::{shown, wrap};
 
 /// Fonts whose characters are equally wide, so that the width of a text is known.
 const FONTS: &str = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace";
@@ -48,7 +47,7 @@ impl Drawing {
         let layout = Layout::new(self);
         let Point { x: mut width, y: mut height } = layout.size;
         if has_legend {
-            width = width.max(LEGEND.x * explained(&self.shapes).count() as f64 + 70.0);
+            width = width.max(LEGEND.x * legend_states(&self.shapes).count() as f64 + 70.0);
             height += LEGEND.y;
         }
         writeln!(
@@ -194,7 +193,7 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
     }
     write!(out, "</title>")?;
     let Point { x, y } = frame.corner;
-    let (w, h, border) = (frame.width, frame.height, Border(paint(shape.state)));
+    let (w, h, border) = (frame.width, frame.height, Border(shape_style(shape.state)));
     let radius = match shape.kind {
         ShapeKind::Output | ShapeKind::Input => f64::min(16.0, h / 2.0),
         ShapeKind::Computation | ShapeKind::Literal => 3.0,
@@ -223,7 +222,7 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
             )?;
         }
     }
-    if let Some((share, colour)) = part(shape.state) {
+    if let Some((share, colour)) = present_part(shape.state) {
         let (x, y, w, h) = (x + 0.6, y + 0.6, (w - 1.2) * share, h - 1.2);
         write!(
             out,
@@ -243,25 +242,25 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
 /// Writes what the colours mean.
 fn legend(out: &mut dyn Write, shapes: &[Shape], top: f64) -> io::Result<()> {
     writeln!(out, r#"<g font-size="{LABEL_FONT}">"#)?;
-    for (at, state) in explained(shapes).enumerate() {
-        let (x, border) = (MARGIN + at as f64 * LEGEND.x, Border(paint(Some(state))));
+    for (at, state) in legend_states(shapes).enumerate() {
+        let (x, border) = (MARGIN + at as f64 * LEGEND.x, Border(shape_style(Some(state))));
         writeln!(
             out,
             r#"<rect x="{x}" y="{top:.1}" width="22" height="14" rx="3" stroke-width="{THIN}" {border}/><text x="{}" y="{:.1}">{}</text>"#,
             x + 30.0,
             top + 11.0,
-            meaning(state)
+            state_meaning(state)
         )?;
     }
     writeln!(out, "</g>")
 }
 
-/// A paint as SVG's attributes.
-struct Border(Paint);
+/// The style of a shape as SVG's attributes.
+struct Border(ShapeStyle);
 
 impl fmt::Display for Border {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Paint { fill, border, dashed } = self.0;
+        let ShapeStyle { fill, border, dashed } = self.0;
         write!(f, r#"fill="{fill}" stroke="{border}""#)?;
         if dashed {
             f.write_str(r#" stroke-dasharray="5 3""#)?;

@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use super::bodies::BodyFrame;
-use super::drawing::{Drawing, Shape, ShapeKind};
-use super::paint::{ARROW, BOLD, FRAME, INK, PAPER, Paint, THIN, explained, meaning, paint, part};
-use super::state::ShapeState;
-use super::text;
+use super::drawing::{BodyFrame, Drawing, Shape, ShapeKind, ShapeState};
+use super::style::{
+    ARROW, BOLD, FRAME, INK, PAPER, ShapeStyle, THIN, legend_states, present_part, shape_style,
+    shown, state_meaning, wrap,
+};
 
 /// The fonts: Graphviz knows how wide their characters are.
 const FONTS: &str = "Helvetica,Arial,sans-serif";
@@ -34,8 +34,8 @@ impl Drawing {
                 ShapeState::Away => "dashed and white",
                 _ => "dashed",
             };
-            let states = explained(&self.shapes);
-            let states = states.map(|state| format!("{}: {}", line(state), meaning(state)));
+            let states = legend_states(&self.shapes);
+            let states = states.map(|state| format!("{}: {}", line(state), state_meaning(state)));
             let legend = states.collect::<Vec<_>>().join(", ");
             writeln!(
                 out,
@@ -98,9 +98,9 @@ fn node(out: &mut dyn Write, at: usize, shape: &Shape) -> io::Result<()> {
         ShapeKind::Computation => ("box", ""),
         ShapeKind::Input | ShapeKind::Output => ("box", "rounded,"),
     };
-    let Paint { fill, border, dashed } = paint(shape.state);
+    let ShapeStyle { fill, border, dashed } = shape_style(shape.state);
     let dash = if dashed { ",dashed" } else { "" };
-    let (style, fill) = match part(shape.state) {
+    let (style, fill) = match present_part(shape.state) {
         Some((share, colour)) => {
             ("striped", format!("{colour};{share:.3}:{fill};{:.3}", 1.0 - share))
         }
@@ -125,7 +125,7 @@ fn node(out: &mut dyn Write, at: usize, shape: &Shape) -> io::Result<()> {
 
 /// The text with its lines broken.
 fn lines(text: &str) -> String {
-    text::wrap(text, COLUMNS, usize::MAX).join("\n")
+    wrap(text, COLUMNS, usize::MAX).join("\n")
 }
 
 /// A text in quotes. Graphviz reads a backslash as a command and an ampersand as an entity, so
@@ -135,7 +135,7 @@ struct Quoted<'a>(&'a str);
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
-        for c in text::shown(self.0) {
+        for c in shown(self.0) {
             match c {
                 '"' => f.write_str("\\\"")?,
                 '\\' => f.write_str("\\\\")?,
@@ -152,7 +152,7 @@ impl fmt::Display for Quoted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::{Arrow, ShapeCount};
+    use crate::draw::{Arrow, ShapeCount};
 
     #[test]
     fn text_stays_text() {

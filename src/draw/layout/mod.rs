@@ -5,20 +5,14 @@
 //! no two of those overlap; only in a drawing that is too large to look at may long arrows run
 //! through boxes. Lengths are in pixels, and y grows downwards. Knows no format.
 
-mod frames;
 mod layers;
-mod order;
-mod place;
-mod ports;
-mod sizes;
+mod positions;
 
-pub(super) use self::frames::FramePart;
-use self::layers::Layers;
-use self::order::Order;
-use self::ports::Ports;
-pub(super) use self::sizes::COLUMN;
-use self::sizes::Sizes;
-use super::drawing::Drawing;
+use self::layers::{Layers, Order};
+pub(super) use self::positions::FramePart;
+use self::positions::{Extent, Ports, frame_parts, make_room, middles, span};
+use super::drawing::{Drawing, ShapeKind};
+use super::style::{text_width, wrap};
 
 /// The size of the characters in boxes.
 pub(super) const BOX_FONT: f64 = 13.0;
@@ -98,10 +92,10 @@ impl Layout {
     pub(super) fn new(drawing: &Drawing) -> Self {
         let layers = Layers::new(drawing);
         let mut sizes = Sizes::new(drawing, &layers);
-        frames::make_room(drawing, &mut sizes);
+        make_room(drawing, &mut sizes);
         let order = Order::new(&layers);
-        let mut ys = place::middles(&layers, &order, &sizes.extents);
-        let (top, bottom) = place::span(&ys, &sizes.extents);
+        let mut ys = middles(&layers, &order, &sizes.extents);
+        let (top, bottom) = span(&ys, &sizes.extents);
         for y in &mut ys {
             *y += MARGIN - top;
         }
@@ -169,7 +163,7 @@ impl LayoutDraft<'_> {
         let trunks = boxes.iter().enumerate().filter_map(trunk).collect();
         let track = |(arrow, lines): (usize, Vec<String>)| self.track(arrow, lines, &boxes);
         let tracks = lines.enumerate().map(track).collect();
-        let frames = frames::places(self.drawing, &boxes);
+        let frames = frame_parts(self.drawing, &boxes);
         Layout { size, boxes, frames, trunks, tracks }
     }
 
@@ -237,3 +231,89 @@ impl LayoutDraft<'_> {
 
 #[cfg(test)]
 mod tests;
+
+/// The width of a column, per size of the characters: that of the widest usual font.
+pub(super) const COLUMN: f64 = 0.615;
+/// The columns and lines that the text of a box may have.
+const BOX_TEXT: (usize, usize) = (32, 6);
+/// The columns and lines that the text on an arrow may have.
+const LABEL_TEXT: (usize, usize) = (30, 4);
+/// The space between boxes, half of it on either side.
+const BOX_GAP: f64 = 9.0;
+/// How far the lines of a trunk keep from everything.
+const BEND_GAP: f64 = 6.0;
+/// How far arrows that end at the same box are from each other.
+const PORT: f64 = 11.0;
+
+/// The room that every vertex takes, and the text of shapes and arrows.
+#[derive(Debug)]
+struct Sizes {
+    /// The lines of text of every shape, then of every arrow.
+    lines: Vec<Vec<String>>,
+    /// The room from left to right.
+    widths: Vec<f64>,
+    /// The room up and down, with the space that is to be left free.
+    extents: Vec<Extent>,
+    /// Half the height of every shape's box.
+    halves: Vec<f64>,
+}
+
+impl Sizes {
+    /// Estimates what a drawing needs.
+    fn new(drawing: &Drawing, layers: &Layers) -> Self {
+        let count = layers.layers.len();
+        let mut sizes = Self {
+            lines: Vec::with_capacity(layers.bends),
+            widths: Vec::with_capacity(count),
+            extents: Vec::with_capacity(count),
+            halves: Vec::with_capacity(drawing.shapes.len()),
+        };
+        let mut arrivals = vec![0_usize; drawing.shapes.len()];
+        for arrow in &drawing.arrows {
+            arrivals[arrow.to] += 1;
+        }
+        for (shape, arrivals) in drawing.shapes.iter().zip(arrivals) {
+            sizes.add_box(shape.kind, &shape.label, arrivals);
+        }
+        for arrow in &drawing.arrows {
+            sizes.add_label(&arrow.label);
+        }
+        sizes.widths.resize(count, 0.0);
+        let (above, below) = (BEND_GAP, BEND_GAP);
+        sizes.extents.resize(count, Extent { above, below });
+        sizes
+    }
+
+    /// Half the height of a shape's box.
+    fn half(&self, shape: usize) -> f64 {
+        self.halves[shape]
+    }
+
+    fn add_box(&mut self, kind: ShapeKind, label: &str, arrivals: usize) {
+        let lines = wrap(label, BOX_TEXT.0, BOX_TEXT.1);
+        let height = lines.len() as f64 * BOX_FONT * LEADING + 16.0;
+        let half = height.max(arrivals as f64 * PORT + 8.0) / 2.0 + BOX_GAP;
+        let sides = match kind {
+            ShapeKind::Computation => 24.0,
+            ShapeKind::Input | ShapeKind::Literal | ShapeKind::Output => 32.0,
+        };
+        self.widths.push(width(&lines, BOX_FONT) + sides);
+        self.extents.push(Extent { above: half, below: half });
+        self.halves.push(half - BOX_GAP);
+        self.lines.push(lines);
+    }
+
+    fn add_label(&mut self, label: &str) {
+        let lines = wrap(label, LABEL_TEXT.0, LABEL_TEXT.1);
+        let height = lines.len() as f64 * LABEL_FONT * LEADING;
+        self.widths.push(width(&lines, LABEL_FONT) + 2.0 * LIFT);
+        self.extents.push(Extent { above: height + 2.0 * LIFT, below: LIFT });
+        self.lines.push(lines);
+    }
+}
+
+/// The width of a text.
+fn width(lines: &[String], font: f64) -> f64 {
+    let columns = lines.iter().map(|line| text_width(line)).max();
+    columns.unwrap_or(0) as f64 * font * COLUMN
+}

@@ -2,16 +2,17 @@
 //!
 //! A call is one shape, however many nodes of the workflow are that call. An arrow always leads
 //! to a shape that stands after the one it comes from, and both are in the order of the workflow.
-//! The body of a sweep is drawn once, in a frame.
+//! The body of a sweep is drawn once, in a frame, and each shape in it says how many calls it stands for.
 //! Knows no format and no positions.
 
-use super::bodies::{Bodies, BodyFrame, ShapeCount};
-use super::state::{ShapeState, activity, in_words, word};
-use ce_evaluate::Evaluation;
+use std::collections::HashMap;
+
+use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_model::humanize::counted;
-use ce_model::plan::{CallId, Plan, Source, Step};
+use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
 use ce_model::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use ce_model::task::{MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task};
+use ce_queries::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -169,7 +170,7 @@ impl<'a> Artist<'a> {
                 (0..count.max(1)).map(|number| Source::Derived { value: tree, number }).collect()
             }
         };
-        let label = match state.and_then(word) {
+        let label = match state.and_then(activity_word) {
             Some(word) => format!("{label}: {word}"),
             None => label,
         };
@@ -198,7 +199,7 @@ impl<'a> Artist<'a> {
             }
             _ => "value",
         };
-        let active = |evaluation| in_words(evaluation, &calls_of_node);
+        let active = |evaluation| activities_in_words(evaluation, &calls_of_node);
         let active = self.evaluation.map(active).unwrap_or_default();
         let label = match state {
             _ if calls == 0 => label,
@@ -327,3 +328,225 @@ fn list(text: &mut String, names: &[&str], numbers: impl Iterator<Item = u8>) {
 
 #[cfg(test)]
 mod tests;
+
+/// The body of a sweep: shapes that stand for calls at many points.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BodyFrame {
+    /// The label of the sweep, and the number of its points.
+    pub label: String,
+    /// The places of its shapes, in order; those of frames within it are not among them.
+    pub shapes: Vec<usize>,
+    /// The place of the frame around it.
+    pub parent: Option<usize>,
+}
+
+/// The number of calls that a shape stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShapeCount {
+    /// All of them.
+    pub calls: usize,
+    /// Those whose outputs are there, if that was looked up.
+    pub there: usize,
+}
+
+/// The frames of a workflow, and what its nodes in them stand for.
+#[derive(Debug, Default)]
+pub(super) struct Bodies {
+    /// The frames, each after those that are in it. The shapes in them are not known yet.
+    pub(super) frames: Vec<BodyFrame>,
+    /// The innermost frame of each node that depends on points.
+    pub(super) places: HashMap<NodeId, usize>,
+    /// The calls that a node is at all points.
+    pub(super) counts: HashMap<NodeId, ShapeCount>,
+    /// The same calls.
+    pub(super) calls: HashMap<NodeId, Vec<CallId>>,
+}
+
+impl Bodies {
+    pub(super) fn new(task: &Task, plan: &Plan, evaluation: Option<&Evaluation>) -> Self {
+        let mut bodies = Self::default();
+        let mut sweeps = Vec::new();
+        // The sweeps within a body come before the one around it.
+        for (id, node) in task.workflow.nodes() {
+            let Node::Sweep { sweep, inputs, .. } = node else { continue };
+            if task.sweeps[sweep.index()].has_table && plan.step(inputs[0].node) == Step::PerPoint {
+                let binds = &task.sweeps[sweep.index()].binds;
+                let frame = bodies.frames.len();
+                bodies.place(task, plan, inputs[0].node, &|node| {
+                    plan.free_names(node).iter().any(|name| binds.contains(name)).then_some(frame)
+                });
+                let is_meant = |it: &&PlannedSweep| it.sweep == *sweep && it.body == inputs[0].node;
+                let label = label(task, plan.sweeps().filter(is_meant));
+                bodies.frames.push(BodyFrame { label, shapes: Vec::new(), parent: None });
+                sweeps.push(id);
+            }
+        }
+        for (frame, sweep) in sweeps.iter().enumerate() {
+            bodies.frames[frame].parent = bodies.places.get(sweep).copied();
+        }
+        for sweep in plan.sweeps().filter(|sweep| sweep.point.is_none()) {
+            plan.visit_body(task, sweep, &mut |node, steps| {
+                let count = ShapeCount { calls: steps.len(), there: there(evaluation, steps) };
+                bodies.counts.entry(node).or_insert(count);
+                if let BodySteps::Calls(calls) = steps {
+                    bodies.calls.entry(node).or_insert_with(|| calls.to_vec());
+                }
+            });
+        }
+        bodies
+    }
+
+    /// Puts the nodes of a body that depend on points into a frame, unless they are in one within it.
+    fn place(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        body: NodeId,
+        frame: &dyn Fn(NodeId) -> Option<usize>,
+    ) {
+        let mut waiting = vec![body];
+        let mut seen = vec![false; body.index() + 1];
+        while let Some(node) = waiting.pop() {
+            if plan.step(node) != Step::PerPoint || std::mem::replace(&mut seen[node.index()], true)
+            {
+                continue;
+            }
+            if let Some(frame) = frame(node) {
+                self.places.entry(node).or_insert(frame);
+            }
+            waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+        }
+    }
+}
+
+/// How many of these are in the storage.
+fn there(evaluation: Option<&Evaluation>, steps: BodySteps<'_>) -> usize {
+    let Some(evaluation) = evaluation else { return 0 };
+    let is_there = |source: Source| evaluation.is_kept(source);
+    match steps {
+        BodySteps::Calls(calls) => {
+            calls.iter().filter(|it| is_there(Source::Output { call: **it, number: 0 })).count()
+        }
+        BodySteps::Derived(values) => {
+            values.iter().filter(|it| is_there(Source::Derived { value: **it, number: 0 })).count()
+        }
+    }
+}
+
+/// The label of the frame of a sweep, which may be planned more than once: `scaling: 12 points`.
+fn label<'a>(task: &Task, planned: impl Iterator<Item = &'a PlannedSweep>) -> String {
+    let (mut tables, mut points, mut unknown, mut label) = (0, 0, false, "");
+    for sweep in planned {
+        label = &task.sweeps[sweep.sweep.index()].label;
+        tables += 1;
+        match sweep.rows() {
+            Some(rows) => points += rows.points.len(),
+            None => unknown = true,
+        }
+    }
+    let points = match (unknown, tables) {
+        (true, _) | (_, 0) => "points not known".to_owned(),
+        (_, 1) => counted(points, "point"),
+        _ => format!("{} in {tables} tables", counted(points, "point")),
+    };
+    if label.is_empty() { points } else { format!("{label}: {points}") }
+}
+
+/// Whether files are in the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeState {
+    /// All of them are.
+    There,
+    /// They are known, and some of them are deliberately not here.
+    Away,
+    /// None is; or of one call, some are not.
+    Missing,
+    /// They are not, and the last execution of the call failed.
+    Failed,
+    /// They are not, and a run executes the call.
+    Running,
+    /// They are not, and the call is suspended.
+    Suspended,
+    /// Of several calls, so many of a thousand are there.
+    Partly(u16),
+}
+
+/// The states that say what goes on with a call, and their words.
+const ACTIVITIES: [(ShapeState, &str); 3] = [
+    (ShapeState::Failed, "failed"),
+    (ShapeState::Running, "running"),
+    (ShapeState::Suspended, "suspended"),
+];
+
+/// What goes on with a call: a run executes it now, it is suspended, or its last execution failed. `None` if nothing does.
+pub(super) fn activity(evaluation: &Evaluation, call: CallId) -> Option<ShapeState> {
+    let outcome = evaluation.outcome(call)?;
+    let prior = match outcome {
+        Outcome::Absent(_, Absence::Missing(prior)) => prior.as_deref(),
+        _ if outcome.suspended().is_some() => None,
+        _ => return None,
+    };
+    if evaluation.storage.leases().holder(outcome.name()).is_some() {
+        return Some(ShapeState::Running);
+    }
+    if outcome.suspended().is_some() || prior.is_some_and(|it| it.suspended.is_some()) {
+        return Some(ShapeState::Suspended);
+    }
+    prior?.failure.as_ref().map(|_| ShapeState::Failed)
+}
+
+/// What goes on with some calls, in words after a comma each: `, 2 failed, 1 running`.
+pub(super) fn activities_in_words(evaluation: &Evaluation, calls: &[CallId]) -> String {
+    let found: Vec<ShapeState> =
+        calls.iter().filter_map(|call| activity(evaluation, *call)).collect();
+    let word =
+        |(state, word): &(ShapeState, &str)| match found.iter().filter(|it| *it == state).count() {
+            0 => None,
+            number => Some(format!(", {number} {word}")),
+        };
+    ACTIVITIES.iter().filter_map(word).collect()
+}
+
+/// The word for a state that says what goes on with a call.
+pub(super) fn activity_word(state: ShapeState) -> Option<&'static str> {
+    ACTIVITIES.iter().find(|(it, _)| *it == state).map(|(_, word)| *word)
+}
+
+impl Drawing {
+    /// Draws how results were made from each other, as their records have it.
+    pub fn of_results(graph: &ResultGraph) -> Self {
+        let arrow = |ResultArrow { from, to, label }: &ResultArrow| Arrow {
+            from: *from,
+            to: *to,
+            label: label.clone(),
+        };
+        Self {
+            shapes: graph.shapes.iter().map(shape).collect(),
+            arrows: graph.arrows.iter().map(arrow).collect(),
+            frames: Vec::new(),
+        }
+    }
+}
+
+fn shape(it: &ResultShape) -> Shape {
+    let kind = match it.kind {
+        ResultShapeKind::Input => ShapeKind::Input,
+        ResultShapeKind::File => ShapeKind::Literal,
+        ResultShapeKind::Made => ShapeKind::Computation,
+        ResultShapeKind::Output => ShapeKind::Output,
+    };
+    let (calls, there) = (it.all, it.there);
+    let state = match there {
+        _ if there == calls => ShapeState::There,
+        0 => ShapeState::Missing,
+        _ => ShapeState::Partly((there * 1000 / calls) as u16),
+    };
+    Shape {
+        kind,
+        label: it.label.clone(),
+        state: Some(state),
+        files: Vec::new(),
+        many: (calls > 1).then_some(ShapeCount { calls, there }),
+        calls: Vec::new(),
+    }
+}

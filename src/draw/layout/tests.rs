@@ -1,7 +1,7 @@
 //! Nothing overlaps, nothing is lost, and no drawing is too large.
 
 use super::*;
-use crate::export::drawing::{Arrow, Shape, ShapeKind};
+use crate::draw::drawing::{Arrow, Shape};
 
 fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawing {
     let labels = ["", "input", "first, second : two inputs of many [this, that]"];

@@ -1,7 +1,7 @@
 //! Escaping, states, cut texts and paths.
 
 use super::*;
-use crate::export::{Arrow, ShapeCount, ShapeState};
+use crate::draw::{Arrow, ShapeCount, ShapeState};
 
 fn svg(drawing: &Drawing) -> String {
     let mut svg = Vec::new();

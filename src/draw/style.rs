@@ -1,9 +1,90 @@
-//! Text in pictures: how wide it is, where its lines end, and what may not be in it.
+//! The look of pictures, the same in every format: colours, and where lines of text end.
 //!
-//! Widths are counted in columns of a font whose characters are equally wide; no text is wider
+//! What is missing differs from what is there in its border as well as in its tint, so a print
+//! without colours tells as much. Widths of text are counted in columns of a font whose characters are equally wide; no text is wider
 //! than its estimate. Knows no format.
 
+use super::drawing::{Shape, ShapeState};
 use ce_model::humanize::is_misleading;
+
+/// The colour of text.
+pub(super) const INK: &str = "#1a1a1a";
+/// The colour of arrows.
+pub(super) const ARROW: &str = "#56606b";
+/// The colour behind everything.
+pub(super) const PAPER: &str = "#ffffff";
+/// The width of borders and arrows.
+pub(super) const THIN: f64 = 1.2;
+/// The width of the border of the task's outputs.
+pub(super) const BOLD: f64 = 2.4;
+
+/// The look of a shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShapeStyle {
+    /// The colour inside.
+    pub(super) fill: &'static str,
+    /// The colour of the border.
+    pub(super) border: &'static str,
+    /// Whether the border is dashed.
+    pub(super) dashed: bool,
+}
+
+/// Returns the look of a shape with this state.
+pub(super) const fn shape_style(state: Option<ShapeState>) -> ShapeStyle {
+    match state {
+        None => ShapeStyle { fill: "#f3f5f7", border: "#3a4652", dashed: false },
+        Some(ShapeState::There) => ShapeStyle { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
+        Some(ShapeState::Away) => ShapeStyle { fill: "#ffffff", border: "#1f4e79", dashed: true },
+        Some(ShapeState::Failed) => ShapeStyle { fill: "#fde4e1", border: "#a3241b", dashed: true },
+        Some(ShapeState::Running) => {
+            ShapeStyle { fill: "#e3f3e4", border: "#1b6e3c", dashed: true }
+        }
+        Some(ShapeState::Suspended) => {
+            ShapeStyle { fill: "#efe7f8", border: "#5d3a8e", dashed: true }
+        }
+        Some(ShapeState::Missing | ShapeState::Partly(_)) => {
+            ShapeStyle { fill: "#fff7e8", border: "#8a5a00", dashed: true }
+        }
+    }
+}
+
+/// The colour of a frame's border.
+pub(super) const FRAME: &str = "#9aa5b1";
+
+/// The colour in a frame.
+pub(super) const GROUND: &str = "#fafbfc";
+
+/// Returns the share of a shape that is drawn as being there, and its colour, if only a part is.
+pub(super) fn present_part(state: Option<ShapeState>) -> Option<(f64, &'static str)> {
+    match state {
+        Some(ShapeState::Partly(share)) => {
+            // A little is to be seen of either part.
+            let share = (f64::from(share) / 1000.0).clamp(0.05, 0.95);
+            Some((share, shape_style(Some(ShapeState::There)).fill))
+        }
+        _ => None,
+    }
+}
+
+/// The states that a legend explains: that of what is away only where something is. What goes on with a call, its shape says
+/// in words.
+pub(super) fn legend_states(shapes: &[Shape]) -> impl Iterator<Item = ShapeState> {
+    let is_away = shapes.iter().any(|it| it.state == Some(ShapeState::Away));
+    let away = is_away.then_some(ShapeState::Away);
+    [ShapeState::There, ShapeState::Missing].into_iter().chain(away)
+}
+
+/// The state_meaning of a state, for a legend.
+pub(super) const fn state_meaning(state: ShapeState) -> &'static str {
+    match state {
+        ShapeState::There => "in the storage",
+        ShapeState::Away => "known, away",
+        ShapeState::Missing | ShapeState::Failed | ShapeState::Running | ShapeState::Suspended => {
+            "not in the storage"
+        }
+        ShapeState::Partly(_) => "partly in the storage",
+    }
+}
 
 /// The characters of a text as a picture shows them: without those that it may not have, and with a sign in the place of those
 /// that let a reader see something else than what is there, as on a terminal.
@@ -22,7 +103,7 @@ const fn is_allowed(c: char) -> bool {
 
 /// The width of a text in columns. Chinese, Japanese and Korean characters and pictograms take
 /// two, and a character that only changes the one before it is counted all the same.
-pub(super) fn columns(text: &str) -> usize {
+pub(super) fn text_width(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
@@ -52,7 +133,7 @@ pub(super) fn wrap(text: &str, limit: usize, most: usize) -> Vec<String> {
     let mut rest = whole.as_str();
     let mut lines = Vec::new();
     while !rest.is_empty() && lines.len() < most {
-        let last = lines.len() + 1 == most && columns(rest) > limit;
+        let last = lines.len() + 1 == most && text_width(rest) > limit;
         let room = if last { limit - 1 } else { limit };
         let (line, after) = rest.split_at(line_end(rest, room));
         let end = if last { "…" } else { "" };
@@ -88,8 +169,8 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns() {
-        assert_eq!(columns("naïve"), 5);
-        assert_eq!(columns("計算"), 4);
+        assert_eq!(text_width("naïve"), 5);
+        assert_eq!(text_width("計算"), 4);
     }
 
     #[test]
