@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{harmless, point};
+use super::calls::{text_in_words, texts_in_words};
+use super::harmless;
 use ce_exchange::Attested;
 use ce_history::{
     Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
     TableSummary, TakenOver,
 };
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::humanize;
-use ce_model::humanize::counted;
+use ce_model::humanize::{self, counted};
 use ce_storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
 use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
@@ -104,7 +104,7 @@ impl Ancestry<'_> {
             field(out, &format!("input {number:02}"), &input.sha1.full())?;
         }
         if self.texts.iter().next().is_some() {
-            field(out, "texts", &point::words(&self.texts.iter().collect::<Vec<_>>()))?;
+            field(out, "texts", &texts_in_words(&self.texts.iter().collect::<Vec<_>>()))?;
         }
         self.points(out)?;
         if let Some(TakenOver { from, host, trusted_tree, .. }) = &self.taken_over {
@@ -148,7 +148,7 @@ impl Ancestry<'_> {
         let words = |texts: &PointTexts| {
             let texts: Vec<(&str, &str)> =
                 texts.0.iter().map(|(name, text)| (&**name, &**text)).collect();
-            point::words(&texts)
+            texts_in_words(&texts)
         };
         let mut told: Vec<&PointsInTable> = Vec::new();
         for points in &self.points {
@@ -214,10 +214,10 @@ impl Ancestry<'_> {
             field(out, "task input", &format!("{input} of task {task}"))?;
         }
         for (name, text) in levels.iter().take(TABLES) {
-            field(out, "level", &point::words(&[(name, text)]))?;
+            field(out, "level", &texts_in_words(&[(name, text)]))?;
         }
         if let Some(text) = text {
-            field(out, "text", &point::word(text))?;
+            field(out, "text", &text_in_words(text))?;
         }
         match inputs.is_empty() && levels.is_empty() {
             true => field(out, "origin", "given by a user, or taken from a Git repository"),
@@ -351,11 +351,11 @@ fn role(InputRoles { inputs, levels, text }: &InputRoles) -> String {
         roles.push("task input".to_owned());
     }
     if !levels.is_empty() {
-        let words = levels.iter().map(|(name, text)| point::words(&[(name, text)]));
+        let words = levels.iter().map(|(name, text)| texts_in_words(&[(name, text)]));
         roles.push(format!("level {}", words.collect::<Vec<_>>().join(" or ")));
     }
     match (&roles[..], text) {
-        ([], Some(text)) => format!("text {}", point::word(text)),
+        ([], Some(text)) => format!("text {}", text_in_words(text)),
         ([], None) => "input or file of a task".to_owned(),
         _ => roles.join(", "),
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::calls::{derived_title, output_names, point_in_words, title, title_at_any_point};
 use super::explanation::log;
-use super::point::values_words;
-use super::{derived_title, harmless, output_names, title, title_at_any_point};
+use super::harmless;
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, Manifest};
 use ce_model::digest::Digest;
@@ -127,7 +127,7 @@ impl DiffReport<'_> {
             let names = self.sides[1].plan.gathered(calls[1]);
             let names = names.map(|it| self.sides[1].body_outputs(it)).unwrap_or_default();
             for ComparedPoint { rows: [before, now], output } in &first {
-                let point = values_words(new.points.at(*now));
+                let point = point_in_words(new.points.at(*now));
                 let name = names.get(*output).map_or("", String::as_str);
                 writeln!(out, "  {point}: {}", harmless(name))?;
                 let sources = [old.row(*before), new.row(*now)];

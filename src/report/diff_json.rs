@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::ROOT;
 use super::diff::{DiffReport, node_words};
 use super::explanation_json::change_log;
-use super::tally::tally;
+use super::summary::tally;
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, shown};
 use ce_model::exit::Exit;
 use ce_model::plan::{CallId, Source};
 use ce_model::sweep::SweepPoint;
+use ce_model::task::ROOT_LABEL;
 use ce_queries::compare::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
     TaskFileDifference, TreeDifference, WorkflowDifference,
@@ -167,7 +167,7 @@ impl DiffReport<'_> {
 
 /// The labels that lead to a call.
 fn label(evaluation: &Evaluation, call: CallId) -> String {
-    evaluation.label_path(call).unwrap_or_else(|| ROOT.to_owned())
+    evaluation.label_path(call).unwrap_or_else(|| ROOT_LABEL.to_owned())
 }
 
 fn point_json(point: SweepPoint<'_>) -> Map<String, Value> {

@@ -3,15 +3,20 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::cause::{cause, reason};
+use super::calls::{derived_title, point_of_call, title, title_at_any_point, tree_version};
 use super::columns::aligned;
-use super::explained_groups::{ExplainedGroup, SharedReason, groups, groups_in_short, points};
-use super::{harmless, title, title_at_any_point};
+use super::harmless;
 use ce_evaluate::{Evaluation, Outcome};
 use ce_git::{ChangeLog, FileChange, LineCounts};
+use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, duration};
-use ce_queries::explain::{Cause, Causes, Change, Explained, Explanation, Why};
+use ce_model::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
+use ce_model::task::{Computation, ComputationId, Node};
+use ce_queries::explain::{
+    Cause, Causes, Change, CodeVersion, Explained, Explanation, FirstCause, Why,
+};
+use ce_storage::records::{FailureRecord, Provenance};
 
 /// The greatest number of files of a change that are listed.
 const FILES: usize = 20;
@@ -229,4 +234,317 @@ fn ahead(explanation: &Explanation) -> String {
         }
     };
     format!("{would}{waiting}: {time}")
+}
+
+/// The number of an input of a call, and what its computation calls it.
+pub(super) fn input_of(evaluation: &Evaluation, call: CallId, at: usize) -> String {
+    evaluation.computation(call).map(|computation| input(computation, at)).unwrap_or_default()
+}
+
+/// The reason why a call would run, in words.
+pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {
+    let Some(computation) = evaluation.plan.computation(call) else { return String::new() };
+    let named = |at: usize| input(&evaluation.task.computations[computation.index()], at);
+    match why {
+        Why::NeverComputed => "never computed".to_owned(),
+        Why::ComputationChanged(old) => changed(evaluation, computation, old),
+        Why::Uncommitted(old) => uncommitted(evaluation, computation, old.as_ref()),
+        Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
+        Why::NewAtPoint { at, .. } => format!("{} is new", named(*at)),
+        Why::OtherSource { at } => format!("{} has another source than before", named(*at)),
+        Why::Waits { at, call } => format!("{} waits for {}", named(*at), title(evaluation, *call)),
+        Why::NoLiteral { at, literal } => {
+            format!("{}: {} is not in the storage", named(*at), literal_name(evaluation, *literal))
+        }
+        Why::FailedLast { failure: FailureRecord { reason, recorded, .. }, log } => {
+            let log = log.as_ref().map(|log| format!(", log: {}", evaluation.shown(log)));
+            format!("failed last; {reason}, at {:.0}{}", recorded.at, log.unwrap_or_default())
+        }
+        Why::Collected(Provenance { host, user, at, .. }) => {
+            format!("its result was collected at {at:.0} by {user} on {host}")
+        }
+        Why::Away => "its outputs are away, and needed".to_owned(),
+        Why::Damaged => "its outputs are gone, or are not what was recorded".to_owned(),
+    }
+}
+
+/// The name that has the text of a point where a call reads it, if this is such a text.
+pub(super) fn text_name(evaluation: &Evaluation, id: DerivedId) -> Option<&str> {
+    let Evaluation { plan, task, .. } = evaluation;
+    let Derivation::Text(text) = &plan.value(id).how else { return None };
+    let is_read = |source: &Source| matches!(source, Source::Derived { value, .. } if *value == id);
+    let mut readers = plan.calls().filter(|(_, planned)| planned.inputs.iter().any(is_read));
+    readers.find_map(|(call, _)| {
+        let mut point = plan.point(task, call).into_iter();
+        point.find(|(_, known)| **known == **text).map(|(name, _)| name)
+    })
+}
+
+/// The file of the task that has the points of a table.
+pub(super) fn sheet_of(evaluation: &Evaluation, table: CallId) -> Option<&str> {
+    let Evaluation { plan, task, .. } = evaluation;
+    let Node::Sweep { inputs, .. } = &task.workflow[plan.call(table).node] else { return None };
+    match &task.workflow[inputs.get(1)?.node] {
+        Node::File(file) => Some(task.files[file.index()].path.as_str()),
+        _ => None,
+    }
+}
+
+/// A first cause, in words.
+pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
+    let name = |id: ComputationId| evaluation.task.computations[id.index()].name.as_str();
+    match &first.cause {
+        Cause::NeverComputed(id) => format!("{} was never computed", name(*id)),
+        Cause::Computation(id, old) => changed(evaluation, *id, old),
+        Cause::Uncommitted(id, old) => uncommitted(evaluation, *id, old.as_ref()),
+        Cause::Input(id, old) => {
+            let new = evaluation.digest(Source::Input(*id));
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            format!("the task input {} differs{digests}", evaluation.task.inputs[id.index()])
+        }
+        Cause::File(id, old) => {
+            let path = harmless(evaluation.task.files[id.index()].path.as_str());
+            let new = evaluation.digest(Source::File(*id));
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            format!("the task's file {path} differs{digests}")
+        }
+        Cause::Tree(id, old) => {
+            let title = derived_title(evaluation, *id, 0);
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            match evaluation.plan.tree(*id) {
+                Some(_) => {
+                    format!("{title} differs, now {}{digests}", tree_version(evaluation, *id))
+                }
+                None => format!("{title} differs{digests}"),
+            }
+        }
+        Cause::Table(call) => table(evaluation, *call),
+        Cause::NewAtPoint(id) => {
+            let title = derived_title(evaluation, *id, 0);
+            match text_name(evaluation, *id) {
+                Some(name) => format!("{}={title} of a point is new", harmless(name)),
+                None if evaluation.plan.tree(*id).is_some() => {
+                    format!("{title} of a point is new: {}", tree_version(evaluation, *id))
+                }
+                None => format!("{title} of a point is new"),
+            }
+        }
+        Cause::Member(id, old) => {
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            let of = evaluation.plan.whole(Source::Derived { value: *id, number: 0 }).0;
+            let of = evaluation
+                .name(of)
+                .map_or_else(String::new, |it| format!(" of {}", evaluation.shown(&it)));
+            format!("{}{of} differs{digests}", derived_title(evaluation, *id, 0))
+        }
+        Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {
+            Some(new) => {
+                let literal = literal_name(evaluation, *id);
+                format!("the literal {literal} differs: {}", from(old, &new.digest))
+            }
+            None => no_literal(evaluation, *id),
+        },
+        Cause::NoLiteral(id) => no_literal(evaluation, *id),
+        Cause::OtherSource(id, at) => {
+            let input = input(&evaluation.task.computations[id.index()], *at);
+            format!("{input} of {} has another source than before", name(*id))
+        }
+        Cause::OtherOutputs(id) => {
+            format!("{} gave other outputs for the same inputs", name(*id))
+        }
+        Cause::Unrecorded(id) => {
+            format!("{} gave other outputs, and their provenance is not recorded", name(*id))
+        }
+        Cause::FailedLast(id) => format!("{} failed last", name(*id)),
+        Cause::Collected(id) => format!("results of {} were collected", name(*id)),
+        Cause::Away(id) => format!("outputs of {} are away, and needed", name(*id)),
+        Cause::Damaged(id) => {
+            format!("outputs of {} are gone, or are not what was recorded", name(*id))
+        }
+    }
+}
+
+fn table(evaluation: &Evaluation, call: CallId) -> String {
+    let sheet = sheet_of(evaluation, call).map(harmless);
+    let points = sheet.map_or_else(String::new, |it| format!(", and its points are those of {it}"));
+    format!("{} has other rows or columns{points}", title(evaluation, call))
+}
+
+fn no_literal(evaluation: &Evaluation, id: LiteralId) -> String {
+    format!("the literal {} is not in the storage", literal_name(evaluation, id))
+}
+
+fn changed(evaluation: &Evaluation, id: ComputationId, old: &CodeVersion) -> String {
+    let computation = &evaluation.task.computations[id.index()];
+    let (name, from, to) = (&computation.name, old.short(), computation.version());
+    if old.tree == computation.tree {
+        format!("{name} is at another commit, and did not run isolated: was {from}, is {to}")
+    } else {
+        format!("{name} changed: was {from}, is {to}")
+    }
+}
+
+fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&CodeVersion>) -> String {
+    let computation = &evaluation.task.computations[id.index()];
+    let was = old.map_or_else(String::new, |old| format!(": was {}", old.short()));
+    let comma = if old.is_some() { "," } else { ":" };
+    format!("{} has uncommitted changes{was}{comma} is {}", computation.name, computation.version())
+}
+
+/// The change of a digest, in words.
+fn from(old: &Digest, new: &Digest) -> String {
+    let (mut was, mut is) = (old.sha1.short(), new.sha1.short());
+    if was == is {
+        (was, is) = (old.sha1.full(), new.sha1.full());
+    }
+    format!("was {was}, is {is}")
+}
+
+/// The number of an input, and what its computation calls it.
+fn input(computation: &Computation, at: usize) -> String {
+    match computation.inputs.get(at) {
+        Some(name) => format!("input {at:02} ({})", harmless(name)),
+        None => format!("input {at:02}"),
+    }
+}
+
+fn literal_name(evaluation: &Evaluation, id: LiteralId) -> String {
+    evaluation.plan.literals()[id.index()].to_string()
+}
+
+/// Up to this number of points each has its own entry.
+const ALONE: usize = 3;
+
+/// How many points are named.
+const NAMED: usize = 3;
+
+/// Calls that are explained together: one, or several at points of a sweep.
+pub(super) struct ExplainedGroup<'a> {
+    /// In the order of the explanation; never empty.
+    pub(super) calls: Vec<&'a Explained>,
+    /// Their reasons.
+    pub(super) reasons: Vec<SharedReason<'a>>,
+}
+
+/// A reason that calls have in common.
+pub(super) struct SharedReason<'a> {
+    /// The reason, in words, without what differs from call to call.
+    pub(super) text: String,
+    /// That of the first call.
+    pub(super) why: &'a Why,
+    /// The causes behind it.
+    pub(super) causes: &'a Causes,
+}
+
+/// What calls are called together, and their reasons, each with its causes.
+type GroupKey = (String, Vec<(String, Vec<usize>)>);
+
+/// The calls of each computation that would run for the same reasons, in the order of the first of each group. That a call
+/// waits for others is left out if it has a reason of its own.
+pub(super) fn groups_in_short<'a>(
+    evaluation: &Evaluation,
+    explanation: &'a Explanation,
+) -> Vec<ExplainedGroup<'a>> {
+    let waits = |why: &Why| matches!(why, Why::Waits { .. });
+    let is_told =
+        |of: &Explained, why: &Why| !waits(why) || of.whys.iter().all(|(it, _)| waits(it));
+    let name = |call| computation(evaluation, call);
+    grouped(evaluation, explanation, |_| true, is_told, name)
+}
+
+/// The calls of an explanation, those at more than a few points of a sweep together.
+pub(super) fn groups<'a>(
+    evaluation: &Evaluation,
+    explanation: &'a Explanation,
+) -> Vec<ExplainedGroup<'a>> {
+    let is_at_point = |call| evaluation.plan.call(call).point.is_some();
+    let title = |call| title_at_any_point(evaluation, call);
+    let calls = explanation.calls.iter().enumerate();
+    let places: HashMap<CallId, usize> = calls.map(|(place, it)| (it.call, place)).collect();
+    // Few points are told one by one, each in its place.
+    let mut split: Vec<ExplainedGroup<'a>> = Vec::new();
+    for group in grouped(evaluation, explanation, is_at_point, |_, _| true, title) {
+        if group.calls.len() <= ALONE {
+            let alone = |it| ExplainedGroup { calls: vec![it], reasons: Vec::new() };
+            split.extend(group.calls.into_iter().map(alone));
+        } else {
+            split.push(group);
+        }
+    }
+    split.sort_by_key(|group| places[&group.calls[0].call]);
+    split
+}
+
+/// Puts calls with the same name and the same reasons together, if they may be. Some reasons are left out.
+fn grouped<'a>(
+    evaluation: &Evaluation,
+    explanation: &'a Explanation,
+    may_be: impl Fn(CallId) -> bool,
+    is_told: impl Fn(&Explained, &Why) -> bool,
+    name: impl Fn(CallId) -> String,
+) -> Vec<ExplainedGroup<'a>> {
+    let mut groups: Vec<ExplainedGroup<'a>> = Vec::new();
+    let mut places: HashMap<GroupKey, usize> = HashMap::new();
+    for explained in &explanation.calls {
+        let call = explained.call;
+        let whys = explained.whys.iter().filter(|(why, _)| is_told(explained, why));
+        let reasons = whys.map(|(why, causes)| {
+            let text = shared_reason(evaluation, call, why, &name);
+            SharedReason { text, why, causes }
+        });
+        let reasons: Vec<SharedReason<'_>> = reasons.collect();
+        let next = groups.len();
+        let place = if may_be(call) {
+            let key = reasons.iter().map(|it| (it.text.clone(), it.causes.iter().collect()));
+            let key = (name(call), key.collect());
+            *places.entry(key).or_insert(next)
+        } else {
+            next
+        };
+        if place == next {
+            groups.push(ExplainedGroup { calls: Vec::new(), reasons });
+        }
+        groups[place].calls.push(explained);
+    }
+    groups
+}
+
+/// The name of the computation of a call.
+fn computation(evaluation: &Evaluation, call: CallId) -> String {
+    let computation = evaluation.computation(call);
+    computation.map_or_else(|| title_at_any_point(evaluation, call), |it| it.name.to_string())
+}
+
+/// The first points of calls: `threads=8 size=1, threads=8 size=2, ...`.
+pub(super) fn points(evaluation: &Evaluation, calls: &[&Explained]) -> String {
+    let named = calls.iter().take(NAMED).filter_map(|it| point_of_call(evaluation, it.call));
+    let others = if calls.len() > NAMED { ", ..." } else { "" };
+    format!("{}{others}", named.collect::<Vec<_>>().join(", "))
+}
+
+/// A reason without what differs from point to point.
+fn shared_reason(
+    evaluation: &Evaluation,
+    call: CallId,
+    why: &Why,
+    name: impl Fn(CallId) -> String,
+) -> String {
+    match why {
+        Why::InputDiffers { at, .. } => format!("{} differs", input_of(evaluation, call, *at)),
+        Why::NewAtPoint { at, .. } => format!("{} is new", input_of(evaluation, call, *at)),
+        Why::Waits { at, call: awaited } => {
+            format!("{} waits for {}", input_of(evaluation, call, *at), name(*awaited))
+        }
+        Why::FailedLast { failure, .. } => format!("failed last; {}", failure.reason),
+        Why::Collected(_) => "its result was collected".to_owned(),
+        Why::NeverComputed
+        | Why::ComputationChanged(_)
+        | Why::Uncommitted(_)
+        | Why::OtherSource { .. }
+        | Why::NoLiteral { .. }
+        | Why::Away
+        | Why::Damaged => reason(evaluation, call, why),
+    }
 }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::cause::{sheet_of, text_name};
-use super::{derived_title, title, tree_version};
+use super::calls::{derived_title, title, tree_version};
+use super::explanation::{sheet_of, text_name};
 use ce_evaluate::Evaluation;
 use ce_git::{ChangeLog, FileChange, LogLine};
 use ce_model::plan::Source;

@@ -1,19 +1,21 @@
-//! Failures, for the user to read on standard error.
+//! Failures, for the user to read on standard error: as they happen, and those at points of sweeps in a few lines at the end.
 //!
 //! A storage that fails may do so for thousands of calls: each cause is told once, and then counted. What happens alike at
 //! many points of a sweep is told for the first few of them, and then counted.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write;
 
-use super::point::point_words;
-use super::{failed_points, given_values, harmless, title, title_at_any_point};
-use ce_evaluate::{Absence, CallFailure, Evaluation, Event, Outcome, SuspendedCall};
+use super::calls::{given_values, point_of_call, title, title_at_any_point};
+use super::harmless;
+use ce_evaluate::{
+    Absence, CallError, CallFailure, Evaluation, Event, How, Outcome, SuspendedCall,
+};
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};
-use ce_model::plan::CallId;
+use ce_model::plan::{CallId, FirstRows};
 use ce_model::sweep::ExclusionFault;
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
@@ -22,7 +24,7 @@ use ce_storage::{Damage, PriorAttempt, StorageError};
 const LINES: usize = 12;
 
 /// How many points are told in full of what happens alike at several, and how many are named of the others.
-const POINTS: usize = 3;
+const POINTS_IN_FULL: usize = 3;
 
 /// The failures so far.
 #[derive(Debug, Default)]
@@ -120,12 +122,12 @@ impl Failures {
     /// Counts what happens at a point of a sweep. Returns whether the same was told of a few other points.
     fn is_shared(&mut self, evaluation: &Evaluation, event: &Event) -> bool {
         let Some((call, what)) = point_event(evaluation, event) else { return false };
-        let Some(point) = point_words(evaluation, call) else { return false };
+        let Some(point) = point_of_call(evaluation, call) else { return false };
         let title = title_at_any_point(evaluation, call);
         let shared = self.at_points.entry(PointEvent { title, what }).or_default();
         shared.count += 1;
-        let is_shared = shared.count > POINTS;
-        if is_shared && shared.untold.len() < POINTS {
+        let is_shared = shared.count > POINTS_IN_FULL;
+        if is_shared && shared.untold.len() < POINTS_IN_FULL {
             shared.untold.push(point);
         }
         is_shared
@@ -156,10 +158,10 @@ impl Failures {
 
     /// Says how many calls failed beside those that were told, a line for each cause.
     pub fn rest(&self) -> impl Iterator<Item = String> + '_ {
-        let at_points = self.at_points.iter().filter(|(_, shared)| shared.count > POINTS);
+        let at_points = self.at_points.iter().filter(|(_, shared)| shared.count > POINTS_IN_FULL);
         let at_points =
             at_points.map(|(PointEvent { title, what }, SharedPoints { count, untold })| {
-                let (more, points) = (count - POINTS, untold.join(", "));
+                let (more, points) = (count - POINTS_IN_FULL, untold.join(", "));
                 let others = if more > untold.len() { ", ..." } else { "" };
                 format!("{}: {title} {what}: {points}{others}", counted(more, "more point"))
             });
@@ -176,14 +178,14 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
     let (call, what) = match event {
         Event::Started(call, _, prior) => (call, tried_again(prior.as_deref()?)),
         Event::Retried(call, outcome) => {
-            (call, format!("{}, and was tried again", failed_points::what(outcome)?))
+            (call, format!("{}, and was tried again", trouble_in_words(outcome)?))
         }
         Event::Held(call, _, holder) => (call, format!("waits for {holder}")),
         Event::Suspended(call, ..) => (call, "is suspended, and is waited for".to_owned()),
         Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
         // The end names all of them at once.
         Event::Ended(call) if evaluation.outcome(*call)?.is_remembered() => return None,
-        Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
+        Event::Ended(call) => (call, trouble_in_words(evaluation.outcome(*call)?)?),
         Event::Expanded(..) | Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => {
             return None;
         }
@@ -309,4 +311,145 @@ fn line(text: &mut String, word: &str, rest: &str) {
     let colon = if word.ends_with('|') { "" } else { ":" };
     // Writing to a string cannot fail.
     let _written = writeln!(text, "  {word}{colon} {rest}");
+}
+
+/// The greatest number of points that get a line of their own.
+const SINGLE_POINTS: usize = 8;
+
+/// The greatest number of different failures that are told.
+const FAILURES: usize = 5;
+
+/// The greatest number of points that are named in a line.
+const NAMED: usize = 3;
+
+/// The title of calls, and what is said of them.
+type AlikeKey = (String, String);
+
+/// Calls at points that have failed alike.
+#[derive(Default)]
+struct AlikeCalls {
+    count: usize,
+    /// The first of them in the order of the points, by the rows of these.
+    first: BTreeSet<(Vec<u32>, CallId)>,
+}
+
+/// The failures at points of sweeps, a line for each or for each kind; none if there are none.
+pub fn failed_points(evaluation: &Evaluation) -> Vec<String> {
+    let failed = |outcome: &Outcome| outcome.failure().and_then(|_| trouble_in_words(outcome));
+    let mut lines = lines(evaluation, &alike(evaluation, failed), "other failure");
+    if evaluation.outcomes().any(Outcome::is_remembered) {
+        lines.push("try: --retry-failed executes those again that failed before".to_owned());
+    }
+    lines
+}
+
+/// The calls at points of sweeps that are suspended, a line for each or for each kind; none if there are none.
+pub fn suspended_points(evaluation: &Evaluation) -> Vec<String> {
+    let suspended = |outcome: &Outcome| outcome.suspended().and_then(|_| trouble_in_words(outcome));
+    lines(evaluation, &alike(evaluation, suspended), "other call")
+}
+
+/// The calls at points of sweeps that were lost or refused, a line for each or for each kind; none if there are none.
+pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
+    let unfinished = |outcome: &Outcome| match outcome.how() {
+        How::Unfinished => trouble_in_words(outcome),
+        _ => None,
+    };
+    lines(evaluation, &alike(evaluation, unfinished), "other call")
+}
+
+/// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the
+/// failures at points are not told one by one.
+pub fn remembered_points(evaluation: &Evaluation) -> Vec<String> {
+    let reason = |outcome: &Outcome| match &*outcome.failure()?.error {
+        CallError::Remembered(failure) => Some(failure.reason.clone()),
+        _ => None,
+    };
+    let line = |((title, reason), calls): &(AlikeKey, AlikeCalls)| {
+        let (count, points) = (counted(calls.count, "point"), named(evaluation, calls));
+        format!("{count} failed before: {title}: {reason}: {points}")
+    };
+    alike(evaluation, reason).iter().map(line).collect()
+}
+
+/// The calls at points of which something is said in words, by their titles and these words.
+fn alike(
+    evaluation: &Evaluation,
+    what: impl Fn(&Outcome) -> Option<String>,
+) -> Vec<(AlikeKey, AlikeCalls)> {
+    let mut places: BTreeMap<AlikeKey, usize> = BTreeMap::new();
+    let mut first_rows = FirstRows::default();
+    let mut alike: Vec<(AlikeKey, AlikeCalls)> = Vec::new();
+    for (call, _) in evaluation.plan.calls().filter(|(_, planned)| planned.point.is_some()) {
+        let Some(what) = evaluation.outcome(call).and_then(&what) else { continue };
+        let key = (title_at_any_point(evaluation, call), what);
+        let calls = match places.entry(key) {
+            Entry::Occupied(place) => &mut alike[*place.get()].1,
+            Entry::Vacant(place) => {
+                alike.push((place.key().clone(), AlikeCalls::default()));
+                place.insert(alike.len() - 1);
+                let last = alike.len() - 1;
+                &mut alike[last].1
+            }
+        };
+        calls.count += 1;
+        calls
+            .first
+            .insert((evaluation.plan.first_rows(&evaluation.task, call, &mut first_rows), call));
+        if calls.first.len() > SINGLE_POINTS {
+            calls.first.pop_last();
+        }
+    }
+    alike
+}
+
+/// The point of a call in words.
+fn words(evaluation: &Evaluation, (_, call): &(Vec<u32>, CallId)) -> String {
+    point_of_call(evaluation, *call).unwrap_or_default()
+}
+
+/// The first points of calls: `threads=8 size=1, threads=8 size=2, ...`.
+fn named(evaluation: &Evaluation, calls: &AlikeCalls) -> String {
+    let named: Vec<String> =
+        calls.first.iter().take(NAMED).map(|it| words(evaluation, it)).collect();
+    let others = if calls.count > NAMED { ", ..." } else { "" };
+    named.join(", ") + others
+}
+
+fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str) -> Vec<String> {
+    let all: usize = alike.iter().map(|(_, calls)| calls.count).sum();
+    if all <= SINGLE_POINTS {
+        let lines = alike.iter().flat_map(|((title, what), calls)| {
+            calls
+                .first
+                .iter()
+                .map(move |call| format!("{}: {title} {what}", words(evaluation, call)))
+        });
+        return lines.collect();
+    }
+    let line = |((title, what), calls): &(AlikeKey, AlikeCalls)| {
+        let count = counted(calls.count, "point");
+        format!("{title} {what}: {count}: {}", named(evaluation, calls))
+    };
+    let mut lines: Vec<String> = alike.iter().take(FAILURES).map(line).collect();
+    if alike.len() > FAILURES {
+        let rest: usize = alike[FAILURES..].iter().map(|(_, calls)| calls.count).sum();
+        lines.push(format!("and {}", counted(rest, other)));
+    }
+    lines
+}
+
+/// Says in words that a call failed or is not finished, without what differs from call to call. A failure that does not
+/// depend on the point is none of it.
+pub(super) fn trouble_in_words(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Absent(_, Absence::Failed(failure)) => match &*failure.error {
+            CallError::Remembered(failure) => Some(format!("failed before: {}", failure.reason)),
+            error if error.is_common() => None,
+            error => Some(format!("failed: {error}")),
+        },
+        Outcome::Absent(_, Absence::Suspended(_)) => Some("is suspended".to_owned()),
+        Outcome::Absent(_, Absence::Unfinished(why)) => Some(format!("is not finished: {why}")),
+        _ => None,
+    }
 }

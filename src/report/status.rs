@@ -1,17 +1,22 @@
-//! The status of a storage, for people and as JSON.
+//! The status of a storage, for people and as JSON: what runs and workers do, and which calls are suspended.
 
 use std::io::{self, Write};
+use std::num::NonZeroU32;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{JsonActivities, harmless, point};
+use super::calls::texts_in_words;
+use super::harmless;
 use ce_evaluate::SuspensionAnswer;
 use ce_executor::{SUSPENDED, Status};
-use ce_history::InputTexts;
-use ce_history::SuspendedFact;
-use ce_model::humanize::counted;
-use ce_storage::records::{SubmittedRun, SuspensionState, WaitingJob};
-use ce_storage::{Activity, Storage};
+use ce_history::{InputTexts, SuspendedFact};
+use ce_model::humanize::{clock, counted, size};
+use ce_storage::records::{
+    FailedTitle, RunState, RunningCall, SubmittedRun, SuspensionState, WaitingJob, WorkerRecord,
+};
+use ce_storage::{Activity, ClaimedCall, Holder, Storage};
 
 /// What a suspended call has said of itself, or why it could not.
 pub type Said = Result<Option<SuspensionAnswer>, String>;
@@ -37,7 +42,7 @@ pub fn suspended_calls(
         writeln!(out, "    {} since {:.0}, {attempts}", state(fact), record.since)?;
         let texts: Vec<_> = fact.texts.iter().collect();
         if !texts.is_empty() {
-            writeln!(out, "    texts: {}", point::words(&texts))?;
+            writeln!(out, "    texts: {}", texts_in_words(&texts))?;
         }
         let is_text = |name: &str| texts.iter().any(|(text, _)| *text == name);
         let named = record.inputs.iter().zip(&record.input_names);
@@ -174,4 +179,286 @@ fn json_answer(said: &Said) -> JsonAnswer<'_> {
         }
     };
     JsonAnswer { answer, line }
+}
+
+/// The greatest number of calls at workers that are shown of a run.
+const LINES: usize = 10;
+
+/// Prints what runs and workers do. `now` is the time from which durations are counted.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn activities(activities: &[Activity], now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+    let (workers, runs): (Vec<_>, Vec<_>) = activities.iter().partition(|it| it.worker.is_some());
+    if runs.is_empty() {
+        writeln!(out, "no run is going on")?;
+    }
+    for run in runs {
+        print_run(run, now, out)?;
+    }
+    for activity in workers {
+        if let Some(worker) = &activity.worker {
+            writeln!(out, "{}", worker_line(&activity.holder, worker, now))?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the runs that wait as jobs.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn submitted_runs(
+    submitted: &[SubmittedRun],
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    submitted.iter().try_for_each(|SubmittedRun { task, version, job, recorded }| {
+        let (user, since) = (harmless(&recorded.user), clock(between(recorded.at, now)));
+        let (task, version, job) = (harmless(task), harmless(version), harmless(job));
+        writeln!(
+            out,
+            "run of {task} at {version} by {user}: waits as job {job} of Slurm, for {since}"
+        )
+    })
+}
+
+fn print_run(run: &Activity, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+    let since = run.holder.began.and_then(|it| Timestamp::from_nanosecond(it.into()).ok());
+    let since = since.map(|since| format!(", for {}", clock(between(since, now))));
+    let since = since.unwrap_or_default();
+    match &run.state {
+        None => writeln!(out, "run: {}{since}", run.holder)?,
+        Some(state) => {
+            let RunState { task, version, began, .. } = state;
+            let user = harmless(&began.user);
+            writeln!(out, "run of {task} at {version} by {user}: {}{since}", run.holder)?;
+            writeln!(out, "  {}", progress(state))?;
+            for RunningCall { title, seconds } in &state.longest {
+                let age = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+                let age = age + between(state.at, now);
+                writeln!(out, "  running {:>8}  {}", clock(age), harmless(title))?;
+            }
+            for FailedTitle { title, reason } in &state.failures {
+                writeln!(out, "  {}: {}", harmless(title), harmless(reason))?;
+            }
+            match state.failed.saturating_sub(state.failures.len()) {
+                0 => {}
+                more => writeln!(out, "  and {}", counted(more, "further failure"))?,
+            }
+        }
+    }
+    for (class, count) in &run.queued {
+        let waits = if *count == 1 { "waits" } else { "wait" };
+        writeln!(out, "  {} {waits} for a worker with {class}", counted(*count, "call"))?;
+    }
+    for ClaimedCall { worker, ticket, since } in run.claimed.iter().take(LINES) {
+        let name = ticket.as_ref().map_or("a call", |ticket| ticket.computation.as_str());
+        writeln!(out, "  at worker {:>6}  {name}: {worker}", clock(between(*since, now)))?;
+    }
+    match run.claimed.len().saturating_sub(LINES) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {} at workers", counted(more, "further call")),
+    }
+}
+
+/// How far a run has come, in words.
+fn progress(state: &RunState) -> String {
+    let RunState { done, all, at_least, found, queued, running, failed, seconds_left, .. } = state;
+    let of = if *at_least { "of at least" } else { "of" };
+    let mut parts = vec![format!("{done} {of} {all} calls are over")];
+    let counts = [(found, "reused"), (failed, "failed"), (running, "running"), (queued, "queued")];
+    let counts = counts.into_iter().filter(|(count, _)| **count > 0);
+    parts.extend(counts.map(|(count, what)| format!("{count} {what}")));
+    parts.extend(seconds_left.filter(|_| done < all).map(|seconds| {
+        let left = Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default();
+        format!("{} to go", clock(left))
+    }));
+    parts.join(", ")
+}
+
+/// What a worker is, in words.
+fn worker_line(holder: &Holder, worker: &WorkerRecord, now: Timestamp) -> String {
+    let WorkerRecord { recorded, job, cpus, memory, nodes, tasks, isolates, deadline, .. } = worker;
+    let mut parts = vec![holder.to_string()];
+    parts.extend(job.as_ref().map(|job| format!("job {}", harmless(job))));
+    parts.push(counted(*cpus, "cpu"));
+    parts.extend(memory.map(size));
+    let several = |number: Option<NonZeroU32>, what| {
+        let number = number.filter(|it| it.get() > 1)?;
+        Some(counted(number.get() as usize, what))
+    };
+    parts.extend([several(*nodes, "node"), several(*tasks, "task")].into_iter().flatten());
+    parts.extend((!isolates).then(|| "no isolation".to_owned()));
+    parts.push(format!("for {}", clock(between(recorded.at, now))));
+    parts.extend(deadline.map(|end| format!("{} left", clock(between(now, end)))));
+    format!("worker: {}", parts.join(", "))
+}
+
+/// The time from one moment to a later one; none if it is earlier.
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+/// What goes on in a storage, as JSON.
+#[derive(Serialize)]
+pub struct JsonActivities<'a> {
+    runs: Vec<JsonRun<'a>>,
+    submitted: &'a [SubmittedRun],
+    workers: Vec<JsonWorker<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonRun<'a> {
+    host: &'a str,
+    process: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a RunState>,
+    queued: &'a std::collections::BTreeMap<String, usize>,
+    at_workers: Vec<JsonClaim<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonClaim<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    computation: Option<&'a str>,
+    host: &'a str,
+    process: u32,
+    since: Timestamp,
+}
+
+#[derive(Serialize)]
+struct JsonWorker<'a> {
+    host: &'a str,
+    process: u32,
+    #[serde(flatten)]
+    worker: &'a WorkerRecord,
+}
+
+impl<'a> JsonActivities<'a> {
+    /// What these processes do, and which runs wait as jobs.
+    pub fn new(activities: &'a [Activity], submitted: &'a [SubmittedRun]) -> Self {
+        let claim = |claim: &'a ClaimedCall| JsonClaim {
+            computation: claim.ticket.as_ref().map(|ticket| ticket.computation.as_str()),
+            host: &claim.worker.host,
+            process: claim.worker.process,
+            since: claim.since,
+        };
+        let (mut runs, mut workers) = (Vec::new(), Vec::new());
+        for Activity { holder, state, worker, queued, claimed } in activities {
+            let (host, process) = (holder.host.as_str(), holder.process);
+            match worker {
+                Some(worker) => workers.push(JsonWorker { host, process, worker }),
+                None => runs.push(JsonRun {
+                    host,
+                    process,
+                    state: state.as_ref(),
+                    queued,
+                    at_workers: claimed.iter().map(claim).collect(),
+                }),
+            }
+        }
+        Self { runs, submitted, workers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use ce_storage::records::Provenance;
+
+    fn holder(process: u32) -> Holder {
+        let began = Some(0);
+        Holder { host: "node1".to_owned(), process, began, own: false }
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(100).unwrap()
+    }
+
+    fn recorded(second: i64) -> Provenance {
+        let at = Timestamp::from_second(second).unwrap();
+        let [host, user, compeval] = ["node1", "ann\u{7}", "0"].map(str::to_owned);
+        Provenance { host, user, at, compeval }
+    }
+
+    fn printed(list: &[Activity]) -> String {
+        let mut out = Vec::new();
+        activities(list, now(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_run_and_its_workers_are_told() {
+        let failure = FailedTitle { title: "n=3: bench".into(), reason: "failed: 3".into() };
+        let state = RunState {
+            task: "study".to_owned(),
+            version: "0123456789ab".to_owned(),
+            began: recorded(0),
+            at: Timestamp::from_second(98).unwrap(),
+            done: 12,
+            all: 70,
+            at_least: true,
+            found: 3,
+            queued: 30,
+            running: 1,
+            longest: vec![RunningCall { title: "n=8: bench (run)".to_owned(), seconds: 10.0 }],
+            failed: 2,
+            failures: vec![failure],
+            seconds_left: Some(199.5),
+        };
+        let claim = ClaimedCall { worker: holder(77), ticket: None, since: recorded(90).at };
+        let run = Activity {
+            holder: holder(7),
+            state: Some(state),
+            worker: None,
+            queued: BTreeMap::from([("cpus=4,memory=8G".to_owned(), 30)]),
+            claimed: vec![claim],
+        };
+        let record = WorkerRecord {
+            format: 1,
+            recorded: recorded(40),
+            job: Some("slurm 12".to_owned()),
+            task: None,
+            cpus: 4,
+            memory: Some(8 << 30),
+            nodes: NonZeroU32::new(2),
+            tasks: NonZeroU32::new(16),
+            isolates: false,
+            deadline: Some(Timestamp::from_second(3700).unwrap()),
+        };
+        let (queued, claimed, state) = Default::default();
+        let worker = Activity { holder: holder(77), state, worker: Some(record), queued, claimed };
+        assert_eq!(
+            printed(&[worker, run]),
+            "run of study at 0123456789ab by ann\u{fffd}: process 7 on node1, for 1:40\n\
+             \x20 12 of at least 70 calls are over, 3 reused, 2 failed, 1 running, 30 queued, 3:20 to go\n\
+             \x20 running     0:12  n=8: bench (run)\n\
+             \x20 n=3: bench: failed: 3\n\
+             \x20 and 1 further failure\n\
+             \x20 30 calls wait for a worker with cpus=4,memory=8G\n\
+             \x20 at worker   0:10  a call: process 77 on node1\n\
+             worker: process 77 on node1, job slurm 12, 4 cpus, 8.0 GiB, 2 nodes, 16 tasks, no isolation, for 1:00, 1:00:00 left\n"
+        );
+    }
+
+    #[test]
+    fn a_run_that_waits_is_told() {
+        let [task, version, job] = ["study", "0123456789ab", "ce-0"].map(str::to_owned);
+        let mut out = Vec::new();
+        let waits = SubmittedRun { task, version, job, recorded: recorded(40) };
+        submitted_runs(&[waits], now(), &mut out).unwrap();
+        let line =
+            "run of study at 0123456789ab by ann\u{fffd}: waits as job ce-0 of Slurm, for 1:00\n";
+        assert_eq!(String::from_utf8(out).unwrap(), line);
+    }
+
+    #[test]
+    fn nothing_going_on_is_told() {
+        assert_eq!(printed(&[]), "no run is going on\n");
+    }
 }

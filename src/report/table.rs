@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::calls::title;
 use super::columns::{ColumnStyle, fitted_within, terminal_width};
-use super::{harmless, title};
+use super::harmless;
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
 use ce_model::humanize::counted;

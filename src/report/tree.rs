@@ -6,23 +6,26 @@
 //!
 //! The body of a sweep is shown once, with the number of calls that each of its nodes is, after the last of them has ended.
 
-mod state;
-mod sweep;
-
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
+use std::time::Duration;
 
-pub use self::state::TreeStyle;
-use super::body::Body;
-use super::{
-    ROOT, Reporter, ShownOutput, derived_title, harmless, has_table, shown_outputs, sweep_title,
+use anstyle::{AnsiColor, Style};
+
+use super::calls::{
+    PointCounts, ShownOutput, count_points, derived_title, has_table, points_of_sweeps,
+    shown_outputs, sweep_title,
 };
+use super::{Reporter, Tally, harmless};
 use ce_evaluate::{Absence, Evaluation, Event, How, Outcome};
 use ce_model::exit::Exit;
 use ce_model::expression::written_alone;
-use ce_model::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
+use ce_model::humanize::{counted, duration, short_duration};
+use ce_model::plan::{
+    BodySteps, CallId, DerivedId, Operation, PlannedSweep, PlannedSweepId, Source, Step,
+};
 use ce_model::sweep::SWEEP_OUTPUTS;
-use ce_model::task::{Node, NodeId};
+use ce_model::task::{Node, NodeId, ROOT_LABEL};
 use ce_storage::ResultName;
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
@@ -361,10 +364,10 @@ fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
     let workflow = &evaluation.task.workflow;
     let label = |node: &NodeId| {
         let argument = evaluation.labels().argument(workflow, *node);
-        (*node, argument.map_or(ROOT, |argument| &argument.label))
+        (*node, argument.map_or(ROOT_LABEL, |argument| &argument.label))
     };
     match evaluation.plan.tops() {
-        [] => [(workflow.root(), ROOT)].into(),
+        [] => [(workflow.root(), ROOT_LABEL)].into(),
         tops => tops.iter().map(label).collect(),
     }
 }
@@ -382,4 +385,271 @@ const fn status(outcome: &Outcome) -> &'static str {
 pub(super) fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&[b' '; 4 * DEEPEST][..4 * depth.min(DEEPEST)])?;
     if depth > DEEPEST { write!(out, "(+{}) ", depth - DEEPEST) } else { Ok(()) }
+}
+
+/// How the tree tells the state of a call or file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeStyle {
+    /// By the marks of the specification: `ok`, `MISSING` and `computing...`, which say what was there before the run.
+    Original,
+    /// In words that say what came of a call: `computed 1.3 s`, `reused`; with colours or without.
+    Words {
+        /// Whether the terminal shows colours.
+        colours: bool,
+    },
+}
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const NEW: Style = AnsiColor::Yellow.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const OLD: Style = Style::new().dimmed();
+
+/// The style of words about calls that ended like this.
+const fn colour(how: How) -> Style {
+    match how {
+        How::Executed => GOOD,
+        How::Missing | How::Suspended => NEW,
+        How::Failed => BAD,
+        How::Reused | How::TakenOver | How::Away | How::Archived => OLD,
+        How::Blocked
+        | How::Waiting
+        | How::Unfinished
+        | How::NotStarted
+        | How::Interrupted
+        | How::LeftOut => Style::new(),
+    }
+}
+
+impl TreeStyle {
+    /// What comes after a file or directory that no call made.
+    pub(super) fn of_file(self, source: Source, is_there: bool) -> String {
+        match (self, is_there) {
+            (Self::Original, true) => " ok".to_owned(),
+            (Self::Original, false) => " MISSING!!!".to_owned(),
+            (Self::Words { .. }, true) => String::new(),
+            (Self::Words { .. }, false) if matches!(source, Source::Input(_) | Source::File(_)) => {
+                self.painted(NEW, "  to be stored")
+            }
+            (Self::Words { .. }, false) => self.painted(BAD, "  missing"),
+        }
+    }
+
+    /// What comes after a call that is over, in words.
+    pub(super) fn of_call(self, evaluation: &Evaluation, call: CallId) -> String {
+        let Some(outcome) = evaluation.outcome(call) else { return String::new() };
+        let [made, to_make] = match evaluation.computation(call) {
+            Some(_) => ["computed", "to be computed"],
+            None => ["made", "to be made"],
+        };
+        let text = match outcome.how() {
+            How::TakenOver => "reused from another commit".to_owned(),
+            How::Executed => format!("{made}{}", time_of(evaluation, outcome)),
+            How::Missing => to_make.to_owned(),
+            how @ (How::Reused | How::Away | How::Archived) => how.word().to_owned(),
+            _ => return String::new(),
+        };
+        self.painted(colour(outcome.how()), &format!("  {text}"))
+    }
+
+    /// The line of a call that has no outputs, or of a table of which points failed.
+    pub(super) fn of_trouble(self, outcome: &Outcome, text: &str) -> String {
+        let style = match outcome {
+            Outcome::Absent(..) => colour(outcome.how()),
+            _ => Style::new(),
+        };
+        self.painted(style, text)
+    }
+
+    /// What comes after an output of the task that is not in its place.
+    pub(super) fn of_absent_output(self, is_archived: bool) -> String {
+        match (self, is_archived) {
+            (Self::Original, true) => " ARCHIVED".to_owned(),
+            (Self::Original, false) => " MISSING".to_owned(),
+            (Self::Words { .. }, true) => self.painted(OLD, "  archived"),
+            (Self::Words { .. }, false) => self.painted(BAD, "  missing"),
+        }
+    }
+
+    fn painted(self, style: Style, text: &str) -> String {
+        match self {
+            Self::Words { colours: true } => format!("{style}{text}{style:#}"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// How long an execution took, by its record.
+fn time_of(evaluation: &Evaluation, outcome: &Outcome) -> String {
+    let seconds = evaluation.executed_record(outcome).and_then(|call| call.seconds());
+    let text = seconds.map(|seconds| match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if seconds < 1.0 => short_duration(time),
+        _ => duration(seconds),
+    });
+    text.map(|text| format!(" {text}")).unwrap_or_default()
+}
+
+impl TreePrinter<'_> {
+    /// Prints the points of the sweep at the top of the stack. Returns whether all calls of its body have ended.
+    pub(super) fn begin_body(&mut self, step: Step, out: &mut dyn Write) -> io::Result<bool> {
+        let Evaluation { plan, .. } = self.evaluation;
+        let Some(OpenStep { node, .. }) = self.stack.last() else { return Ok(true) };
+        let is_computed = self.evaluation.task.workflow[*node].inputs().len() > 1;
+        let Step::Call(call) = step else {
+            let counted = self.bodies.last().map(|(body, _)| body.node(*node)).unwrap_or_default();
+            let Some((first, counts)) = counted.sweep else { return Ok(true) };
+            return self.points(first, &counts, is_computed, out).map(|()| true);
+        };
+        let Operation::Sweep(id) = plan.call(call).operation else { return Ok(true) };
+        let sweep = plan.sweep(id);
+        let ended = self.ended[call.index()];
+        if !self.pointed && (ended || sweep.rows().is_some()) {
+            self.pointed = true;
+            let mut counts =
+                PointCounts { steps: plan.body_steps(sweep), ..PointCounts::default() };
+            count_points(self.evaluation, sweep, &mut counts);
+            self.points(call, &counts, is_computed, out)?;
+        }
+        if self.pointed && !self.computing && self.started_sweeps.contains(&id) {
+            self.computing = true;
+            if self.style == TreeStyle::Original {
+                indent(self.stack.len(), out)?;
+                writeln!(out, "`* computing...")?;
+            }
+        }
+        if ended {
+            (self.pointed, self.computing) = (false, false);
+            self.bodies.push((Body::new(self.evaluation, sweep), HashSet::new()));
+            self.stack.last_mut().into_iter().for_each(|open| open.has_body = true);
+        }
+        Ok(ended)
+    }
+
+    /// Prints the points of the sweep that a call gathers, or of several with the same rules.
+    fn points(
+        &self,
+        call: CallId,
+        counts: &PointCounts,
+        is_computed: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(sweep) = self.evaluation.plan.gathered(call) else { return Ok(()) };
+        indent(self.stack.len(), out)?;
+        writeln!(out, "points: {}", points_of_sweeps(self.evaluation, sweep, counts, is_computed))
+    }
+
+    /// Prints the node at the top of the stack, which depends on the points of a sweep.
+    pub(super) fn close_open(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let Evaluation { task, .. } = self.evaluation;
+        let Some(&OpenStep { node, label, .. }) = self.stack.last() else { return Ok(()) };
+        let Some((body, printed)) = self.bodies.last_mut() else { return Ok(()) };
+        printed.insert(node);
+        let tally = body.node(node).tally;
+        // Points that are not known have no calls yet.
+        let counts = |counts: String| match tally.calls == 0 && !body.is_complete() {
+            true => "not known".to_owned(),
+            false => counts,
+        };
+        indent(self.stack.len() - 1, out)?;
+        match &task.workflow[node] {
+            Node::Computation { computation, .. } => {
+                let name = computation.written(task);
+                writeln!(out, "{name} ({}): {}", harmless(label), counts(tally.to_string()))
+            }
+            Node::Sweep { sweep, .. } => {
+                let title = sweep_title(self.evaluation, *sweep);
+                writeln!(out, "{title} ({}): {}", harmless(label), counts(tally.of_tables()))
+            }
+            _ => writeln!(out, "{}: {}", harmless(label), written_alone(task, node)),
+        }
+    }
+
+    /// Says how many points of a sweep have no result.
+    pub(super) fn points_without_result(&self, call: CallId, outcome: &Outcome) -> Option<String> {
+        let sweep = self.evaluation.plan.gathered(call)?;
+        let mut counts = PointCounts::default();
+        count_points(self.evaluation, sweep, &mut counts);
+        let PointCounts { points, without_result, .. } = counts;
+        match outcome.how() {
+            _ if without_result == 0 => None,
+            How::Waiting => Some(format!(
+                "not made yet: {without_result} of {} have no result",
+                counted(points, "point")
+            )),
+            How::Blocked | How::NotStarted => {
+                let points = counted(points, "point");
+                Some(format!("not computed: {without_result} of {points} have no result"))
+            }
+            _ if outcome.known().is_some() => {
+                Some(format!("{without_result} of {} failed", counted(points, "point")))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The nodes of a body that depend on points.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    nodes: HashMap<NodeId, BodyNode>,
+    /// The points of the sweep, or of one within it, are not known.
+    has_unknown: bool,
+}
+
+/// A node of a body, at all points.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BodyNode {
+    /// Its calls by outcome; or its tables, if it is a sweep.
+    pub(super) tally: Tally,
+    /// The points of its sweeps, and the first of these.
+    pub(super) sweep: Option<(CallId, PointCounts)>,
+}
+
+impl Body {
+    /// Counts the calls of the body of a sweep.
+    pub(super) fn new(evaluation: &Evaluation, sweep: &PlannedSweep) -> Self {
+        let mut body = Self { has_unknown: sweep.rows().is_none(), ..Self::default() };
+        evaluation.plan.visit_body(&evaluation.task, sweep, &mut |node, steps| {
+            let counted = node_of(evaluation, steps);
+            body.has_unknown |= counted.sweep.is_some_and(|(_, counts)| counts.unknown > 0);
+            body.add_steps(evaluation, node, steps.len());
+            body.nodes.insert(node, counted);
+        });
+        body
+    }
+
+    /// Whether the points of all sweeps are known.
+    pub(super) const fn is_complete(&self) -> bool {
+        !self.has_unknown
+    }
+
+    /// The node, if it depends on points and there are any.
+    pub(super) fn node(&self, node: NodeId) -> BodyNode {
+        self.nodes.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Notes the number of different steps of a node, if it is the body of a sweep within this one.
+    fn add_steps(&mut self, evaluation: &Evaluation, node: NodeId, steps: usize) {
+        for counted in self.nodes.values_mut() {
+            if let Some((call, counts)) = &mut counted.sweep
+                && evaluation.plan.gathered(*call).is_some_and(|it| it.body == node)
+            {
+                counts.steps = steps;
+            }
+        }
+    }
+}
+
+/// Counts what a node is at all points.
+fn node_of(evaluation: &Evaluation, steps: BodySteps<'_>) -> BodyNode {
+    let mut counted = BodyNode::default();
+    let BodySteps::Calls(calls) = steps else { return counted };
+    for call in calls {
+        let outcome = evaluation.outcome(*call);
+        counted.tally.add(outcome, outcome.is_some_and(|it| evaluation.is_allowed(*call, it)));
+        if let Some(sweep) = evaluation.plan.gathered(*call) {
+            let (_, counts) = counted.sweep.get_or_insert((*call, PointCounts::default()));
+            count_points(evaluation, sweep, counts);
+        }
+    }
+    counted
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::terminal_text::harmless;
+use crate::report::terminal::harmless;
 use ce_model::digest::Blake3;
 use ce_queries::page::PageData;
 

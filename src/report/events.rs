@@ -1,21 +1,22 @@
 //! One JSON object a line for everything that happens. doc/events.md describes the fields.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use super::json_call::{JsonCall, JsonMade};
-use super::json_sweep::{JsonSweep, json_sweeps};
-use super::tally::{is_zero, totals};
-use super::{Reporter, Tally, Totals, output_names};
+use super::calls::output_names;
+use super::summary::{is_zero, totals};
+use super::{Reporter, Tally, Totals};
 use ce_evaluate::{Absence, Evaluation, Event, How, Outcome, TreeValues};
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::name::InputName;
 use ce_model::plan::{CallId, PlannedSweep, Source};
 use ce_model::sweep::SweepPoint;
-use ce_model::task::TREE_OUTPUTS;
+use ce_model::task::{Node, ROOT_LABEL, SweepId, TREE_OUTPUTS};
 use ce_storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 
 /// Prints events.
@@ -363,4 +364,129 @@ fn job_outputs(job: Option<&Option<ResultName>>, count: usize) -> Option<Vec<Str
 fn print(line: &EventLine<'_>, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
+}
+
+/// Which call it is.
+#[derive(Serialize)]
+pub(super) struct JsonCall<'a> {
+    call: usize,
+    /// `table`, unless it is a call of a computation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    computation: Option<&'a str>,
+    label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sweep: Option<usize>,
+    #[serde(skip_serializing_if = "PointNames::is_empty")]
+    point: PointNames<'a>,
+}
+
+/// The names that a call depends on, with their texts.
+struct PointNames<'a>(Vec<(&'a str, &'a str)>);
+
+/// What a call was made from, and how: the rest is in its record.
+#[derive(Default, Serialize)]
+pub(super) struct JsonMade {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reads: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+}
+
+impl PointNames<'_> {
+    const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for PointNames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+impl<'a> JsonCall<'a> {
+    pub(super) fn new(evaluation: &'a Evaluation, call: CallId) -> Self {
+        let Evaluation { task, plan, .. } = evaluation;
+        let gathered = plan.gathered(call);
+        let around = plan.call(call).point.map(|point| plan.sweep(point.sweep));
+        Self {
+            call: call.index(),
+            kind: gathered.map(|_| "table"),
+            computation: evaluation.computation(call).map(|it| it.name.as_str()),
+            label: evaluation.label_path(call).unwrap_or_else(|| ROOT_LABEL.to_owned()),
+            sweep: gathered.or(around).map(|it| it.sweep.index()),
+            point: PointNames(plan.point(task, call)),
+        }
+    }
+}
+
+impl JsonMade {
+    /// What is known of a call that is over. How long it took and where is told only of what this run has executed.
+    pub(super) fn new(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Self {
+        if evaluation.computation(call).is_none() {
+            return Self::default();
+        }
+        let sources = evaluation.plan.inputs(call);
+        let reads = sources.iter().filter_map(|source| evaluation.name(*source)).collect();
+        let Some(record) = evaluation.executed_record(outcome) else {
+            return Self { reads, ..Self::default() };
+        };
+        let (seconds, host) = (record.seconds(), record.recorded.map(|it| it.host));
+        Self { reads, seconds, host }
+    }
+}
+
+/// A sweep of a task.
+#[derive(Serialize)]
+pub(super) struct JsonSweep<'a> {
+    sweep: usize,
+    label: &'a str,
+    place: &'a Path,
+    factors: Vec<JsonFactor<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replicates: Option<u32>,
+    computed: bool,
+    points: Option<usize>,
+}
+
+/// A factor of a sweep.
+#[derive(Serialize)]
+struct JsonFactor<'a> {
+    names: &'a [String],
+    levels: usize,
+}
+
+/// The sweeps of a task. The number of points is not known if they are computed.
+pub(super) fn json_sweeps(evaluation: &Evaluation) -> Vec<JsonSweep<'_>> {
+    let Evaluation { task, plan, .. } = evaluation;
+    let points: HashMap<SweepId, usize> =
+        plan.sweeps().filter_map(|it| Some((it.sweep, it.rows()?.points.len()))).collect();
+    let mut sweeps: Vec<(SweepId, bool)> = (task.workflow.nodes())
+        .filter_map(|(_, node)| match node {
+            Node::Sweep { sweep, inputs, .. } => Some((*sweep, inputs.len() > 1)),
+            _ => None,
+        })
+        .collect();
+    sweeps.sort_unstable();
+    sweeps.dedup();
+    let sweep = |(id, computed): (SweepId, bool)| {
+        let rules = &task.sweeps[id.index()];
+        let factors = rules.product.factors.iter();
+        let factors =
+            factors.map(|it| JsonFactor { names: it.points.names(), levels: it.points.len() });
+        JsonSweep {
+            sweep: id.index(),
+            label: &rules.label,
+            place: &rules.place,
+            factors: factors.collect(),
+            replicates: rules.product.replicates.map(std::num::NonZeroU32::get),
+            computed,
+            points: points.get(&id).copied().filter(|_| !computed),
+        }
+    };
+    sweeps.into_iter().map(sweep).collect()
 }

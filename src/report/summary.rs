@@ -1,13 +1,17 @@
-//! How many calls and tables ended in each way.
+//! The summary of a run: how many calls and tables ended in each way, and which results are revoked.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{has_table, sweep_title};
+use super::calls::{has_table, sweep_title};
+use super::harmless;
 use ce_evaluate::{Evaluation, How, Outcome};
+use ce_model::digest::Digest;
 use ce_model::humanize::counted;
+use ce_storage::Entry;
 
 /// The number of calls by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +146,46 @@ impl fmt::Display for Totals {
         write!(f, "{}{calls}", if *at_least { "at least " } else { "" })?;
         if tables.calls == 0 { Ok(()) } else { write!(f, "; {}", tables.of_tables()) }
     }
+}
+
+/// The greatest number of results that are named.
+const NAMED: usize = 20;
+
+/// Returns a line for each result that is revoked, with the reason, whether it was reused or executed again with the same outputs. A
+/// revocation that cannot be read does not stop what has been evaluated.
+pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
+    let revocations = evaluation.storage.revocations().index().unwrap_or_default();
+    if revocations.is_empty() {
+        return Vec::new();
+    }
+    let mut revoked = BTreeMap::new();
+    for outcome in evaluation.outcomes() {
+        let Some(outputs) = outcome.known() else { continue };
+        let is_again = outcome.how() == How::Executed;
+        let digests: Vec<Digest> = outputs.files.iter().map(|it| it.digest).collect();
+        if let Some(reason) = revocations.reason(&Entry::Call(outputs.name.clone()), &digests) {
+            revoked.insert(outputs.name.short(), (reason, is_again));
+        }
+    }
+    let line = |(name, (reason, is_again)): (&String, &(&str, bool))| {
+        let (name, reason) = (harmless(name), harmless(reason));
+        if *is_again {
+            return format!(
+                "warning: {name} was executed again and has the outputs that are revoked: {reason}\n  \
+                 try: correct the computation or its inputs, and commit that"
+            );
+        }
+        format!("warning: the result {name} is revoked: {reason}\n  try: ce run --force {name}")
+    };
+    let mut lines: Vec<String> = revoked.iter().map(line).collect();
+    let more = lines.len().saturating_sub(NAMED);
+    lines.truncate(NAMED);
+    if more > 0 {
+        lines.push(format!(
+            "warning: {more} more results are revoked\n  try: ce run --force CALL computes one again"
+        ));
+    }
+    lines
 }
 
 #[cfg(test)]

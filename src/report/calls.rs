@@ -1,0 +1,328 @@
+//! Calls and points of sweeps in words: titles, `threads=8 size=1000`, and what the sandbox of a call has.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::harmless;
+use super::terminal::without_controls;
+use ce_evaluate::{Evaluation, InspectedCall, TreeValues};
+use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
+use ce_model::expression::written_alone;
+use ce_model::humanize::counted;
+use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
+use ce_model::sweep::{
+    Factor, REPLICATE, SWEEP_OUTPUTS, Sweep, SweepPoint, SweepPoints, point_title,
+};
+use ce_model::task::{ROOT_LABEL, SweepId};
+
+/// An output of the task.
+pub(super) struct ShownOutput {
+    /// The point that it belongs to, if points are jobs: `n=8`.
+    pub(super) point: Option<String>,
+    pub(super) path: String,
+    pub(super) is_there: bool,
+    /// Whether it is in an archive, and not in its place.
+    pub(super) is_archived: bool,
+    pub(super) is_left_out: bool,
+}
+
+/// The greatest number of inputs that tell a call from others.
+const GIVEN: usize = 6;
+
+/// The task's outputs, as a user would write their paths. That of a directory ends in a slash: it may be a link, and
+/// `cp -r` then copies what it leads to.
+pub(super) fn shown_outputs(evaluation: &Evaluation) -> impl Iterator<Item = ShownOutput> + '_ {
+    let rows = evaluation.plan.jobs().and_then(PlannedSweep::rows);
+    let asked = evaluation.plan.asked_outputs(&evaluation.task).into_iter();
+    asked.enumerate().filter_map(move |(number, source)| {
+        let mut path = evaluation.shown(&evaluation.name(source)?);
+        if evaluation.digest(source).is_some_and(|digest| digest.is_directory()) {
+            path.push('/');
+        }
+        let point = match (rows, source) {
+            (Some(rows), _) => {
+                let point = rows.points.at(number / rows.width);
+                Some(without_controls(&point_title(point.values())).into_owned())
+            }
+            (None, Source::Output { call, .. }) => point_of_call(evaluation, call),
+            _ => None,
+        };
+        Some(ShownOutput {
+            point,
+            path,
+            is_there: evaluation.is_there(source),
+            is_archived: evaluation.is_archived(source),
+            is_left_out: evaluation.are_left_out(&[source]),
+        })
+    })
+}
+
+/// The title of a call: its point if it depends on one, the name of its computation, and its label.
+pub(super) fn title(evaluation: &Evaluation, call: CallId) -> String {
+    let title = title_at_any_point(evaluation, call);
+    point_of_call(evaluation, call)
+        .map_or_else(|| title.clone(), |point| format!("{point}: {title}"))
+}
+
+/// The title of a call without its point.
+pub(super) fn title_at_any_point(evaluation: &Evaluation, call: CallId) -> String {
+    let path = evaluation.label_path(call);
+    let label = harmless(path.as_deref().unwrap_or(ROOT_LABEL));
+    match (evaluation.plan.gathered(call), evaluation.computation(call)) {
+        (Some(sweep), _) => format!("{} ({label})", sweep_title(evaluation, sweep.sweep)),
+        (_, Some(computation)) => format!("{} ({label})", computation.name),
+        (None, None) => label.into_owned(),
+    }
+}
+
+/// The inputs of a call that no call makes, as the workflow names them, with their labels: `n: INPUT('x')`. They tell it from
+/// others of its computation.
+pub(super) fn given_values(evaluation: &Evaluation, call: CallId) -> String {
+    let Evaluation { plan, task, .. } = evaluation;
+    let arguments = task.workflow[plan.call(call).node].inputs().iter();
+    let given = arguments.filter_map(|it| match plan.step(it.node) {
+        Step::Leaf(_) => {
+            let text = written_alone(task, it.node);
+            Some(format!("{}: {text}", harmless(&it.label)))
+        }
+        Step::Call(_) | Step::Derived(_) | Step::PerPoint => None,
+    });
+    given.take(GIVEN).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a call makes a table: not if the points of its sweep are jobs of their own.
+pub(super) fn has_table(evaluation: &Evaluation, call: CallId) -> bool {
+    let sweep = evaluation.plan.gathered(call);
+    sweep.is_some_and(|it| evaluation.task.sweeps[it.sweep.index()].has_table)
+}
+
+/// A sweep in words: `SWEEP scaling`.
+pub(super) fn sweep_title(evaluation: &Evaluation, sweep: SweepId) -> String {
+    let label = harmless(&evaluation.task.sweeps[sweep.index()].label);
+    if label.is_empty() { "SWEEP".to_owned() } else { format!("SWEEP {label}") }
+}
+
+/// The names of the outputs of a call.
+pub(super) fn output_names(evaluation: &Evaluation, call: CallId) -> impl Iterator<Item = &str> {
+    let outputs = evaluation.computation(call).map(|it| it.outputs.iter().map(String::as_str));
+    let count = |sweep: &PlannedSweep| match evaluation.task.sweeps[sweep.sweep.index()].has_table {
+        true => 1 + usize::from(sweep.with_directory),
+        false => 0,
+    };
+    let count = evaluation.plan.gathered(call).map_or(0, count);
+    outputs.into_iter().flatten().chain(SWEEP_OUTPUTS.into_iter().take(count))
+}
+
+/// A derived value, as the text of the workflow has it: `TREE('lib')[00]`.
+pub(super) fn derived_title(evaluation: &Evaluation, value: DerivedId, number: u8) -> String {
+    match &evaluation.plan.value(value).how {
+        Derivation::Tree(tree, name) => {
+            let written = evaluation.task.trees[tree.index()].name.as_str();
+            let name = harmless(name.as_ref().map_or(written, |name| name.as_str()));
+            format!("TREE('{name}')[{number:02}]")
+        }
+        Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
+        Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
+        Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
+        Derivation::Text(text) => format!("'{}'", harmless(text)),
+        Derivation::Points(points) => {
+            format!("POINTS('{}')", harmless(&evaluation.task.sweeps[points.index()].label))
+        }
+        Derivation::Wrong(wrong) => harmless(&wrong.value).into_owned(),
+    }
+}
+
+/// The commit of a Git tree, with the revision that named it, if it is known.
+pub(super) fn tree_version(evaluation: &Evaluation, tree: DerivedId) -> String {
+    match evaluation.tree_values(tree) {
+        Some(Ok(TreeValues { version, revision: Some(revision), .. })) => {
+            format!("{} at {version}", harmless(revision))
+        }
+        Some(Ok(TreeValues { version, .. })) => version.clone(),
+        _ => "an unknown commit".to_owned(),
+    }
+}
+
+/// The greatest number of characters of a text that are shown.
+const TEXT: usize = 32;
+
+/// The greatest number of characters of a point that are shown.
+const POINT: usize = 120;
+
+/// The greatest number of factors or columns that are named.
+const COLUMNS: usize = 8;
+
+/// The numbers of points of sweeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PointCounts {
+    /// The sweeps.
+    pub(super) sweeps: usize,
+    /// Those of which the points are not known.
+    pub(super) unknown: usize,
+    /// The points that are known.
+    pub(super) points: usize,
+    /// The points of which an output of the body is not known.
+    pub(super) without_result: usize,
+    /// The different steps of the body at all points.
+    pub(super) steps: usize,
+}
+
+/// The point of a call in words, if it depends on one: `threads=8 size=1000`.
+pub(super) fn point_of_call(evaluation: &Evaluation, call: CallId) -> Option<String> {
+    let point = evaluation.plan.point(&evaluation.task, call);
+    (!point.is_empty()).then(|| texts_in_words(&point))
+}
+
+/// Adds the points of a sweep, without the steps of its body.
+pub(super) fn count_points(
+    evaluation: &Evaluation,
+    sweep: &PlannedSweep,
+    counts: &mut PointCounts,
+) {
+    counts.sweeps += 1;
+    let Some(rows) = sweep.rows() else {
+        counts.unknown += 1;
+        return;
+    };
+    counts.points += rows.points.len();
+    let is_known = |source: &Source| evaluation.digest(*source).is_some();
+    let without = rows.iter().filter(|(_, sources)| !sources.iter().all(is_known));
+    counts.without_result += without.count();
+}
+
+/// The points of sweeps with the same rules in words: `threads (4) x size (3): 12 points are 7 calls`.
+pub(super) fn points_of_sweeps(
+    evaluation: &Evaluation,
+    sweep: &PlannedSweep,
+    counts: &PointCounts,
+    is_computed: bool,
+) -> String {
+    let rules = &evaluation.task.sweeps[sweep.sweep.index()];
+    let columns = match is_computed {
+        true => sweep.rows().map(|rows| computed(evaluation, rules, &rows.points)),
+        false => Some(product(rules)),
+    };
+    let columns = columns.filter(|it| !it.is_empty()).map(|it| format!("{it}: "));
+    let PointCounts { sweeps, unknown, points, steps, .. } = *counts;
+    let several = if sweeps > 1 { format!(" in {sweeps} tables") } else { String::new() };
+    let unknown = match unknown {
+        0 => String::new(),
+        _ if unknown == sweeps => return format!("{}not known", columns.unwrap_or_default()),
+        _ => format!(", those of {unknown} not known"),
+    };
+    let is_call = evaluation.task.workflow[sweep.body].slice().is_some();
+    let noun = if is_call { "call" } else { "value" };
+    let fewer =
+        if steps < points { format!(" are {}", counted(steps, noun)) } else { String::new() };
+    let points = counted(points, "point");
+    format!("{}{points}{several}{fewer}{unknown}", columns.unwrap_or_default())
+}
+
+/// Factors and the numbers of their levels: `threads (4) x size (3) x 2 replicates`.
+fn product(rules: &Sweep) -> String {
+    let factor = |it: &Factor| {
+        let names: Vec<_> = it.points.names().iter().map(|name| harmless(name)).collect();
+        format!("{} ({})", names.join("+"), it.points.len())
+    };
+    let factors = rules.product.factors.iter().map(factor);
+    let mut parts = capped(factors.collect(), "factor");
+    parts.extend(rules.product.replicates.map(|it| counted(it.get() as usize, "replicate")));
+    parts.join(" x ")
+}
+
+/// Columns of computed points: `threads (4), size (3), 1 label`.
+fn computed(evaluation: &Evaluation, rules: &Sweep, points: &SweepPoints) -> String {
+    let is_bound = |name: &str| {
+        rules.binds.iter().any(|it| evaluation.task.bound[it.index()].as_str() == name)
+    };
+    let names = points.names().iter().enumerate().filter(|(_, name)| *name != REPLICATE);
+    let (bound, labels): (Vec<_>, Vec<_>) = names.partition(|(_, name)| is_bound(name));
+    let column = |(at, name): &(usize, &String)| {
+        format!("{} ({})", harmless(name), points.levels(*at).len())
+    };
+    let mut parts = capped(bound.iter().map(column).collect(), "column");
+    if !labels.is_empty() {
+        parts.push(counted(labels.len(), "label"));
+    }
+    parts.extend(rules.product.replicates.map(|it| counted(it.get() as usize, "replicate")));
+    parts.join(", ")
+}
+
+/// The first parts, and how many more there are.
+fn capped(mut parts: Vec<String>, noun: &str) -> Vec<String> {
+    if parts.len() > COLUMNS {
+        let more = parts.len() - COLUMNS;
+        parts.truncate(COLUMNS);
+        parts.push(counted(more, &format!("more {noun}")));
+    }
+    parts
+}
+
+/// All values of a point in words.
+pub(super) fn point_in_words(point: SweepPoint<'_>) -> String {
+    let values: Vec<(&str, &Arc<str>)> = point.values().collect();
+    texts_in_words(&values.iter().map(|(name, text)| (*name, &***text)).collect::<Vec<_>>())
+}
+
+/// A point in words. Long texts are cut, and those with spaces are quoted.
+pub(super) fn texts_in_words(point: &[(&str, &str)]) -> String {
+    let words: Vec<String> = point
+        .iter()
+        .map(|(name, text)| format!("{}={}", harmless(name), text_in_words(text)))
+        .collect();
+    cut(&words.join(" "), POINT)
+}
+
+/// A text in words, which is cut if it is long.
+pub(super) fn text_in_words(text: &str) -> String {
+    let text = cut(&harmless(text).replace('\t', " "), TEXT);
+    let is_plain = !text.is_empty() && !text.contains([' ', '"']);
+    if is_plain { text } else { format!("\"{}\"", text.replace('"', "\\\"")) }
+}
+
+/// The first characters of a text, with `…` in place of the rest.
+fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(limit - 1).chain(['…']).collect(),
+    }
+}
+
+/// What there is in the sandbox of a call.
+pub struct Sight<'a>(pub &'a InspectedCall);
+
+impl fmt::Display for Sight<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InspectedCall { name, computation, sources, .. } = self.0;
+        writeln!(f, "in the sandbox of {}; nothing is published", name.short())?;
+        let mut words = vec![format!("{COMPUTATION}/exec")];
+        for (number, source) in sources.iter().enumerate() {
+            let label = computation.inputs.get(number).map_or("", String::as_str);
+            writeln!(f, "  {INPUTS}/{number:02}: {}, {}", harmless(label), source.name)?;
+            words.push(format!("{INPUTS}/{number:02}"));
+        }
+        for (number, label) in computation.outputs.iter().enumerate() {
+            writeln!(f, "  {OUTPUTS}/{number:02}: {}, to be made", harmless(label))?;
+            words.push(format!("{OUTPUTS}/{number:02}"));
+        }
+        write!(f, "  to execute it: {}", words.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_names_and_texts() {
+        assert_eq!(texts_in_words(&[("threads", "8"), ("size", "1000")]), "threads=8 size=1000");
+        let odd = [("a", ""), ("b", "two words"), ("c", "a\"b"), ("d", "\u{1b}[2J\n")];
+        assert_eq!(
+            texts_in_words(&odd),
+            "a=\"\" b=\"two words\" c=\"a\\\"b\" d=\u{fffd}[2J\u{fffd}"
+        );
+        let long: &str = &"x".repeat(33);
+        assert_eq!(texts_in_words(&[("a", long)]), format!("a={}…", "x".repeat(31)));
+        assert_eq!(texts_in_words(&[("a", long); 9]).chars().count(), POINT);
+    }
+}
