@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
+use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
 use super::{GitResult, open, top};
-use crate::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
 use ce_model::exit::Explain;
 
 /// The section of the configuration.

@@ -6,48 +6,48 @@
 mod command;
 mod config;
 mod errors;
+mod head;
 mod history;
 mod mirror;
 mod opening;
 mod pack;
 mod reachability;
 mod repositories;
+mod revision;
 mod snapshot;
 mod source_repository;
 mod status;
 mod trees;
 mod work_tree;
 
+use std::error::Error;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
 pub use self::command::Prompts;
 pub use self::config::{Config, ConfigEntry, ConfigError};
 pub use self::errors::{SnapshotError, UnreadableRepository};
+pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{
-    ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LogLine, Range, references,
+    ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LogLine, Range,
 };
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };
+use self::opening::open;
 pub use self::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree};
 pub use self::reachability::{ReachError, ReachableSet};
 pub use self::repositories::AbsentObject;
+pub use self::revision::references;
 pub use self::snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
 pub use self::status::{Changes, Filtered};
 pub use self::trees::{
     Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in,
 };
-pub use self::work_tree::{
-    Head, HeadError, Heads, Home, RepoState, around, create, editor, private_dir, top, unignored,
-};
-
-use std::error::Error;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
+pub use self::work_tree::{Home, around, create, editor, private_dir, top, unignored};
 use ce_model::digest::ObjectId;
-
-use crate::opening::open;
 
 /// What an operation of Git returns.
 pub type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;

@@ -10,13 +10,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
+use gix::ObjectId;
+use gix::hashtable;
 use gix::objs::tree::EntryKind;
-use gix::{ObjectId, hashtable};
 
-use super::history::resolve_revision;
-use super::{GitResult, from, object_id, top};
-use crate::errors::SnapshotError;
-use crate::repositories::{self, Repositories, object, tree_of};
+use super::errors::SnapshotError;
+use super::repositories::{self, Repositories, object, tree_of};
+use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
 
 /// The greatest number of links that are followed.
@@ -48,7 +48,7 @@ impl Snapshot {
     pub fn open(dir: &Path, rev: &str) -> Result<Self, SnapshotError> {
         let repositories =
             Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
-        let commit = resolve_revision(&repositories.task, dir, rev);
+        let commit = revision::commit(&repositories.task, dir, rev);
         let commit = commit.map_err(|source| SnapshotError::Revision {
             rev: rev.to_owned(),
             repository: repositories.task.git_dir().to_owned(),

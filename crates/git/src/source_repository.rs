@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::objs::tree::EntryKind;
 
-use super::history::resolve_revision;
-use super::{GitResult, Trees, from, object_id, top, work_tree};
-use crate::errors::{CutOff, SnapshotError, hint_for_unreadable, hint_to_trust};
-use crate::opening::{Untrusted, open, open_submodule};
-use crate::repositories::{Repositories, object, tree_of};
-use crate::snapshot::Snapshot;
+use super::errors::{CutOff, SnapshotError, hint_for_unreadable, hint_to_trust};
+use super::opening::{Untrusted, open, open_submodule};
+use super::repositories::{Repositories, object, tree_of};
+use super::snapshot::Snapshot;
+use super::{GitResult, Trees, from, object_id, revision, top, work_tree};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::hints;
@@ -267,7 +266,7 @@ impl SourceRepository {
     /// Returns the commit that a revision names: an id, a tag, a branch, or what else Git understands.
     pub fn commit(&self, rev: &str) -> Result<ObjectId, SourceError> {
         let commit = self.trees.with(|repositories| {
-            object_id(resolve_revision(&repositories.task, &self.place, rev)?)
+            object_id(revision::commit(&repositories.task, &self.place, rev)?)
         });
         let (name, path) = (self.name.clone(), self.place.clone());
         commit.map_err(|source| SourceError::Revision { name, path, rev: rev.to_owned(), source })

@@ -21,9 +21,9 @@ use gix::worktree::IndexPersistedOrInMemory;
 use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
+use super::opening::{Drivers, index_path, is_blob};
+use super::repositories::{object, tree_of};
 use super::{GitResult, to_path};
-use crate::opening::{Drivers, index_path, is_blob};
-use crate::repositories::{object, tree_of};
 
 /// The differences of a directory from the commit at HEAD: files relative to the top of the work
 /// tree.
@@ -211,7 +211,7 @@ fn differs(submodule: &Path, recorded: ObjectId) -> GitResult<bool> {
     if !is_repository(submodule) {
         return Ok(false);
     }
-    let repository = crate::opening::open(submodule)?;
+    let repository = super::open(submodule)?;
     let head = repository.head()?.id().map(gix::Id::detach);
     Ok(head != Some(recorded) || !changes(&repository, Path::new(""))?.changed.is_empty())
 }
@@ -297,7 +297,7 @@ impl Draft {
 
 /// The entry of a repository in a repository: its commit, or with changes beyond that, a directory.
 fn submodule(dir: &Path) -> GitResult<(EntryKind, Draft)> {
-    let repository = crate::opening::open(dir)?;
+    let repository = super::open(dir)?;
     let commit = repository.head()?.id().map(gix::Id::detach);
     let changes = changes(&repository, Path::new(""))?;
     let recorded = match commit {

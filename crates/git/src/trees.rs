@@ -18,8 +18,8 @@ use gix::objs::tree::{Editor, EntryKind};
 use gix::objs::{Tree, WriteTo};
 
 use super::{GitResult, from, object_id};
+use crate::head::Heads;
 use crate::repositories::{self, Repositories, object, tree_of};
-use crate::work_tree::Heads;
 use ce_model::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.

@@ -137,7 +137,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
         odd.extend(warnings.iter().map(|warning| variant(&warning.oddity)));
     }
     let mut all = variants("crates/task/src/load/problems.rs", "LoadFault");
-    all.extend(variants("crates/git/src/work_tree.rs", "HeadError"));
+    all.extend(variants("crates/git/src/head.rs", "HeadError"));
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
     // are ignored or uncommitted, or texts of inputs: see run/uncommitted.rs, run/at.rs, isolation/access.rs,

@@ -1,0 +1,330 @@
+//! The commit of a directory: the result of `git rev-parse HEAD` in it, which is the HEAD of the innermost
+//! repository. And whether a repository is still where it was.
+
+use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use gix::objs::tree::EntryKind;
+use serde::{Deserialize, Serialize};
+
+use super::errors::{hint_for_unreadable, hint_to_trust};
+use super::opening::{Untrusted, index_path};
+use super::repositories::{object, tree_of};
+use super::status::{self, Changes, Draft};
+use super::{GitResult, object_id, open, top};
+use ce_files::cache::FileStat;
+use ce_model::digest::ObjectId;
+use ce_model::exit::Explain;
+
+/// A directory as its repository's HEAD records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The commit at HEAD.
+    pub commit: ObjectId,
+    /// The tree of the directory in that commit.
+    pub tree: ObjectId,
+}
+
+/// The reason why the commit of a directory is unknown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeadError {
+    /// The directory and all above it are outside of any repository.
+    #[error("is not in a Git repository")]
+    NoRepository,
+    /// The repository at this place has no commit yet.
+    #[error("the repository at {} has no commit yet", .0.display())]
+    Unborn(PathBuf),
+    /// The directory is not part of the commit.
+    #[error("is not in the commit {commit} of {}", repository.display())]
+    NotCommitted {
+        /// The first digits of the commit at HEAD.
+        commit: String,
+        /// The path of the repository.
+        repository: PathBuf,
+    },
+    /// The directory belongs to a submodule of which nothing is checked out.
+    #[error("is a submodule that is not checked out")]
+    NotCheckedOut,
+    /// The repository belongs to another user, and is not trusted.
+    #[error("the repository at {} belongs to another user", .0.display())]
+    Untrusted(PathBuf),
+    /// Git's data could not be read.
+    #[error("the repository at {} cannot be read: {source}", repository.display())]
+    Git {
+        /// The path of the repository.
+        repository: PathBuf,
+        /// The error of gix.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl Explain for HeadError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoRepository => "git init, git add and git commit the task",
+            Self::Unborn(_) | Self::NotCommitted { .. } => "git add and git commit it",
+            Self::NotCheckedOut => "git submodule update --init --recursive",
+            Self::Untrusted(top) => {
+                return Some(hint_to_trust(top.display()));
+            }
+            Self::Git { source, .. } => hint_for_unreadable(&**source),
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// The repositories met so far, each opened once.
+#[derive(Debug, Default)]
+pub struct Heads {
+    opened: HashMap<PathBuf, Opened>,
+    /// Uncommitted changes, by the directory that was looked at.
+    changes: HashMap<PathBuf, Changes>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    repository: gix::Repository,
+    commit: gix::ObjectId,
+}
+
+impl Heads {
+    /// Returns how HEAD of the innermost repository records a directory, given by its real path.
+    pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
+        match self.entry(dir)? {
+            (commit, Some((tree, EntryKind::Tree))) => Ok(Head { commit, tree }),
+            (_, Some((_, EntryKind::Commit))) => Err(HeadError::NotCheckedOut),
+            (commit, _) => Err(not_committed(&commit, dir)),
+        }
+    }
+
+    /// Returns the contents of a file at HEAD of the innermost repository around it.
+    pub fn blob(&mut self, file: &Path) -> Result<ObjectId, HeadError> {
+        match self.entry(file)? {
+            (_, Some((blob, EntryKind::Blob | EntryKind::BlobExecutable))) => Ok(blob),
+            (commit, _) => Err(not_committed(&commit, file)),
+        }
+    }
+
+    /// Whether the commit at HEAD of the innermost repository has anything at a place.
+    pub fn has(&mut self, place: &Path) -> Result<bool, HeadError> {
+        Ok(self.entry(place)?.1.is_some())
+    }
+
+    /// Returns the commit of a submodule, given by its place, that HEAD of the repository around it
+    /// records. `None` if there is no submodule.
+    pub fn submodule(&mut self, place: &Path) -> Result<Option<ObjectId>, HeadError> {
+        let top = place.parent().and_then(top).ok_or(HeadError::NoRepository)?;
+        let opened = self.open(&top)?;
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
+        // A path in a submodule that is not checked out has the entry of that submodule.
+        let around = opened.entry(inside.parent().unwrap_or(inside)).map_err(git)?;
+        match (around, opened.entry(inside).map_err(git)?) {
+            (Some((_, EntryKind::Tree)), Some((id, EntryKind::Commit))) => {
+                object_id(id).map(Some).map_err(git)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the commit at HEAD of the innermost repository, and its entry for a path.
+    fn entry(
+        &mut self,
+        place: &Path,
+    ) -> Result<(ObjectId, Option<(ObjectId, EntryKind)>), HeadError> {
+        let top = top(place).ok_or(HeadError::NoRepository)?;
+        let opened = self.open(&top)?;
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let commit = object_id(opened.commit).map_err(git)?;
+        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
+        let Some((id, kind)) = opened.entry(inside).map_err(git)? else {
+            return Ok((commit, None));
+        };
+        Ok((commit, Some((object_id(id).map_err(git)?, kind))))
+    }
+
+    /// Returns the commit at HEAD of the innermost repository around a directory.
+    pub fn commit(&mut self, dir: &Path) -> Result<ObjectId, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let opened = self.open(&top)?;
+        object_id(opened.commit).map_err(|source| HeadError::Git { repository: top, source })
+    }
+
+    /// Returns the uncommitted changes below a directory, as absolute paths.
+    ///
+    /// The whole scope, a directory above it, is checked at once if it is in the same repository,
+    /// which is much cheaper.
+    pub fn changes(&mut self, dir: &Path, scope: &Path) -> Result<Changes, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let scope = if scope.starts_with(&top) { scope } else { dir };
+        if !self.changes.contains_key(scope) {
+            let opened = self.open(&top)?;
+            let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));
+            let changes = status::changes(&opened.repository, inside)
+                .map_err(|source| HeadError::Git { repository: top.clone(), source })?;
+            self.changes.insert(scope.to_owned(), changes.below(&top));
+        }
+        Ok(self.changes[scope].within(dir))
+    }
+
+    /// Returns the tree that a directory would have if its changes were committed.
+    pub fn tree_as_it_stands(
+        &mut self,
+        dir: &Path,
+        changes: &Changes,
+    ) -> Result<ObjectId, HeadError> {
+        let Draft { tree, .. } = self.draft(dir, changes)?;
+        object_id(tree).map_err(|source| HeadError::Git { repository: dir.to_owned(), source })
+    }
+
+    /// The same with its objects.
+    pub(super) fn draft(&mut self, dir: &Path, changes: &Changes) -> Result<Draft, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
+        let opened = self.open(&top)?;
+        let recorded = match opened.entry(inside).map_err(git)? {
+            Some((id, EntryKind::Tree | EntryKind::Commit)) => Some(id),
+            _ => None,
+        };
+        // Without its filter, a file counts with its own contents.
+        let filtered = changes.filtered.iter().map(|it| &it.path);
+        let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
+        let changed = changed.into_iter().filter_map(|path| path.strip_prefix(dir).ok());
+        Draft::new(&opened.repository, inside, recorded, changed).map_err(git)
+    }
+
+    /// Returns the first submodule around a directory that is at another commit than the
+    /// repository around it records, up to the repository that a task is in.
+    pub fn displaced_submodule(
+        &mut self,
+        dir: &Path,
+        task: &Path,
+    ) -> Result<Option<PathBuf>, HeadError> {
+        let end = top(task);
+        let mut inner = top(dir);
+        while inner != end
+            && let Some(submodule) = inner
+            && let Some(outer) = submodule.parent().and_then(top)
+        {
+            let commit = self.open(&submodule)?.commit;
+            let git = |source| HeadError::Git { repository: outer.clone(), source };
+            let place = submodule.strip_prefix(&outer).unwrap_or(Path::new(""));
+            if self.open(&outer)?.entry(place).map_err(git)? != Some((commit, EntryKind::Commit)) {
+                return Ok(Some(submodule));
+            }
+            inner = Some(outer);
+        }
+        Ok(None)
+    }
+
+    /// Returns the states of all repositories that were opened; `None` if one is unknown.
+    pub fn repository_states(&self) -> Option<Vec<RepoState>> {
+        self.opened
+            .iter()
+            .map(|(top, opened)| RepoState::of(top, &opened.repository, opened.commit).ok())
+            .collect()
+    }
+
+    fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {
+        if !self.opened.contains_key(top) {
+            let git = |source| HeadError::Git { repository: top.to_owned(), source };
+            let opened = match open_head(top) {
+                Err(error) if error.is::<Untrusted>() => {
+                    return Err(HeadError::Untrusted(top.to_owned()));
+                }
+                opened => opened.map_err(git)?,
+            };
+            let opened = opened.ok_or_else(|| HeadError::Unborn(top.to_owned()))?;
+            self.opened.insert(top.to_owned(), opened);
+        }
+        Ok(&self.opened[top])
+    }
+}
+
+fn not_committed(commit: &ObjectId, place: &Path) -> HeadError {
+    let repository = top(place).unwrap_or_default();
+    HeadError::NotCommitted { commit: commit.short().to_owned(), repository }
+}
+
+fn open_head(top: &Path) -> GitResult<Option<Opened>> {
+    let repository = open(top)?;
+    let head = repository.head()?;
+    if head.is_unborn() {
+        return Ok(None);
+    }
+    let commit = repository.head_commit()?.id;
+    Ok(Some(Opened { repository, commit }))
+}
+
+impl Opened {
+    /// Returns what the commit has at this place, or the submodule that has this place.
+    fn entry(&self, inside: &Path) -> GitResult<Option<(gix::ObjectId, EntryKind)>> {
+        let root = tree_of(&self.repository, self.commit)?;
+        if inside.as_os_str().is_empty() {
+            return Ok(Some((root, EntryKind::Tree)));
+        }
+        let tree_at = |id| GitResult::Ok(object(&self.repository, id)?.try_into_tree()?);
+        let mut tree = tree_at(root)?;
+        let mut components = inside.components();
+        while let Some(component) = components.next() {
+            let name = Path::new(component.as_os_str());
+            let Some(entry) = tree.lookup_entry_by_path(name)? else {
+                return Ok(None);
+            };
+            let kind = entry.mode().kind();
+            if kind == EntryKind::Commit || components.as_path().as_os_str().is_empty() {
+                return Ok(Some((entry.object_id(), kind)));
+            }
+            if kind != EntryKind::Tree {
+                return Ok(None);
+            }
+            tree = tree_at(entry.object_id())?;
+        }
+        Ok(None)
+    }
+}
+
+/// The state of a repository's HEAD and index at some time.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepoState {
+    top: PathBuf,
+    commit: ObjectId,
+    index: Option<FileStat>,
+}
+
+impl RepoState {
+    /// The state of an open repository.
+    pub(super) fn of(
+        top: &Path,
+        repository: &gix::Repository,
+        commit: gix::ObjectId,
+    ) -> GitResult<Self> {
+        let index = FileStat::of(&index_path(repository)).ok();
+        Ok(Self { top: top.to_owned(), commit: object_id(commit)?, index })
+    }
+
+    /// The top of its work tree.
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Returns whether something may have been staged after that time without showing it.
+    pub fn is_racy(&self, taken: SystemTime) -> bool {
+        self.index.is_some_and(|index| index.is_racy(taken))
+    }
+
+    /// Returns whether the repository stands where it stood.
+    pub fn is_current(&self) -> bool {
+        Self::read(&self.top).is_ok_and(|now| now == *self)
+    }
+
+    fn read(top: &Path) -> GitResult<Self> {
+        let repository = open(top)?;
+        let commit = repository.head_commit()?.id;
+        Self::of(top, &repository, commit)
+    }
+}
