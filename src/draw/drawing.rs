@@ -234,7 +234,7 @@ impl<'a> Artist<'a> {
             return Shape { kind, label, state: None, files, many: None, calls };
         };
         let there = |source: &Source| evaluation.is_kept(*source);
-        let known = |source: &Source| there(source) || evaluation.lacks_outputs(*source);
+        let known = |source: &Source| there(source) || evaluation.behind(&[*source]).lack_outputs();
         let state = match sources {
             _ if sources.iter().all(there) => ShapeState::There,
             _ if sources.iter().all(known) => ShapeState::Away,

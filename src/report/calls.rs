@@ -52,7 +52,7 @@ pub(super) fn shown_outputs(evaluation: &Evaluation) -> impl Iterator<Item = Sho
             path,
             is_there: evaluation.is_there(source),
             is_archived: evaluation.is_archived(source),
-            is_left_out: evaluation.are_left_out(&[source]),
+            is_left_out: evaluation.behind(&[source]).are_left_out(),
         })
     })
 }

@@ -125,7 +125,8 @@ impl DiffReport<'_> {
             let rows = [0, 1].map(|at| self.sides[at].plan.gathered(calls[at])?.rows());
             let [Some(old), Some(new)] = rows else { continue };
             let names = self.sides[1].plan.gathered(calls[1]);
-            let names = names.map(|it| self.sides[1].body_outputs(it)).unwrap_or_default();
+            let names =
+                names.map(|it| self.sides[1].task.passed_names(it.body)).unwrap_or_default();
             for ComparedPoint { rows: [before, now], output } in &first {
                 let point = point_in_words(new.points.at(*now));
                 let name = names.get(*output).map_or("", String::as_str);

@@ -106,7 +106,7 @@ impl DiffReport<'_> {
             .map(|sweep| sweep.and_then(|it| Some((it, it.rows()?))));
         let first: Vec<Value> = match rows {
             [Some((_, before)), Some((sweep, now))] => {
-                let names = newer.body_outputs(sweep);
+                let names = newer.task.passed_names(sweep.body);
                 let point = |it: &ComparedPoint| {
                     let [old, new] = [before.row(it.rows[0]), now.row(it.rows[1])]
                         .map(|row| row.get(it.output).copied());

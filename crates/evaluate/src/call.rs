@@ -4,6 +4,7 @@
 
 use super::step::{AbsentCall, CallStep, Executed, Footing, SuspendedPlace, call_of};
 use super::suspension::seen_suspended;
+use super::sweep::gather;
 use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
 use ce_executor::is_within;
 use ce_model::exit::Explain;
@@ -37,7 +38,7 @@ impl<'a> Evaluator<'a> {
         }
         let computation = match planned.operation {
             Operation::Computation(id) => &evaluation.task.computations[id.index()],
-            Operation::Sweep(sweep) => return self.gather(id, evaluation.plan.sweep(sweep)),
+            Operation::Sweep(sweep) => return gather(self, id, evaluation.plan.sweep(sweep)),
         };
         if let Some(step) = self.demand_derived(&planned.inputs) {
             return step;

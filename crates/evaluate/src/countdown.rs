@@ -15,7 +15,9 @@ use super::queue::MAX_TICKETS;
 use super::reservations::Reservations;
 use super::scheduler::{Scheduler, Work};
 use super::step::{CallStep, Executed, Footing, QueuedCall, Running};
-use super::{EvaluateError, Evaluation, Evaluator, Event, How, Outcome, SuspendedCall};
+use super::{
+    EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError, SuspendedCall,
+};
 use ce_model::plan::{CallId, Operation, Plan};
 use ce_model::sweep::SweepPoints;
 use ce_storage::{Holder, ResultName, StorageError};
@@ -255,7 +257,8 @@ impl<'a> Countdown<'_, 'a> {
             Ok(unmatched) => unmatched,
             Err(fault) => {
                 drop(growing);
-                self.complete_call(id, self.evaluator.no_points(fault));
+                let name = ResultName::unknown_table();
+                self.complete_call(id, Outcome::failed(name, PointsError::from(fault)));
                 return self.tell(id);
             }
         };

@@ -1,30 +1,33 @@
 //! Values that no call makes: Git trees, members of directories, and texts and files of points. Each is made once, as soon as
 //! that is known which it is derived from.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::slice;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Evaluation;
 use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
 use ce_git::{
-    AbsentObject, NotCloned, SourceError, SourceRepository, TreeFile, TreeFileKind, Trees,
+    AbsentObject, NotCloned, SourceError, SourceRepositories, SourceRepository, TreeFile,
+    TreeFileKind, Trees,
 };
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
 use ce_model::name::{MemberPath, TaskPath, TreeName};
 use ce_model::plan::{Derivation, Derived, DerivedId, Source, WrongValue};
 use ce_model::sweep;
-use ce_model::task::{FileContents, RecordedTree, TaskTree, TaskTreeId, TreeCommit};
+use ce_model::task::{FileContents, RecordedTree, Task, TaskTree, TaskTreeId, TreeCommit};
 use ce_model::template::{self, MAX_TEXT, NoText};
+use ce_storage::records::Stamp;
 use ce_storage::{
     Input, InputSource, MemberError, NewTree, OpenedValue, StorageError, Stored, split_member,
 };
-use ce_task::load::LoadFault;
+use ce_task::load::{DeferredFiles, LoadFault};
 
 /// A derived value.
 #[derive(Debug)]
@@ -35,107 +38,74 @@ pub(super) enum DerivedValue {
     File(Input),
 }
 
-impl Evaluation {
-    /// Makes all derived values among these sources, as far as that is known which they are derived from. With
-    /// `store`, they are stored.
-    ///
-    /// # Errors
-    ///
-    /// Fails, each time, with the first one that cannot be made.
-    pub fn derive(
-        &self,
-        sources: impl Iterator<Item = Source>,
-        store: bool,
-    ) -> Result<(), Arc<ValueError>> {
-        for source in sources {
-            // A value may be derived from another derived one.
-            let mut chain = Vec::new();
-            let mut next = Some(source);
-            while let Some(Source::Derived { value, .. }) = next {
-                chain.push(value);
-                next = self.plan.value(value).from;
-            }
-            for value in chain.into_iter().rev() {
-                self.derive_one(value, store)?;
-            }
+/// The values of a Git tree.
+#[derive(Debug)]
+pub struct TreeValues {
+    /// The commit, or the version of the uncommitted changes on top of it, in full.
+    pub version: String,
+    /// The revision that named it, if that was not a full commit id: it may name another one tomorrow.
+    pub revision: Option<String>,
+    /// The directory, and the file with the version.
+    pub(super) files: [Input; 2],
+}
+
+/// A derived value, or why there is none.
+type MadeValue = Result<DerivedValue, Arc<ValueError>>;
+
+/// The derived values of a plan, and what they are made from.
+#[derive(Debug)]
+pub(super) struct DerivedValues {
+    /// The repositories that the task reads.
+    pub(super) sources: Arc<SourceRepositories>,
+    /// Whether a file of the task that was found while it was evaluated has changes that no commit records.
+    pub(super) is_changed: AtomicBool,
+    /// The files of the task that are found while it is evaluated.
+    later: DeferredFiles,
+    /// The values, once they were made.
+    made: boxcar::Vec<OnceLock<MadeValue>>,
+    /// The directories of which members are read, by name.
+    opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
+}
+
+impl DerivedValues {
+    /// None yet, of a task that reads these repositories.
+    pub(super) fn new(task: &Task, sources: impl Into<Arc<SourceRepositories>>) -> Self {
+        let sources = sources.into();
+        Self {
+            is_changed: AtomicBool::new(false),
+            later: DeferredFiles::new(sources.task_directory(), task),
+            made: boxcar::Vec::new(),
+            opened: Mutex::default(),
+            sources,
         }
-        Ok(())
+    }
+
+    /// Takes in what was added to the plan, which has so many by now. One thread at a time does so.
+    pub(super) fn grow(&self, count: usize) {
+        for _ in self.made.count()..count {
+            self.made.push(OnceLock::new());
+        }
     }
 
     /// A derived value, or why there is none. `None` as long as nothing wanted it.
-    pub(super) fn derived_value(
-        &self,
-        value: DerivedId,
-    ) -> Option<Result<&DerivedValue, &ValueError>> {
-        Some(self.derived.get(value.index())?.get()?.as_ref().map_err(|error| &**error))
+    pub(super) fn get(&self, value: DerivedId) -> Option<Result<&DerivedValue, &ValueError>> {
+        Some(self.made.get(value.index())?.get()?.as_ref().map_err(|error| &**error))
     }
 
     /// The file or directory of a derived source.
-    pub(super) fn derived_input(&self, value: DerivedId, number: u8) -> Option<&Input> {
-        match self.derived_value(value)?.ok()? {
+    pub(super) fn input(&self, value: DerivedId, number: u8) -> Option<&Input> {
+        match self.get(value)?.ok()? {
             DerivedValue::Tree(values) => values.files.get(usize::from(number)),
             DerivedValue::File(input) => Some(input),
         }
     }
 
-    /// Whether a derived value is known, or why it will never be.
-    pub fn is_derived(&self, value: DerivedId) -> bool {
-        self.derived.get(value.index()).is_some_and(|value| value.get().is_some())
-    }
-
-    fn derive_one(&self, id: DerivedId, store: bool) -> Result<(), Arc<ValueError>> {
-        let known = &self.derived[id.index()];
-        if known.get().is_none() {
-            let Derived { how, from } = self.plan.value(id);
-            let made = match how {
-                Derivation::Tree(tree, name) => {
-                    let made = self.make_tree(*tree, name.as_ref(), (*from, store));
-                    made.map(|made| made.map(DerivedValue::Tree))
-                }
-                Derivation::Member(path) => {
-                    let made = from.and_then(|from| self.member(from, path));
-                    made.map(|made| made.map(DerivedValue::File))
-                }
-                Derivation::Literal(name) => {
-                    let file = split_member(name.as_str()).0.to_owned();
-                    let announced = self.storage.announce_roots([file]);
-                    let found =
-                        announced.and_then(|()| self.storage.inputs().literal(name.as_str()));
-                    let found = found.map_err(ValueError::from).and_then(|file| match file {
-                        Some(file) => Ok(DerivedValue::File(Input { file, there: true })),
-                        None => Err(ValueError::NoLiteral(name.to_string())),
-                    });
-                    Some(found)
-                }
-                Derivation::Text(_)
-                | Derivation::Points(_)
-                | Derivation::File(_)
-                | Derivation::Wrong(_) => Some(self.written(how, store)),
-            };
-            // A source that is not known now may never be.
-            let Some(made) = made else { return Ok(()) };
-            known.get_or_init(|| made.map_err(Arc::new));
-        }
-        match known.get() {
-            Some(Err(error)) => Err(Arc::clone(error)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Stores or finds a file whose contents are known without any other value.
-    fn written(&self, how: &Derivation, store: bool) -> Result<DerivedValue, ValueError> {
-        let source = self.written_source(how)?;
-        let inputs = self.storage.inputs();
-        let input = if store { inputs.store(&source) } else { inputs.find(&source) };
-        Ok(DerivedValue::File(input?))
-    }
-
     /// The contents of a file that is derived from no other value.
-    pub(super) fn written_source(&self, how: &Derivation) -> Result<InputSource, ValueError> {
+    pub(super) fn source(&self, task: &Task, how: &Derivation) -> Result<InputSource, ValueError> {
         match how {
             Derivation::Text(text) => Ok(InputSource::Bytes(format!("{text}\n").into_bytes())),
             Derivation::Points(points) => {
-                let product = &self.task.sweeps[points.index()].product;
+                let product = &task.sweeps[points.index()].product;
                 // Loading the task has checked that there are some.
                 let points = sweep::points(product).unwrap_or_default();
                 let mut contents = Vec::new();
@@ -165,64 +135,44 @@ impl Evaluation {
             FileContents::Unbound => Err(error("its path is not known".into())),
         }
     }
-
-    /// Finds a member of a directory; `None` if that is not known, and may never be.
-    fn member(&self, from: Source, path: &MemberPath) -> Option<Result<Input, ValueError>> {
-        let directory = match from {
-            // In a dry run, an input is not stored.
-            Source::Input(id) => self.files.inputs[id.index()].as_ref()?.file.clone(),
-            _ => self.stored(from).or_else(|| self.archived(from))?,
-        };
-        let find = || {
-            let opened = self.opened(from, directory)?;
-            Ok(Input {
-                file: self.storage.values().member(&opened, path)?,
-                there: self.is_there(from),
-            })
-        };
-        Some(find().map_err(|error| match error {
-            MemberError::Storage(error) => ValueError::Storage(error),
-            error => ValueError::Member(error),
-        }))
-    }
-
-    /// Opens a directory of which members are read, once.
-    fn opened(&self, from: Source, directory: Stored) -> Result<Arc<OpenedValue>, StorageError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = opened.get(&directory.name) {
-            return Ok(Arc::clone(known));
-        }
-        let name = directory.name.clone();
-        let value = match from {
-            Source::Input(id) if !self.is_there(from) && directory.digest.is_directory() => {
-                let source = self.files.given.get(id.index()).and_then(Option::as_ref);
-                let manifest = source.map(|it| self.storage.inputs().manifest(it)).transpose()?;
-                self.storage.values().open_future(directory, manifest.unwrap_or_default())
-            }
-            _ if self.is_archived(from) => self.storage.values().open_archived(directory)?,
-            _ => self.storage.values().open_value(&directory)?,
-        };
-        let value = Arc::new(value);
-        opened.insert(name, Arc::clone(&value));
-        Ok(value)
-    }
-}
-
-/// The values of a Git tree.
-#[derive(Debug)]
-pub struct TreeValues {
-    /// The commit, or the version of the uncommitted changes on top of it, in full.
-    pub version: String,
-    /// The revision that named it, if that was not a full commit id: it may name another one tomorrow.
-    pub revision: Option<String>,
-    /// The directory, and the file with the version.
-    pub(super) files: [Input; 2],
 }
 
 impl Evaluation {
+    /// Makes all derived values among these sources, as far as that is known which they are derived from. With
+    /// `store`, they are stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails, each time, with the first one that cannot be made.
+    pub fn derive(
+        &self,
+        sources: impl Iterator<Item = Source>,
+        store: bool,
+    ) -> Result<(), Arc<ValueError>> {
+        let maker = ValueMaker { evaluation: self, store };
+        for source in sources {
+            // A value may be derived from another derived one.
+            let mut chain = Vec::new();
+            let mut next = Some(source);
+            while let Some(Source::Derived { value, .. }) = next {
+                chain.push(value);
+                next = self.plan.value(value).from;
+            }
+            for value in chain.into_iter().rev() {
+                maker.make(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a derived value is known, or why it will never be.
+    pub fn is_derived(&self, value: DerivedId) -> bool {
+        self.derived.get(value).is_some()
+    }
+
     /// The values of a Git tree, or why it has none. `None` as long as nothing wanted them.
     pub fn tree_values(&self, tree: DerivedId) -> Option<Result<&TreeValues, &ValueError>> {
-        match self.derived_value(tree)? {
+        match self.derived.get(tree)? {
             Ok(DerivedValue::Tree(values)) => Some(Ok(values)),
             Ok(DerivedValue::File(_)) => None,
             Err(error) => Some(Err(error)),
@@ -231,7 +181,7 @@ impl Evaluation {
 
     /// The repository that a tree is read from, if there is one.
     pub fn repository(&self, name: &TreeName) -> Option<Arc<SourceRepository>> {
-        self.sources.find(name.source(), &self.task.commit).ok()
+        self.derived.sources.find(name.source(), &self.task.commit).ok()
     }
 
     /// The names of the trees among these values whose revisions are no full commit ids, with these, sorted.
@@ -249,7 +199,7 @@ impl Evaluation {
     /// The files and directories among these values that come from a repository, or were in the storage before.
     pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = &Stored> {
         values.iter().flat_map(|id| {
-            let files = match (&self.plan.value(*id).how, self.derived_value(*id)) {
+            let files = match (&self.plan.value(*id).how, self.derived.get(*id)) {
                 (Derivation::Tree(..), Some(Ok(DerivedValue::Tree(values)))) => &values.files[..],
                 (
                     Derivation::File(_) | Derivation::Literal(_),
@@ -261,30 +211,6 @@ impl Evaluation {
         })
     }
 
-    /// Makes the values of a tree. `None` if its revision is not known, and may never be.
-    pub(super) fn make_tree(
-        &self,
-        tree: TaskTreeId,
-        name: Option<&TreeName>,
-        (revision, store): (Option<Source>, bool),
-    ) -> Option<Result<TreeValues, ValueError>> {
-        let TaskTree { name: written, commit } = &self.task.trees[tree.index()];
-        let name = name.unwrap_or_else(|| written.written());
-        let text = match revision {
-            None => Ok(None),
-            Some(source) => self.revision(name, source)?.map(Some),
-        };
-        Some(text.and_then(|text| match commit {
-            TreeCommit::Unbound => {
-                let recorded = self.later.recorded(name).map_err(|fault| {
-                    ValueError::Unreadable { name: name.to_string(), source: fault.into() }
-                })?;
-                self.tree_values_of(name, &TreeCommit::Recorded(recorded), text, store)
-            }
-            commit => self.tree_values_of(name, commit, text, store),
-        }))
-    }
-
     /// The name of a Git tree, with the texts of its names.
     pub fn tree_name(&self, id: DerivedId) -> Option<&TreeName> {
         match &self.plan.value(id).how {
@@ -293,32 +219,178 @@ impl Evaluation {
             _ => None,
         }
     }
+}
 
+/// Makes derived values.
+struct ValueMaker<'e> {
+    evaluation: &'e Evaluation,
+    /// Whether they are stored.
+    store: bool,
+}
+
+impl ValueMaker<'_> {
+    /// Makes a derived value, unless that was done.
+    fn make(&self, id: DerivedId) -> Result<(), Arc<ValueError>> {
+        let known = &self.evaluation.derived.made[id.index()];
+        if known.get().is_none() {
+            let Derived { how, from } = self.evaluation.plan.value(id);
+            let made = match how {
+                Derivation::Tree(tree, name) => {
+                    let made = self.tree(*tree, name.as_ref(), *from);
+                    made.map(|made| made.map(DerivedValue::Tree))
+                }
+                Derivation::Member(path) => {
+                    let made = from.and_then(|from| self.member(from, path));
+                    made.map(|made| made.map(DerivedValue::File))
+                }
+                Derivation::Literal(name) => {
+                    let file = split_member(name.as_str()).0.to_owned();
+                    let announced = self.evaluation.storage.announce_roots([file]);
+                    let found = announced
+                        .and_then(|()| self.evaluation.storage.inputs().literal(name.as_str()));
+                    let found = found.map_err(ValueError::from).and_then(|file| match file {
+                        Some(file) => Ok(DerivedValue::File(Input { file, there: true })),
+                        None => Err(ValueError::NoLiteral(name.to_string())),
+                    });
+                    Some(found)
+                }
+                Derivation::Text(_)
+                | Derivation::Points(_)
+                | Derivation::File(_)
+                | Derivation::Wrong(_) => Some(self.written(how)),
+            };
+            // A source that is not known now may never be.
+            let Some(made) = made else { return Ok(()) };
+            known.get_or_init(|| made.map_err(Arc::new));
+        }
+        match known.get() {
+            Some(Err(error)) => Err(Arc::clone(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Stores a file, or finds the one that it would be.
+    fn input(&self, source: &InputSource) -> Result<Input, StorageError> {
+        let inputs = self.evaluation.storage.inputs();
+        if self.store { inputs.store(source) } else { inputs.find(source) }
+    }
+
+    /// Stores or finds a file whose contents are known without any other value.
+    fn written(&self, how: &Derivation) -> Result<DerivedValue, ValueError> {
+        let source = self.evaluation.derived.source(&self.evaluation.task, how)?;
+        Ok(DerivedValue::File(self.input(&source)?))
+    }
+
+    /// Finds a member of a directory; `None` if that is not known, and may never be.
+    fn member(&self, from: Source, path: &MemberPath) -> Option<Result<Input, ValueError>> {
+        let directory = match from {
+            // In a dry run, an input is not stored.
+            Source::Input(id) => self.evaluation.files.inputs[id.index()].as_ref()?.file.clone(),
+            _ => self.evaluation.stored(from).or_else(|| self.archived(from))?,
+        };
+        let find = || {
+            let opened = self.opened(from, directory)?;
+            Ok(Input {
+                file: self.evaluation.storage.values().member(&opened, path)?,
+                there: self.evaluation.is_there(from),
+            })
+        };
+        Some(find().map_err(|error| match error {
+            MemberError::Storage(error) => ValueError::Storage(error),
+            error => ValueError::Member(error),
+        }))
+    }
+
+    /// Returns a source's directory, if that is in the storage in an archive.
+    fn archived(&self, source: Source) -> Option<Stored> {
+        let (name, digest) = (self.evaluation.name(source)?, self.evaluation.digest(source)?);
+        self.evaluation.is_archived(source).then_some(Stored {
+            name,
+            digest,
+            stamp: Stamp::Unknown,
+        })
+    }
+
+    /// Opens a directory of which members are read, once.
+    fn opened(&self, from: Source, directory: Stored) -> Result<Arc<OpenedValue>, StorageError> {
+        let mut opened =
+            self.evaluation.derived.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = opened.get(&directory.name) {
+            return Ok(Arc::clone(known));
+        }
+        let name = directory.name.clone();
+        let value = match from {
+            Source::Input(id)
+                if !self.evaluation.is_there(from) && directory.digest.is_directory() =>
+            {
+                let source = self.evaluation.files.given.get(id.index()).and_then(Option::as_ref);
+                let manifest =
+                    source.map(|it| self.evaluation.storage.inputs().manifest(it)).transpose()?;
+                self.evaluation
+                    .storage
+                    .values()
+                    .open_future(directory, manifest.unwrap_or_default())
+            }
+            _ if self.evaluation.is_archived(from) => {
+                self.evaluation.storage.values().open_archived(directory)?
+            }
+            _ => self.evaluation.storage.values().open_value(&directory)?,
+        };
+        let value = Arc::new(value);
+        opened.insert(name, Arc::clone(&value));
+        Ok(value)
+    }
+
+    /// Makes the values of a tree. `None` if its revision is not known, and may never be.
+    fn tree(
+        &self,
+        tree: TaskTreeId,
+        name: Option<&TreeName>,
+        revision: Option<Source>,
+    ) -> Option<Result<TreeValues, ValueError>> {
+        let TaskTree { name: written, commit } = &self.evaluation.task.trees[tree.index()];
+        let name = name.unwrap_or_else(|| written.written());
+        let text = match revision {
+            None => Ok(None),
+            Some(source) => self.revision(name, source)?.map(Some),
+        };
+        Some(text.and_then(|text| match commit {
+            TreeCommit::Unbound => {
+                let recorded = self.evaluation.derived.later.recorded(name).map_err(|fault| {
+                    ValueError::Unreadable { name: name.to_string(), source: fault.into() }
+                })?;
+                self.tree_values_of(name, &TreeCommit::Recorded(recorded), text)
+            }
+            commit => self.tree_values_of(name, commit, text),
+        }))
+    }
+
+    /// The values of a tree at a commit, or at the one that a text names.
     fn tree_values_of(
         &self,
         name: &TreeName,
         commit: &TreeCommit,
         text: Option<String>,
-        store: bool,
     ) -> Result<TreeValues, ValueError> {
         let text = match commit {
             TreeCommit::Recorded(
                 recorded @ RecordedTree { uncommitted: Some((dir, tree)), .. },
             ) => {
-                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree, store);
+                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree);
                 let directory = directory.map_err(|error| error.of(name))?;
-                return self.with_version(directory, recorded.version(), None, store);
+                return self.with_version(directory, recorded.version(), None);
             }
             TreeCommit::Recorded(RecordedTree { commit, .. }) => commit.full().to_owned(),
             TreeCommit::OfRevision | TreeCommit::Unbound => text.unwrap_or_default(),
         };
-        let repository = self.sources.find(name.source(), &self.task.commit)?;
+        let repository =
+            self.evaluation.derived.sources.find(name.source(), &self.evaluation.task.commit)?;
         let commit = repository.commit(&text)?;
         let tree = repository.tree(&commit, name.path())?;
-        let directory = self.directory(repository.trees(), &tree, store);
+        let directory = self.directory(repository.trees(), &tree);
         let directory = directory.map_err(|error| error.of(name))?;
         let revision = Some(text).filter(|text| text != commit.full());
-        self.with_version(directory, commit.full().to_owned(), revision, store)
+        self.with_version(directory, commit.full().to_owned(), revision)
     }
 
     /// The values of a tree, of which the directory is known.
@@ -327,22 +399,18 @@ impl Evaluation {
         directory: Input,
         version: String,
         revision: Option<String>,
-        store: bool,
     ) -> Result<TreeValues, ValueError> {
         let commit = InputSource::Bytes(format!("{version}\n").into_bytes());
-        let commit = match store {
-            true => self.storage.inputs().store(&commit)?,
-            false => self.storage.inputs().find(&commit)?,
-        };
+        let commit = self.input(&commit)?;
         Ok(TreeValues { version, revision, files: [directory, commit] })
     }
 
     /// Makes a tree a directory in the storage, or finds the one that it would be.
-    fn directory(&self, trees: &Trees, tree: &ObjectId, store: bool) -> Result<Input, ValueError> {
-        let inputs = self.storage.inputs();
+    fn directory(&self, trees: &Trees, tree: &ObjectId) -> Result<Input, ValueError> {
+        let inputs = self.evaluation.storage.inputs();
         match inputs.known_tree(tree)? {
-            Some(known) if known.there || !store => Ok(known),
-            _ if store => inputs.store_tree(tree, |new| {
+            Some(known) if known.there || !self.store => Ok(known),
+            _ if self.store => inputs.store_tree(tree, |new| {
                 export_tree(trees, tree, &|file| {
                     inputs.go_on()?;
                     write(new, file)
@@ -355,19 +423,19 @@ impl Evaluation {
     /// Reads a revision, a text of one line. `None` if it is not known.
     fn revision(&self, name: &TreeName, source: Source) -> Option<Result<String, ValueError>> {
         if let Source::Derived { value: tree, number: 1 } = source {
-            return Some(Ok(self.tree_values(tree)?.ok()?.version.clone()));
+            return Some(Ok(self.evaluation.tree_values(tree)?.ok()?.version.clone()));
         }
-        let digest = self.digest(source)?;
+        let digest = self.evaluation.digest(source)?;
         if digest.is_directory() {
             return Some(Err(ValueError::Directory(name.to_string())));
         }
-        let contents = match self.stored(source) {
+        let contents = match self.evaluation.stored(source) {
             Some(file) => self.beginning(&file),
             // In a dry run, a text of a point need not be stored.
             None if matches!(source, Source::Derived { .. }) => {
-                Ok(self.contents(source).ok()??)
+                Ok(self.evaluation.contents(source).ok()??)
             }
-            None => Ok(self.texts.get(&digest)?.clone()),
+            None => Ok(self.evaluation.texts.get(&digest)?.clone()),
         };
         Some(contents.and_then(|contents| {
             let wrong = |fault| ValueError::Revision { name: name.to_string(), fault };
@@ -377,7 +445,7 @@ impl Evaluation {
 
     /// Reads the beginning of a file in the storage, or all of it if it is a text.
     fn beginning(&self, file: &Stored) -> Result<Vec<u8>, ValueError> {
-        let (path, most) = (self.storage.path(&file.name), MAX_TEXT as u64 + 2);
+        let (path, most) = (self.evaluation.storage.path(&file.name), MAX_TEXT as u64 + 2);
         let mut contents = Vec::new();
         let read = File::open(&path).and_then(|it| it.take(most).read_to_end(&mut contents));
         match read {

@@ -2,25 +2,26 @@
 //! far. All output of a run is derived from this value.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::derived_values::DerivedValue;
-use super::{CallError, CallFailure, How, Outcome, Unavailable, ValueError};
+use super::derived_values::DerivedValues;
+use super::suspension::ContinuableCalls;
+use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable};
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
-use ce_model::plan::{CallId, Plan, Source};
+use ce_model::plan::{CallId, Derivation, Plan, Source};
 use ce_model::task::{Computation, LabelPaths, Task};
-use ce_storage::records::{CallRecord, OutputSource, Published, Stamp};
+use ce_storage::records::{CallRecord, OutputSource, Published};
 use ce_storage::{
-    ComputationVersion, Entry, Input, InputSource, OpenedValue, Outputs, Record, RecordState,
-    ResultName, Storage, StorageError, Stored, TaskVersion,
+    ComputationVersion, Entry, Input, InputSource, Outputs, Record, RecordState, ResultName,
+    Storage, StorageError, Stored, TaskVersion,
 };
-use ce_task::load::DeferredFiles;
 
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
@@ -48,20 +49,12 @@ pub struct Evaluation {
     pub files: Files,
     /// The storage that holds the results.
     pub storage: Arc<Storage>,
-    /// The repositories that the task reads.
-    pub(super) sources: Arc<SourceRepositories>,
-    /// The files of the task that are found while it is evaluated.
-    pub(super) later: DeferredFiles,
-    /// Whether one of them has changes that no commit records.
-    pub(super) is_changed: AtomicBool,
     /// The contents of small inputs that need not be in the storage.
     pub(super) texts: Texts,
-    /// The plan's derived values, once they were made.
-    pub(super) derived: boxcar::Vec<OnceLock<MadeValue>>,
-    /// The directories of which members are read, by name.
-    pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
+    /// The plan's derived values.
+    pub(super) derived: DerivedValues,
     /// The suspended calls that are to be continued, as they have said.
-    pub(super) continuable: Mutex<HashSet<CallId>>,
+    pub(super) continuable: ContinuableCalls,
     /// Whether a call has ended so that the evaluation cannot succeed.
     pub(super) any_failed: AtomicBool,
     outcomes: boxcar::Vec<CallOutcome>,
@@ -82,9 +75,6 @@ impl CallOutcome {
     }
 }
 
-/// A derived value, or why there is none.
-type MadeValue = Result<DerivedValue, Arc<ValueError>>;
-
 /// The contents of small files.
 pub type Texts = HashMap<Digest, Vec<u8>>;
 
@@ -99,14 +89,10 @@ impl Evaluation {
         let plan: Arc<Plan> = plan.into();
         let task: Arc<Task> = task.into();
         let evaluation = Self {
-            later: DeferredFiles::new(Path::new(""), &task),
-            is_changed: AtomicBool::new(false),
+            derived: DerivedValues::new(&task, SourceRepositories::new(Path::new(""), Vec::new())),
             task,
-            sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
             texts: Texts::new(),
-            derived: boxcar::Vec::new(),
-            opened: Mutex::default(),
-            continuable: Mutex::default(),
+            continuable: ContinuableCalls::default(),
             any_failed: AtomicBool::new(false),
             outcomes: boxcar::Vec::new(),
             plan,
@@ -123,7 +109,7 @@ impl Evaluation {
     pub fn again(&self) -> Self {
         let (task, storage) = (Arc::clone(&self.task), Arc::clone(&self.storage));
         let evaluation = Self::new(task, self.plan.again(&self.task), self.files.clone(), storage);
-        evaluation.reading(Arc::clone(&self.sources), self.texts.clone())
+        evaluation.reading(Arc::clone(&self.derived.sources), self.texts.clone())
     }
 
     /// Takes in what was added to the plan. One thread at a time does so.
@@ -131,27 +117,26 @@ impl Evaluation {
         for _ in self.outcomes.count()..self.plan.calls().len() {
             self.outcomes.push(CallOutcome::default());
         }
-        for _ in self.derived.count()..self.plan.derived().len() {
-            self.derived.push(OnceLock::new());
-        }
+        self.derived.grow(self.plan.derived().len());
     }
 
     /// The same with the repositories that the task reads, and the contents of inputs that may name
     /// revisions of them and need not be in the storage.
     #[must_use]
     pub fn reading(self, sources: Arc<SourceRepositories>, texts: Texts) -> Self {
-        let later = DeferredFiles::new(sources.task_directory(), &self.task);
-        Self { sources, texts, later, ..self }
-    }
-
-    /// The contents of inputs that need not be in the storage.
-    pub const fn texts(&self) -> &Texts {
-        &self.texts
+        let derived = DerivedValues::new(&self.task, sources);
+        derived.grow(self.plan.derived().len());
+        Self { derived, texts, ..self }
     }
 
     /// Records the outcome of a call. Returns true unless it had one, and was not demanded since.
     pub(super) fn set(&self, call: CallId, outcome: Outcome) -> bool {
-        if self.is_failure(call, &outcome) {
+        // It failed, and not as a point that may, or its executor lost or refused it.
+        let is_failure = match outcome.how() {
+            How::Failed => !self.is_allowed(call, &outcome),
+            how => how == How::Unfinished,
+        };
+        if is_failure {
             self.any_failed.store(true, Ordering::Release);
         }
         let known = &self.outcomes[call.index()];
@@ -179,11 +164,6 @@ impl Evaluation {
         }
     }
 
-    /// Returns the outputs of a call, if it is known what they are.
-    fn known(&self, call: CallId) -> Option<&Outputs> {
-        self.outcome(call)?.known().or_else(|| self.away_outputs(call))
-    }
-
     /// Returns the computation of a call, unless that gathers a table.
     pub fn computation(&self, call: CallId) -> Option<&Computation> {
         self.plan.computation(call).map(|id| &self.task.computations[id.index()])
@@ -209,7 +189,8 @@ impl Evaluation {
             }
             Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
             Source::Output { call, number } => {
-                let outputs = self.known(call)?;
+                let known = self.outcome(call)?.known();
+                let outputs = known.or_else(|| self.away_outputs(call))?;
                 outputs.files.get(usize::from(number)).map(|file| file.digest)
             }
         }
@@ -250,12 +231,6 @@ impl Evaluation {
         self.is_there(source) || self.is_archived(source)
     }
 
-    /// Returns a source's directory, if that is in the storage in an archive.
-    pub(super) fn archived(&self, source: Source) -> Option<Stored> {
-        let (name, digest) = (self.name(source)?, self.digest(source)?);
-        self.is_archived(source).then_some(Stored { name, digest, stamp: Stamp::Unknown })
-    }
-
     /// Returns a source's file, if it is in the storage.
     pub fn stored(&self, source: Source) -> Option<Stored> {
         match source {
@@ -277,7 +252,7 @@ impl Evaluation {
         match source {
             Source::Input(id) => self.files.inputs.get(id.index())?.as_ref(),
             Source::File(id) => self.files.own.get(id.index())?.as_ref(),
-            Source::Derived { value, number } => self.derived_input(value, number),
+            Source::Derived { value, number } => self.derived.input(value, number),
             Source::Literal(_) | Source::Output { .. } => None,
         }
     }
@@ -349,10 +324,13 @@ impl Evaluation {
             if error.is_storage() {
                 return Exit::Storage;
             }
-            match **error {
-                // No call has made these points: a file of the task or an input is wrong, which nothing allows.
-                CallError::Points(_) if self.has_given_points(call) => is_malformed = true,
-                _ => has_failed |= !self.is_allowed(call, outcome),
+            // No call has made these points: a file of the task or an input is wrong, which nothing allows.
+            if let CallError::Points(_) = **error
+                && self.behind(self.plan.inputs(call)).calls().next().is_none()
+            {
+                is_malformed = true;
+            } else {
+                has_failed |= !self.is_allowed(call, outcome);
             }
         }
         if has_failed {
@@ -371,15 +349,14 @@ impl Evaluation {
         Exit::Done
     }
 
-    /// Whether the points of a sweep come from what the user gives, and from no call.
-    fn has_given_points(&self, sweep: CallId) -> bool {
-        self.plan.inputs(sweep).iter().all(|points| self.plan.awaited(*points).is_none())
-    }
-
     /// Whether all is there that is asked for.
     fn is_complete(&self) -> bool {
         if self.plan.tops().is_empty() {
-            return self.plan.outputs().iter().all(|it| self.is_done(*it));
+            return self
+                .plan
+                .outputs()
+                .iter()
+                .all(|it| self.is_kept(*it) || self.behind(&[*it]).are_left_out());
         }
         let is_over = |(call, outcome): (CallId, &Outcome)| {
             outcome.how() == How::LeftOut
@@ -388,11 +365,6 @@ impl Evaluation {
         };
         let mut outcomes = self.plan.calls().map(|(call, _)| Some((call, self.outcome(call)?)));
         outcomes.all(|outcome| outcome.is_some_and(is_over))
-    }
-
-    /// Whether an output is there, if only in an archive, or nobody asked for it.
-    fn is_done(&self, output: Source) -> bool {
-        self.is_kept(output) || self.are_left_out(&[output])
     }
 
     /// The record of a call that was executed, if it can be read.
@@ -408,6 +380,206 @@ impl Evaluation {
     pub fn has_executed(&self, name: &ResultName) -> bool {
         self.outcomes().any(|it| it.how() == How::Executed && it.name() == name)
     }
+
+    /// Whether the outputs of a call were away when it was found.
+    pub(super) fn was_away(&self, call: CallId) -> bool {
+        self.away_outputs(call).is_some()
+    }
+
+    /// Whether a call that was away has made other outputs than were recorded, and these were accepted: calls that were
+    /// found before were made from the others.
+    pub fn has_replaced(&self) -> bool {
+        self.plan.calls().any(|(call, _)| {
+            let now = self.outcome(call).and_then(Outcome::outputs);
+            self.away_outputs(call).zip(now).is_some_and(|(away, now)| !away.has_same(now))
+        })
+    }
+
+    /// Whether a call has failed and is not tried again, or waits for such a call.
+    pub fn is_given_up(&self, call: CallId) -> bool {
+        self.outcome(call)
+            .is_some_and(|outcome| outcome.how() == How::Blocked || self.is_allowed(call, outcome))
+    }
+
+    /// Whether an outcome is a failure that makes a row of a table.
+    pub fn is_allowed(&self, call: CallId, outcome: &Outcome) -> bool {
+        outcome
+            .failure()
+            .is_some_and(|failure| self.plan.call(call).may_fail() && failure.error.would_recur())
+    }
+
+    /// Whether some of these calls are points of a sweep that have failed where that was no error.
+    pub fn has_failed_points(&self, calls: &[CallId]) -> bool {
+        calls.iter().any(|id| self.outcome(*id).is_some_and(|it| self.is_allowed(*id, it)))
+    }
+
+    /// Whether a file of the task that was found while it was evaluated has changes that no commit records.
+    pub fn has_changed_files(&self) -> bool {
+        self.derived.is_changed.load(Ordering::Relaxed)
+    }
+
+    /// The calls behind values, which say why these are not known, or not here.
+    pub const fn behind<'e>(&'e self, sources: &'e [Source]) -> AwaitedCalls<'e> {
+        AwaitedCalls { evaluation: self, sources }
+    }
+
+    /// Reads the contents of a file; `None` if it is not there, and it is not known what it would be.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or was changed.
+    pub fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
+        let read = |source: &InputSource| match source {
+            InputSource::Bytes(contents) => Ok(contents.clone()),
+            InputSource::File(path) => fs::read(path).map_err(|source| StorageError::Io {
+                doing: "read",
+                path: path.clone(),
+                source,
+            }),
+        };
+        let Some(file) = self.stored(source) else {
+            let known = match source {
+                Source::Input(id) => self.files.given[id.index()]
+                    .as_ref()
+                    .or_else(|| {
+                        self.files.own_sources[self.task.defaults[id.index()]?.index()].as_ref()
+                    })
+                    .cloned(),
+                Source::File(id) => self.files.own_sources[id.index()].clone(),
+                Source::Derived { value, .. } => match &self.plan.value(value).how {
+                    Derivation::Tree(..) | Derivation::Member(_) | Derivation::Literal(_) => None,
+                    how => Some(self.derived.source(&self.task, how).map_err(Arc::new)?),
+                },
+                Source::Literal(_) | Source::Output { .. } => None,
+            };
+            return Ok(known.as_ref().map(read).transpose()?);
+        };
+        let path = self.storage.path(&file.name);
+        let contents = read(&InputSource::File(path.clone()))?;
+        match Digest::of(&contents) == file.digest {
+            true => Ok(Some(contents)),
+            false => Err(StorageError::Changed(path).into()),
+        }
+    }
+}
+
+/// The calls behind some values: why these are not known, or not here.
+///
+/// A call whose outputs are away, that is known and deliberately not here, is over as soon as it is found, and calls that read it are
+/// looked up with the recorded digests. Where its outputs themselves are needed it is demanded: it is processed once more, like a
+/// missing call, and what it makes must be what is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct AwaitedCalls<'e> {
+    evaluation: &'e Evaluation,
+    sources: &'e [Source],
+}
+
+impl<'e> AwaitedCalls<'e> {
+    fn calls(self) -> impl Iterator<Item = CallId> {
+        self.sources.iter().filter_map(move |source| self.evaluation.plan.awaited(*source))
+    }
+
+    fn outcomes(self) -> impl Iterator<Item = &'e Outcome> {
+        self.calls().filter_map(move |call| self.evaluation.outcome(call))
+    }
+
+    /// Returns those whose outputs are away still, and that were not demanded.
+    pub(super) fn away(self) -> Vec<CallId> {
+        let is_away =
+            |call: &CallId| self.evaluation.outcome(*call).map(Outcome::how) == Some(How::Away);
+        let mut away: Vec<CallId> = self.calls().filter(is_away).collect();
+        away.sort_unstable();
+        away.dedup();
+        away
+    }
+
+    /// Whether a value is known and not here, since the outputs of the call behind it are away.
+    pub fn lack_outputs(self) -> bool {
+        self.calls().any(|call| {
+            let outcome = self.evaluation.outcome(call);
+            self.evaluation.was_away(call) && outcome.is_none_or(|it| it.outputs().is_none())
+        })
+    }
+
+    /// Whether all of these values that are not known are so because nobody asked for them.
+    pub fn are_left_out(self) -> bool {
+        let known = |source: &&Source| self.evaluation.digest(**source).is_some();
+        let mut unknown = self.sources.iter().filter(|source| !known(source)).peekable();
+        unknown.peek().is_some()
+            && unknown.all(|source| {
+                let call = self.evaluation.plan.awaited(*source);
+                let outcome = call.and_then(|call| self.evaluation.outcome(call));
+                outcome.map(Outcome::how) == Some(How::LeftOut)
+            })
+    }
+
+    /// Whether values are missing only because calls are suspended.
+    pub(super) fn are_suspended(self) -> bool {
+        let mut any = false;
+        let all = self.outcomes().all(|outcome| {
+            let waits = matches!(outcome.how(), How::Suspended | How::Waiting);
+            any |= waits;
+            waits || outcome.outputs().is_some()
+        });
+        all && any
+    }
+
+    /// Whether values are missing only because calls were not started, or are not over.
+    pub(super) fn are_not_over(self) -> bool {
+        let mut missing = self.outcomes().filter(|it| it.outputs().is_none()).peekable();
+        missing.peek().is_some()
+            && missing.all(|outcome| {
+                matches!(
+                    outcome.how(),
+                    How::NotStarted | How::Interrupted | How::Waiting | How::Suspended
+                )
+            })
+    }
+
+    /// Whether a value is missing since a call has failed, and is not tried again.
+    pub(super) fn are_given_up(self) -> bool {
+        self.calls().any(|call| self.evaluation.is_given_up(call))
+    }
+
+    /// Whether values are missing only because calls failed in a way that would come again: they ended with an exit
+    /// status, or read a member that is not there.
+    pub(super) fn have_failed(self) -> bool {
+        let evaluation = self.evaluation;
+        let mut waiting: Vec<Source> = self.sources.to_vec();
+        let mut seen = HashSet::new();
+        let mut has_failed = false;
+        while let Some(source) = waiting.pop() {
+            if evaluation.digest(source).is_some() {
+                continue;
+            }
+            match evaluation.plan.awaited(source) {
+                Some(call) if seen.insert(call) => match evaluation.outcome(call) {
+                    Some(Outcome::Absent(_, Absence::Failed(failure)))
+                        if failure.error.would_recur() =>
+                    {
+                        has_failed = true;
+                    }
+                    Some(Outcome::Absent(_, Absence::Blocked | Absence::Missing(_)))
+                        if lacks_inputs(evaluation, call) =>
+                    {
+                        waiting.extend(evaluation.plan.inputs(call));
+                    }
+                    // A derived value of known outputs, such as a member that is not there.
+                    Some(outcome) if outcome.known().is_some() => has_failed = true,
+                    _ => return false,
+                },
+                Some(_) => {}
+                None => return false,
+            }
+        }
+        has_failed
+    }
+}
+
+/// Whether it is not known what all inputs of a call are.
+fn lacks_inputs(evaluation: &Evaluation, call: CallId) -> bool {
+    let mut inputs = evaluation.plan.inputs(call).iter();
+    inputs.any(|source| evaluation.digest(*source).is_none())
 }
 
 #[cfg(test)]
@@ -450,6 +622,6 @@ mod tests {
         let (call, value) = (CallId::at(0), DerivedId::at(0));
         assert!(evaluation.outcome(call).is_none() && evaluation.away_outputs(call).is_none());
         assert!(!evaluation.is_there(Source::Output { call, number: 0 }));
-        assert!(!evaluation.is_derived(value) && evaluation.derived_value(value).is_none());
+        assert!(!evaluation.is_derived(value) && evaluation.derived.get(value).is_none());
     }
 }

@@ -152,44 +152,47 @@ impl<'a> Evaluator<'a> {
             Ok(()) => {}
         }
         let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
-        inputs.collect::<Option<_>>().ok_or_else(|| match self.evaluation.are_left_out(sources) {
-            true => Outcome::Absent(name(), Absence::LeftOut),
-            false => self.without(sources, name()),
+        inputs.collect::<Option<_>>().ok_or_else(|| {
+            match self.evaluation.behind(sources).are_left_out() {
+                true => Outcome::Absent(name(), Absence::LeftOut),
+                false => self.without(sources, name()),
+            }
         })
     }
 
     /// Demands the calls whose outputs are needed to know what these values are, such as members of them.
     pub(super) fn demand_derived(&self, sources: &[Source]) -> Option<CallStep<'a>> {
-        let is_unknown = |source: &Source| match source {
-            Source::Derived { value, .. } => !self.evaluation.is_derived(*value),
+        let is_unknown = |source: &&Source| match **source {
+            Source::Derived { value, .. } => !self.evaluation.is_derived(value),
             _ => false,
         };
-        let away = self.evaluation.away_behind(sources.iter().copied().filter(is_unknown));
+        let unknown: Vec<Source> = sources.iter().filter(is_unknown).copied().collect();
+        let away = self.evaluation.behind(&unknown).away();
         (!away.is_empty()).then_some(CallStep::Demand(away))
     }
 
     /// Demands the calls whose outputs are away and needed. If they were demanded, and are not to be had, a call that needs
     /// them is over.
     pub(super) fn demand(&self, sources: &[Source], name: &ResultName) -> Option<CallStep<'a>> {
-        let away = self.evaluation.away_behind(sources.iter().copied());
+        let behind = self.evaluation.behind(sources);
+        let away = behind.away();
         if !away.is_empty() {
             return Some(CallStep::Demand(away));
         }
-        let lacks = sources.iter().any(|source| self.evaluation.lacks_outputs(*source));
         // Without execution, all of them are missing.
-        self.execution.filter(|_| lacks)?;
+        self.execution.filter(|_| behind.lack_outputs())?;
         Some(CallStep::Ended(self.without(sources, name.clone())))
     }
 
     /// The outcome of a call that is not executed, since an input is not here.
     pub(super) fn without(&self, sources: &[Source], name: ResultName) -> Outcome {
         match self.execution {
-            Some(_) if self.evaluation.await_suspended(sources) => {
+            Some(_) if self.evaluation.behind(sources).are_suspended() => {
                 Outcome::Absent(name, Absence::Waiting)
             }
-            Some(_) if self.evaluation.await_not_started(sources) => self.not_started(name),
+            Some(_) if self.evaluation.behind(sources).are_not_over() => self.not_started(name),
             Some(_) => Outcome::Absent(name, Absence::Blocked),
-            None if self.evaluation.await_failures(sources) => {
+            None if self.evaluation.behind(sources).are_given_up() => {
                 Outcome::Absent(name, Absence::Blocked)
             }
             None => Outcome::Absent(name, Absence::Missing(None)),

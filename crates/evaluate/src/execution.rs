@@ -52,7 +52,7 @@ impl<'a> CallRunner<'_, 'a> {
             && suspension.record.state == SuspensionState::Suspended
             // Workers may isolate where this host does not.
             && settings.executor.isolates() == suspension.record.isolated
-            && !self.evaluator.evaluation.is_continuable(absent.id);
+            && !self.evaluator.evaluation.continuable.has(absent.id);
         if !is_asked {
             return self.begin(absent, place, footing);
         }
@@ -332,7 +332,7 @@ impl<'a> CallRunner<'_, 'a> {
         let (id, name) = (absent.id, absent.name.clone());
         CallStep::Ended(match end {
             Ok(Ended::Done(_)) => {
-                self.evaluator.evaluation.set_continuable(id, true);
+                self.evaluator.evaluation.continuable.set(id, true);
                 drop(stage);
                 return self.begin(absent, place, Footing::default());
             }

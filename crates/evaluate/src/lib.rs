@@ -11,10 +11,8 @@ mod countdown;
 mod derived_values;
 mod evaluation;
 mod evaluator;
-mod evicted_outputs;
 mod execution;
 mod exports;
-mod gather;
 mod hint;
 mod launcher;
 mod outcome;
@@ -22,27 +20,24 @@ mod queue;
 mod reservations;
 mod scheduler;
 pub mod session;
-mod sheet;
 mod step;
-mod stop;
 mod suspension;
+mod sweep;
 mod ticket;
-mod waiting;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
 pub use self::derived_values::{TreeValues, ValueError, export_tree};
-pub use self::evaluation::{Evaluation, Files, Texts};
+pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
 pub use self::evaluator::{Evaluator, ExecutionSettings, Policy};
 pub use self::exports::Exports;
 pub use self::launcher::{InspectedCall, KeptDirectory, SuspensionAnswer, ask_suspended, inspect};
 pub use self::outcome::{
-    Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, SuspendedCall,
+    Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, StopReason, SuspendedCall,
     Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
 pub use self::reservations::Misfit;
-pub use self::sheet::PointsError;
-pub use self::stop::StopReason;
+pub use self::sweep::{PointsError, point_outputs};
 pub use self::ticket::TicketRules;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

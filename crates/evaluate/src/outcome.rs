@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Misfit, PointsError, StopReason, ValueError};
+use super::{Misfit, PointsError, ValueError};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
@@ -63,6 +63,28 @@ pub enum Absence {
     Unfinished(Unfinished),
     /// It had begun, and the user asked to stop before it was over.
     Interrupted,
+}
+
+/// Why no more calls are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// A call has failed.
+    Failure,
+    /// The user asked to stop.
+    Interruption,
+    /// The storage was waited for, and does not answer.
+    Away,
+}
+
+impl StopReason {
+    /// The reason in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Failure => "another call had failed",
+            Self::Interruption => "the run was interrupted",
+            Self::Away => "the storage did not answer",
+        }
+    }
 }
 
 /// The failure of a call.

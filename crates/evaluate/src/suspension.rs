@@ -3,13 +3,16 @@
 //! A call that has a place in the storage is continued there, under the commit that began it, whatever commit asks for it. When
 //! it is over, it is published under its first name, and then taken over like any result of another commit.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
 use super::launcher::CallLauncher;
 use super::step::{AbsentCall, CallStep, Pending, SuspendedPlace, call_of};
 use super::ticket::ticket_value;
 use super::{Absence, CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall};
 use ce_model::plan::CallId;
 use ce_model::task::Computation;
-use ce_storage::records::{Provenance, SuspensionRecord, SuspensionState, TicketValue};
+use ce_storage::records::{Provenance, SuspensionRecord, SuspensionState, TicketValue, WaitingJob};
 use ce_storage::{
     Call, FoundSuspension, ResultName, Stage, Storage, StorageError, Stored, Suspension,
 };
@@ -28,6 +31,27 @@ pub(super) fn seen_suspended(
     let suspended = SuspendedCall { name: found.name, line: None, continues: true };
     let is_suspended = found.record.state == SuspensionState::Suspended;
     is_suspended.then(|| Outcome::Absent(name.clone(), Absence::Suspended(suspended)))
+}
+
+/// The suspended calls that are to be continued, as they have said.
+#[derive(Debug, Default)]
+pub(super) struct ContinuableCalls(Mutex<HashSet<CallId>>);
+
+impl ContinuableCalls {
+    /// Whether a suspended call has said that it is to be continued.
+    pub(super) fn has(&self, call: CallId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&call)
+    }
+
+    /// Notes what a suspended call has said.
+    pub(super) fn set(&self, call: CallId, is_continuable: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_continuable {
+            known.insert(call);
+        } else {
+            known.remove(&call);
+        }
+    }
 }
 
 /// The suspended calls of an evaluation, and those that may be.
@@ -146,7 +170,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
                 Box::new(kept.unwrap_or(made))
             }
         };
-        suspension.record.add_job(&self.evaluator.evaluation.waiting_job());
+        suspension.record.add_job(&self.waiting_job());
         let other = suspensions.begin(&mut suspension)?;
         place.suspension = Some(suspension);
         Ok((place, other))
@@ -177,7 +201,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
             state: SuspensionState::Executing,
             attempts: 0,
             since: recorded.at,
-            jobs: vec![self.evaluator.evaluation.waiting_job()],
+            jobs: vec![self.waiting_job()],
             recorded,
         };
         Ok(Suspension { name: name.clone(), record })
@@ -191,7 +215,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         line: Option<String>,
     ) -> CallStep<'a> {
         let Some(suspension) = &mut place.suspension else { return CallStep::Again };
-        let job = self.evaluator.evaluation.waiting_job();
+        let job = self.waiting_job();
         // It is displayed, and nothing more.
         drop(self.launcher.storage.suspensions().add_job(suspension, &job));
         let name = suspension.name.clone();
@@ -205,7 +229,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         name: ResultName,
         suspended: SuspendedCall,
     ) -> CallStep<'a> {
-        self.evaluator.evaluation.set_continuable(id, false);
+        self.evaluator.evaluation.continuable.set(id, false);
         let ExecutionSettings { policy, executor, .. } = self.launcher.settings;
         let waits = policy.wait && !executor.is_cancelled();
         match waits && suspended.continues {
@@ -253,7 +277,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         let Some(mut suspension) = pending.place.suspension.take() else {
             return CallStep::Ended(outcome);
         };
-        self.evaluator.evaluation.set_continuable(pending.id, false);
+        self.evaluator.evaluation.continuable.set(pending.id, false);
         let suspensions = self.evaluator.evaluation.storage.suspensions();
         let is_failed = outcome.failure().is_some_and(|failure| !failure.error.is_storage());
         let is_first = suspension.record.attempts <= 1;
@@ -275,5 +299,11 @@ impl<'a> SuspendedCalls<'_, 'a> {
             });
         }
         CallStep::Ended(outcome)
+    }
+
+    /// The job that waits for suspended calls.
+    fn waiting_job(&self) -> WaitingJob {
+        let task = &self.evaluator.evaluation.task;
+        WaitingJob { task: task.name.clone(), commit: task.commit.clone() }
     }
 }

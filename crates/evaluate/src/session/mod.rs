@@ -276,7 +276,7 @@ impl Session {
         let all = vec![true; task.inputs.len()];
         let files = fill_in((&task, &all), files, given_to(other, &task), no_input(titles))?;
         let mut texts = texts(own.iter().flatten());
-        texts.extend(other.texts().clone());
+        texts.extend(other.texts.clone());
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
-use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome};
+use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome, point_outputs};
 use ce_history::OriginalExecution;
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
@@ -274,7 +274,7 @@ fn columns(
     }
     let mut names = points.names().to_vec();
     let mut columns = Vec::new();
-    for (output, name) in (0..).zip(evaluation.body_outputs(sweep)) {
+    for (output, name) in (0..).zip(evaluation.task.passed_names(sweep.body)) {
         let name =
             if names.contains(&name) { format!("{name} (output {output:02})") } else { name };
         names.push(name.clone());
@@ -298,7 +298,7 @@ fn read_point(
         _ => true,
     };
     let outputs = match sources.iter().all(is_there) {
-        true => evaluation.point_outputs(columns, sources)?,
+        true => point_outputs(evaluation, columns, sources)?,
         false => None,
     };
     let Some(outputs) = outputs else {

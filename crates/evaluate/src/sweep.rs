@@ -1,0 +1,371 @@
+//! Sweeps: the points of one are read from a sheet, if they are computed; its table is made when each point has ended, and kept under
+//! the name that its recipe decides.
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use super::step::CallStep;
+use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, Unavailable};
+use ce_model::exit::Explain;
+use ce_model::plan::{CallId, Derivation, PlannedSweep, PointsFault, Source, SweepRows};
+use ce_model::sweep::{
+    self, GatheredTable, PointOutput, PointOutputs, SheetFormat, SheetProblem, Sweep, TableColumn,
+};
+use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
+use ce_storage::{FoundTable, Outputs, PriorAttempt, ResultName, Stored, TableDirectory};
+
+/// Why the computed points of a sweep cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PointsError {
+    /// The sheet is wrong.
+    #[error("{sheet}: the points cannot be used: {}", in_words(problems))]
+    Sheet {
+        /// Where it is from, in words: a path in the task, an input of it, or a call.
+        sheet: String,
+        /// Its problems.
+        problems: Vec<SheetProblem>,
+    },
+    /// The points do not fit the sweep.
+    #[error(transparent)]
+    Fault(#[from] PointsFault),
+    /// They are a directory.
+    #[error("the points cannot be used: they are a directory")]
+    Directory,
+}
+
+impl Explain for PointsError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
+            Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
+                Some(sweep::column_hint(nearest.as_deref(), known))
+            }
+            Self::Fault(PointsFault::SameColumn(_)) => Some(
+                "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
+            ),
+            Self::Fault(PointsFault::InputColumn(_)) => Some(
+                "give the column another name: the table would show its texts, and calls would read others".to_owned(),
+            ),
+            Self::Fault(PointsFault::Product(faults)) => faults.first()?.hint(),
+            Self::Directory => {
+                Some("give it one file of it, with a node of kind member".to_owned())
+            }
+        }
+    }
+}
+
+fn in_words(problems: &[SheetProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The state of a point that has ended.
+enum PointState {
+    /// Its outputs are known.
+    Ok,
+    /// It failed in a way that would come again.
+    Failed,
+}
+
+/// The gathering of a sweep of which all points have ended.
+struct Gathering<'e, 'a> {
+    evaluator: &'e Evaluator<'a>,
+    id: CallId,
+    sweep: &'e PlannedSweep,
+    rules: &'e Sweep,
+    rows: &'e SweepRows,
+}
+
+/// Gathers a sweep whose points have ended, or learns its points.
+pub(super) fn gather<'a>(
+    evaluator: &Evaluator<'a>,
+    id: CallId,
+    sweep: &PlannedSweep,
+) -> CallStep<'a> {
+    let Some(rows) = sweep.rows() else { return read_points(evaluator, id) };
+    let rules = &evaluator.evaluation.task.sweeps[sweep.sweep.index()];
+    let left_out = Outcome::Absent(ResultName::unknown_table(), Absence::LeftOut);
+    if !sweep.is_asked {
+        return CallStep::Ended(left_out);
+    }
+    if let Some(step) = evaluator.demand_derived(&rows.sources) {
+        return step;
+    }
+    let gathering = Gathering { evaluator, id, sweep, rules, rows };
+    let states = match gathering.states() {
+        Ok(states) => states,
+        Err(outcome) => return CallStep::Ended(outcome),
+    };
+    if !rules.has_table || rows.is_partial() {
+        return CallStep::Ended(left_out);
+    }
+    gathering.table(&states)
+}
+
+impl<'a> Gathering<'_, 'a> {
+    /// The state of each point, or the outcome of the sweep if one is not over, or failed.
+    fn states(&self) -> Result<Vec<PointState>, Outcome> {
+        let Evaluator { evaluation, execution, .. } = *self.evaluator;
+        let mut states = Vec::with_capacity(self.rows.points.len());
+        let (mut first, mut is_left_out) = (None, false);
+        let mut errors = Vec::new();
+        for (_, sources) in self.rows.iter() {
+            let derived = evaluation.derive(sources.iter().copied(), execution.is_some());
+            if let Err(error) = &derived
+                && error.is_interrupted()
+            {
+                return Err(self.evaluator.not_started(ResultName::unknown_table()));
+            }
+            let behind = evaluation.behind(sources);
+            if sources.iter().all(|it| evaluation.digest(*it).is_some()) {
+                states.push(PointState::Ok);
+            } else if self.rules.allow_failed && behind.have_failed() {
+                states.push(PointState::Failed);
+            } else if derived.is_ok() && behind.are_left_out() {
+                is_left_out = true;
+            } else {
+                first.get_or_insert(sources);
+                errors.extend(derived.err());
+            }
+        }
+        let name = ResultName::unknown_table();
+        let sources = match first {
+            Some(first) => first,
+            None if is_left_out => return Err(Outcome::Absent(name, Absence::LeftOut)),
+            None => return Ok(states),
+        };
+        let mut errors = errors.into_iter();
+        if let Some(first) = errors.next() {
+            return Err(Outcome::failed(name, CallError::of_points(first, errors.len())));
+        }
+        if execution.is_none() {
+            return Err(Outcome::Absent(name, Absence::Missing(None)));
+        }
+        if evaluation.behind(sources).are_suspended() {
+            return Err(Outcome::Absent(name, Absence::Waiting));
+        }
+        if evaluation.behind(&self.rows.sources).are_not_over() {
+            return Err(self.evaluator.not_started(name));
+        }
+        Err(Outcome::Absent(name, Absence::Blocked))
+    }
+
+    /// Finds the table of a sweep, or makes it.
+    fn table(&self, states: &[PointState]) -> CallStep<'a> {
+        let recipe = self.recipe(states);
+        let tables = self.evaluator.evaluation.storage.tables();
+        let (name, damage) = match tables.find(&recipe, self.sweep.with_directory) {
+            Ok(FoundTable::Hit(outputs)) => {
+                return CallStep::Ended(Outcome::Present(outputs, OutputSource::Reused));
+            }
+            Ok(FoundTable::Absent { name, damage }) => (name, damage),
+            Err(error) => {
+                return CallStep::Ended(Outcome::failed(ResultName::unknown_table(), error));
+            }
+        };
+        if let Some(step) = self.demand_points(&name, states) {
+            return step;
+        }
+        if damage.is_some() {
+            let prior = PriorAttempt { damage, ..PriorAttempt::default() };
+            (self.evaluator.observe)(Event::Started(self.id, name.clone(), Some(Box::new(prior))));
+        }
+        let made = self.make_table(&name, &recipe, states);
+        CallStep::Ended(made.unwrap_or_else(|error| Outcome::failed(name, error)))
+    }
+
+    /// Makes the table, and publishes it if something may be written.
+    fn make_table(
+        &self,
+        name: &ResultName,
+        recipe: &LongText<'_>,
+        states: &[PointState],
+    ) -> Result<Outcome, CallError> {
+        let Self { evaluator, sweep, rules, rows, .. } = self;
+        let tables = evaluator.evaluation.storage.tables();
+        let outputs = states.par_iter().enumerate().map(|(number, state)| match state {
+            PointState::Ok => point_outputs(evaluator.evaluation, &rules.columns, rows.row(number)),
+            PointState::Failed => Ok(None),
+        });
+        let outputs = outputs.collect::<Result<Vec<_>, CallError>>()?;
+        let table = GatheredTable::new(&rows.points, &outputs, &rules.columns, rules.allow_failed)?;
+        let table = LongText::of(|out| table.write(out));
+        let directory = sweep.with_directory.then(|| self.directory(states));
+        if evaluator.execution.is_some() {
+            match tables.publish(recipe, &table, directory.as_ref()) {
+                Err(error) if error.is_read_only() => {}
+                published => return Ok(Outcome::Present(published?, OutputSource::Executed)),
+            }
+        }
+        let directory = directory.as_ref().map(|it| tables.directory_digest(it)).transpose()?;
+        let digests = [*table.digest()].into_iter().chain(directory);
+        let files = digests.map(|digest| Published { digest, stamp: Stamp::Unknown }).collect();
+        Ok(Outcome::Known(Outputs { name: name.clone(), files }, Unavailable::Foreseen))
+    }
+
+    /// Demands the calls whose outputs are away and needed to make a table. If they are not to be had, it is not made.
+    fn demand_points(&self, name: &ResultName, states: &[PointState]) -> Option<CallStep<'a>> {
+        let evaluation = self.evaluator.evaluation;
+        let mut needed = Vec::new();
+        for ((_, sources), state) in self.rows.iter().zip(states) {
+            let PointState::Ok = state else { continue };
+            for (number, source) in sources.iter().enumerate() {
+                let call = evaluation.plan.awaited(*source);
+                if call.is_some_and(|call| evaluation.was_away(call))
+                    && (self.sweep.with_directory
+                        || is_read(evaluation, &self.rules.columns, number, *source))
+                {
+                    needed.push(*source);
+                }
+            }
+        }
+        self.evaluator.demand(&needed, name).or_else(|| {
+            let lack = evaluation.behind(&needed).lack_outputs();
+            lack.then(|| CallStep::Ended(Outcome::Absent(name.clone(), Absence::Missing(None))))
+        })
+    }
+
+    /// What the table is made of: the same recipe makes the same table.
+    fn recipe<'b>(&'b self, states: &'b [PointState]) -> LongText<'b> {
+        let Self { evaluator, rules, rows, .. } = self;
+        let line = |it: &TableColumn| format!("{:02} {}", it.output, it.shape.text());
+        let header = RecipeHeader {
+            columns: rules.columns.iter().map(line).collect(),
+            keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
+            allow_failed: rules.allow_failed,
+            names: rows.points.names().to_vec(),
+            outputs: self.body_outputs(),
+        };
+        LongText::of(move |out| {
+            let mut recipe = RecipeWriter::begin(out, &header)?;
+            for ((point, sources), state) in rows.iter().zip(states) {
+                let texts = point.values().map(|(_, text)| text.as_ref());
+                match state {
+                    PointState::Ok => {
+                        let values = values(evaluator.evaluation, sources);
+                        recipe
+                            .row(texts, values.iter().map(|it| (it.name.as_str(), &it.digest)))?;
+                    }
+                    PointState::Failed => recipe.failed_row(texts)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The directory of all outputs: `KEY=VALUE/KEY=VALUE/OUTPUT`.
+    fn directory(&self, states: &[PointState]) -> TableDirectory {
+        let names = self.body_outputs();
+        let mut members = Vec::new();
+        for ((point, sources), state) in self.rows.iter().zip(states) {
+            let PointState::Ok = state else { continue };
+            let place = sweep::point_path(point.values());
+            for (name, value) in names.iter().zip(values(self.evaluator.evaluation, sources)) {
+                members.push((format!("{place}/{}", sweep::path_part(name)), value));
+            }
+        }
+        let mut points = Vec::new();
+        // Writing to memory never fails.
+        drop(self.rows.points.write_ndjson(&mut points));
+        TableDirectory { points, members }
+    }
+
+    /// The names of the outputs that the body passes up.
+    fn body_outputs(&self) -> Vec<String> {
+        self.evaluator.evaluation.task.passed_names(self.sweep.body)
+    }
+}
+
+/// Reads the computed points of a sweep.
+fn read_points<'a>(evaluator: &Evaluator<'a>, id: CallId) -> CallStep<'a> {
+    let evaluation = evaluator.evaluation;
+    let sources = evaluation.plan.inputs(id);
+    let unknown = ResultName::unknown_table;
+    if let Some(step) = evaluator.demand(sources, &unknown()) {
+        return step;
+    }
+    if let Err(outcome) = evaluator.inputs(sources, unknown) {
+        return CallStep::Ended(outcome);
+    }
+    let [source] = *sources else {
+        return CallStep::Ended(Outcome::Absent(unknown(), Absence::Blocked));
+    };
+    if evaluation.digest(source).is_some_and(|digest| digest.is_directory()) {
+        return CallStep::Ended(Outcome::failed(unknown(), PointsError::Directory));
+    }
+    let contents = match evaluation.contents(source) {
+        Ok(Some(contents)) => contents,
+        Ok(None) => return CallStep::Ended(Outcome::Absent(unknown(), Absence::Missing(None))),
+        Err(error) => return CallStep::Ended(Outcome::failed(unknown(), error)),
+    };
+    match sweep::read(SheetFormat::of(&contents), &contents) {
+        Ok(points) => CallStep::Expand(points),
+        Err(problems) => {
+            let sheet = sheet_words(evaluation, source);
+            CallStep::Ended(Outcome::failed(unknown(), PointsError::Sheet { sheet, problems }))
+        }
+    }
+}
+
+/// Says in words where computed points are from.
+fn sheet_words(evaluation: &Evaluation, source: Source) -> String {
+    let (whole, member) = evaluation.plan.whole(source);
+    let words = match whole {
+        Source::Input(input) => format!("the input {}", evaluation.task.inputs[input.index()]),
+        Source::File(file) => evaluation.task.files[file.index()].path.to_string(),
+        Source::Literal(literal) => evaluation.plan.literals()[literal.index()].to_string(),
+        Source::Derived { value, .. } => match &evaluation.plan.value(value).how {
+            Derivation::File(path) => path.to_string(),
+            Derivation::Literal(name) => name.to_string(),
+            _ => "the sheet".to_owned(),
+        },
+        Source::Output { call, .. } => match evaluation.computation(call) {
+            Some(computation) => format!("the output of {}", computation.name),
+            None => "the table of another sweep".to_owned(),
+        },
+    };
+    member.map_or(words.clone(), |path| format!("{path} in {words}"))
+}
+
+/// Reads those outputs of a point that become columns; `None` if it is not known what one of them is.
+///
+/// # Errors
+///
+/// Fails if one cannot be read, or was changed.
+pub fn point_outputs(
+    evaluation: &Evaluation,
+    columns: &[TableColumn],
+    sources: &[Source],
+) -> Result<PointOutputs, CallError> {
+    let mut outputs = Vec::with_capacity(sources.len());
+    for (number, source) in sources.iter().enumerate() {
+        let Some(digest) = evaluation.digest(*source) else { return Ok(None) };
+        let contents = match is_read(evaluation, columns, number, *source) {
+            true => evaluation.contents(*source)?,
+            false => None,
+        };
+        let contents = contents.map(Vec::into_boxed_slice);
+        outputs.push(PointOutput { contents, hash: digest.sha1 });
+    }
+    Ok(Some(outputs.into()))
+}
+
+/// Whether the contents of an output of a point become a column.
+fn is_read(
+    evaluation: &Evaluation,
+    columns: &[TableColumn],
+    number: usize,
+    source: Source,
+) -> bool {
+    let digest = evaluation.digest(source).filter(|digest| !digest.is_directory());
+    digest.is_some_and(|it| sweep::needs_contents(columns, number as u8, it.size))
+}
+
+/// The values of sources of which all are known, as they are or would be in the storage.
+fn values(evaluation: &Evaluation, sources: &[Source]) -> Vec<Stored> {
+    let value = |source: &Source| {
+        evaluation.stored(*source).or_else(|| {
+            let (name, digest) = (evaluation.name(*source)?, evaluation.digest(*source)?);
+            Some(Stored { name, digest, stamp: Stamp::Unknown })
+        })
+    };
+    sources.iter().filter_map(value).collect()
+}
