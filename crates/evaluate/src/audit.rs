@@ -14,7 +14,7 @@ use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
 use super::queue::MAX_TICKETS;
-use super::reservations::{Misfit, Reservation, Reservations};
+use super::reservations::{Reservation, Reservations, Unsatisfiable};
 use super::scheduler::{Scheduler, Work};
 use super::ticket::TicketCall;
 use super::{CallError, EvaluateError, ExecutionSettings, WorkerQueue};
@@ -216,7 +216,7 @@ impl RunningAudit<'_> {
     fn work(&self) {
         while let Some(work) = self.scheduler.next() {
             match work {
-                Work::Ready(id, footing) => self.begin(id, footing.is_reserved),
+                Work::Ready(id, grants) => self.begin(id, grants.is_reserved),
                 Work::Begun(_) => {}
                 Work::Ended(id, execution, end) => self.conclude(id, execution, end),
                 Work::Answered(id, (), end) => self.end(id, end),
@@ -240,9 +240,10 @@ impl RunningAudit<'_> {
             return self.put(id, queue);
         }
         if !is_reserved {
-            let misfit = Misfit::of(&call.resources, executor.capacity().get(), &executor.offer());
-            if let Some(misfit) = misfit {
-                return self.end(id, Some(TicketEnd::Refused(misfit.to_string())));
+            let unsatisfiable =
+                Unsatisfiable::of(&call.resources, executor.capacity().get(), &executor.offer());
+            if let Some(unsatisfiable) = unsatisfiable {
+                return self.end(id, Some(TicketEnd::Refused(unsatisfiable.to_string())));
             }
             if let Some(reservation) = Reservation::of(&call.resources) {
                 return self.scheduler.reserve(id, reservation);

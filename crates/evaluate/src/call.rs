@@ -2,7 +2,7 @@
 //!
 //! No step waits: it returns what the next one needs.
 
-use super::step::{AbsentCall, CallStep, Executed, Footing, SuspendedPlace, call_of};
+use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use super::suspension::seen_suspended;
 use super::sweep::gather;
 use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
@@ -11,8 +11,8 @@ use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, Planned};
 use ce_storage::records::OutputSource;
 use ce_storage::{
-    Call, Damage, Equivalent, ExecutionMode, Found, Holder, Lease, Maintenance, Outputs,
-    Precedence, PriorAttempt, ResultName, Sealed, StorageError,
+    Call, Damage, ExecutionMode, Found, Holder, Lease, Maintenance, Outputs, Precedence,
+    PriorAttempt, ResultName, Sealed, StorageError,
 };
 
 /// The result of looking for a call again, with its lease.
@@ -29,7 +29,7 @@ enum Recheck<'a> {
 
 impl<'a> Evaluator<'a> {
     /// Does for a ready call what can be done at once.
-    pub(super) fn process_call(&self, id: CallId, footing: Footing) -> CallStep<'a> {
+    pub(super) fn process_call(&self, id: CallId, grants: Grants) -> CallStep<'a> {
         let evaluation = self.evaluation;
         let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
@@ -78,7 +78,7 @@ impl<'a> Evaluator<'a> {
         };
         match self.recheck_under_lease(id, call, (&name, damage)) {
             Ok(Recheck::Ended(outcome)) => CallStep::Ended(outcome),
-            Ok(Recheck::Sealed(sealed)) => CallStep::Executed(Executed {
+            Ok(Recheck::Sealed(sealed)) => CallStep::Sealed(SealedCall {
                 id,
                 computation,
                 name,
@@ -94,12 +94,12 @@ impl<'a> Evaluator<'a> {
             Ok(Recheck::Absent(_)) if let Some(step) = self.demand(&planned.inputs, &name) => step,
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
-                runner.resume(absent, footing)
+                runner.resume(absent, grants)
             }
             Ok(Recheck::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
                 drop(lease);
-                self.process_call(id, footing)
+                self.process_call(id, grants)
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
         }
@@ -233,8 +233,8 @@ impl<'a> Evaluator<'a> {
             }
             Recheck::Absent(prior)
         };
-        let may_serve = |it: &Equivalent| it.is_here() && is_same(away.as_ref(), &it.outputs);
-        let Some(source) = source.filter(may_serve) else { return Ok(absent()) };
+        let source = source.filter(|it| it.is_here() && is_same(away.as_ref(), &it.outputs));
+        let Some(source) = source else { return Ok(absent()) };
         match self.evaluation.storage.equivalents().take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),
             // A user without write access uses the result in place.

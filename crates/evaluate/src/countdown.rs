@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::queue::MAX_TICKETS;
 use super::reservations::Reservations;
 use super::scheduler::{Scheduler, Work};
-use super::step::{CallStep, Executed, Footing, QueuedCall, Running};
+use super::step::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::{
     EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError, SuspendedCall,
 };
@@ -39,8 +39,8 @@ const ENDED: u32 = u32::MAX - 1;
 
 /// A message from a worker to the event loop.
 enum Message<'a> {
-    Executed(Executed<'a>),
-    Held(HeldCall),
+    Sealed(SealedCall<'a>),
+    Held(PolledCall),
     /// A call is over, which others may have waited for.
     Ended,
     /// Every call is over, or a worker has panicked.
@@ -116,13 +116,13 @@ impl<'a> Countdown<'_, 'a> {
     fn work(&self) {
         while let Some(work) = self.scheduler.next() {
             match work {
-                Work::Ready(id, footing) => {
-                    let step = self.evaluator.process_call(id, footing);
+                Work::Ready(id, grants) => {
+                    let step = self.evaluator.process_call(id, grants);
                     self.advance(id, step);
                 }
                 Work::Begun(id) => self.scheduler.with_queued(id, |queued| {
                     if let Some(runner) = self.evaluator.runner() {
-                        runner.tell_begun(queued);
+                        runner.report_begun(queued);
                     }
                 }),
                 Work::Ended(id, running, end) => {
@@ -154,7 +154,7 @@ impl<'a> Countdown<'_, 'a> {
             CallStep::Enter(request, is_reserved) => {
                 // Without one, the user has asked to stop.
                 let turn = self.scheduler.enter(request);
-                let step = self.evaluator.process_call(id, Footing { is_reserved, turn });
+                let step = self.evaluator.process_call(id, Grants { is_reserved, turn });
                 return self.advance(id, step);
             }
             CallStep::Ended(outcome) if outcome.how() == How::Away && self.is_wanted(id) => {
@@ -165,36 +165,36 @@ impl<'a> Countdown<'_, 'a> {
             }
             CallStep::Ended(outcome) => {
                 self.complete_call(id, outcome);
-                self.tell(id);
+                self.report_ended(id);
             }
             CallStep::Demand(calls) => self.demand(id, &calls),
-            CallStep::Executed(executed) if self.evaluator.evaluation.storage.flushes() => {
+            CallStep::Sealed(executed) if self.evaluator.evaluation.storage.flushes() => {
                 self.scheduler.release_sealed(id);
-                self.send(Message::Executed(executed));
+                self.send(Message::Sealed(executed));
                 return;
             }
-            CallStep::Executed(executed) => match self.publish_one(executed) {
+            CallStep::Sealed(executed) => match self.publish_one(executed) {
                 Some(outcome) => {
                     self.complete_call(id, outcome);
-                    self.tell(id);
+                    self.report_ended(id);
                 }
                 None => return self.look_again(id),
             },
             CallStep::Again => return self.look_again(id),
             CallStep::Suspended(name, call) => {
-                self.send(Message::Held(HeldCall::new(id, name, HoldReason::Suspended(call))));
+                self.send(Message::Held(PolledCall::new(id, name, PollReason::Suspended(call))));
             }
             CallStep::Expand(points) => self.expand(id, points),
             CallStep::Held(name, holder) => {
-                let held = HeldCall::new(id, name, HoldReason::Executed(holder));
-                held.tell(self.evaluator);
+                let held = PolledCall::new(id, name, PollReason::Executed(holder));
+                held.report_holder(self.evaluator);
                 self.send(Message::Held(held));
             }
             CallStep::Unsettled(name) => {
                 if self.pending.note_unsettled(id) {
                     (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
                 }
-                self.send(Message::Held(HeldCall::new(id, name, HoldReason::Unsettled)));
+                self.send(Message::Held(PolledCall::new(id, name, PollReason::Unsettled)));
             }
         }
         self.scheduler.release(id);
@@ -259,7 +259,7 @@ impl<'a> Countdown<'_, 'a> {
                 drop(growing);
                 let name = ResultName::unknown_table();
                 self.complete_call(id, Outcome::failed(name, PointsError::from(fault)));
-                return self.tell(id);
+                return self.report_ended(id);
             }
         };
         self.evaluator.evaluation.grow();
@@ -274,7 +274,7 @@ impl<'a> Countdown<'_, 'a> {
     }
 
     /// Tells that a call is over.
-    fn tell(&self, id: CallId) {
+    fn report_ended(&self, id: CallId) {
         (self.evaluator.observe)(Event::Ended(id));
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.scheduler.close();
@@ -286,7 +286,7 @@ impl<'a> Countdown<'_, 'a> {
 
     /// Publishes sealed calls, and polls those of other runs, until every call has ended.
     fn event_loop(&self, receiver: &Receiver<Message<'a>>) -> Result<(), StorageError> {
-        let mut held = HeldCalls::default();
+        let mut held = PolledCalls::default();
         let mut result = Ok(());
         loop {
             let first = if held.is_empty() {
@@ -301,7 +301,7 @@ impl<'a> Countdown<'_, 'a> {
                 Ok(first) => {
                     for message in std::iter::once(first).chain(receiver.try_iter()) {
                         match message {
-                            Message::Executed(call) => executed.push(call),
+                            Message::Sealed(call) => executed.push(call),
                             Message::Held(call) => held.add(call, self.evaluator),
                             Message::Ended => {}
                             Message::Over => return result,
@@ -317,13 +317,13 @@ impl<'a> Countdown<'_, 'a> {
         }
     }
 
-    fn publish_one(&self, executed: Executed<'a>) -> Option<Outcome> {
+    fn publish_one(&self, executed: SealedCall<'a>) -> Option<Outcome> {
         // Nothing is executed by an evaluation that only looks.
         self.evaluator.runner()?.publish(executed)
     }
 
     /// Flushes sealed calls, publishes them, flushes again, and reports them.
-    fn publish(&self, executed: Vec<Executed<'a>>) -> Result<(), StorageError> {
+    fn publish(&self, executed: Vec<SealedCall<'a>>) -> Result<(), StorageError> {
         let storage = &self.evaluator.evaluation.storage;
         let flushed = storage.flush().map_err(Arc::new);
         let (count, mut ended) = (executed.len(), Vec::with_capacity(executed.len()));
@@ -343,7 +343,7 @@ impl<'a> Countdown<'_, 'a> {
         }
         self.scheduler.end_publishing(count);
         let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
-        ended.into_iter().for_each(|id| self.tell(id));
+        ended.into_iter().for_each(|id| self.report_ended(id));
         flushed
     }
 }
@@ -479,16 +479,16 @@ impl PendingCalls {
 }
 
 /// A call that is to be looked at again.
-struct HeldCall {
+struct PolledCall {
     id: CallId,
     name: ResultName,
-    reason: HoldReason,
+    reason: PollReason,
     /// When it was looked at.
     since: Instant,
 }
 
 /// Why a call is looked at again.
-enum HoldReason {
+enum PollReason {
     /// Another run executes it.
     Executed(Holder),
     /// Its outputs have not settled.
@@ -497,22 +497,22 @@ enum HoldReason {
     Suspended(SuspendedCall),
 }
 
-impl HoldReason {
+impl PollReason {
     /// Whether this run executes the call.
     const fn is_own(&self) -> bool {
         matches!(self, Self::Executed(Holder { own: true, .. }))
     }
 }
 
-impl HeldCall {
+impl PolledCall {
     /// A call that was looked at now.
-    fn new(id: CallId, name: ResultName, reason: HoldReason) -> Self {
+    fn new(id: CallId, name: ResultName, reason: PollReason) -> Self {
         Self { id, name, reason, since: Instant::now() }
     }
 
     /// Tells for whom it waits.
-    fn tell(&self, evaluator: &Evaluator<'_>) {
-        if let HoldReason::Executed(holder) = &self.reason
+    fn report_holder(&self, evaluator: &Evaluator<'_>) {
+        if let PollReason::Executed(holder) = &self.reason
             && !holder.own
         {
             (evaluator.observe)(Event::Held(self.id, self.name.clone(), holder.clone()));
@@ -522,20 +522,20 @@ impl HeldCall {
 
 /// The calls that are looked at again.
 #[derive(Default)]
-struct HeldCalls {
-    calls: Vec<HeldCall>,
+struct PolledCalls {
+    calls: Vec<PolledCall>,
     /// How long each suspended call is left alone.
     pauses: HashMap<CallId, Duration>,
 }
 
-impl HeldCalls {
+impl PolledCalls {
     const fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
     /// Adds a call. One that is suspended waits longer each time.
-    fn add(&mut self, call: HeldCall, evaluator: &Evaluator<'_>) {
-        if let HoldReason::Suspended(suspended) = &call.reason {
+    fn add(&mut self, call: PolledCall, evaluator: &Evaluator<'_>) {
+        if let PollReason::Suspended(suspended) = &call.reason {
             let [shortest, longest] = PAUSES;
             match self.pauses.entry(call.id) {
                 Entry::Occupied(mut pause) => {
@@ -563,15 +563,15 @@ impl HeldCalls {
                 _ if cancelled => false,
                 // What this run executes goes on, and ends soon.
                 reason if stopped && !reason.is_own() => false,
-                HoldReason::Unsettled => call.since.elapsed() < SETTLING,
-                HoldReason::Suspended(_) => {
+                PollReason::Unsettled => call.since.elapsed() < SETTLING,
+                PollReason::Suspended(_) => {
                     pauses.get(&call.id).is_some_and(|pause| call.since.elapsed() < *pause)
                 }
-                HoldReason::Executed(known) => {
+                PollReason::Executed(known) => {
                     match evaluation.storage.leases().holder(&call.name) {
                         Some(holder) if holder != *known => {
                             *known = holder;
-                            call.tell(evaluator);
+                            call.report_holder(evaluator);
                             true
                         }
                         Some(_) => true,

@@ -438,8 +438,9 @@ impl ValueMaker<'_> {
             None => Ok(self.evaluation.texts.get(&digest)?.clone()),
         };
         Some(contents.and_then(|contents| {
-            let wrong = |fault| ValueError::Revision { name: name.to_string(), fault };
-            template::text(&contents).map(str::to_owned).map_err(wrong)
+            template::text(&contents)
+                .map(str::to_owned)
+                .map_err(|fault| ValueError::Revision { name: name.to_string(), fault })
         }))
     }
 

@@ -358,13 +358,13 @@ impl Evaluation {
                 .iter()
                 .all(|it| self.is_kept(*it) || self.behind(&[*it]).are_left_out());
         }
-        let is_over = |(call, outcome): (CallId, &Outcome)| {
-            outcome.how() == How::LeftOut
-                || outcome.known().is_some()
-                || self.is_allowed(call, outcome)
-        };
-        let mut outcomes = self.plan.calls().map(|(call, _)| Some((call, self.outcome(call)?)));
-        outcomes.all(|outcome| outcome.is_some_and(is_over))
+        self.plan.calls().all(|(call, _)| {
+            self.outcome(call).is_some_and(|outcome| {
+                outcome.how() == How::LeftOut
+                    || outcome.known().is_some()
+                    || self.is_allowed(call, outcome)
+            })
+        })
     }
 
     /// The record of a call that was executed, if it can be read.
@@ -485,9 +485,10 @@ impl<'e> AwaitedCalls<'e> {
 
     /// Returns those whose outputs are away still, and that were not demanded.
     pub(super) fn away(self) -> Vec<CallId> {
-        let is_away =
-            |call: &CallId| self.evaluation.outcome(*call).map(Outcome::how) == Some(How::Away);
-        let mut away: Vec<CallId> = self.calls().filter(is_away).collect();
+        let mut away: Vec<CallId> = self
+            .calls()
+            .filter(|call| self.evaluation.outcome(*call).map(Outcome::how) == Some(How::Away))
+            .collect();
         away.sort_unstable();
         away.dedup();
         away
@@ -503,8 +504,9 @@ impl<'e> AwaitedCalls<'e> {
 
     /// Whether all of these values that are not known are so because nobody asked for them.
     pub fn are_left_out(self) -> bool {
-        let known = |source: &&Source| self.evaluation.digest(**source).is_some();
-        let mut unknown = self.sources.iter().filter(|source| !known(source)).peekable();
+        let sources = self.sources.iter();
+        let mut unknown =
+            sources.filter(|source| self.evaluation.digest(**source).is_none()).peekable();
         unknown.peek().is_some()
             && unknown.all(|source| {
                 let call = self.evaluation.plan.awaited(*source);

@@ -162,11 +162,11 @@ impl<'a> Evaluator<'a> {
 
     /// Demands the calls whose outputs are needed to know what these values are, such as members of them.
     pub(super) fn demand_derived(&self, sources: &[Source]) -> Option<CallStep<'a>> {
-        let is_unknown = |source: &&Source| match **source {
-            Source::Derived { value, .. } => !self.evaluation.is_derived(value),
+        let mut unknown = sources.to_vec();
+        unknown.retain(|source| match source {
+            Source::Derived { value, .. } => !self.evaluation.is_derived(*value),
             _ => false,
-        };
-        let unknown: Vec<Source> = sources.iter().filter(is_unknown).copied().collect();
+        });
         let away = self.evaluation.behind(&unknown).away();
         (!away.is_empty()).then_some(CallStep::Demand(away))
     }
@@ -230,9 +230,10 @@ impl<'a> Evaluator<'a> {
 
     /// Whether a call is isolated, wherever it is executed.
     pub(super) fn is_isolated(&self, settings: &ExecutionSettings<'_>, id: CallId) -> bool {
-        let resources = || self.resources(id).unwrap_or_default();
-        let queue = settings.queue.map(|queue| queue.rules().isolates(&resources()));
-        queue.unwrap_or_else(|| settings.executor.isolates())
+        match settings.queue {
+            Some(queue) => queue.rules().isolates(&self.resources(id).unwrap_or_default()),
+            None => settings.executor.isolates(),
+        }
     }
 
     /// Executes calls of the evaluation, if that is wanted.

@@ -11,10 +11,10 @@ use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
-use super::reservations::{Misfit, Reservation};
+use super::reservations::{Reservation, Unsatisfiable};
 use super::step::{
-    AbsentCall, AskedCall, CallStep, Executed, Footing, Pending, QueuedCall, Running,
-    SuspendedPlace, begun, call_of,
+    AbsentCall, AskedCall, BegunCall, CallStep, Grants, QueuedCall, Running, SealedCall,
+    SuspendedPlace, call_as_begun, call_of,
 };
 use super::suspension::SuspendedCalls;
 use super::ticket::{self, TicketCall};
@@ -36,7 +36,7 @@ pub(super) struct CallRunner<'e, 'a> {
 
 impl<'a> CallRunner<'_, 'a> {
     /// Goes on with an absent call: one that is suspended is asked whether it is to be continued; any other one begins.
-    pub(super) fn resume(&self, mut absent: AbsentCall<'a>, footing: Footing) -> CallStep<'a> {
+    pub(super) fn resume(&self, mut absent: AbsentCall<'a>, grants: Grants) -> CallStep<'a> {
         let settings = &self.launcher.settings;
         let place = match self.suspended_calls().find(&absent) {
             Ok(place) => place,
@@ -46,7 +46,7 @@ impl<'a> CallRunner<'_, 'a> {
             if !self.evaluator.is_isolated(settings, absent.id) {
                 self.suspended_calls().note_elsewhere(&mut absent);
             }
-            return self.begin(absent, place, footing);
+            return self.begin(absent, place, grants);
         };
         let is_asked = settings.asks
             && suspension.record.state == SuspensionState::Suspended
@@ -54,13 +54,13 @@ impl<'a> CallRunner<'_, 'a> {
             && settings.executor.isolates() == suspension.record.isolated
             && !self.evaluator.evaluation.continuable.has(absent.id);
         if !is_asked {
-            return self.begin(absent, place, footing);
+            return self.begin(absent, place, grants);
         }
         let program = CallProgram::Status;
         match self.launcher.prepare_question(absent.computation, suspension, program) {
-            Ok(None) => self.begin(absent, place, footing),
+            Ok(None) => self.begin(absent, place, grants),
             Ok(Some((launch, invocation))) => {
-                match self.turn(footing, TurnRequest::default(), &absent.name) {
+                match self.turn(grants, TurnRequest::default(), &absent.name) {
                     Ok(turn) => {
                         let asked = AskedCall { absent, place, turn, launch };
                         let running = Running::Asked(asked);
@@ -78,7 +78,7 @@ impl<'a> CallRunner<'_, 'a> {
         &self,
         absent: AbsentCall<'a>,
         place: SuspendedPlace<'a>,
-        footing: Footing,
+        grants: Grants,
     ) -> CallStep<'a> {
         let settings = &self.launcher.settings;
         let resources = match self.evaluator.resources(absent.id) {
@@ -88,14 +88,16 @@ impl<'a> CallRunner<'_, 'a> {
         if let Some(queue) = settings.queue {
             return self.queue(queue, absent, resources);
         }
-        if !footing.is_reserved {
+        if !grants.is_reserved {
             match self.reservation(&resources) {
                 Ok(None) => {}
                 Ok(Some(reservation)) => return CallStep::Reserve(reservation),
-                Err(misfit) => return CallStep::Ended(Outcome::failed(absent.name, misfit)),
+                Err(unsatisfiable) => {
+                    return CallStep::Ended(Outcome::failed(absent.name, unsatisfiable));
+                }
             }
         }
-        let turn = match self.turn(footing, turn_request(&resources), &absent.name) {
+        let turn = match self.turn(grants, turn_request(&resources), &absent.name) {
             Ok(turn) => turn,
             Err(step) => return *step,
         };
@@ -108,7 +110,7 @@ impl<'a> CallRunner<'_, 'a> {
         let sources = self.evaluator.sources(id);
         (self.evaluator.observe)(Event::Started(id, name.clone(), prior));
         let retries = settings.policy.retries;
-        self.attempt(Pending {
+        self.attempt(BegunCall {
             id,
             computation,
             name,
@@ -130,13 +132,13 @@ impl<'a> CallRunner<'_, 'a> {
     }
 
     /// What must be reserved for a call, if anything.
-    fn reservation(&self, resources: &Resources) -> Result<Option<Reservation>, Misfit> {
+    fn reservation(&self, resources: &Resources) -> Result<Option<Reservation>, Unsatisfiable> {
         if self.evaluator.evaluation.task.resources.is_empty() {
             return Ok(None);
         }
         let executor = self.launcher.settings.executor;
-        match Misfit::of(resources, executor.capacity().get(), &executor.offer()) {
-            Some(misfit) => Err(misfit),
+        match Unsatisfiable::of(resources, executor.capacity().get(), &executor.offer()) {
+            Some(unsatisfiable) => Err(unsatisfiable),
             None => Ok(Reservation::of(resources)),
         }
     }
@@ -144,17 +146,17 @@ impl<'a> CallRunner<'_, 'a> {
     /// Takes the turn of a call, unless it has that. If other runs have what it needs, the call gives its lease back, and waits.
     fn turn(
         &self,
-        footing: Footing,
+        grants: Grants,
         request: TurnRequest,
         name: &ResultName,
     ) -> Result<HostTurn, Box<CallStep<'a>>> {
-        if let Some(turn) = footing.turn.filter(|turn| turn.request() == request) {
+        if let Some(turn) = grants.turn.filter(|turn| turn.request() == request) {
             return Ok(turn);
         }
         let name = name.clone();
         Err(Box::new(match self.launcher.settings.executor.enter(request, false) {
             Ok(Some(turn)) => return Ok(turn),
-            Ok(None) => CallStep::Enter(request, footing.is_reserved),
+            Ok(None) => CallStep::Enter(request, grants.is_reserved),
             Err(ExecuteError::Interrupted) => CallStep::Ended(self.evaluator.not_started(name)),
             Err(ExecuteError::Refused(why)) => CallStep::Ended(Outcome::Absent(
                 name,
@@ -165,25 +167,25 @@ impl<'a> CallRunner<'_, 'a> {
     }
 
     /// Launches the next execution of a call.
-    fn attempt(&self, mut pending: Pending<'a>) -> CallStep<'a> {
+    fn attempt(&self, mut begun: BegunCall<'a>) -> CallStep<'a> {
         loop {
-            let suspension = pending.place.suspension.as_deref();
+            let suspension = begun.place.suspension.as_deref();
             let prepared = self.launcher.prepare(LaunchRequest {
-                name: &pending.name,
-                computation: pending.computation,
-                sources: &pending.sources,
-                resources: &pending.resources,
-                gpus: pending.turn.gpus(),
-                purpose: Purpose::Publish(pending.published_name(), suspension),
+                name: &begun.name,
+                computation: begun.computation,
+                sources: &begun.sources,
+                resources: &begun.resources,
+                gpus: begun.turn.gpus(),
+                purpose: Purpose::Publish(begun.published_name(), suspension),
             });
             match prepared {
                 Ok((launch, invocation)) => {
-                    let running = Running::Executed(pending, launch);
+                    let running = Running::Executed(begun, launch);
                     return CallStep::Submit(Box::new(running), Box::new(invocation));
                 }
                 Err(error) => {
-                    let outcome = Outcome::failed(pending.name.clone(), error);
-                    if let Err(outcome) = self.retry(&mut pending, outcome) {
+                    let outcome = Outcome::failed(begun.name.clone(), error);
+                    if let Err(outcome) = self.retry(&mut begun, outcome) {
                         return CallStep::Ended(outcome);
                     }
                 }
@@ -197,27 +199,27 @@ impl<'a> CallRunner<'_, 'a> {
         running: Running<'a>,
         end: Result<Ended, ExecuteError>,
     ) -> CallStep<'a> {
-        let (mut pending, launch) = match running {
-            Running::Executed(pending, launch) => (pending, launch),
+        let (mut begun, launch) = match running {
+            Running::Executed(begun, launch) => (begun, launch),
             Running::Asked(asked) => {
                 let end = self.launcher.judge(&asked.launch, &[], end);
                 return self.answered(asked, end);
             }
         };
-        let end = self.launcher.judge(&launch, &pending.sources, end);
-        if pending.exports > 0 && self.launcher.is_replaced(&launch, pending.computation, &end) {
-            pending.exports -= 1;
+        let end = self.launcher.judge(&launch, &begun.sources, end);
+        if begun.exports > 0 && self.launcher.is_replaced(&launch, begun.computation, &end) {
+            begun.exports -= 1;
             drop(launch);
-            return self.attempt(pending);
+            return self.attempt(begun);
         }
-        match self.seal(&mut pending, launch, end) {
+        match self.seal(&mut begun, launch, end) {
             Ok(sealed) => {
-                let Pending { id, computation, name, inputs, remembered, place, lease, .. } =
-                    pending;
+                let BegunCall { id, computation, name, inputs, remembered, place, lease, .. } =
+                    begun;
                 let precedence = self.evaluator.precedence(&name);
                 // Before its slot is given back, and another call begins.
                 (self.evaluator.observe)(Event::Sealed(id));
-                CallStep::Executed(Executed {
+                CallStep::Sealed(SealedCall {
                     id,
                     computation,
                     name,
@@ -230,23 +232,21 @@ impl<'a> CallRunner<'_, 'a> {
                     _lease: lease,
                 })
             }
-            Err(outcome) => match self.retry(&mut pending, outcome) {
-                Ok(()) => self.attempt(pending),
-                Err(outcome) => self.suspended_calls().leave(&mut pending, outcome),
+            Err(outcome) => match self.retry(&mut begun, outcome) {
+                Ok(()) => self.attempt(begun),
+                Err(outcome) => self.suspended_calls().leave(&mut begun, outcome),
             },
         }
     }
 
     /// Counts an unsuccessful execution. Reports it if the call is executed again; returns the
     /// outcome otherwise.
-    fn retry(&self, pending: &mut Pending<'_>, outcome: Outcome) -> Result<(), Outcome> {
+    fn retry(&self, begun: &mut BegunCall<'_>, outcome: Outcome) -> Result<(), Outcome> {
         let left = match &outcome {
             _ if self.evaluator.has_stopped() => return Err(outcome),
-            Outcome::Absent(_, Absence::Unfinished(Unfinished::Lost(_))) => {
-                &mut pending.replacements
-            }
+            Outcome::Absent(_, Absence::Unfinished(Unfinished::Lost(_))) => &mut begun.replacements,
             Outcome::Absent(_, Absence::Failed(failure)) if !failure.error.is_storage() => {
-                &mut pending.retries
+                &mut begun.retries
             }
             _ => return Err(outcome),
         };
@@ -255,45 +255,45 @@ impl<'a> CallRunner<'_, 'a> {
             None => return Err(outcome),
         };
         // A failure is remembered, a loss is not.
-        pending.remembered |= outcome.failure().is_some();
-        (self.evaluator.observe)(Event::Retried(pending.id, Box::new(outcome)));
+        begun.remembered |= outcome.failure().is_some();
+        (self.evaluator.observe)(Event::Retried(begun.id, Box::new(outcome)));
         Ok(())
     }
 
     /// Seals what an execution has made, or returns what became of it otherwise.
     fn seal(
         &self,
-        pending: &mut Pending<'a>,
+        begun: &mut BegunCall<'a>,
         launch: Launch<'a>,
         end: Result<Ended, ExecuteError>,
     ) -> Result<Sealed<'a>, Outcome> {
         let Launch { tree, mut stage, .. } = launch;
         if let (Some(suspension), Ok(Ended::Done(_) | Ended::Failed(_) | Ended::Suspended(_))) =
-            (&pending.place.suspension, &end)
+            (&begun.place.suspension, &end)
         {
             let continued = stage.continue_log(&suspension.name);
-            continued.map_err(|error| Outcome::failed(pending.name.clone(), error))?;
+            continued.map_err(|error| Outcome::failed(begun.name.clone(), error))?;
         }
         if let Ok(Ended::Suspended(usage)) = &end {
             limit(&mut stage, usage);
-            return Err(self.suspended_calls().keep(pending, stage));
+            return Err(self.suspended_calls().keep(begun, stage));
         }
-        let (call, name) = (pending.call(), pending.published_name());
-        let scene = self.launcher.scene(&tree, pending.computation, &pending.sources);
+        let (call, name) = (begun.call(), begun.published_name());
+        let scene = self.launcher.scene(&tree, begun.computation, &begun.sources);
         let unfinished = match end {
             Ok(Ended::Done(usage)) => {
                 limit(&mut stage, &usage);
-                let argv = argv(call, name, &pending.sources);
-                let execution = execution(&usage, pending.computation, argv);
+                let argv = argv(call, name, &begun.sources);
+                let execution = execution(&usage, begun.computation, argv);
                 let execution = Execution {
-                    resources: pending.resources.lines().into(),
+                    resources: begun.resources.lines().into(),
                     // The work of a suspended call ran elsewhere, on an unknown kind of host.
-                    host_kind: execution.host_kind.filter(|_| pending.place.suspension.is_none()),
+                    host_kind: execution.host_kind.filter(|_| begun.place.suspension.is_none()),
                     ..execution
                 };
                 return stage.seal(call, execution).map_err(|(stage, error)| {
                     // What it lacks may be lacking because of that.
-                    match self.launcher.lost_input(&pending.sources) {
+                    match self.launcher.lost_input(&begun.sources) {
                         Some(how) => Outcome::Absent(
                             name.clone(),
                             Absence::Unfinished(Unfinished::Lost(how)),
@@ -334,15 +334,15 @@ impl<'a> CallRunner<'_, 'a> {
             Ok(Ended::Done(_)) => {
                 self.evaluator.evaluation.continuable.set(id, true);
                 drop(stage);
-                return self.begin(absent, place, Footing::default());
+                return self.begin(absent, place, Grants::default());
             }
             Ok(Ended::Suspended(_)) => {
                 return self.suspended_calls().remain(absent, &mut place, line);
             }
             Ok(Ended::Failed(failed)) => {
                 limit(&mut stage, &failed.usage);
-                let begun = place.suspension.map_or(name, |suspension| suspension.name);
-                Outcome::failed(begun, CallError::Asked(Box::new(failed), line))
+                let first = place.suspension.map_or(name, |suspension| suspension.name);
+                Outcome::failed(first, CallError::Asked(Box::new(failed), line))
             }
             Ok(Ended::Lost(how)) => {
                 stage.doubt();
@@ -358,13 +358,14 @@ impl<'a> CallRunner<'_, 'a> {
 
     /// Publishes executed and flushed outputs. Returns `None` if another commit began the call: then it is looked for again,
     /// and taken over.
-    pub(super) fn publish(&self, executed: Executed<'_>) -> Option<Outcome> {
+    pub(super) fn publish(&self, executed: SealedCall<'_>) -> Option<Outcome> {
         let storage = self.launcher.storage;
         let SuspendedPlace { suspension, _lease } = executed.place;
         let name = suspension.as_ref().map_or(&executed.name, |it| &it.name).clone();
         let (taken_over, remembered) = (executed.taken_over, executed.remembered);
         let is_own = name == executed.name;
-        let call = begun(call_of(executed.computation, &executed.inputs), suspension.as_deref());
+        let call =
+            call_as_begun(call_of(executed.computation, &executed.inputs), suspension.as_deref());
         let recorded = self.evaluator.evaluation.away_outputs(executed.id);
         let recorded = recorded.filter(|_| executed.precedence == Precedence::Recorded);
         let published = executed.sealed.publish_same(call, (&name, recorded), executed.precedence);
@@ -429,13 +430,13 @@ impl<'a> CallRunner<'_, 'a> {
         };
         let ticket = call.write(queue.rules());
         (self.evaluator.observe)(Event::Queued(id, name.clone()));
-        let (retries, untold) = (settings.policy.retries, Some(prior));
-        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, untold }))
+        let (retries, unreported) = (settings.policy.retries, Some(prior));
+        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, unreported }))
     }
 
     /// Tells that a worker executes a call, once.
-    pub(super) fn tell_begun(&self, queued: &mut QueuedCall) {
-        if let Some(prior) = queued.untold.take() {
+    pub(super) fn report_begun(&self, queued: &mut QueuedCall) {
+        if let Some(prior) = queued.unreported.take() {
             (self.evaluator.observe)(Event::Started(queued.id, queued.name.clone(), prior));
         }
     }
@@ -450,7 +451,7 @@ impl<'a> CallRunner<'_, 'a> {
         let Some(end) = end else {
             // After a failure, only what no worker has is withdrawn, also if one had it earlier.
             let is_cancelled = self.launcher.settings.executor.is_cancelled();
-            return CallStep::Ended(match queued.untold {
+            return CallStep::Ended(match queued.unreported {
                 None if is_cancelled => Outcome::Absent(queued.name, Absence::Interrupted),
                 _ => self.evaluator.not_started(queued.name),
             });
@@ -462,7 +463,7 @@ impl<'a> CallRunner<'_, 'a> {
         // Nothing is gained by trying it again.
         let may_pass = !matches!(end, TicketEnd::OutOfTime(_));
         if is_executed {
-            self.tell_begun(&mut queued);
+            self.report_begun(&mut queued);
         }
         let outcome = ticket::outcome(storage, &queued.name, end);
         storage.note_published(&queued.name);

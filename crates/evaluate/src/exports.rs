@@ -100,14 +100,8 @@ impl<'a> Exports<'a> {
     /// The directory of a computation that is not isolated: one from which nothing else is executed now.
     fn own_directory(&self, computation: &Computation) -> Result<Arc<VerifiedPath>, CallError> {
         let key = (computation.tree.clone(), computation.name.clone());
-        let unused = || {
-            let mut private = lock(&self.private);
-            let exports = private.get_mut(&key)?;
-            let at = exports.iter().position(|it| Arc::strong_count(&it.directory) == 1)?;
-            Some(exports.swap_remove(at))
-        };
         let export = loop {
-            let Some(mut export) = unused() else {
+            let Some(mut export) = self.take_unused(&key) else {
                 break Export { directory: Arc::new(self.private(computation)?), stamp: None };
             };
             if self.is_unchanged(&mut export, computation, false)? {
@@ -118,6 +112,14 @@ impl<'a> Exports<'a> {
         let directory = export.directory.clone();
         lock(&self.private).entry(key).or_default().push(export);
         Ok(directory)
+    }
+
+    /// Takes a directory of a computation from which nothing is executed now, if there is one.
+    fn take_unused(&self, key: &PrivateKey) -> Option<Export> {
+        let mut private = lock(&self.private);
+        let exports = private.get_mut(key)?;
+        let at = exports.iter().position(|it| Arc::strong_count(&it.directory) == 1)?;
+        Some(exports.swap_remove(at))
     }
 
     /// Whether a directory still has the files of a computation.

@@ -365,15 +365,17 @@ pub(super) const fn isolation_word(isolation: Isolation) -> &'static str {
 /// The record of an execution that has made all outputs.
 pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
     let isolation = isolation_word(usage.isolation);
-    // Without isolation there is nothing to be granted; only PATH is as it says.
-    let counts =
-        |rule: &&Rule| isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend);
-    let rules = computation.access.rules.iter().filter(counts);
-    let access = rules.map(ToString::to_string).collect();
+    let mut access = Vec::new();
+    for rule in &computation.access.rules {
+        // Without isolation there is nothing to be granted; only PATH is as it says.
+        if isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend) {
+            access.push(rule.to_string());
+        }
+    }
     Execution {
         argv: argv.into(),
         isolation: isolation.to_owned(),
-        access,
+        access: access.into(),
         resources: Box::default(),
         // A launcher starts tasks on hosts whose kind is unknown.
         host_kind: usage.tasks.0.is_empty().then(|| HostKind::here().clone()),

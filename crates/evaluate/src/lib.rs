@@ -37,7 +37,7 @@ pub use self::outcome::{
     Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
-pub use self::reservations::Misfit;
+pub use self::reservations::Unsatisfiable;
 pub use self::sweep::{PointsError, point_outputs};
 pub use self::ticket::TicketRules;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

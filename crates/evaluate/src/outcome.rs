@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Misfit, PointsError, ValueError};
+use super::{PointsError, Unsatisfiable, ValueError};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
@@ -268,7 +268,7 @@ pub enum CallError {
     Within,
     /// It asks for more than the executor has.
     #[error(transparent)]
-    Misfit(#[from] Misfit),
+    Unsatisfiable(#[from] Unsatisfiable),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -345,7 +345,7 @@ impl CallError {
             | Self::Points(_)
             | Self::Table(_)
             | Self::Resources(_)
-            | Self::Misfit(_)
+            | Self::Unsatisfiable(_)
             | Self::Asked(..)
             | Self::Within
             | Self::Publish(_) => false,
@@ -363,7 +363,7 @@ impl Explain for CallError {
             Self::Input(error) | Self::Outputs { first: error, .. } => return error.hint(),
             Self::Points(error) => return error.hint(),
             Self::Table(fault) => return fault.hint(),
-            Self::Misfit(misfit) => return misfit.hint(),
+            Self::Unsatisfiable(unsatisfiable) => return unsatisfiable.hint(),
             Self::Resources(wrong) => {
                 return Some(format!("make it a line such as {}", wrong.error.resource.example()));
             }

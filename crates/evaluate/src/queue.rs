@@ -5,14 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::EvaluateError;
-use super::reservations::Misfit;
+use super::reservations::Unsatisfiable;
 use super::ticket::TicketRules;
 use ce_executor::{AllocationShape, Executor, Reach};
 use ce_model::name::ComputationName;
@@ -56,11 +55,11 @@ struct QueueWatch {
 struct QueueState {
     /// The number of tickets so far.
     made: u64,
-    tickets: HashMap<u64, OpenTicket>,
+    tickets: HashMap<u64, PendingTicket>,
     /// The number of tickets that were answered, by what they asked for.
     answered: BTreeMap<Resources, u64>,
     /// What the user should know.
-    notices: Notices,
+    messages: QueueMessages,
     /// Tickets that no worker has are withdrawn.
     stopped: bool,
     closed: bool,
@@ -103,8 +102,8 @@ impl WorkerQueue {
         let mut state = self.shared.lock();
         state.made += 1;
         let number = state.made;
-        state.notices.tell_of_isolation(ticket, self.shared.rules);
-        state.tickets.insert(number, OpenTicket::new(ticket.clone(), watcher));
+        state.messages.warn_not_isolated(ticket, self.shared.rules);
+        state.tickets.insert(number, PendingTicket::new(ticket.clone(), watcher));
         drop(state);
         let put = self.shared.storage.runs().queue().put(number, ticket);
         if put.is_err() {
@@ -148,7 +147,7 @@ impl WorkerQueue {
 
     /// Returns what the user should know by now, each thing once.
     pub fn notice(&self) -> Option<String> {
-        self.shared.lock().notices.take()
+        self.shared.lock().messages.take()
     }
 }
 
@@ -182,7 +181,7 @@ impl QueueWatch {
                 alone = alone.filter(|_| !is_served && !self.expects_workers);
                 if alone.is_some_and(|since| since.elapsed() > PATIENCE) {
                     alone = None;
-                    self.lock().notices.add(self.no_worker());
+                    self.lock().messages.add(self.no_worker());
                 }
             }
             if self.executor.is_cancelled() {
@@ -273,16 +272,16 @@ impl QueueWatch {
         // A worker may have answered before it died.
         self.read_answers(read);
         let claimed: HashSet<u64> = claims.iter().map(|claim| claim.ticket).collect();
-        self.tell_begun(&claimed);
+        self.report_begun(&claimed);
         for claim in claims.into_iter().filter(|claim| !alive[&claim.worker]) {
-            self.bury(&claim);
+            self.requeue_ticket_of_dead(&claim);
         }
         self.find_missing(&claimed);
         let workers = self.storage.runs().workers().unwrap_or_default();
         if !self.expects_workers {
             let mut state = self.lock();
-            let QueueState { tickets, notices, .. } = &mut *state;
-            notices.tell_of_shape(tickets.values(), &workers, self.storage.shown_place());
+            let QueueState { tickets, messages, .. } = &mut *state;
+            messages.warn_no_shape(tickets.values(), &workers, self.storage.shown_place());
         }
         let living: HashSet<WorkerName> = workers.into_iter().map(|(name, _)| name).collect();
         self.check_refused(&living);
@@ -290,7 +289,7 @@ impl QueueWatch {
     }
 
     /// Tells which calls workers execute.
-    fn tell_begun(&self, claimed: &HashSet<u64>) {
+    fn report_begun(&self, claimed: &HashSet<u64>) {
         let mut state = self.lock();
         for number in claimed {
             if let Some(open) = state.tickets.get_mut(number).filter(|open| !open.is_begun) {
@@ -301,7 +300,7 @@ impl QueueWatch {
     }
 
     /// Gives the ticket of a dead worker to another one, unless too many have died of it.
-    fn bury(&self, claim: &Claim) {
+    fn requeue_ticket_of_dead(&self, claim: &Claim) {
         drop(self.storage.runs().queue().drop_claim(claim));
         let mut state = self.lock();
         let Some(open) = state.tickets.get_mut(&claim.ticket) else { return };
@@ -412,7 +411,7 @@ pub(super) struct TicketWatcher {
 }
 
 /// A ticket that is not answered yet.
-pub(super) struct OpenTicket {
+pub(super) struct PendingTicket {
     pub(super) ticket: Ticket,
     pub(super) watcher: TicketWatcher,
     /// It was told that a worker executes it.
@@ -439,7 +438,7 @@ pub struct TicketCounts {
     pub answered: u64,
 }
 
-impl OpenTicket {
+impl PendingTicket {
     pub(super) fn new(ticket: Ticket, watcher: TicketWatcher) -> Self {
         let (refused, why) = Default::default();
         let (is_begun, is_missing) = (false, false);
@@ -456,13 +455,13 @@ impl OpenTicket {
 
 /// What is yet to be told, and what was told.
 #[derive(Default)]
-pub(super) struct Notices {
+pub(super) struct QueueMessages {
     waiting: VecDeque<String>,
     exposed: HashSet<ComputationName>,
     unserved: HashSet<String>,
 }
 
-impl Notices {
+impl QueueMessages {
     /// Returns the next one.
     pub(super) fn take(&mut self) -> Option<String> {
         self.waiting.pop_front()
@@ -473,7 +472,7 @@ impl Notices {
     }
 
     /// Tells that a computation is not isolated although the run isolates.
-    pub(super) fn tell_of_isolation(&mut self, ticket: &Ticket, rules: TicketRules) {
+    pub(super) fn warn_not_isolated(&mut self, ticket: &Ticket, rules: TicketRules) {
         if rules.isolated && !ticket.isolated && self.exposed.insert(ticket.computation.clone()) {
             let name = &ticket.computation;
             self.add(format!(
@@ -483,9 +482,9 @@ impl Notices {
     }
 
     /// Tells that no worker has the shape of a call that waits, if there are workers.
-    pub(super) fn tell_of_shape<'a>(
+    pub(super) fn warn_no_shape<'a>(
         &mut self,
-        tickets: impl Iterator<Item = &'a OpenTicket>,
+        tickets: impl Iterator<Item = &'a PendingTicket>,
         workers: &[(WorkerName, WorkerRecord)],
         storage: &Path,
     ) {
@@ -493,11 +492,11 @@ impl Notices {
             (Some(nodes), Some(tasks)) => Reach::Allocation(AllocationShape { nodes, tasks }),
             _ => Reach::Process,
         };
-        for OpenTicket { ticket: Ticket { resources, .. }, .. } in tickets {
+        for PendingTicket { ticket: Ticket { resources, .. }, .. } in tickets {
             let mut workers = workers.iter().map(|(_, worker)| reach(worker)).peekable();
             let is_unserved = resources.spans()
                 && workers.peek().is_some()
-                && workers.all(|reach| Misfit::of_span(resources, reach).is_some());
+                && workers.all(|reach| Unsatisfiable::of_span(resources, reach).is_some());
             if is_unserved && self.unserved.insert(resources.class()) {
                 self.add(format!(
                     "no worker has an allocation for {}; such calls wait\n  try: sbatch {}--wrap 'ce worker {}', or give --on slurm",
@@ -513,10 +512,9 @@ impl Notices {
 /// The options of sbatch for a shape, each with a blank after it.
 fn options(resources: &Resources) -> String {
     let Resources { nodes, tasks, cpus, .. } = *resources;
-    let option = |name: &str, number: Option<NonZeroU32>| {
-        number.map(|number| format!("--{name}={number} ")).unwrap_or_default()
-    };
     [("nodes", nodes), ("ntasks", tasks), ("cpus-per-task", cpus)]
-        .map(|(name, number)| option(name, number))
+        .map(|(name, number)| {
+            number.map(|number| format!("--{name}={number} ")).unwrap_or_default()
+        })
         .concat()
 }

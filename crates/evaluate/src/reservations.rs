@@ -174,13 +174,12 @@ impl Reservations {
             return None;
         }
         let (no_memory, no_gpus) = (memory || self.kept.memory, gpus || self.kept.gpus);
-        let fits = |(_, reservation): &(CallId, Reservation)| {
+        self.waiting.iter().position(|(_, reservation)| {
             let Shortage { slots, memory, gpus } = self.lacks(*reservation);
             let memory = memory || no_memory && reservation.memory > 0;
             let gpus = gpus || no_gpus && reservation.gpus > 0;
             !slots && !memory && !gpus
-        };
-        self.waiting.iter().position(fits)
+        })
     }
 
     fn slots(&self, reservation: Reservation) -> usize {
@@ -199,7 +198,7 @@ impl Reservations {
 
 /// Why a call can never be executed here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
+pub enum Unsatisfiable {
     /// It asks for more processors.
     #[error("it asks for {asked} cpus, and only {there} may be used")]
     Cpus {
@@ -246,13 +245,13 @@ pub enum Misfit {
     Root(String),
 }
 
-impl Misfit {
+impl Unsatisfiable {
     /// Returns why a call can never be executed with so many slots, if that is so.
     pub(super) fn of(resources: &Resources, slots: usize, offer: &Offer) -> Option<Self> {
         if resources.spans()
-            && let Some(misfit) = Self::of_span(resources, offer.reach)
+            && let Some(unsatisfiable) = Self::of_span(resources, offer.reach)
         {
-            return Some(misfit);
+            return Some(unsatisfiable);
         }
         let Resources { cpus, memory, gpus, .. } = resources;
         let [cpus, gpus] = [cpus, gpus].map(|it| it.map_or(0, NonZeroU32::get));
@@ -282,14 +281,13 @@ impl Misfit {
             Reach::Allocation(there) => {
                 let is_shape = nodes.is_none_or(|nodes| nodes == there.nodes)
                     && resources.task_count() == there.tasks;
-                let asked = || shape(nodes, tasks);
-                (!is_shape).then(|| Self::Shape { asked: asked(), there })
+                (!is_shape).then(|| Self::Shape { asked: shape(nodes, tasks), there })
             }
         }
     }
 }
 
-impl Explain for Misfit {
+impl Explain for Unsatisfiable {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Cpus { asked, .. } => {
@@ -321,18 +319,27 @@ fn shape(nodes: Option<NonZeroU32>, tasks: Option<NonZeroU32>) -> String {
 
 impl Evaluation {
     /// Returns the planned calls that can never be executed with so many slots. They may have results.
-    pub fn misfits(&self, slots: usize, offer: impl FnOnce() -> Offer) -> Vec<(CallId, Misfit)> {
+    pub fn unsatisfiable_calls(
+        &self,
+        slots: usize,
+        offer: impl FnOnce() -> Offer,
+    ) -> Vec<(CallId, Unsatisfiable)> {
         if self.task.resources.is_empty() {
             return Vec::new();
         }
         let offer = offer();
-        let misfit = |(id, _)| {
-            let resources = self.plan.resources(id).ok().flatten()?;
-            let root = || self.computation(id)?.access.root().filter(|_| resources.spans());
-            let root = || root().map(|root| Misfit::Root(root.name.clone()));
-            Some((id, Misfit::of(&resources, slots, &offer).or_else(root)?))
-        };
-        self.plan.calls().filter_map(misfit).collect()
+        let mut calls = Vec::new();
+        for (id, _) in self.plan.calls() {
+            let Ok(Some(resources)) = self.plan.resources(id) else { continue };
+            if let Some(why) = Unsatisfiable::of(&resources, slots, &offer) {
+                calls.push((id, why));
+            } else if let Some(root) = self.computation(id).and_then(|it| it.access.root())
+                && resources.spans()
+            {
+                calls.push((id, Unsatisfiable::Root(root.name.clone())));
+            }
+        }
+        calls
     }
 }
 

@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 
 use super::queue::TicketWatcher;
 use super::reservations::{Reservation, Reservations};
-use super::step::Footing;
+use super::step::Grants;
 use super::{EvaluateError, ExecutionSettings};
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Invocation, TurnRequest};
 use ce_model::plan::CallId;
@@ -21,7 +21,7 @@ use ce_storage::records::{Ticket, TicketEnd};
 /// worker elsewhere.
 pub(super) enum Work<H, W> {
     /// A call is ready, and may begin.
-    Ready(CallId, Footing),
+    Ready(CallId, Grants),
     /// A worker elsewhere has begun to execute a call.
     Begun(CallId),
     /// An execution of a call has ended here. The call has what it had until it is released.
@@ -97,10 +97,10 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
     pub(super) fn next(&self) -> Option<Work<H, W>> {
         loop {
             let (id, end) = match self.queue.next()? {
-                NextWork::Ready(id) => return Some(Work::Ready(id, Footing::default())),
+                NextWork::Ready(id) => return Some(Work::Ready(id, Grants::default())),
                 NextWork::Reserved(id) => {
-                    let footing = Footing { is_reserved: true, turn: None };
-                    return Some(Work::Ready(id, footing));
+                    let grants = Grants { is_reserved: true, turn: None };
+                    return Some(Work::Ready(id, grants));
                 }
                 NextWork::Begun(id) => return Some(Work::Begun(id)),
                 NextWork::Completed(id, end) => (id, end),

@@ -30,7 +30,7 @@ pub(super) enum CallStep<'a> {
     /// It is to be executed.
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
-    Executed(Executed<'a>),
+    Sealed(SealedCall<'a>),
     /// It gathers a sweep whose points are known by now, and waits for the outputs of the body at each.
     Expand(SweepPoints),
     /// It is suspended, and is to be looked at again in a while.
@@ -46,7 +46,7 @@ pub(super) enum CallStep<'a> {
 }
 
 /// A call whose outputs must be flushed and published.
-pub(super) struct Executed<'a> {
+pub(super) struct SealedCall<'a> {
     pub(super) id: CallId,
     pub(super) computation: &'a Computation,
     pub(super) name: ResultName,
@@ -65,7 +65,7 @@ pub(super) struct Executed<'a> {
 }
 
 /// A call that is to be executed.
-pub(super) struct Pending<'a> {
+pub(super) struct BegunCall<'a> {
     pub(super) id: CallId,
     pub(super) computation: &'a Computation,
     pub(super) name: ResultName,
@@ -92,7 +92,7 @@ pub(super) struct Pending<'a> {
 /// A call of which a program is being executed.
 pub(super) enum Running<'a> {
     /// Its `exec`.
-    Executed(Pending<'a>, Launch<'a>),
+    Executed(BegunCall<'a>, Launch<'a>),
     /// The program that says how it stands, since it is suspended.
     Asked(AskedCall<'a>),
 }
@@ -113,20 +113,20 @@ pub(super) struct QueuedCall {
     /// The number of retries if it fails.
     pub(super) retries: u32,
     /// What is remembered of it, until it is told that a worker executes it.
-    pub(super) untold: Option<Option<Box<PriorAttempt>>>,
+    pub(super) unreported: Option<Option<Box<PriorAttempt>>>,
 }
 
-impl Executed<'_> {
+impl SealedCall<'_> {
     /// Throws the outputs away, which could not be flushed.
     pub(super) fn give_up(self, error: Arc<StorageError>) -> Outcome {
         Outcome::failed(self.name, error)
     }
 }
 
-impl Pending<'_> {
+impl BegunCall<'_> {
     /// The call that is executed: that of the commit that began it.
     pub(super) fn call(&self) -> Call<'_> {
-        begun(call_of(self.computation, &self.inputs), self.place.suspension.as_deref())
+        call_as_begun(call_of(self.computation, &self.inputs), self.place.suspension.as_deref())
     }
 
     /// The name under which it is published.
@@ -136,7 +136,7 @@ impl Pending<'_> {
 }
 
 /// A call under the commit that began it.
-pub(super) fn begun<'b>(call: Call<'b>, suspension: Option<&'b Suspension>) -> Call<'b> {
+pub(super) fn call_as_begun<'b>(call: Call<'b>, suspension: Option<&'b Suspension>) -> Call<'b> {
     let version = suspension.map_or(call.version, |it| it.record.version());
     Call { version, ..call }
 }
@@ -166,7 +166,7 @@ pub(super) struct SuspendedPlace<'a> {
 
 /// What a call has that is processed.
 #[derive(Debug, Default)]
-pub(super) struct Footing {
+pub(super) struct Grants {
     /// Whether all that it asks for is reserved.
     pub(super) is_reserved: bool,
     /// Its turn.

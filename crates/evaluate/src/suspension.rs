@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use super::launcher::CallLauncher;
-use super::step::{AbsentCall, CallStep, Pending, SuspendedPlace, call_of};
+use super::step::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
 use super::ticket::ticket_value;
 use super::{Absence, CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall};
 use ce_model::plan::CallId;
@@ -239,11 +239,11 @@ impl<'a> SuspendedCalls<'_, 'a> {
     }
 
     /// Suspends a call of which `exec` has ended like that. Returns the outcome.
-    pub(super) fn keep(&self, pending: &mut Pending<'a>, stage: Stage<'a>) -> Outcome {
-        let name = pending.name.clone();
-        match self.store(pending, stage) {
-            Ok(begun) => {
-                let suspended = SuspendedCall { name: begun, line: None, continues: true };
+    pub(super) fn keep(&self, begun: &mut BegunCall<'a>, stage: Stage<'a>) -> Outcome {
+        let name = begun.name.clone();
+        match self.store(begun, stage) {
+            Ok(first) => {
+                let suspended = SuspendedCall { name: first, line: None, continues: true };
                 Outcome::Absent(name, Absence::Suspended(suspended))
             }
             Err(error) => Outcome::failed(name, error),
@@ -251,12 +251,12 @@ impl<'a> SuspendedCalls<'_, 'a> {
     }
 
     /// Stores how a suspended call stands. Returns the name under which it was begun.
-    fn store(&self, pending: &mut Pending<'a>, stage: Stage<'a>) -> Result<ResultName, CallError> {
+    fn store(&self, begun: &mut BegunCall<'a>, stage: Stage<'a>) -> Result<ResultName, CallError> {
         let suspensions = self.evaluator.evaluation.storage.suspensions();
-        let mut suspension = match pending.place.suspension.take() {
+        let mut suspension = match begun.place.suspension.take() {
             Some(suspension) => suspension,
             None => {
-                let Pending { computation, name, sources, .. } = &*pending;
+                let BegunCall { computation, name, sources, .. } = &*begun;
                 let mut made = self.suspension(computation, name, sources)?;
                 if let Some(other) = suspensions.begin(&mut made)? {
                     return Ok(other);
@@ -270,14 +270,14 @@ impl<'a> SuspendedCalls<'_, 'a> {
     }
 
     /// Leaves a call whose execution did not succeed. What it may have started elsewhere is kept.
-    pub(super) fn leave(&self, pending: &mut Pending<'a>, mut outcome: Outcome) -> CallStep<'a> {
+    pub(super) fn leave(&self, begun: &mut BegunCall<'a>, mut outcome: Outcome) -> CallStep<'a> {
         if let Outcome::Absent(name, Absence::Suspended(call)) = outcome {
-            return self.wait(pending.id, name, call);
+            return self.wait(begun.id, name, call);
         }
-        let Some(mut suspension) = pending.place.suspension.take() else {
+        let Some(mut suspension) = begun.place.suspension.take() else {
             return CallStep::Ended(outcome);
         };
-        self.evaluator.evaluation.continuable.set(pending.id, false);
+        self.evaluator.evaluation.continuable.set(begun.id, false);
         let suspensions = self.evaluator.evaluation.storage.suspensions();
         let is_failed = outcome.failure().is_some_and(|failure| !failure.error.is_storage());
         let is_first = suspension.record.attempts <= 1;

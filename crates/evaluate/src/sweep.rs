@@ -226,9 +226,9 @@ impl<'a> Gathering<'_, 'a> {
     /// What the table is made of: the same recipe makes the same table.
     fn recipe<'b>(&'b self, states: &'b [PointState]) -> LongText<'b> {
         let Self { evaluator, rules, rows, .. } = self;
-        let line = |it: &TableColumn| format!("{:02} {}", it.output, it.shape.text());
+        let columns = rules.columns.iter();
         let header = RecipeHeader {
-            columns: rules.columns.iter().map(line).collect(),
+            columns: columns.map(|it| format!("{:02} {}", it.output, it.shape.text())).collect(),
             keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
             allow_failed: rules.allow_failed,
             names: rows.points.names().to_vec(),
@@ -361,11 +361,15 @@ fn is_read(
 
 /// The values of sources of which all are known, as they are or would be in the storage.
 fn values(evaluation: &Evaluation, sources: &[Source]) -> Vec<Stored> {
-    let value = |source: &Source| {
-        evaluation.stored(*source).or_else(|| {
-            let (name, digest) = (evaluation.name(*source)?, evaluation.digest(*source)?);
-            Some(Stored { name, digest, stamp: Stamp::Unknown })
-        })
-    };
-    sources.iter().filter_map(value).collect()
+    let mut values = Vec::with_capacity(sources.len());
+    for source in sources {
+        if let Some(stored) = evaluation.stored(*source) {
+            values.push(stored);
+        } else if let (Some(name), Some(digest)) =
+            (evaluation.name(*source), evaluation.digest(*source))
+        {
+            values.push(Stored { name, digest, stamp: Stamp::Unknown });
+        }
+    }
+    values
 }

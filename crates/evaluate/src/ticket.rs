@@ -121,28 +121,28 @@ pub(super) fn stored_value(named: &TicketValue) -> Stored {
 
 fn task(ticket: &Ticket) -> Result<Task, NameError> {
     let mut builder = Builder::default();
-    let argument = |at: usize| {
+    let (mut inputs, mut names) = (Vec::new(), Vec::new());
+    for at in 0..ticket.values.len() {
         let (node, number) = (builder.intern(Node::Input(InputId::at(at))), at as u8);
         let label = ticket.inputs.get(at).map_or("", String::as_str);
-        Argument { label: label.into(), first: number, last: number, node }
-    };
-    let inputs = (0..ticket.values.len()).map(argument).collect();
+        inputs.push(Argument { label: label.into(), first: number, last: number, node });
+        names.push(format!("i{at}").parse::<InputName>()?);
+    }
     let computation = ComputationId::at(0);
     let root = builder.intern(Node::Computation {
         computation: computation.into(),
-        inputs,
+        inputs: inputs.into(),
         outputs: Slice::all(ticket.outputs.len()),
     });
     let mut resources = TaskResources::default();
     resources.add(root, computation, lines(&ticket.resources));
-    let name = |at: usize| format!("i{at}").parse::<InputName>();
     Ok(Task {
         name: ticket.task.clone(),
         commit: ticket.commit.clone(),
         place: String::new(),
         loaded_from: LoadedFrom::Commit(None),
         changed: Vec::new(),
-        inputs: (0..ticket.values.len()).map(name).collect::<Result<_, _>>()?,
+        inputs: names,
         defaults: ticket.values.iter().map(|_| None).collect(),
         files: Vec::new(),
         trees: Vec::new(),
@@ -165,13 +165,12 @@ fn task(ticket: &Ticket) -> Result<Task, NameError> {
 
 /// Lines that ask for the same.
 fn lines(resources: &Resources) -> ResourceLines {
-    let line = |line: String| {
+    ResourceLines::new(resources.lines().into_iter().filter_map(|line| {
         let (word, amount) = line.split_once(' ').unwrap_or((&line, ""));
         let amount = Template::new(amount.to_owned(), |_| None, Path::new(""));
         let resource = Resource::of_word(word)?;
         Some(ResourceLine { resource, amount, path: PathBuf::new(), line: 0 })
-    };
-    ResourceLines::new(resources.lines().into_iter().filter_map(line))
+    }))
 }
 
 /// What a worker says of a call that it could not execute.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::audit::{Audit, AuditBudget, AuditMessage, AuditedCall};
-use super::reservations::{Misfit, Reservation, Reservations};
+use super::reservations::{Reservation, Reservations, Unsatisfiable};
 use super::{
     EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, countdown, ticket,
 };
@@ -87,7 +87,7 @@ struct Finished {
 }
 
 /// What a worker has, and what of it is free.
-struct Desk<'a> {
+struct ClaimState<'a> {
     slots: usize,
     offer: Offer,
     free: Reservations,
@@ -141,8 +141,8 @@ impl<'a> Worker<'a> {
         let offer = self.executor.offer();
         let free = Reservations::new(slots, offer);
         let (waiting, refused) = Default::default();
-        let mut desk =
-            Desk { slots, offer, free, waiting, listed: None, refused, running: 0, given: 0 };
+        let mut state =
+            ClaimState { slots, offer, free, waiting, listed: None, refused, running: 0, given: 0 };
         let [shortest, longest] = PAUSES;
         let mut pause = shortest;
         let mut busy = Instant::now();
@@ -150,8 +150,8 @@ impl<'a> Worker<'a> {
             if self.executor.is_cancelled() || time.is_over() {
                 return Ok(());
             }
-            let claimed = self.claim(&mut desk, time, assign)?;
-            if claimed > 0 || desk.running > 0 {
+            let claimed = self.claim(&mut state, time, assign)?;
+            if claimed > 0 || state.running > 0 {
                 busy = Instant::now();
             }
             if busy.elapsed() > self.rules.idle {
@@ -165,9 +165,9 @@ impl<'a> Worker<'a> {
                     for Finished { key, refused, answered } in all {
                         // A worker that ends is noticed. Its calls are given to others.
                         answered?;
-                        desk.free.release(key);
-                        desk.running -= 1;
-                        desk.refused.extend(refused);
+                        state.free.release(key);
+                        state.running -= 1;
+                        state.refused.extend(refused);
                     }
                     pause = shortest;
                 }
@@ -206,22 +206,22 @@ impl<'a> Worker<'a> {
     /// Claims what there is room for. Returns how many tickets that were.
     fn claim(
         &self,
-        desk: &mut Desk<'a>,
+        state: &mut ClaimState<'a>,
         time: WorkerTime,
         assign: &Sender<Assignment<'a>>,
     ) -> Result<usize, StorageError> {
         let mut claimed = 0;
-        if !desk.free.fits(Reservation::ONE) {
+        if !state.free.fits(Reservation::ONE) {
             return Ok(claimed);
         }
-        let is_stale = desk.listed.is_none_or(|listed| listed.elapsed() > STALE);
-        if is_stale || desk.waiting.is_empty() {
-            self.list(desk, time)?;
+        let is_stale = state.listed.is_none_or(|listed| listed.elapsed() > STALE);
+        if is_stale || state.waiting.is_empty() {
+            self.list(state, time)?;
         }
         // The first ticket decides: what it needs is not given to later ones.
-        while let Some(first) = desk.waiting.last()
-            && desk.free.fits(first.reservation)
-            && let Some(WaitingTicket { queue, class, number, reservation }) = desk.waiting.pop()
+        while let Some(first) = state.waiting.last()
+            && state.free.fits(first.reservation)
+            && let Some(WaitingTicket { queue, class, number, reservation }) = state.waiting.pop()
         {
             // A run that has just ended has no tickets any more.
             let ticket = match queue.claim(&class, number) {
@@ -229,11 +229,11 @@ impl<'a> Worker<'a> {
                 ticket => ticket?,
             };
             let Some(ticket) = ticket else { continue };
-            let key = CallId::at(desk.given);
-            desk.given += 1;
-            desk.running += 1;
+            let key = CallId::at(state.given);
+            state.given += 1;
+            state.running += 1;
             claimed += 1;
-            desk.free.take(key, reservation);
+            state.free.take(key, reservation);
             let id = queue.id(number);
             if assign.send(Assignment { key, claimed: ticket, id }).is_err() {
                 break;
@@ -243,28 +243,29 @@ impl<'a> Worker<'a> {
     }
 
     /// Lists the tickets that wait, and that this worker can execute.
-    fn list(&self, desk: &mut Desk<'a>, time: WorkerTime) -> Result<(), StorageError> {
-        desk.waiting.clear();
+    fn list(&self, state: &mut ClaimState<'a>, time: WorkerTime) -> Result<(), StorageError> {
+        state.waiting.clear();
         for queue in self.storage.runs().queues(&self.rules.users)? {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
-                let is_too_much = Misfit::of(&resources, desk.slots, &desk.offer).is_some();
+                let is_too_much =
+                    Unsatisfiable::of(&resources, state.slots, &state.offer).is_some();
                 let is_wasteful = self.rules.only_spanning && !resources.spans();
                 if is_too_much || is_wasteful || !time.suffices_for(&resources) {
                     continue;
                 }
                 let reservation = Reservation::of(&resources).unwrap_or(Reservation::ONE);
                 for number in numbers {
-                    if desk.refused.is_empty() || !desk.refused.contains(&queue.id(number)) {
+                    if state.refused.is_empty() || !state.refused.contains(&queue.id(number)) {
                         let (queue, class) = (queue.clone(), class.clone());
-                        desk.waiting.push(WaitingTicket { queue, class, number, reservation });
+                        state.waiting.push(WaitingTicket { queue, class, number, reservation });
                     }
                 }
             }
         }
         // Those of several runs take turns.
-        desk.waiting.sort_by_key(|it| std::cmp::Reverse(it.number));
-        desk.listed = Some(Instant::now());
+        state.waiting.sort_by_key(|it| std::cmp::Reverse(it.number));
+        state.listed = Some(Instant::now());
         Ok(())
     }
 
@@ -332,7 +333,7 @@ impl<'a> Worker<'a> {
             return (!is_cancelled).then_some(TicketEnd::Refused(how));
         }
         self.exports.expect(&ticket.tree, ticket.export.clone());
-        let executor = &Share::new(self.executor, &ticket.resources, ticket.isolated);
+        let executor = &ExecutorShare::new(self.executor, &ticket.resources, ticket.isolated);
         let policy = &Policy {
             retry_failed: true,
             timeout: ticket.limit,
@@ -387,9 +388,9 @@ impl<'a> Worker<'a> {
     fn await_visible(&self, ticket: &Ticket) -> Option<String> {
         let began = Instant::now();
         let tree = self.storage.trees().name(&ticket.tree);
-        let needed = || ticket.values.iter().map(|it| &it.name).chain([&tree]);
         loop {
-            let missing = needed().find(|name| !self.storage.has(name).unwrap_or(false))?;
+            let mut needed = ticket.values.iter().map(|it| &it.name).chain([&tree]);
+            let missing = needed.find(|name| !self.storage.has(name).unwrap_or(false))?;
             if began.elapsed() > 2 * lease_timeout() || self.executor.is_cancelled() {
                 return Some(missing.clone());
             }
@@ -454,13 +455,13 @@ const LATE: Duration = Duration::from_millis(500);
 const SIGNAL_LOOK: Duration = Duration::from_millis(10);
 
 /// An executor that offers one call the processors that were reserved for it, and isolates it only if it is to be isolated.
-pub(super) struct Share<'a> {
+pub(super) struct ExecutorShare<'a> {
     executor: &'a dyn Executor,
     slots: NonZeroUsize,
     isolates: bool,
 }
 
-impl<'a> Share<'a> {
+impl<'a> ExecutorShare<'a> {
     /// The share of a call that has what it asks for.
     pub(super) fn new(executor: &'a dyn Executor, resources: &Resources, isolates: bool) -> Self {
         let slots = resources.cpus.map_or(1, |cpus| cpus.get() as usize);
@@ -468,7 +469,7 @@ impl<'a> Share<'a> {
     }
 }
 
-impl Executor for Share<'_> {
+impl Executor for ExecutorShare<'_> {
     fn submit(&self, invocation: Invocation, completion: Completion) {
         self.executor.submit(invocation, completion);
     }

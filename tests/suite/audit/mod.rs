@@ -269,3 +269,17 @@ fn an_isolated_call_is_isolated_when_it_is_audited() {
     let ran = lab.run("ce", &["audit", "--json", "../storage"]).exit(0);
     assert_eq!(ran.stdout.matches(r#""isolation":"namespaces""#).count(), 2, "{}", ran.stdout);
 }
+
+/// What fails because an input was taken from it is no verdict.
+#[test]
+fn a_call_whose_input_is_removed_meanwhile_is_not_audited() {
+    let script = r#"again=$(dirname "$1")/../../../again
+        if [ -e "$again" ]; then rm -f "$1"; exit 3; fi
+        touch "$again"; cat "$1" >"$2""#;
+    let lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]").computation("copy", "a", "b", script);
+    let lab = lab.commit();
+    lab.ce_run(&[]).exit(0);
+    let ran = audit(&lab, &[]).exit(3);
+    assert!(ran.stdout.contains("was removed or changed while it was executed"), "{}", ran.stdout);
+    assert_eq!(ledger(&lab, "storage"), Vec::<String>::new());
+}

@@ -71,7 +71,7 @@ pub use self::worker::WorkerOptions;
 pub use self::worker::WorkerSession;
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
-    ExecutionSettings, Exports, Files, Misfit, Outcome, Policy, Texts, WorkerQueue,
+    ExecutionSettings, Exports, Files, Outcome, Policy, Texts, Unsatisfiable, WorkerQueue,
 };
 use ce_executor::{ExecuteError, Executor, Offer, Status};
 use ce_files::cache::Cache;
@@ -470,14 +470,14 @@ fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> InputError {
 /// Calls ask for more than there is.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing is executed: {}", calls.join("; "))]
-struct MisfitsError {
+struct UnsatisfiableError {
     /// The calls, each with the reason.
     calls: Vec<String>,
     /// Advice for the user.
     hint: String,
 }
 
-impl Explain for MisfitsError {
+impl Explain for UnsatisfiableError {
     fn hint(&self) -> Option<String> {
         Some(self.hint.clone())
     }
@@ -492,12 +492,12 @@ impl Session {
     /// Fails if one does, or the storage cannot be read.
     pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
         let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
-        let misfits = match self.queue {
+        let unsatisfiable = match self.queue {
             // Nothing is known of workers.
-            Some(_) => evaluation.misfits(usize::MAX, Offer::default),
-            None => evaluation.misfits(executor.capacity().get(), || executor.offer()),
+            Some(_) => evaluation.unsatisfiable_calls(usize::MAX, Offer::default),
+            None => evaluation.unsatisfiable_calls(executor.capacity().get(), || executor.offer()),
         };
-        if misfits.is_empty() {
+        if unsatisfiable.is_empty() {
             return Ok(());
         }
         let looked = evaluation.again();
@@ -508,12 +508,13 @@ impl Session {
             let has_result = found.is_some_and(|it| !self.policy.forced.contains(&it.name));
             !has_result && looked.plan.call(id).is_needed() && !is_left_out(&looked.plan, id)
         };
-        let misfits: Vec<_> = misfits.into_iter().filter(|(id, _)| is_needed(*id)).collect();
-        match misfits.first() {
+        let unsatisfiable: Vec<_> =
+            unsatisfiable.into_iter().filter(|(id, _)| is_needed(*id)).collect();
+        match unsatisfiable.first() {
             None => Ok(()),
             Some((_, first)) => {
                 let hint = first.hint().unwrap_or_default();
-                Err(MisfitsError { calls: described(evaluation, misfits), hint }.into())
+                Err(UnsatisfiableError { calls: described(evaluation, unsatisfiable), hint }.into())
             }
         }
     }
@@ -527,13 +528,13 @@ fn is_left_out(plan: &Plan, call: CallId) -> bool {
 }
 
 /// Describes calls and why they do not fit. Points of a sweep that say the same are one.
-fn described(evaluation: &Evaluation, misfits: Vec<(CallId, Misfit)>) -> Vec<String> {
+fn described(evaluation: &Evaluation, unsatisfiable: Vec<(CallId, Unsatisfiable)>) -> Vec<String> {
     let mut described = Vec::new();
-    for (id, misfit) in misfits {
+    for (id, why) in unsatisfiable {
         let name = evaluation.computation(id).map_or("", |it| it.name.as_str());
         let label =
             evaluation.label_path(id).map(|label| format!(" ({label})")).unwrap_or_default();
-        let text = format!("{name}{label}: {misfit}");
+        let text = format!("{name}{label}: {why}");
         if !described.contains(&text) {
             described.push(text);
         }
