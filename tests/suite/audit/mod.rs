@@ -279,7 +279,7 @@ fn a_call_whose_input_is_removed_meanwhile_is_not_audited() {
     let lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]").computation("copy", "a", "b", script);
     let lab = lab.commit();
     lab.ce_run(&[]).exit(0);
-    let ran = audit(&lab, &[]).exit(3);
+    let ran = audit(&lab, &[]).exit(1);
     assert!(ran.stdout.contains("was removed or changed while it was executed"), "{}", ran.stdout);
     assert_eq!(ledger(&lab, "storage"), Vec::<String>::new());
 }

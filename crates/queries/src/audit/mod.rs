@@ -3,9 +3,9 @@
 //! The jobs that a storage records tell how: each is evaluated as it was, without executing anything, and so it is known which
 //! computation a call is of, and which files it reads.
 
-use std::collections::BTreeMap;
 mod planning;
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -45,10 +45,7 @@ pub fn audit(
     let calls: Vec<AuditedCall> = plan.calls.iter().map(|it| it.call.clone()).collect();
     let (mut findings, mut written) = (Vec::new(), Instant::now());
     let mut result = Ok(());
-    let record = |findings: &mut Vec<AuditFinding>| {
-        let found = mem::take(findings);
-        record_audits(session.storage(), &found, terms.by.as_deref())
-    };
+    let (storage, by) = (session.storage(), terms.by.as_deref());
     let run = session.execute_again(&calls, AuditBudget::new(terms.budget), &mut |at, end| {
         if let AuditedEnd::Report(report) = &end {
             let PlannedAudit { call, id, .. } = &plan.calls[at];
@@ -56,12 +53,12 @@ pub fn audit(
             findings.push(AuditFinding { name, id: *id, report });
         }
         if written.elapsed() > KEPT && result.is_ok() {
-            result = record(&mut findings);
+            result = record_audits(storage, &mem::take(&mut findings), by);
             written = Instant::now();
         }
         ended(at, end);
     });
-    result.and_then(|()| record(&mut findings))?;
+    result.and_then(|()| record_audits(storage, &findings, by))?;
     Ok(run?)
 }
 
@@ -98,9 +95,10 @@ impl AuditSample {
 
     /// Returns which of these names are in the sample: the same each time for a seed, in whichever order they are.
     pub(super) fn chosen(self, names: &[String], seed: u64) -> Vec<bool> {
-        let rank = |name: &String| Blake3::of(format!("{seed} {name}").as_bytes());
-        let mut ranked: Vec<(Blake3, usize)> =
-            names.iter().enumerate().map(|(at, name)| (rank(name), at)).collect();
+        let mut ranked: Vec<(Blake3, usize)> = Vec::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            ranked.push((Blake3::of(format!("{seed} {name}").as_bytes()), at));
+        }
         ranked.sort_unstable_by_key(|(rank, at)| (rank.full(), *at));
         let mut chosen = vec![false; names.len()];
         for (_, at) in ranked.into_iter().take(self.of(names.len())) {
@@ -254,15 +252,15 @@ impl<'a> AuditEnds<'a> {
 
     /// The calls with this verdict, leaves first. Those that are to differ do not count as differing.
     pub fn with(&self, verdict: AuditVerdict) -> Vec<(&'a PlannedAudit, &AuditedEnd)> {
-        let is_so = |(call, end): &(&PlannedAudit, &AuditedEnd)| match end {
-            AuditedEnd::Report(report) => {
-                report.verdict() == verdict
-                    && (verdict != AuditVerdict::Differs || !call.nondeterministic)
+        let mut calls = Vec::new();
+        for (call, end) in self.all() {
+            if let Some(end @ AuditedEnd::Report(report)) = end
+                && report.verdict() == verdict
+                && (verdict != AuditVerdict::Differs || !call.nondeterministic)
+            {
+                calls.push((call, end));
             }
-            _ => false,
-        };
-        let mut calls: Vec<_> =
-            self.all().filter_map(|(call, end)| Some((call, end?))).filter(is_so).collect();
+        }
         calls.sort_by_cached_key(|(call, _)| (call.depth, call.name()));
         calls
     }

@@ -131,28 +131,33 @@ impl RecordedCalls {
 
     /// The calls that are chosen, each with the reason why it is not audited unless a job tells how.
     fn chosen(&self, choice: &AuditChoice) -> Result<BTreeMap<String, NotAudited>, Error> {
-        let is_known = |name: &&String| self.calls.contains_key(*name);
         let names: Vec<&String> = match choice {
             AuditChoice::All | AuditChoice::Sample(_) => self.calls.keys().collect(),
             AuditChoice::Job(name) => {
                 let job = self.jobs.iter().find(|(known, _)| known == name);
                 let (_, job) = job.ok_or_else(|| CallNameError::NoJob(name.short()))?;
-                job.calls.iter().filter(is_known).collect()
+                job.calls.iter().filter(|name| self.calls.contains_key(*name)).collect()
             }
             AuditChoice::Calls(calls) => {
-                let known = |name: &ResultName| {
-                    let known = self.calls.get_key_value(&name.short());
-                    known.map(|(name, _)| name).ok_or_else(|| CallNameError::NoCall(name.short()))
-                };
-                calls.iter().map(known).collect::<Result<_, _>>()?
+                let mut known = Vec::with_capacity(calls.len());
+                for name in calls {
+                    let found = self.calls.get_key_value(&name.short());
+                    let (name, _) = found.ok_or_else(|| CallNameError::NoCall(name.short()))?;
+                    known.push(name);
+                }
+                known
             }
         };
-        let reason = |name: &String| match &self.calls[name] {
-            CallRecord { dirty: true, .. } => NotAudited::Dirty,
-            CallRecord { origin: Origin::Adopted, .. } => NotAudited::Adopted,
-            _ => NotAudited::NoJob,
-        };
-        Ok(names.into_iter().map(|name| (name.clone(), reason(name))).collect())
+        let mut chosen = BTreeMap::new();
+        for name in names {
+            let reason = match &self.calls[name] {
+                CallRecord { dirty: true, .. } => NotAudited::Dirty,
+                CallRecord { origin: Origin::Adopted, .. } => NotAudited::Adopted,
+                _ => NotAudited::NoJob,
+            };
+            chosen.insert(name.clone(), reason);
+        }
+        Ok(chosen)
     }
 }
 
@@ -278,8 +283,8 @@ impl AuditPlanner<'_> {
             return Err(NotAudited::Nondeterministic);
         }
         let resources = evaluation.plan.resources(id).map_err(|_| NotAudited::Resources)?;
-        let source = |source: &Source| self.source(evaluation, *source);
-        let sources = planned.inputs.iter().map(source).collect::<Option<_>>();
+        let sources = planned.inputs.iter().map(|source| self.source(evaluation, *source));
+        let sources = sources.collect::<Option<_>>();
         let call = AuditedCall {
             computation,
             sources: sources.ok_or(NotAudited::Input)?,
@@ -308,11 +313,10 @@ impl AuditPlanner<'_> {
 
     /// Whether a computation says that its outputs differ each time.
     fn is_nondeterministic(&mut self, tree: &ObjectId) -> bool {
-        let trees = || Trees::new(self.top).has_file(tree, NONDETERMINISTIC).unwrap_or(false);
         if let Some(known) = self.nondeterministic.get(tree) {
             return *known;
         }
-        let is_so = trees();
+        let is_so = Trees::new(self.top).has_file(tree, NONDETERMINISTIC).unwrap_or(false);
         self.nondeterministic.insert(tree.clone(), is_so);
         is_so
     }
