@@ -1,6 +1,6 @@
 //! Processing a call: it is found in the storage, or executed with its lease.
 //!
-//! No step waits: it returns what the next one needs.
+//! What was found and what is asked for decide what a call is. No step waits: it returns what the next one needs.
 
 use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use super::suspension::seen_suspended;
@@ -14,6 +14,45 @@ use ce_storage::{
     Call, Damage, ExecutionMode, Found, Holder, Lease, Maintenance, Outputs, Precedence,
     PriorAttempt, ResultName, Sealed, StorageError,
 };
+
+/// What is asked of a call.
+#[derive(Clone, Copy, Debug, Default)]
+struct Demands {
+    /// It is executed even if it has outputs.
+    forced: bool,
+    /// Its outputs are to be made if they are away.
+    needed: bool,
+    /// It is executed if it has no outputs, and unpacked if these are archives.
+    executed: bool,
+}
+
+/// What a call is after a look for its outputs.
+#[derive(Debug)]
+enum CallLookup {
+    /// It is over.
+    Ended(Outcome),
+    /// It has outputs that may still be written.
+    Unsettled(ResultName),
+    /// It is to be executed, or is missing.
+    Absent(ResultName, Option<Damage>),
+}
+
+impl CallLookup {
+    /// Decides what a call is of which this was found.
+    fn of(found: Found, demands: Demands) -> Self {
+        let Demands { forced, needed, executed } = demands;
+        match found {
+            Found::Hit(outputs) if forced => Self::Absent(outputs.name, None),
+            Found::Hit(outputs) => Self::Ended(Outcome::Present(outputs, OutputSource::Reused)),
+            Found::Away(outputs) if forced || needed => Self::Absent(outputs.name, None),
+            Found::Away(outputs) => Self::Ended(Outcome::Known(outputs, Unavailable::Away)),
+            Found::Archived(outputs) if executed => Self::Absent(outputs.name, None),
+            Found::Archived(outputs) => Self::Ended(Outcome::Known(outputs, Unavailable::Archived)),
+            Found::Absent { name, damage } => Self::Absent(name, damage),
+            Found::Unsettled(name) => Self::Unsettled(name),
+        }
+    }
+}
 
 /// The result of looking for a call again, with its lease.
 enum Recheck<'a> {
@@ -49,13 +88,16 @@ impl<'a> Evaluator<'a> {
             Err(outcome) => return CallStep::Ended(outcome),
         };
         let call = call_of(computation, &inputs);
-        let (name, damage) = match self.find(id, call, guess) {
-            Ok(Found::Hit(outputs) | Found::Away(outputs) | Found::Archived(outputs)) => {
-                (outputs.name, None)
+        let (name, damage) = match storage.find(call) {
+            Ok(found) => {
+                let demands = self.demands(id, &found);
+                match CallLookup::of(found, demands) {
+                    CallLookup::Ended(outcome) => return CallStep::Ended(outcome),
+                    CallLookup::Unsettled(name) => return self.await_settled(name),
+                    CallLookup::Absent(name, damage) => (name, damage),
+                }
             }
-            Ok(Found::Absent { name, damage }) => (name, damage),
-            Ok(Found::Unsettled(name)) => return self.await_settled(name),
-            Err(outcome) => return CallStep::Ended(outcome),
+            Err(error) => return CallStep::Ended(Outcome::failed(guess(), error)),
         };
         if planned.may_fail()
             && let Some(outcome) = self.remembered_failure(call, &name)
@@ -105,26 +147,14 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Looks for the outputs of a call. Returns its outcome if these are used as they are found.
-    fn find(
-        &self,
-        id: CallId,
-        call: Call<'_>,
-        guess: impl Fn() -> ResultName,
-    ) -> Result<Found, Outcome> {
-        match self.evaluation.storage.find(call) {
-            Ok(Found::Hit(outputs)) if !self.is_forced(&outputs.name) => {
-                Err(Outcome::Present(outputs, OutputSource::Reused))
-            }
-            Ok(Found::Away(outputs)) if !self.is_needed(id, &outputs.name) => {
-                Err(Outcome::Known(outputs, Unavailable::Away))
-            }
-            Ok(Found::Archived(outputs)) if self.execution.is_none() => {
-                Err(Outcome::Known(outputs, Unavailable::Archived))
-            }
-            Ok(found) => Ok(found),
-            Err(error) => Err(Outcome::failed(guess(), error)),
-        }
+    /// What is asked of a call of which this was found.
+    fn demands(&self, id: CallId, found: &Found) -> Demands {
+        let forced = match found {
+            Found::Hit(outputs) | Found::Away(outputs) => self.is_forced(&outputs.name),
+            Found::Archived(_) | Found::Absent { .. } | Found::Unsettled(_) => false,
+        };
+        let (needed, executed) = (self.evaluation.was_away(id), self.execution.is_some());
+        Demands { forced, needed, executed }
     }
 
     /// Acquires the right to execute a call, or returns the run whose result is waited for, and its lease.
@@ -245,11 +275,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether the outputs of a call are to be made, which are away.
-    fn is_needed(&self, id: CallId, name: &ResultName) -> bool {
-        self.evaluation.was_away(id) || self.is_forced(name)
-    }
-
     /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be that of
     /// another commit, of the same computation from the same inputs, like a result that is taken over.
     fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
@@ -291,4 +316,32 @@ impl<'a> Evaluator<'a> {
 /// Whether outputs are the recorded ones, if these are known.
 fn is_same(recorded: Option<&Outputs>, outputs: &Outputs) -> bool {
     recorded.is_none_or(|recorded| recorded.has_same(outputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::How;
+
+    #[test]
+    fn what_was_found_and_what_is_asked_for_decide_what_a_call_is() {
+        let outputs = || Outputs { name: ResultName::unknown_table(), files: Box::default() };
+        let nothing = Demands::default();
+        let (forced, needed) =
+            (Demands { forced: true, ..nothing }, Demands { needed: true, ..nothing });
+        let executed = Demands { executed: true, ..nothing };
+        let how = |found: Found, demands: Demands| match CallLookup::of(found, demands) {
+            CallLookup::Ended(outcome) => Some(outcome.how()),
+            CallLookup::Absent(..) => None,
+            CallLookup::Unsettled(name) => panic!("{name:?}"),
+        };
+        let hit = |demands| how(Found::Hit(outputs()), demands);
+        let away = |demands| how(Found::Away(outputs()), demands);
+        let archived = |demands| how(Found::Archived(outputs()), demands);
+        let all = [nothing, forced, needed, executed];
+        assert_eq!(all.map(hit), [Some(How::Reused), None, Some(How::Reused), Some(How::Reused)]);
+        assert_eq!(all.map(away), [Some(How::Away), None, None, Some(How::Away)]);
+        let kept = Some(How::Archived);
+        assert_eq!(all.map(archived), [kept, kept, kept, None]);
+    }
 }
