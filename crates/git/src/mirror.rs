@@ -522,7 +522,7 @@ fn configure(dir: &Path, configuration: &str) -> GitResult<()> {
 }
 
 /// What begins a signature that was made with an ssh key.
-const SSH_SIGNATURE: &[u8] = b"-----BEGIN SSH_SIGNATURE SIGNATURE-----";
+const SSH_SIGNATURE: &[u8] = b"-----BEGIN SSH SIGNATURE-----";
 
 /// Settings to check signatures: only those of ssh keys are looked at, and no other program is started for a commit that
 /// pretends to have such a one.
