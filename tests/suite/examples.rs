@@ -121,10 +121,10 @@ pub(crate) fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
 fn what_examples_and_computations_call_is_known() {
     for (text, programs) in [
         ("ce run --task tasks-example/genomics ../results", &["bcftools", "bwa", "samtools"][..]),
-        ("(plot-groups (summarise-table SWEEP))", &["gnuplot", "python3"]),
+        ("(plot (summarise-table SWEEP))", &["gnuplot", "python3"]),
         ("cd tasks-example/scaling\nce run", &["cc", "gnuplot", "python3"]),
         ("Rscript -e 1", &["Rscript"]),
-        ("tasks-example/arith tasks-example/nile (replot-groups my-gnuplot)", &[]),
+        ("tasks-example/arith tasks-example/nile (replot my-gnuplot)", &[]),
     ] {
         assert_eq!(programs_of(text), programs, "{text}");
     }

@@ -6,7 +6,8 @@ use std::process::Command;
 use super::{given, makes, one_call, refuses};
 use crate::needs::needs;
 
-pub(super) const PLOTS: [&str; 3] = ["plot-groups", "plot-scatter", "plot-history"];
+/// The kinds of plots.
+pub(super) const PLOTS: [&str; 3] = ["groups", "scatter", "history"];
 
 /// The texts of a picture, which must be XML, a line for each.
 #[track_caller]
@@ -23,10 +24,21 @@ pub(super) fn texts(svg: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// The inputs of `plot`: of a table, x, y and group, it is this kind.
+pub(super) fn of_kind<'a>(kind: &'a str, inputs: &[&'a str]) -> Vec<&'a str> {
+    [&inputs[..1], &[kind], &inputs[1..]].concat()
+}
+
+/// A plot of this kind of a table, x, y and group.
+#[track_caller]
+pub(super) fn drawn(kind: &str, inputs: &[&str]) -> String {
+    makes("plot", &of_kind(kind, inputs))
+}
+
 /// What a plot of a table says.
 #[track_caller]
-pub(super) fn said(name: &str, inputs: &[&str]) -> Vec<String> {
-    texts(&makes(name, inputs))
+pub(super) fn said(kind: &str, inputs: &[&str]) -> Vec<String> {
+    texts(&drawn(kind, inputs))
 }
 
 #[track_caller]
@@ -72,12 +84,9 @@ fn a_plot_says_what_its_bars_are() {
         (7, "Points: medians of 7 values. Bars: 95 % confidence intervals of the median."),
         (3, "Points: medians of 3 values. Bars: from smallest to largest value."),
     ] {
-        notes(
-            &said("plot-groups", &[&measurements(replicates), "threads", "seconds", "size"]),
-            note,
-        );
+        notes(&said("groups", &[&measurements(replicates), "threads", "seconds", "size"]), note);
     }
-    let said = said("plot-groups", &[&measurements(1), "threads", "seconds", "size"]);
+    let said = said("groups", &[&measurements(1), "threads", "seconds", "size"]);
     assert!(!said.iter().any(|line| line.contains("ars:")), "{said:?}");
 }
 
@@ -90,11 +99,16 @@ fn a_summarised_table_has_the_bars_of_its_intervals() {
         notes(&said(name, &inputs), note);
     }
     let few = makes("summarise-table", &[&measurements(3), "threads size", "seconds"]);
-    let said = said("plot-groups", &[&few, "threads", "median", "size"]);
+    let said = said("groups", &[&few, "threads", "median", "size"]);
     notes(&said, "Points without bars: too few values for an interval.");
     let line = "line 2 of the table has the threads and the group of an earlier one; group must \
                 name all columns by which the table was summarised";
-    refuses(one_call("plot-groups"), "plot-groups", &[&summary, "threads", "median", ""], line);
+    refuses(
+        one_call("plot"),
+        "plot",
+        &of_kind("groups", &[&summary, "threads", "median", ""]),
+        line,
+    );
 }
 
 #[test]
@@ -147,7 +161,7 @@ fn any_name_of_a_group_is_shown_as_it_is() {
         rows.map(|(at, (name, _))| format!("{{\"name\":{},\"x\":1,\"y\":{at}}}\n", quoted(name)));
     let table: String = rows.collect();
     for name in PLOTS {
-        let svg = makes(name, &[&table, "x", "y", "name"]);
+        let svg = drawn(name, &[&table, "x", "y", "name"]);
         let said = texts(&svg);
         for (_, shown) in names {
             has(&said, shown);
@@ -158,18 +172,19 @@ fn any_name_of_a_group_is_shown_as_it_is() {
     // As texts at an axis, which gnuplot reads in another way.
     for (name, shown) in &names[..10] {
         let row = format!("{{\"name\":{},\"y\":1}}\n", quoted(name));
-        has(&said("plot-scatter", &[&row, "name", "y", ""]), shown);
+        has(&said("scatter", &[&row, "name", "y", ""]), shown);
     }
     let half = "{\"name\":\"half \\ud800\",\"x\":1,\"y\":1}\n";
-    has(&said("plot-groups", &[half, "x", "y", "name"]), "half \u{fffd}");
+    has(&said("groups", &[half, "x", "y", "name"]), "half \u{fffd}");
 }
 
 #[test]
 fn a_picture_is_the_same_whatever_the_host_is_set_to() {
     for name in PLOTS {
-        let inputs = [&measurements(3), "threads", "seconds", "size"];
-        let expected = makes(name, &inputs);
-        let lab = given(one_call(name), &inputs);
+        let measured = measurements(3);
+        let inputs = of_kind(name, &[&measured, "threads", "seconds", "size"]);
+        let expected = makes("plot", &inputs);
+        let lab = given(one_call("plot"), &inputs);
         std::fs::write(lab.path("home/.gnuplot"), "set title 'mine'\nset decimalsign ','\n")
             .unwrap();
         let mut command = lab.evaluation(&["-q"]);
@@ -190,7 +205,7 @@ fn wrong_inputs_are_refused_with_one_line() {
     let many: String = (0..43).map(|n| format!("{{\"n\":{n},\"y\":1}}\n")).collect();
     let have = "it has \"x\", \"y\", \"name\", \"z\"";
     for name in PLOTS {
-        let mut lab = one_call(name);
+        let mut lab = one_call("plot");
         for (inputs, line) in [
             (
                 [table, "t", "x", ""],
@@ -228,7 +243,9 @@ fn wrong_inputs_are_refused_with_one_line() {
             ),
             ([&many, "y", "y", "n"], "n makes 43 groups; at most 42 can be told apart".to_owned()),
         ] {
-            lab = refuses(lab, name, &inputs, &line);
+            lab = refuses(lab, "plot", &of_kind(name, &inputs), &line);
         }
     }
+    let line = "kind is \"bars\", and not one of groups, scatter, history";
+    refuses(one_call("plot"), "plot", &of_kind("bars", &[table, "x", "y", ""]), line);
 }

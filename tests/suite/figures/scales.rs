@@ -1,7 +1,7 @@
 //! Where plots put points, which ticks they have, and which changes a history marks.
 
-use super::plots::{has, notes, said};
-use super::{makes, one_call, refuses};
+use super::plots::{drawn, has, notes, of_kind, said};
+use super::{one_call, refuses};
 
 /// The places of the marks of the first group, in pixels.
 fn marks(svg: &str) -> Vec<(f64, f64)> {
@@ -28,14 +28,14 @@ fn in_the_middle(svg: &str) {
 fn points_are_at_their_values() {
     let linear = "{\"x\":1,\"y\":0}\n{\"x\":2,\"y\":5}\n{\"x\":3,\"y\":10}\n";
     let log = "{\"x\":1,\"y\":1}\n{\"x\":8,\"y\":10}\n{\"x\":64,\"y\":100}\n";
-    for name in ["plot-groups", "plot-scatter"] {
-        in_the_middle(&makes(name, &[linear, "x", "y", ""]));
-        in_the_middle(&makes(name, &[log, "x", "y", ""]));
-        in_the_middle(&makes(name, &[log, "x\nscale: log", "y\nscale: log", ""]));
+    for name in ["groups", "scatter"] {
+        in_the_middle(&drawn(name, &[linear, "x", "y", ""]));
+        in_the_middle(&drawn(name, &[log, "x", "y", ""]));
+        in_the_middle(&drawn(name, &[log, "x\nscale: log", "y\nscale: log", ""]));
     }
-    in_the_middle(&makes("plot-history", &[log, "x", "y", ""]));
+    in_the_middle(&drawn("history", &[log, "x", "y", ""]));
     let linear = "{\"x\":1,\"y\":1}\n{\"x\":50,\"y\":50}\n{\"x\":99,\"y\":99}\n";
-    in_the_middle(&makes("plot-groups", &[linear, "x\nscale: linear", "y\nscale: linear", ""]));
+    in_the_middle(&drawn("groups", &[linear, "x\nscale: linear", "y\nscale: linear", ""]));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn ticks_tell_close_and_large_numbers_apart() {
         ("2000000", "3000000", "2.4×10⁶"),
         ("5", "5", "5.2"),
     ] {
-        has(&said("plot-groups", &[&table(a, b), "x", "y", ""]), tick);
+        has(&said("groups", &[&table(a, b), "x", "y", ""]), tick);
     }
 }
 
@@ -61,7 +61,7 @@ fn history(values: &[f64]) -> String {
 
 /// The changes that a history marks.
 fn changes(table: &str) -> Vec<String> {
-    let mut said = said("plot-history", &[table, "commit", "ms", ""]);
+    let mut said = said("history", &[table, "commit", "ms", ""]);
     said.retain(|line| line.ends_with(" %"));
     said
 }
@@ -99,18 +99,18 @@ fn a_history_marks_failures_and_abbreviates_commits() {
     let table = "{\"commit\":\"0123456789abcdef0123456789abcdef01234567\",\"ms\":1}\n\
                  {\"commit\":\"b\",\"ms\":null,\"status\":\"failed\"}\n\
                  {\"commit\":\"c\",\"ms\":1.5}\n";
-    let said = said("plot-history", &[table, "commit", "ms", ""]);
+    let said = said("history", &[table, "commit", "ms", ""]);
     has(&said, "0123456789");
     notes(&said, "Changes are not marked where the noise is unknown.");
     notes(&said, "Crosses at the bottom: rows failed or have no value.");
-    assert_eq!(makes("plot-history", &[table, "commit", "ms", ""]).matches("#gpPt1'").count(), 1);
+    assert_eq!(drawn("history", &[table, "commit", "ms", ""]).matches("#gpPt1'").count(), 1);
 }
 
 #[test]
 fn texts_have_no_scale() {
     let texts = "{\"x\":\"a\",\"y\":1}\n";
     let line = "column \"x\" is not drawn as numbers, so it has no scale";
-    for (name, table) in [("plot-groups", texts), ("plot-history", "{\"x\":1,\"y\":1}\n")] {
-        refuses(one_call(name), name, &[table, "x\nscale: log", "y", ""], line);
+    for (name, table) in [("groups", texts), ("history", "{\"x\":1,\"y\":1}\n")] {
+        refuses(one_call("plot"), "plot", &of_kind(name, &[table, "x\nscale: log", "y", ""]), line);
     }
 }

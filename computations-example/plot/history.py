@@ -1,38 +1,28 @@
-#!/usr/bin/python3 -BEs
-# plot-history: TABLE X Y GROUP -> PLOT
-#
-# Draws how a measurement changes over the rows of a table, such as the commits
-# of a history. TABLE is NDJSON, raw or as of summarise-table. X and Y name
-# columns, in their first line. Further lines may be
-#   label: TEXT       the text at the axis, with a unit; else the column's name
-#   scale: SCALE      of Y: linear, log or auto; auto is logarithmic for positive
-#                     numbers from 1 to 50 or more
-# X is any column, such as commit or date: each of its values has a place, in the
-# order of their first rows. Y is numeric. GROUP names columns with blanks, commas
-# or newlines between them; without any, all rows are one group.
-#
-# Points and bars are those of plot-groups. A cross at the bottom marks where
-# rows have failed or have no value. A ring with a percentage marks a change of
-# the median beyond the noise: a point that differs from the median of the up to
-# five points before it, since the last change, by more than four times the noise.
-# Where rows were not measured repeatedly, so must the median of it and the two
-# points after it: then a single outlier is none.
-# The noise is estimated for each group, relative to the values if all of them are
-# positive: so what became slower does not seem to be noisier. It is the larger one of
-#   - the median of the points' standard errors, if rows were measured repeatedly,
-#   - the median of the steps between neighbours divided by 0.954, if there are
-#     five points or more: the standard deviation of a point, if steps are normal
-#     and most of them are no change.
-# Where neither is to be had, nothing is marked. PLOT is SVG, and says what it
-# shows.
+"""How a measurement changes over the rows of a table, such as the commits of a history.
+
+X is any column: each of its values has a place, in the order of their first rows.
+
+A cross at the bottom marks where
+rows have failed or have no value. A ring with a percentage marks a change of
+the median beyond the noise: a point that differs from the median of the up to
+five points before it, since the last change, by more than four times the noise.
+Where rows were not measured repeatedly, so must the median of it and the two
+points after it: then a single outlier is none.
+The noise is estimated for each group, relative to the values if all of them are
+positive: so what became slower does not seem to be noisier. It is the larger one of
+  - the median of the points' standard errors, if rows were measured repeatedly,
+  - the median of the steps between neighbours divided by 0.954, if there are
+    five points or more: the standard deviation of a point, if steps are normal
+    and most of them are no change.
+Where neither is to be had, nothing is marked.
+"""
 
 import re
 from math import exp, log
 from statistics import median
 
 import figures
-import tables
-from points import Column, Points, text_of
+from points import text_of
 
 WINDOW, HOLD, LIMIT = 5, 3, 4.0
 
@@ -94,10 +84,7 @@ def short(value):
     return value[:10] if re.fullmatch('[0-9a-f]{40}|[0-9a-f]{64}', value) else value
 
 
-def main(table_path, x_path, y_path, group_path, plot_path):
-    table = tables.Table(table_path)
-    x, y = Column.read(x_path, 'x'), Column.read(y_path, 'y')
-    points = Points(table, x, y, tables.read_names(group_path, 'group'))
+def draw(points, x, y):
     shown = [point for group in points.groups for point in group.shown()]
     ys = [end for point in shown for end in (point.y, point.low, point.high) if end is not None]
     x_axis, y_axis = figures.Axis(x, points.xs(), texts=True), figures.Axis(y, ys, measured=True)
@@ -113,7 +100,7 @@ def main(table_path, x_path, y_path, group_path, plot_path):
     figure = figures.Figure(points, x_axis, y_axis)
     for at, group in enumerate(points.groups):
         add_group(figure, group, at, marked[at], bottom)
-    figure.write(plot_path)
+    return figure
 
 
 def add_group(figure, group, at, marked, bottom):
@@ -132,5 +119,3 @@ def add_group(figure, group, at, marked, bottom):
     crosses = [(place(p.x), bottom) for p in group.points.values() if p.failed]
     figure.add(group, crosses, f'using 1:2 with points pt 2 ps 0.8 lw 1.6 {style}')
 
-
-tables.run('plot-history', 'TABLE X Y GROUP PLOT', main)
