@@ -21,7 +21,7 @@ use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_queries::audit::{
     AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
 };
-use ce_storage::{Durability, ResultName, Storage};
+use ce_storage::{Durability, Locator, ResultName, Storage};
 
 /// Two options say differently which calls are audited.
 #[derive(Debug, thiserror::Error)]
@@ -225,22 +225,21 @@ impl AuditCalls {
             return Err(AuditedTwice(option, call.display().to_string()).into());
         }
         let text = |path: &Path| path.display().to_string();
-        let name = |path: &PathBuf, parse: fn(&str) -> Option<ResultName>| {
-            let name = storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
-            name.and_then(|name| parse(&name))
-        };
+        let locator = Locator::new(storage);
         Ok(match (self.sample, &self.job, calls) {
             (Some(sample), _, _) => AuditChoice::Sample(sample),
             (None, Some(job), _) => {
-                let name = name(job, ResultName::of_job);
+                let name = locator.find(job, ResultName::of_job);
                 AuditChoice::Job(name.ok_or_else(|| CallNameError::NoJob(text(job)))?)
             }
             (None, None, []) => AuditChoice::All,
             (None, None, calls) => {
-                let call = |path: &PathBuf| {
-                    name(path, ResultName::of_call).ok_or_else(|| CallNameError::NoCall(text(path)))
-                };
-                AuditChoice::Calls(calls.iter().map(call).collect::<Result<_, _>>()?)
+                let mut names = Vec::with_capacity(calls.len());
+                for call in calls {
+                    let name = locator.find(call, ResultName::of_call);
+                    names.push(name.ok_or_else(|| CallNameError::NoCall(text(call)))?);
+                }
+                AuditChoice::Calls(names.into_iter().collect())
             }
         })
     }

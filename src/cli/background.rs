@@ -19,8 +19,8 @@ use ce_executor::Leaving;
 use ce_executor::slurm::{JobToken, SlurmSettings};
 use ce_model::exit::{Exit, Explain};
 use ce_model::sweep::Factor;
-use ce_storage::Storage;
 use ce_storage::records::{Provenance, SubmittedRun};
+use ce_storage::{Locator, Storage};
 
 /// What is in the background cannot have this.
 #[derive(Debug, thiserror::Error)]
@@ -140,14 +140,14 @@ fn note_waiting_run(
 
 /// Notes that a job begins: its run does not wait any more.
 pub(super) fn begin_job(storage: &Storage, log: &Path) {
-    if let Some(log) = storage.name_of(log) {
+    if let Some(log) = Locator::new(storage).name_of(log) {
         drop(storage.runs().forget_waiting_run(&log));
     }
 }
 
 /// Notes that the run of this job will wait again, since the job is to be handed over. It only is displayed.
 pub(super) fn note_handover(storage: &Storage, log: &Path, evaluation: &Evaluation) {
-    if let (Some(log), Some(token)) = (storage.name_of(log), own_token()) {
+    if let (Some(log), Some(token)) = (Locator::new(storage).name_of(log), own_token()) {
         drop(note_waiting_run(storage, &log, (evaluation, &token)));
     }
 }

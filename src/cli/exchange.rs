@@ -24,7 +24,7 @@ use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;
 use ce_model::humanize::parse_count;
 use ce_model::resources::parse_size;
-use ce_storage::{Durability, Entry, ResultName, Storage, Unrecorded};
+use ce_storage::{Durability, Entry, Locator, ResultName, Storage, Unrecorded};
 
 /// Add the results of a storage to a Git repository
 ///
@@ -145,8 +145,7 @@ impl Tool for Push {
 
 /// The call of this name, or that has made this file.
 fn named_call(storage: &Storage, text: &str) -> Result<Entry, Error> {
-    let names = [Some(text.to_owned()), storage.name_of(Path::new(text))];
-    let name = names.iter().flatten().find_map(|name| ResultName::of_call(name));
+    let name = Locator::new(storage).find(Path::new(text), ResultName::of_call);
     Ok(name.map(Entry::Call).ok_or_else(|| CallNameError::NoCall(text.to_owned()))?)
 }
 

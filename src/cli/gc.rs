@@ -170,7 +170,7 @@ impl Gc {
     /// Makes outputs away, or lists those that would be.
     fn make_away(&self, storage: &Storage, out: &mut dyn Write) -> Result<Exit, Error> {
         let history = History::read(storage)?.with_recipes(storage)?;
-        let mut candidates = collect::departing(storage, &history, self.since())?;
+        let mut candidates = collect::evictable(storage, &history, self.since())?;
         if self.recomputable {
             candidates = collect::recomputable(storage, &history, candidates)?;
         }
@@ -184,7 +184,7 @@ impl Gc {
             candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
         }
         candidates = match self.delete {
-            true => Self::collect(storage, &history, candidates, collect::depart)?,
+            true => Self::collect(storage, &history, candidates, collect::evict)?,
             false => Self::not_in_use(storage, &history, candidates)?,
         };
         self.tell((storage, &history), &candidates, ["made away", "make away"], out)

@@ -31,7 +31,7 @@ use ce_model::plan::PointSelection;
 use ce_model::sweep::Factor;
 use ce_model::task::{RangedInputs, Task};
 use ce_queries::explain::Explanation;
-use ce_storage::{InputSource, ResultName, Storage, StorageError, TaskVersion};
+use ce_storage::{InputSource, Locator, ResultName, Storage, StorageError, TaskVersion};
 use ce_task::load::{self, listed};
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
@@ -333,8 +333,7 @@ impl Run {
     /// The calls that are to be computed again.
     fn forced(&self, storage: &Storage) -> Result<HashSet<ResultName>, Error> {
         let call = |path: &PathBuf| {
-            let name = storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
-            let name = name.and_then(|name| ResultName::of_call(&name));
+            let name = Locator::new(storage).find(path, ResultName::of_call);
             let name = name.filter(ResultName::may_be_of_call);
             Ok(name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?)
         };

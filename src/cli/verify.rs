@@ -20,7 +20,7 @@ use ce_model::exit::Exit;
 use ce_model::humanize::{counted, quoted, quoted_path};
 use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use ce_storage::probes::Probes;
-use ce_storage::{Durability, Finding, Storage, Unrecorded};
+use ce_storage::{Durability, Finding, Locator, Storage, Unrecorded};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -75,7 +75,9 @@ impl Tool for Verify {
         let day = Timestamp::now().strftime("%F").to_string();
         let sample = self.sample.map(|percent| Sample { percent, day });
         let from = self.from.as_deref().map(|from| {
-            storage.name_of(from).unwrap_or_else(|| from.to_string_lossy().into_owned())
+            Locator::new(&storage)
+                .name_of(from)
+                .unwrap_or_else(|| from.to_string_lossy().into_owned())
         });
         let request =
             Request { from, sample, since: self.since.map(|it| it.time), repair: self.repair };

@@ -256,7 +256,7 @@ fn entries(name: &str, differences: &[EntryDifference<'_>], out: &mut dyn Write)
 /// The manifest of a directory.
 fn manifest_of(evaluation: &Evaluation, source: Source) -> Option<Manifest> {
     let digest = evaluation.digest(source).filter(Digest::is_directory)?;
-    evaluation.storage.manifest(&evaluation.name(source)?, &digest).ok()?
+    evaluation.storage.values().manifest(&evaluation.name(source)?, &digest).ok()?
 }
 
 /// The symbolic name of a file in the task or computation.

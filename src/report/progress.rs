@@ -244,7 +244,7 @@ impl<'a> Progress<'a> {
     fn lines(&self) -> Vec<String> {
         let running = self.running.iter().map(|((since, _), title)| (since.elapsed(), &**title));
         let held = self.held.values().map(|(since, text)| (since.elapsed(), &**text));
-        let flush = self.evaluation.storage.flushing();
+        let flush = self.evaluation.storage.availability().flushing();
         let flush = flush.map(|since| (since, "waiting for the disk, which keeps the results"));
         let slow = flush.into_iter().chain(running).chain(held);
         slow.filter(|(time, _)| *time >= MIN_TIME)

@@ -46,7 +46,7 @@ fn an_input_that_a_run_has_found_is_not_moved_for_a_moment() {
     let retired = Maintenance::new(&other).retire(entry, record).unwrap().unwrap();
     // Its record is gone, and it can be read all the same.
     run.inputs().verify_unchanged(&input).unwrap();
-    assert!(retired.is_in(&other.gc_roots().unwrap()));
+    assert!(retired.is_wanted(&other.gc_roots().read().unwrap()).unwrap());
     retired.restore().unwrap();
     assert_eq!(collect_all(&other), [Fate::Kept]);
     run.inputs().verify_unchanged(&input).unwrap();
@@ -64,12 +64,12 @@ fn who_begins_while_something_is_taken_away_waits_and_makes_it_again() {
     let history = History::read(&other).unwrap();
     let (entry, record) = &history.results()[0];
     let mut retired = Maintenance::new(&other).retire(entry, record).unwrap().unwrap();
-    let gate = other.close_gate();
-    assert!(!retired.is_in(&other.gc_roots().unwrap()));
+    let gate = other.gc_roots().close_gate();
+    assert!(!retired.is_wanted(&other.gc_roots().read().unwrap()).unwrap());
     thread::scope(|scope| {
         let found = scope.spawn(|| run.inputs().store(&source).unwrap().file);
         // It has announced the input, and would find it.
-        while !retired.is_in(&other.gc_roots().unwrap()) {
+        while !retired.is_wanted(&other.gc_roots().read().unwrap()).unwrap() {
             thread::yield_now();
         }
         retired.move_away().unwrap();
@@ -140,7 +140,7 @@ fn stays_at_any_moment(lab: &Lab, prefix: &str, options: &[&str]) {
             |name: &String| Some(name.strip_prefix("trees/")?.split_once('/')?.0.to_owned());
         let name =
             |name: &String| export(name).map_or(name.clone(), |tree| format!("trees/{tree}"));
-        run.announce_roots(used.keys().map(name)).unwrap();
+        run.gc_roots().announce(used.keys().map(name)).unwrap();
         let mut command = lab.command("ce");
         command.args(["gc", "--delete"]).args(options).arg("../storage");
         let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));

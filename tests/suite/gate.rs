@@ -17,7 +17,7 @@ fn behind_a_closed_gate(options: &[&str], is_seen: impl Fn(&Lab, &Path) -> bool)
     let lab = lab.data("x", "7\n");
     let path = lab.path("storage");
     let other = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-    let gate = other.close_gate().unwrap();
+    let gate = other.gc_roots().close_gate().unwrap();
     let told = lab.path("told");
     let mut command = lab.evaluation(options);
     command.env("CE_PATIENCE", "0").stderr(fs::File::create(&told).unwrap());
@@ -99,7 +99,7 @@ fn an_error_does_not_open_the_gate() {
         drop(fs::remove_dir_all(&path));
         crate::hostile::copy(&lab.path("stock"), &path);
         let other = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        let gate = other.close_gate().unwrap();
+        let gate = other.gc_roots().close_gate().unwrap();
         let running = with_fault(&lab, &format!("{at}:EIO"), &told);
         let waits = comes_to_wait(&running, &told);
         assert!(gate.is_held().unwrap(), "a fault at {at}");
@@ -136,7 +136,7 @@ fn a_gate_that_was_taken_over_is_not_taken_over_again() {
             continue;
         }
         let other = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        let gate = other.close_gate().unwrap();
+        let gate = other.gc_roots().close_gate().unwrap();
         running.signal(rustix::process::Signal::CONT);
         comes_to_wait(&running, &told);
         assert!(gate.is_held().unwrap(), "stopped at {at}");

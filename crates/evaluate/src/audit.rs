@@ -161,7 +161,7 @@ impl Audit<'_> {
         self.settings.executor.finish();
         run?;
         self.storage.flush()?;
-        Ok(self.storage.check_in_place()?)
+        Ok(self.storage.availability().check_in_place()?)
     }
 
     /// Executes the calls, and passes on what becomes of each, in this thread.

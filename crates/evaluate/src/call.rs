@@ -88,7 +88,7 @@ impl<'a> Evaluator<'a> {
             Err(outcome) => return CallStep::Ended(outcome),
         };
         let call = call_of(computation, &inputs);
-        let (name, damage) = match storage.find(call) {
+        let (name, damage) = match storage.calls().find(call) {
             Ok(found) => {
                 let demands = self.demands(id, &found);
                 match CallLookup::of(found, demands) {
@@ -183,7 +183,7 @@ impl<'a> Evaluator<'a> {
         };
         let computation = &self.evaluation.task.computations[computation.index()];
         let known = planned.inputs.iter().map(|source| self.evaluation.digest(*source));
-        self.evaluation.storage.guess(computation.into(), known)
+        self.evaluation.storage.calls().guess(computation.into(), known)
     }
 
     /// The next step of a call whose outputs may still be written.
@@ -239,7 +239,7 @@ impl<'a> Evaluator<'a> {
         }
         let collected = Maintenance::new(&self.evaluation.storage).restore(name)?;
         let mut away = self.evaluation.away_outputs(id).cloned();
-        match self.evaluation.storage.find_again(call, name)? {
+        match self.evaluation.storage.calls().find_again(call, name)? {
             Found::Hit(outputs) => {
                 return Ok(Recheck::Ended(Outcome::Present(outputs, OutputSource::Reused)));
             }

@@ -245,7 +245,7 @@ impl ValueMaker<'_> {
                 }
                 Derivation::Literal(name) => {
                     let file = split_member(name.as_str()).0.to_owned();
-                    let announced = self.evaluation.storage.announce_roots([file]);
+                    let announced = self.evaluation.storage.gc_roots().announce([file]);
                     let found = announced
                         .and_then(|()| self.evaluation.storage.inputs().literal(name.as_str()));
                     let found = found.map_err(ValueError::from).and_then(|file| match file {

@@ -305,7 +305,7 @@ fn announce(task: &Task, plan: &Plan, storage: &Storage) -> Result<(), StorageEr
     let calls = task.computations.iter().flat_map(|it| ComputationVersion::from(it).directories());
     let literals = plan.literals().iter().map(ToString::to_string);
     let jobs = TaskVersion::from(task).directories();
-    storage.announce_roots(calls.chain(literals).chain(jobs))
+    storage.gc_roots().announce(calls.chain(literals).chain(jobs))
 }
 
 impl Evaluation {

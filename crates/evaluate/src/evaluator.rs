@@ -69,16 +69,17 @@ impl<'a> Evaluator<'a> {
     /// Fails if the threads cannot be started, published outputs cannot be flushed, or the storage does not answer any more.
     pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
         let Evaluation { task, storage, .. } = self.evaluation;
-        storage.load_record_cache(&task.name);
+        storage.cached_records().load(&task.name);
         let carried_out = countdown::carry_out(self, jobs);
         // Whatever was not done was not for this reason.
-        let carried_out = storage.away().map_or(carried_out, |error| Err(error.into()));
+        let carried_out =
+            storage.availability().away().map_or(carried_out, |error| Err(error.into()));
         let mut in_place = Ok(());
         if let Some(execution) = &self.execution {
             execution.executor.finish();
-            in_place = storage.check_in_place();
+            in_place = storage.availability().check_in_place();
         }
-        storage.save_record_cache();
+        storage.cached_records().save();
         carried_out.and(in_place.map_err(EvaluateError::from))?;
         if self.evaluation.plan.jobs().is_some() {
             // That was done for each point, and a call has the errors.
@@ -95,7 +96,7 @@ impl<'a> Evaluator<'a> {
         if execution.executor.is_cancelled() {
             return Some(StopReason::Interruption);
         }
-        if self.evaluation.storage.away().is_some() {
+        if self.evaluation.storage.availability().away().is_some() {
             return Some(StopReason::Away);
         }
         let has_failed = self.evaluation.any_failed.load(Ordering::Acquire);
@@ -119,10 +120,12 @@ impl<'a> Evaluator<'a> {
     /// nothing to tell.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
         let has_failed = outcome.failure().is_some();
-        if (has_failed || outcome.is_lost()) && self.evaluation.storage.away().is_some() {
+        if (has_failed || outcome.is_lost())
+            && self.evaluation.storage.availability().away().is_some()
+        {
             return Outcome::Absent(outcome.name().clone(), Absence::Interrupted);
         }
-        if has_failed && let Some(error) = self.evaluation.storage.vanished() {
+        if has_failed && let Some(error) = self.evaluation.storage.availability().vanished() {
             return Outcome::failed(outcome.name().clone(), error);
         }
         outcome
@@ -143,7 +146,7 @@ impl<'a> Evaluator<'a> {
         sources: &[Source],
         name: impl Fn() -> ResultName,
     ) -> Result<Vec<Digest>, Outcome> {
-        if self.evaluation.storage.away().is_some() {
+        if self.evaluation.storage.availability().away().is_some() {
             return Err(self.not_started(name()));
         }
         match self.evaluation.derive(sources.iter().copied(), self.execution.is_some()) {

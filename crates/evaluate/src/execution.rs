@@ -466,7 +466,7 @@ impl<'a> CallRunner<'_, 'a> {
             self.report_begun(&mut queued);
         }
         let outcome = ticket::outcome(storage, &queued.name, end);
-        storage.note_published(&queued.name);
+        storage.calls().note_published(&queued.name);
         if let Some(suspended) = outcome.suspended() {
             return self.suspended_calls().wait(queued.id, queued.name, suspended.clone());
         }

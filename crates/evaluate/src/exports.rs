@@ -227,7 +227,7 @@ impl<'a> Exports<'a> {
     fn shared(&self, computation: &Computation) -> Result<VerifiedPath, CallError> {
         let tree = &computation.tree;
         let path = self.storage.trees().path(tree);
-        self.storage.announce_roots([self.storage.trees().name(tree)])?;
+        self.storage.gc_roots().announce([self.storage.trees().name(tree)])?;
         for _ in 0..MAX_TRIES {
             let found = self.storage.trees().find(tree)?;
             if let Some(FoundTree::Directory(open)) = &found

@@ -84,7 +84,7 @@ impl<'a> CallLauncher<'a> {
         request: LaunchRequest<'_>,
     ) -> Result<(Launch<'a>, Invocation), CallError> {
         loop {
-            let outages = self.storage.outages();
+            let outages = self.storage.availability().outages();
             match self.export(request).and_then(|tree| self.stage(request, tree)) {
                 // A directory of the storage was read by a path of its own while that was away.
                 Err(error) if !error.is_storage() && self.has_changed_since(outages) => {}
@@ -127,7 +127,7 @@ impl<'a> CallLauncher<'a> {
         check_directories(computation, sources)?;
         if let Purpose::Publish(name, _) = purpose {
             // A call that cannot be published is not executed.
-            self.storage.prepare(name, computation.outputs.len())?;
+            self.storage.calls().prepare(name, computation.outputs.len())?;
         }
         self.settings.exports.directory(computation, self.isolates(purpose))
     }
@@ -143,13 +143,13 @@ impl<'a> CallLauncher<'a> {
             Purpose::Ask(..) => &[],
             _ => &request.computation.outputs[..],
         };
-        let stage = self.storage.stage(outputs.len())?;
+        let stage = Stage::new(self.storage, outputs.len())?;
         if let Purpose::Publish(..) = purpose {
             stage.announce(request.name);
         }
         stage.make_directories(outputs, self.isolates(purpose))?;
         let invocation = self.invocation(request, (*tree).clone(), &stage)?;
-        Ok((Launch { tree, stage, outages: self.storage.outages() }, invocation))
+        Ok((Launch { tree, stage, outages: self.storage.availability().outages() }, invocation))
     }
 
     /// Verifies everything that an execution needs.
@@ -269,7 +269,9 @@ impl<'a> CallLauncher<'a> {
             Err(_) => (true, true),
         };
         // What it has written may have never arrived.
-        if may_be_cut_off && !self.storage.outages_now().is_ok_and(|now| now == launch.outages) {
+        if may_be_cut_off
+            && !self.storage.availability().outages_now().is_ok_and(|now| now == launch.outages)
+        {
             return Ok(Ended::Lost("the storage was away while it was executed".to_owned()));
         }
         if may_have_failed && let Some(how) = self.lost_input(sources) {
@@ -315,7 +317,7 @@ impl<'a> CallLauncher<'a> {
 
     /// Whether the storage went away and is back, or came back, since then. If it is away, it is waited for.
     fn has_changed_since(&self, before: u64) -> bool {
-        self.storage.outages_now().is_ok_and(|now| now != before)
+        self.storage.availability().outages_now().is_ok_and(|now| now != before)
     }
 }
 

@@ -208,7 +208,7 @@ impl QueueWatch {
     /// Delivers the answers that have come. Returns whether there were any.
     fn read_answers(&self, read: &mut AnswersRead) -> bool {
         let Ok(answers) = self.storage.runs().queue().answers(read) else {
-            if let Some(error) = self.storage.vanished() {
+            if let Some(error) = self.storage.availability().vanished() {
                 self.deliver_all(&TicketEnd::Lost(error.to_string()));
             }
             return false;

@@ -380,7 +380,7 @@ impl<'a> Worker<'a> {
         let values = ticket.values.iter().map(|value| value.name.clone());
         let results = ticket.version().directories();
         let tree = self.storage.trees().name(&ticket.tree);
-        self.storage.announce_roots(values.chain(results).chain([tree]))
+        self.storage.gc_roots().announce(values.chain(results).chain([tree]))
     }
 
     /// Waits until everything is visible that a ticket names: a file system of several hosts may show it late. Returns
@@ -442,7 +442,7 @@ impl Worker<'_> {
     fn recorded(&self, ticket: &Ticket) -> Option<Outputs> {
         let inputs: Vec<_> = ticket.values.iter().map(|it| it.value.digest).collect();
         let call = Call { version: ticket.version(), inputs: &inputs, outputs: &ticket.outputs };
-        match self.storage.find(call) {
+        match self.storage.calls().find(call) {
             Ok(Found::Hit(outputs)) => Some(outputs),
             _ => None,
         }

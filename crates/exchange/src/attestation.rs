@@ -7,7 +7,7 @@ use std::fmt;
 
 use ce_model::digest::{Blake3, Digest};
 use ce_storage::records::{CallRecord, HostKind, SignerNote};
-use ce_storage::{Entry, Record, RecordState, Storage, StorageError};
+use ce_storage::{Entry, Record, Storage, StorageError};
 use serde::{Serialize, Serializer};
 
 use crate::ledger::{call_identity, parse};
@@ -159,10 +159,8 @@ impl Attestations {
     /// What is said of the recorded call with this short name; `None` if there is none.
     pub fn of_call(&self, storage: &Storage, name: &str) -> Result<Option<Attested>, StorageError> {
         let Some(entry @ Entry::Call(_)) = Entry::of_short(name) else { return Ok(None) };
-        Ok(match storage.records().read_entry(&entry)? {
-            RecordState::Valid(Record::Call(record)) if entry.fits_call(&record) => {
-                Some(self.of(&record))
-            }
+        Ok(match storage.records().read_fitting(&entry)? {
+            Some(Record::Call(record)) => Some(self.of(&record)),
             _ => None,
         })
     }

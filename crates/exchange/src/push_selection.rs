@@ -9,8 +9,7 @@ use ce_model::digest::{Blake3, ObjectId};
 use ce_model::humanize::size;
 use ce_storage::records::{CallRecord, Origin};
 use ce_storage::{
-    Entry, ExpectedFile, Record, RecordState, ResultName, Revocation, Storage, StorageError,
-    Survey, ledger_file,
+    Entry, ExpectedFile, Record, ResultName, Revocation, Storage, StorageError, Survey, ledger_file,
 };
 use rayon::prelude::*;
 
@@ -365,12 +364,8 @@ fn offered(
 ) -> Result<Vec<Result<SharedResult, LeftOut>>, StorageError> {
     let results = entries.into_par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
     let read = results.map(|entry| {
-        Ok(match storage.records().read_entry(&entry)? {
-            RecordState::Valid(record) if entry.fits(&record) => {
-                Some(shared_result(storage, (entry, record), limit, hash))
-            }
-            RecordState::Valid(_) | RecordState::Spoiled | RecordState::Absent => None,
-        })
+        let record = storage.records().read_fitting(&entry)?;
+        Ok(record.map(|record| shared_result(storage, (entry, record), limit, hash)))
     });
     Ok(read.collect::<Result<Vec<_>, StorageError>>()?.into_iter().flatten().collect())
 }

@@ -7,8 +7,7 @@ use std::{fmt, fs};
 use ce_git::{CommitSignature, Mirror, MirrorError, RemoteRef};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_storage::{
-    Entry, Record, RecordState, Revocation, RevocationIndex, RevocationRecord, Storage,
-    of_revocation,
+    Entry, Record, Revocation, RevocationIndex, RevocationRecord, Storage, of_revocation,
 };
 
 use crate::ResultsError;
@@ -485,10 +484,7 @@ pub(super) fn revocation_of(
     mirror.fetch_files(there.as_slice())?;
     let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
     let shared = text.flatten().and_then(|text| Record::of_shared(entry, &text));
-    let own = match storage.records().read_entry(entry)? {
-        RecordState::Valid(record) => Some(record).filter(|record| entry.fits(record)),
-        RecordState::Spoiled | RecordState::Absent => None,
-    };
+    let own = storage.records().read_fitting(entry)?;
     let [shared, own] = [shared, own].map(|record| Some(entry.outputs(&record?)));
     if shared.is_some() && own.is_some() && shared != own {
         return Err(ResultsError::OtherOutputs(entry.short()));

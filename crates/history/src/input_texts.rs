@@ -143,7 +143,8 @@ impl TextsOfCalls {
         }
         let directory = call.rsplit_once('/').map_or(call, |(directory, _)| directory);
         if !self.names.contains_key(directory) {
-            let names = ResultName::of_short(call).and_then(|call| storage.input_names(&call));
+            let names =
+                ResultName::of_short(call).and_then(|call| storage.calls().input_names(&call));
             self.names.insert(directory.to_owned(), names);
         }
         let names = self.names[directory].as_ref().filter(|names| names.len() == inputs.len());

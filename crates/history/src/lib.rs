@@ -19,8 +19,8 @@ use ce_model::exit::Explain;
 use ce_model::humanize::counted;
 use ce_storage::records::{CallRecord, Provenance, RecipeFile};
 use ce_storage::{
-    Entry, ExpectedFile, Maintenance, Record, RecordState, ResultName, Storage, StorageError,
-    Survey, Suspension, split_member,
+    Entry, ExpectedFile, Locator, Maintenance, Record, RecordState, ResultName, Storage,
+    StorageError, Survey, Suspension, split_member,
 };
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -129,14 +129,14 @@ impl History {
     ///
     /// Fails if there is none, or more than one content.
     pub fn find(&self, storage: &Storage, file: &str) -> Result<Subject<'_>, HistoryError> {
-        let plain: std::path::PathBuf = Path::new(file).components().collect();
-        let names = [plain.to_str().map(str::to_owned), storage.name_of(Path::new(file))];
-        let first_output = |name: &String| self.subject(&Entry::of_short(name)?.file(0));
-        let subject = |name: &String| self.subject(name).or_else(|| first_output(name));
-        if let Some(subject) = names.iter().flatten().find_map(subject) {
+        let locator = Locator::new(storage);
+        let found = locator.find(Path::new(file), |name| {
+            self.subject(name).or_else(|| self.subject(&Entry::of_short(name)?.file(0)))
+        });
+        if let Some(subject) = found {
             return Ok(subject);
         }
-        if let Some(why) = names.iter().flatten().find_map(|name| why_absent(storage, name, file)) {
+        if let Some(why) = locator.find(Path::new(file), |name| why_absent(storage, name, file)) {
             return Err(why);
         }
         let unknown = || HistoryError::Unknown(file.to_owned());

@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ce_model::digest::{DIRTY, Digest};
+use ce_model::digest::{DIRTY, Digest, ObjectId};
 use ce_model::name::ComputationName;
 use ce_model::suggest::nearest;
-use ce_storage::records::{CallRecord, Execution, FailureRecord, Origin, SuspensionState};
+use ce_storage::records::{
+    CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionState,
+};
 use ce_storage::{
-    Entry, Holder, PastCallRef, Record, RecordState, ResultName, Storage, StorageError, Survey,
-    Suspension,
+    Entry, Holder, PastCallRef, Record, ResultName, Storage, StorageError, Survey, Suspension,
 };
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -136,64 +137,59 @@ impl Past {
         }
     }
 
-    fn of_failure(name: &ResultName, record: FailureRecord) -> Self {
+    fn of_failure((name, record): (ResultName, FailureRecord)) -> Self {
+        let at = (Some(record.seconds), record.recorded);
         Self {
-            at: Some(record.recorded.at),
-            name: name.short(),
-            computation: record.computation.to_string(),
-            version: name.version().to_owned(),
-            commit: record.commit.full().to_owned(),
             dirty: name.version().starts_with(DIRTY),
-            may_be_texts: record.inputs.iter().copied().map(Some).collect(),
-            inputs: record.inputs,
-            texts: InputTexts::default(),
-            seconds: Some(record.seconds),
-            cpu_seconds: None,
-            peak_bytes: None,
-            resources: Box::default(),
-            made: OriginalExecution {
-                at: Some(record.recorded.at),
-                seconds: Some(record.seconds),
-                host: Some(record.recorded.host.clone()),
-                ..OriginalExecution::default()
-            },
-            host: Some(record.recorded.host),
-            shared: false,
-            away: false,
-            taken_over: None,
             failed: Some(record.reason),
-            suspended: None,
+            ..Self::unfinished(&name, &record.computation, &record.commit, record.inputs, at)
         }
     }
-}
 
-impl Past {
     fn of_suspension(Suspension { name, record }: Suspension) -> Self {
+        let (inputs, at) = (record.digests(), (None, record.recorded));
         Self {
-            at: Some(record.recorded.at),
-            name: name.short(),
-            computation: record.computation.to_string(),
-            version: name.version().to_owned(),
-            commit: record.commit.full().to_owned(),
             dirty: record.dirty,
-            may_be_texts: record.digests().into_iter().map(Some).collect(),
-            inputs: record.digests(),
+            suspended: Some(record.since),
+            ..Self::unfinished(&name, &record.computation, &record.commit, inputs, at)
+        }
+    }
+
+    /// A call without outputs, which was recorded after so many seconds of its execution.
+    fn unfinished(
+        name: &ResultName,
+        computation: &ComputationName,
+        commit: &ObjectId,
+        inputs: Vec<Digest>,
+        (seconds, recorded): (Option<f64>, Provenance),
+    ) -> Self {
+        let (at, host) = (Some(recorded.at), Some(recorded.host));
+        Self {
+            at,
+            name: name.short(),
+            computation: computation.to_string(),
+            version: name.version().to_owned(),
+            commit: commit.full().to_owned(),
+            dirty: false,
+            may_be_texts: inputs.iter().copied().map(Some).collect(),
+            inputs,
             texts: InputTexts::default(),
-            seconds: None,
+            seconds,
             cpu_seconds: None,
             peak_bytes: None,
             resources: Box::default(),
             made: OriginalExecution {
-                at: Some(record.recorded.at),
-                host: Some(record.recorded.host.clone()),
+                at,
+                seconds,
+                host: host.clone(),
                 ..OriginalExecution::default()
             },
-            host: Some(record.recorded.host),
+            host,
             shared: false,
             away: false,
             taken_over: None,
             failed: None,
-            suspended: Some(record.since),
+            suspended: None,
         }
     }
 }
@@ -202,12 +198,13 @@ impl Past {
 /// fit their names, are left out: `ce verify` reports them.
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
-    let read = |entry: &Entry| match storage.records().read_entry(entry)? {
-        RecordState::Valid(Record::Call(record)) if entry.fits_call(&record) => Ok(Some(record)),
-        _ => Ok(None),
-    };
     let mut log = unfinished(storage)?;
-    log.extend(succeeded(storage, &entries.iter().collect::<Vec<_>>(), read)?);
+    log.extend(succeeded(storage, &entries.iter().collect::<Vec<_>>(), |entry| {
+        Ok(match storage.records().read_fitting(entry)? {
+            Some(Record::Call(record)) => Some(record),
+            _ => None,
+        })
+    })?);
     log.retain(|past| filter.has(past));
     // Sorting is stable, and the records are in the order of their names.
     log.sort_by_key(|past| past.at);
@@ -233,8 +230,7 @@ pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, St
 /// Returns the calls that have failed or are suspended, without the texts that they read.
 fn unfinished(storage: &Storage) -> Result<Vec<Past>, StorageError> {
     let failures = Survey::new(storage).failures()?.into_iter();
-    let mut log: Vec<Past> =
-        failures.map(|(name, record)| Past::of_failure(&name, record)).collect();
+    let mut log: Vec<Past> = failures.map(Past::of_failure).collect();
     let suspended = storage.suspensions().all()?.into_iter();
     let suspended = suspended.filter(|it| it.record.state != SuspensionState::Failed);
     log.extend(suspended.map(Past::of_suspension));

@@ -22,8 +22,8 @@ pub mod records;
 
 pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError, advice};
 pub use self::maintenance::{
-    Eviction, JobEviction, KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords,
-    PastCall, PastCallRef, Pins, RecordWatch, Retired, Survey,
+    KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall, PastCallRef,
+    Pins, RecordWatch, Removal, Survey,
 };
 pub use self::paths::is_users_file;
 pub use self::paths::{
@@ -31,14 +31,15 @@ pub use self::paths::{
     of_ledger_file, of_revocation, revocations, split_member,
 };
 pub use self::protocol::{
-    Activity, AnswersRead, Attempts, AwayCall, Call, CallLogs, Claim, ClaimedCall, ClaimedTicket,
-    Damage, DeviatingOutput, Deviation, Equivalent, Equivalents, Evictions, ExecutionMode, Failure,
-    Found, FoundSuspension, FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall, Importer,
-    Input, InputSource, Inputs, Job, JobOutputs, Jobs, Lease, Leases, Ledger, LogTail, MemberError,
-    MissingPart, NewTree, OpenTree, OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt,
-    PublishError, Queue, Revocation, RevocationIndex, Revocations, Runs, Sealed, ServedQueue, Site,
-    Stage, Storage, Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover,
-    Unrecorded, Values, WorkerName, WritableArea, lease_timeout, state_interval,
+    Activity, AnswersRead, Attempts, Availability, AwayCall, CachedRecords, Call, CallLogs, Claim,
+    ClaimedCall, ClaimedTicket, Damage, DeviatingOutput, Deviation, Equivalent, Equivalents,
+    Evictions, ExecutionMode, Failure, Found, FoundSuspension, FoundTable, FoundTree, GcRoots,
+    Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job, JobOutputs, Jobs,
+    Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree, OpenTree,
+    OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
+    Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue, Site, Stage,
+    Storage, Stored, StoredCalls, StoredTrees, Suspension, Suspensions, TableDirectory, Tables,
+    Takeover, Unrecorded, Values, WorkerName, WritableArea, lease_timeout, state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,

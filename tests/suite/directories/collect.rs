@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use compeval::storage::{Durability, Storage, Unrecorded};
+
 use super::{is_sound, stored, values};
 use crate::fifo::{Fifo, Never};
 use crate::isolation;
@@ -126,4 +128,37 @@ fn a_job_at_a_commit_notices_what_was_changed() {
     assert_eq!(fs::read_to_string(dir.join("f")).unwrap(), "17\n");
     lab.ce_run(&first).exit(0).called(vec![]);
     is_sound(&lab);
+}
+
+/// A collection was killed after it had removed the record of a link, and a run uses that.
+#[test]
+#[cfg(debug_assertions)]
+fn what_a_half_collected_link_leads_to_stays_with_it() {
+    let Some(lab) = taken_over() else { return };
+    copy(&lab, "storage", "full");
+    let mut half = 0;
+    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 4 };
+    for at in (1..).step_by(step) {
+        copy(&lab, "full", "storage");
+        let mut command = lab.command("ce");
+        let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
+        if !ran.stderr.contains("fault at operation") {
+            assert!(half > 2, "{half} of {at} operations");
+            return;
+        }
+        let made = values(&lab, "c_make/");
+        let Some(link) = made.into_iter().find(|name| stored(&lab, name).is_symlink()) else {
+            continue;
+        };
+        let (directory, inputs) = link.split_once("/00/").unwrap();
+        let record = lab.path(&format!("storage/{directory}/record/{inputs}.json"));
+        half += usize::from(!record.exists());
+        let path = lab.path("storage");
+        let run = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        run.gc_roots().announce([link.clone()]).unwrap();
+        lab.run("ce", &ALL).exit(0);
+        drop(run);
+        assert!(stored(&lab, &link).is_dir(), "a kill at {at}");
+        lab.run("ce", &["verify", "../storage"]).exit(0);
+    }
 }

@@ -24,7 +24,7 @@ use ce_model::humanize::quoted;
 use ce_model::name::ComputationName;
 use ce_model::plan::computations_named;
 use ce_model::task::{Computation, Task, Uncommitted};
-use ce_storage::{Entry, Record, RecordState, ResultName, Storage, Stored};
+use ce_storage::{Entry, Locator, Record, RecordState, ResultName, Storage, Stored};
 use ce_task::load;
 
 /// Why a text names no call or job.
@@ -153,9 +153,8 @@ fn find_call_of(
 
 /// The calls that a text may be the name of, or the path or name of a file of.
 pub(super) fn named(storage: &Storage, text: &str) -> impl Iterator<Item = ResultName> {
-    let plain: PathBuf = Path::new(text).components().collect();
-    let names = [storage.name_of(Path::new(text)), plain.to_str().map(str::to_owned)];
-    names.into_iter().flatten().filter_map(|name| ResultName::of_call_file(&name))
+    let names = Locator::new(storage).names(Path::new(text)).collect::<Vec<_>>();
+    names.into_iter().filter_map(|name| ResultName::of_call_file(&name))
 }
 
 /// The pause between two looks at a log.
@@ -470,7 +469,7 @@ impl InspectionSession {
     /// A file or directory of the storage with these contents, if there is one: a result, or a member of one.
     fn value(&self, history: &History, digest: &Digest) -> Result<Option<Stored>, Error> {
         let stored = |subject: Subject<'_>| {
-            self.storage.announce_roots([subject.promise.name.clone()])?;
+            self.storage.gc_roots().announce([subject.promise.name.clone()])?;
             self.storage.inputs().literal(&subject.promise.name)
         };
         if let Some(subject) = history.maker(digest, None) {

@@ -177,7 +177,7 @@ impl StorageNotices {
 
     /// Returns once what the user should know of hard links, if they are not what runs need.
     pub(super) fn links(&self, storage: &Storage) -> Option<String> {
-        (storage.lacks_links() && !self.has_warned.swap(true, Ordering::AcqRel))
+        (storage.availability().lacks_links() && !self.has_warned.swap(true, Ordering::AcqRel))
             .then(|| links_warning(storage.shown_place()))
     }
 }

@@ -321,7 +321,7 @@ impl Session {
         let selection = self.selection.clone();
         thread::scope(|scope| {
             let plan = scope.spawn(|| Plan::of_points(task, selection));
-            self.storage.load_record_cache(&task.name);
+            self.storage.cached_records().load(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }

@@ -10,7 +10,7 @@ use super::{BeginError, CallNameError, Error, RunOptions, local};
 use crate::{CallError, SuspensionAnswer, ask_suspended};
 use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
 use ce_model::exit::{Exit, Explain};
-use ce_storage::{Holder, Lease, ResultName, Storage, StorageError, Suspension};
+use ce_storage::{Holder, Lease, Locator, ResultName, Storage, StorageError, Suspension};
 
 /// Why nothing was done to a suspended call.
 #[derive(Debug, thiserror::Error)]
@@ -136,9 +136,9 @@ impl SuspensionSession {
     /// Fails with the first one that is not suspended.
     pub fn find(&self, calls: &[PathBuf]) -> Result<Vec<Suspension>, Error> {
         let find = |path: &PathBuf| {
-            let name = self.storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
-            let name = name
-                .and_then(|it| ResultName::of_suspended(&it).or_else(|| ResultName::of_call(&it)));
+            let name = Locator::new(&self.storage).find(path, |name| {
+                ResultName::of_suspended(name).or_else(|| ResultName::of_call(name))
+            });
             let name = name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?;
             let found = self.storage.suspensions().read(&name)?;
             found.ok_or_else(|| SuspensionError::NotSuspended(name.short()).into())

@@ -9,19 +9,21 @@ use ce_model::digest::{Digest, ObjectId};
 use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::CallRecord;
 use ce_storage::{
-    Entry, Eviction, KnownRepositories, Maintenance, Pins, Record, Storage, StorageError, Survey,
+    Entry, KnownRepositories, Maintenance, Pins, Record, Storage, StorageError, Survey,
     split_member,
 };
 use jiff::Timestamp;
 
 use super::repositories::Presence;
-use super::{Candidate, Fate, InUse, MOVED_AT_ONCE, bytes, inputs_of_suspended, seconds};
+use super::{
+    Candidate, Fate, InUse, begin, bytes, inputs_of_suspended, seconds, take_away_in_batches,
+};
 use crate::History;
 
 /// Returns the calls whose outputs are here and may be made away, sorted by name. Those stay that are pinned, with all that
 /// they were made from, that suspended calls read, that jobs read as literals, or that others are links to; and what
 /// was recorded since a time.
-pub fn departing<'a>(
+pub fn evictable<'a>(
     storage: &Storage,
     history: &'a History,
     since: Option<Timestamp>,
@@ -160,7 +162,7 @@ fn outputs(call: &CallRecord) -> impl Iterator<Item = Digest> + '_ {
 }
 
 /// Makes the outputs of candidates away, unless they are in use. Reports the fate of each.
-pub fn depart(
+pub fn evict(
     storage: &Storage,
     history: &History,
     candidates: &[Candidate<'_>],
@@ -168,82 +170,28 @@ pub fn depart(
 ) -> Result<(), StorageError> {
     Survey::new(storage).check_no_links()?;
     let maintenance = Maintenance::new(storage);
-    let mut departing: Vec<(&Entry, Eviction<'_>)> = Vec::new();
-    for Candidate { entry, record, .. } in candidates {
-        let (Entry::Call(name), Record::Call(call)) = (*entry, *record) else { continue };
-        match maintenance.mark_departing(name, call)? {
-            Some(one) => departing.push((*entry, one)),
-            None => report(entry, Fate::Kept),
-        }
-    }
     // On the disk, no output is missing without a mark.
-    storage.flush()?;
+    let evictions =
+        begin(storage, candidates, |it| maintenance.evict(it.entry, it.record), report)?;
     let mut in_use = InUse::read(storage, history, HashSet::new())?;
-    let mut gone: HashSet<&Entry> = HashSet::new();
-    while !departing.is_empty() {
-        let rest = departing.split_off(departing.len().min(MOVED_AT_ONCE));
-        let mut batch = mem::replace(&mut departing, rest);
-        in_use.update()?;
-        let gate = storage.close_gate()?;
-        in_use.update()?;
-        for (_, one) in &mut batch {
-            if !one.is_wanted(in_use.roots())? {
-                one.leave()?;
-            }
-        }
-        // Whoever did not wait: this process was taken for dead, or the other knows no gate.
-        in_use.add_announced()?;
-        let is_held = gate.is_held()?;
-        gate.release()?;
-        for (entry, one) in batch {
-            if !is_held || one.is_wanted(in_use.roots())? {
-                one.stay()?;
-                report(entry, Fate::Kept);
-            } else {
-                one.discard()?;
-                gone.insert(entry);
-                report(entry, Fate::Collected);
-            }
-        }
-    }
-    depart_jobs(history, &gone, &mut in_use)?;
-    storage.flush()
-}
-
-/// Makes the outputs of jobs away that are those of calls that are gone, unless the jobs are in use.
-fn depart_jobs(
-    history: &History,
-    gone: &HashSet<&Entry>,
-    in_use: &mut InUse<'_>,
-) -> Result<(), StorageError> {
-    let storage = in_use.storage();
+    let mut gone = HashSet::new();
+    take_away_in_batches(&mut in_use, evictions, &mut |entry, fate| {
+        gone.extend((fate == Fate::Collected).then(|| entry.clone()));
+        report(entry, fate);
+    })?;
+    // The outputs of jobs that are those of calls that are gone.
     let mut jobs = Vec::new();
     for (entry, record) in history.results() {
-        let (Entry::Job(name), Record::Job(job)) = (entry, record) else { continue };
+        let Record::Job(job) = record else { continue };
         let makers = job.outputs.iter();
         let mut makers = makers.filter_map(|it| Entry::of_file(split_member(&it.file).0));
         if makers.any(|maker| gone.contains(&maker)) {
-            jobs.extend(Maintenance::new(storage).mark_departing_job(name, job)?);
+            jobs.extend(maintenance.evict(entry, record)?);
         }
     }
     storage.flush()?;
-    while !jobs.is_empty() {
-        let rest = jobs.split_off(jobs.len().min(MOVED_AT_ONCE));
-        let mut batch = mem::replace(&mut jobs, rest);
-        in_use.update()?;
-        let gate = storage.close_gate()?;
-        in_use.update()?;
-        for one in batch.iter_mut().filter(|one| !one.is_in(in_use.roots())) {
-            one.leave()?;
-        }
-        in_use.add_announced()?;
-        let is_held = gate.is_held()?;
-        gate.release()?;
-        for one in batch {
-            if is_held && !one.is_in(in_use.roots()) { one.discard()? } else { one.stay()? }
-        }
-    }
-    Ok(())
+    take_away_in_batches(&mut in_use, jobs, &mut |_, _| ())?;
+    storage.flush()
 }
 
 /// What the recorded repositories say of computations. One that cannot be read says nothing.

@@ -14,14 +14,14 @@ use ce_model::digest::Digest;
 use ce_model::template::may_be;
 use ce_storage::records::CallRecord;
 use ce_storage::{
-    Entry, GcRoots, Maintenance, NewRecords, Pins, Record, RecordState, RecordWatch, ResultName,
-    Retired, Storage, StorageError, Survey, Suspension,
+    Entry, GcRoots, Maintenance, NewRecords, Pins, Record, RecordState, RecordWatch, Removal,
+    ResultName, Storage, StorageError, Survey, Suspension,
 };
 use jiff::Timestamp;
 
 use crate::History;
 
-pub use self::evict::{depart, departing, recomputable};
+pub use self::evict::{evict, evictable, recomputable};
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 
 /// The number of results whose files are moved away before the gate is opened for those who wait.
@@ -190,7 +190,7 @@ pub fn in_use(
     history: &History,
     candidates: &[Candidate<'_>],
 ) -> Result<HashSet<Entry>, StorageError> {
-    let roots = storage.gc_roots()?;
+    let roots = storage.gc_roots().read()?;
     let mut used = HashSet::new();
     for Candidate { entry, record, .. } in candidates {
         if roots.has(entry, entry.expected_files(record).len()) {
@@ -212,94 +212,135 @@ pub fn collect(
     Survey::new(storage).check_no_links()?;
     // The records of calls tell whether these are over.
     storage.suspensions().tidy()?;
-    let mut retired = Maintenance::new(storage).half_collected()?;
-    for Candidate { entry, record, .. } in candidates {
-        match Maintenance::new(storage).retire(entry, record)? {
-            Some(one) => retired.push(one),
-            None => report(entry, Fate::Kept),
-        }
-    }
+    let maintenance = Maintenance::new(storage);
+    let mut retired = maintenance.half_collected()?;
     // On the disk, a result with a record must have its files.
-    storage.flush()?;
+    retired.extend(begin(
+        storage,
+        candidates,
+        |it| maintenance.retire(it.entry, it.record),
+        report,
+    )?);
     let gone = candidates.iter().map(|it| it.entry).collect();
     let mut in_use = InUse::read(storage, history, gone)?;
-    // Calls and tables at once, since they may be links to each other; few of them have files that are moved.
-    let (linked, others): (Vec<_>, Vec<_>) = retired
-        .into_iter()
-        .partition(|one| matches!(one.entry(), Entry::Call(_) | Entry::Table(_)));
-    let collected = take_away(storage, &mut in_use, linked, report)?;
-    let mut others = others;
-    while !others.is_empty() {
-        let rest = others.split_off(others.len().min(MOVED_AT_ONCE));
-        take_away(storage, &mut in_use, mem::replace(&mut others, rest), report)?;
-    }
-    let suspended = suspensions(storage)?;
-    let mut used = trees(history, candidates);
-    used.extend(suspended.iter().map(|it| it.record.tree.full()));
-    let roots = &mut in_use.into_roots();
-    Maintenance::new(storage).remove_unused(&used, &collected, roots)?;
-    let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
-    let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
-    let directories = digests.iter().filter(|digest| digest.is_directory());
-    Maintenance::new(storage).remove_unused_manifests(directories)?;
-    storage.flush()
-}
-
-/// Takes retired results away, unless they are in use. Returns the calls that went.
-///
-/// The gate is closed for the moves, and for what has come into use since it was last looked.
-fn take_away(
-    storage: &Storage,
-    in_use: &mut InUse<'_>,
-    mut retired: Vec<Retired<'_>>,
-    report: &mut dyn FnMut(&Entry, Fate),
-) -> Result<Vec<(ResultName, CallRecord)>, StorageError> {
-    in_use.update()?;
+    // Nobody pins what has no record.
     for one in &retired {
-        // Nobody pins what has no record.
         if one.is_pinned()? {
             in_use.add(one.entry());
         }
     }
-    let mut stays = settle(&retired, in_use);
-    let gate = storage.close_gate()?;
-    if in_use.update()? {
-        stays = settle(&retired, in_use);
+    // Calls and tables at once, since they may be links to each other; few of them have files that are moved.
+    let (linked, others): (Vec<_>, Vec<_>) = retired
+        .into_iter()
+        .partition(|one| matches!(one.entry(), Entry::Call(_) | Entry::Table(_)));
+    let mut collected: Vec<(ResultName, CallRecord)> = Vec::new();
+    for one in &linked {
+        if let (Entry::Call(name), Record::Call(record)) = (one.entry(), one.record()) {
+            collected.push((name.clone(), record.clone()));
+        }
     }
-    for (one, _) in retired.iter_mut().zip(&stays).filter(|(_, stays)| !**stays) {
+    let mut gone = HashSet::new();
+    take_away(&mut in_use, linked, &mut |entry, fate| {
+        gone.extend((fate == Fate::Collected).then(|| entry.clone()));
+        report(entry, fate);
+    })?;
+    collected.retain(|(name, _)| gone.contains(&Entry::Call(name.clone())));
+    take_away_in_batches(&mut in_use, others, report)?;
+    let suspended = suspensions(storage)?;
+    let mut used = trees(history, candidates);
+    used.extend(suspended.iter().map(|it| it.record.tree.full()));
+    maintenance.remove_unused(&used, &collected, &mut in_use.into_roots())?;
+    let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
+    let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
+    let directories = digests.iter().filter(|digest| digest.is_directory());
+    maintenance.remove_unused_manifests(directories)?;
+    storage.flush()
+}
+
+/// Begins the removal of candidates, durably. Reports those that stay, since they have other records now, or are computed.
+fn begin<'s>(
+    storage: &Storage,
+    candidates: &[Candidate<'_>],
+    mark: impl Fn(&Candidate<'_>) -> Result<Option<Removal<'s>>, StorageError>,
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<Vec<Removal<'s>>, StorageError> {
+    let mut removals = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        match mark(candidate)? {
+            Some(one) => removals.push(one),
+            None => report(candidate.entry, Fate::Kept),
+        }
+    }
+    storage.flush()?;
+    Ok(removals)
+}
+
+/// Takes results away, unless they are in use, a few at once: the gate is opened between them.
+fn take_away_in_batches(
+    in_use: &mut InUse<'_>,
+    mut removals: Vec<Removal<'_>>,
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError> {
+    while !removals.is_empty() {
+        let rest = removals.split_off(removals.len().min(MOVED_AT_ONCE));
+        take_away(in_use, mem::replace(&mut removals, rest), report)?;
+    }
+    Ok(())
+}
+
+/// Takes results away, unless they are in use. Reports the fate of each.
+///
+/// The gate is closed for the moves, and for what has come into use since it was last looked.
+fn take_away(
+    in_use: &mut InUse<'_>,
+    mut removals: Vec<Removal<'_>>,
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError> {
+    in_use.update()?;
+    let mut stays = settle(&removals, in_use)?;
+    let gate = in_use.storage.gc_roots().close_gate()?;
+    if in_use.update()? {
+        stays = settle(&removals, in_use)?;
+    }
+    for (one, _) in removals.iter_mut().zip(&stays).filter(|(_, stays)| !**stays) {
         one.move_away()?;
     }
     // Whoever did not wait: this process was taken for dead, or the other knows no gate.
-    if in_use.add_announced()? {
-        stays = settle(&retired, in_use);
-    }
-    if !gate.is_held()? {
-        stays.fill(true);
-    }
+    in_use.add_announced()?;
+    let is_held = gate.is_held()?;
     gate.release()?;
-    let mut collected = Vec::new();
-    for (one, stays) in retired.into_iter().zip(stays) {
+    stays = settle(&removals, in_use)?;
+    for (one, stays) in removals.into_iter().zip(stays) {
         let entry = one.entry().clone();
-        if stays {
+        if stays || !is_held {
             one.restore()?;
             report(&entry, Fate::Kept);
-            continue;
+        } else {
+            one.discard()?;
+            report(&entry, Fate::Collected);
         }
-        if let (Entry::Call(name), Record::Call(record)) = (&entry, one.record()) {
-            collected.push((name.clone(), record.clone()));
-        }
-        one.discard()?;
-        report(&entry, Fate::Collected);
     }
-    Ok(collected)
+    Ok(())
 }
 
-/// Whether each of some retired results stays: it is in use, or the directories of one that is are links to it.
-fn settle(retired: &[Retired<'_>], in_use: &mut InUse<'_>) -> Vec<bool> {
-    for one in retired.iter().filter(|one| one.is_in(in_use.roots())).collect::<Vec<_>>() {
-        in_use.add_linked(one.entry());
+/// Whether each of some results stays: it is in use, or the directories of one that stays are links to it.
+///
+/// What a killed collection has left is in no history, so links are followed by the records of the results themselves.
+fn settle(removals: &[Removal<'_>], in_use: &mut InUse<'_>) -> Result<Vec<bool>, StorageError> {
+    loop {
+        let before = in_use.roots.count();
+        let mut stays = Vec::with_capacity(removals.len());
+        for one in removals {
+            let is_wanted = one.is_wanted(&in_use.roots)?;
+            if is_wanted && let Record::Call(call) = one.record() {
+                in_use.add_linked(call);
+            }
+            stays.push(is_wanted);
+        }
+        if in_use.roots.count() == before {
+            return Ok(stays);
+        }
     }
-    retired.iter().map(|one| one.is_in(in_use.roots())).collect()
 }
 
 /// The trees of computations with results that are not candidates.
@@ -343,15 +384,6 @@ impl<'a> InUse<'a> {
         Ok(in_use)
     }
 
-    pub(super) const fn storage(&self) -> &'a Storage {
-        self.storage
-    }
-
-    /// The names that are in use.
-    pub(super) const fn roots(&self) -> &GcRoots {
-        &self.roots
-    }
-
     /// The names that are in use, to be added to.
     fn into_roots(self) -> GcRoots {
         self.roots
@@ -372,7 +404,7 @@ impl<'a> InUse<'a> {
     /// Adds what other runs have announced by now. Returns whether there is anything.
     pub(super) fn add_announced(&mut self) -> Result<bool, StorageError> {
         let before = self.roots.count();
-        self.storage.add_gc_roots(&mut self.roots)?;
+        self.storage.gc_roots().add_to(&mut self.roots)?;
         Ok(self.roots.count() > before)
     }
 
@@ -381,31 +413,31 @@ impl<'a> InUse<'a> {
         self.roots.add([entry.clone()]);
     }
 
-    /// Adds the results that the directories of a result are links to.
-    fn add_linked(&mut self, entry: &Entry) {
-        self.roots.add(self.history.linked(entry));
+    /// Adds the results that the directories of a call are links to, directly or by way of others.
+    fn add_linked(&mut self, call: &CallRecord) {
+        if let Some(source) = call.linked() {
+            self.roots.add(self.history.linked(&source));
+            self.roots.add([source]);
+        }
     }
 
     /// Adds a result that was published since the history was read, and what it was made from.
     fn add_published(&mut self, entry: &Entry) -> Result<(), StorageError> {
-        let (storage, roots) = (self.storage, &mut self.roots);
-        roots.add([entry.clone()]);
-        match storage.records().read_listed(entry)? {
+        self.add(entry);
+        match self.storage.records().read_listed(entry)? {
             // A job that was finished meanwhile may use a result that it found before that was retired.
-            RecordState::Valid(Record::Job(job)) => roots.add_job(&job),
+            RecordState::Valid(Record::Job(job)) => self.roots.add_job(&job),
             // The directories of a result that was published meanwhile may be links to those of others.
             RecordState::Valid(Record::Call(call)) => {
-                roots.add_inputs(call.inputs.iter());
-                let source = call.linked();
-                roots.add(source.iter().flat_map(|source| self.history.linked(source)));
-                roots.add(source);
+                self.roots.add_inputs(call.inputs.iter());
+                self.add_linked(&call);
             }
             // What a table that was published meanwhile was made from is kept with it.
             RecordState::Valid(Record::Table(_)) => {
                 let Entry::Table(name) = entry else { return Ok(()) };
-                storage.tables().read_recipe(name, |row| {
+                self.storage.tables().read_recipe(name, |row| {
                     let files = row.outputs.iter().flatten();
-                    roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
+                    self.roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
                 })?;
             }
             RecordState::Valid(Record::TaskInput(_))

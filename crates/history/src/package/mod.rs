@@ -6,7 +6,7 @@
 mod write;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use ce_git::{TreeFileKind, Trees};
@@ -15,7 +15,9 @@ use ce_model::name::MemberPath;
 use ce_model::sweep::{SWEEP_OUTPUTS, path_part, point_path};
 use ce_model::text_file;
 use ce_storage::records::JobRecord;
-use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError, split_member};
+use ce_storage::{
+    Entry, Locator, RecipeRow, Record, ResultName, Storage, StorageError, split_member,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -90,9 +92,7 @@ impl<'a> Packer<'a> {
     ///
     /// Fails if there is none.
     pub fn find(&self, name: &str) -> Result<Subject<'a>, HistoryError> {
-        let plain: PathBuf = Path::new(name).components().collect();
-        let names = [plain.to_str().map(str::to_owned), self.storage.name_of(&plain)];
-        let short = names.iter().flatten().find_map(|name| {
+        let short = Locator::new(self.storage).find(Path::new(name), |name| {
             let result = ResultName::of_short(name)?;
             let entry = match name.get(..2)? {
                 "t_" => Entry::Job(result),
@@ -348,7 +348,10 @@ impl<'a> OutputNames<'a> {
             (Entry::Call(call), Record::Call(record)) => {
                 let (storage, repository) = (self.storage, &self.repository);
                 let names = self.known.entry(record.tree.clone()).or_insert_with(|| {
-                    storage.output_names(call).or_else(|| names_in(repository, &record.tree))
+                    storage
+                        .calls()
+                        .output_names(call)
+                        .or_else(|| names_in(repository, &record.tree))
                 });
                 let names = names.as_ref().filter(|it| it.len() == record.outputs.len());
                 names.and_then(|names| names.get(number).cloned())

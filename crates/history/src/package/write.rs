@@ -329,7 +329,7 @@ fn job_output<'a>(history: &'a History, file: Subject<'_>) -> Option<Subject<'a>
 /// The inputs of a call, with their names in the computation, or their numbers.
 fn inputs(storage: &Storage, entry: &Entry, call: &CallRecord) -> Vec<(String, Digest)> {
     let names = match entry {
-        Entry::Call(name) => storage.input_names(name),
+        Entry::Call(name) => storage.calls().input_names(name),
         Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
     };
     let names = names.filter(|names| names.len() == call.inputs.len());

@@ -498,7 +498,7 @@ impl<'a> PageIndex<'a> {
         if !self.names.contains_key(directory) {
             let name = ResultName::of_short(call);
             let names = name.map_or_else(Default::default, |name| {
-                [self.storage.input_names(&name), self.storage.output_names(&name)]
+                [self.storage.calls().input_names(&name), self.storage.calls().output_names(&name)]
             });
             self.names.insert(directory.to_owned(), names);
         }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::files::allow;
 use super::network::{OnNotFound, retry};
-use super::resolve::is_link;
+use super::root::is_link;
 use super::{Disk, FileId, ForeignEntry, Result, attempt_once, look_once, stat};
 use ce_files::cache::FileStat;
 

@@ -15,7 +15,6 @@ mod fault;
 mod files;
 mod network;
 pub(super) mod reading;
-mod resolve;
 mod root;
 mod value;
 
@@ -40,8 +39,8 @@ pub(crate) use self::files::Metadata;
 use self::network::{Listings, OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
 pub(super) use self::network::{open_created, patience, retry_at};
-pub(super) use self::resolve::ForeignEntry;
 pub use self::root::Durability;
+pub(super) use self::root::ForeignEntry;
 pub(super) use self::root::Root;
 pub(super) use self::value::ValueMetadata;
 
@@ -182,9 +181,14 @@ impl Disk {
         }
     }
 
-    /// Whether it may show late what other hosts have written.
+    /// Whether several hosts may write to it, as far as its kind tells.
     pub(crate) const fn is_on_network(&self) -> bool {
         self.kind.is_on_network
+    }
+
+    /// Whether it may show late what other hosts have written, as far as its kind tells: one of an unknown kind may.
+    pub(crate) const fn may_show_late(&self) -> bool {
+        self.kind.may_show_late
     }
 
     /// Whether hard links may not refuse a name that is taken.
@@ -235,7 +239,7 @@ impl Disk {
         if let Some(known) = self.known(inside) {
             return Ok(known);
         }
-        let opened = Arc::new(resolve::open(top, OsStr::from_bytes(inside))?);
+        let opened = Arc::new(root::open(top, OsStr::from_bytes(inside))?);
         let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= max_open() {
             known.clear();

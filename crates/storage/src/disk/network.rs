@@ -22,7 +22,7 @@ use super::{Disk, IoContext, Result, StorageError, ValueMetadata, fault, is_abse
 
 /// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
 /// nothing is known.
-const KINDS: [(u32, FileSystemKind); 21] = [
+const KINDS: [(u32, FileSystemKind); 44] = [
     (0xef53, LOCAL),           // ext2, ext3, ext4
     (0x5846_5342, LOCAL),      // xfs
     (0x9123_683e, LOCAL),      // btrfs
@@ -33,6 +33,29 @@ const KINDS: [(u32, FileSystemKind); 21] = [
     (0x8584_58f6, LOCAL),      // ramfs
     (0x794c_7630, LOCAL),      // overlay
     (0xf15f, LOCAL),           // ecryptfs
+    (0x5265_4973, UNTRIED),    // reiserfs
+    (0x3153_464a, UNTRIED),    // jfs
+    (0x3434, UNTRIED),         // nilfs2
+    (0x482b, UNTRIED),         // hfsplus
+    (0x4858, UNTRIED),         // hfsplus, with case
+    (0x2405_1905, UNTRIED),    // ubifs
+    (0x72b6, UNTRIED),         // jffs2
+    (0x137f, UNTRIED),         // minix
+    (0x138f, UNTRIED),         // minix
+    (0x2468, UNTRIED),         // minix
+    (0x2478, UNTRIED),         // minix
+    (0x4d5a, UNTRIED),         // minix
+    (0x1501_3346, UNTRIED),    // udf
+    (0x0001_1954, UNTRIED),    // ufs
+    (0x4d44, UNTRIED),         // vfat
+    (0x2011_bab0, UNTRIED),    // exfat
+    (0x5346_544e, UNTRIED),    // ntfs
+    (0x7366_746e, UNTRIED),    // ntfs3
+    (0x7371_7368, UNTRIED),    // squashfs
+    (0xe0f5_e1e2, UNTRIED),    // erofs
+    (0x9660, UNTRIED),         // iso9660
+    (0x6175_6673, UNTRIED),    // aufs
+    (0x5346_4846, UNTRIED),    // wslfs
     (0x6969, NETWORK),         // nfs
     (0x0bd0_0bd0, NETWORK),    // lustre
     (0x4750_4653, NETWORK),    // gpfs
@@ -47,22 +70,29 @@ const KINDS: [(u32, FileSystemKind); 21] = [
 ];
 
 /// One of this host, with hard links that refuse a name that is taken, as records and leases need.
-const LOCAL: FileSystemKind = FileSystemKind { is_on_network: false, may_lack_links: false };
+const LOCAL: FileSystemKind =
+    FileSystemKind { is_on_network: false, may_show_late: false, may_lack_links: false };
+
+/// One of this host that may lack such hard links.
+const UNTRIED: FileSystemKind = FileSystemKind { may_lack_links: true, ..LOCAL };
 
 /// One that several hosts may write to, with such hard links.
-const NETWORK: FileSystemKind = FileSystemKind { is_on_network: true, may_lack_links: false };
+const NETWORK: FileSystemKind =
+    FileSystemKind { is_on_network: true, may_show_late: true, may_lack_links: false };
 
 /// One that several hosts may write to, and that may lack such hard links.
-const UNRELIABLE: FileSystemKind = FileSystemKind { is_on_network: true, may_lack_links: true };
+const UNRELIABLE: FileSystemKind = FileSystemKind { may_lack_links: true, ..NETWORK };
 
 /// One of which nothing is known.
-const UNKNOWN: FileSystemKind = FileSystemKind { is_on_network: false, may_lack_links: true };
+const UNKNOWN: FileSystemKind = FileSystemKind { is_on_network: false, ..UNRELIABLE };
 
 /// What is known of the file system of a directory by its kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FileSystemKind {
-    /// It may show late what other hosts have written.
+    /// Several hosts may write to it.
     pub(super) is_on_network: bool,
+    /// It may show late what other hosts have written. Where that is not known, collections and runs take it for so.
+    pub(super) may_show_late: bool,
     /// Whether its hard links are what leases need can only be tried.
     pub(super) may_lack_links: bool,
 }
@@ -92,6 +122,11 @@ impl Disk {
     /// Takes its file system for one of several hosts.
     pub(crate) const fn put_on_network(&mut self) {
         self.kind = NETWORK;
+    }
+
+    /// Takes its file system for one of which nothing is known.
+    pub(crate) const fn put_on_unknown(&mut self) {
+        self.kind = UNKNOWN;
     }
 }
 
@@ -211,7 +246,7 @@ fn lateness(disk: Option<&Disk>, on_not_found: OnNotFound, error: &StorageError)
             Transience::Stale
         }
         Some(disk)
-            if on_not_found == OnNotFound::Retry && disk.is_on_network() && is_absent(cause) =>
+            if on_not_found == OnNotFound::Retry && disk.may_show_late() && is_absent(cause) =>
         {
             Transience::Stale
         }
@@ -267,7 +302,7 @@ impl Disk {
         path: &Path,
         mut look: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        if !self.is_on_network() {
+        if !self.may_show_late() {
             return look();
         }
         let agreed = self.retry(OnNotFound::Accept, |again| {
@@ -309,7 +344,7 @@ impl Disk {
 
     /// Forgets what directories have listed in which something has this path, or that are below it.
     pub(crate) fn forget_listed(&self, path: &Path) {
-        if self.is_on_network() {
+        if self.may_show_late() {
             self.listings.forget(path);
         }
     }
@@ -325,7 +360,7 @@ impl Disk {
             source: Errno::NOENT.into(),
         };
         match look()? {
-            None if self.is_on_network() => {}
+            None if self.may_show_late() => {}
             found => return Ok(found),
         }
         let mut looked = || look()?.ok_or_else(absent);
@@ -623,5 +658,7 @@ mod tests {
         let shared = KINDS.iter().filter(|(_, kind)| kind.is_on_network).count();
         let linking = KINDS.iter().filter(|(_, kind)| !kind.may_lack_links).count();
         assert_eq!((shared, linking), (11, 17));
+        let late = KINDS.iter().filter(|(_, kind)| kind.may_show_late).count();
+        assert!(late == shared && UNKNOWN.may_show_late && !UNKNOWN.is_on_network);
     }
 }

@@ -181,7 +181,7 @@ fn what_may_be_old_is_asked_for_again_where_it_may_be() {
         let (answer, told) = ask(&disk, OnNotFound::Retry, late(errno));
         assert!(answer.unwrap_err().is(errno) && told.len() == 1, "a local file system knows");
     }
-    disk.kind.is_on_network = true;
+    disk.put_on_network();
     for errno in [Errno::NOENT, Errno::NOTEMPTY] {
         let (answer, told) = ask(&disk, OnNotFound::Retry, late(errno));
         assert_eq!((answer.unwrap(), told.len()), (7, 3), "{errno}");
@@ -224,7 +224,7 @@ fn over_a_network_what_was_done_and_reported_as_failed_is_recognised() {
     fs::write(&other, "other").unwrap();
     assert_eq!(disk.link_as(&own, &name).unwrap(), Linked::New);
     assert_eq!(disk.link_as(&own, &name).unwrap(), Linked::Taken, "nothing more is asked");
-    disk.kind.is_on_network = true;
+    disk.put_on_network();
     assert_eq!(disk.link_as(&own, &name).unwrap(), Linked::Same);
     assert_eq!(disk.link_as(&other, &name).unwrap(), Linked::Taken);
     let before = disk.id(&own).unwrap();
@@ -238,7 +238,7 @@ fn over_a_network_what_was_done_and_reported_as_failed_is_recognised() {
 #[test]
 fn a_directory_is_not_moved_onto_one_that_another_host_has_made() {
     let (_dir, mut disk, root) = lab();
-    disk.kind.is_on_network = true;
+    disk.put_on_network();
     let [one, place] = ["one", "place"].map(|name| root.join(name));
     for dir in [&one, &place] {
         disk.make_dir(dir).unwrap();

@@ -11,44 +11,55 @@
 //! Eviction marks a call as away and then removes its outputs. The record stays, so the call is still known. Outputs are moved
 //! while the gate is closed and after the roots of other runs were read. A run that looks for the call finds it away, unless it
 //! announced the call before; then the outputs stay.
+//!
+//! [`RecordWatch`] returns the records that were added since the last look. It does not list a directory again whose stat has
+//! not changed, unless that is racy, or the file system may show late what others have written.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use super::{Maintenance, Pins, Survey};
 use crate::disk::Result;
-use crate::paths::{COLLECTED, Entry, MANIFESTS, QUARANTINE, ResultName, TREES, manifest};
-use crate::protocol::{GcRoots, Lease, Storage};
+use crate::paths::{
+    COLLECTED, Entry, MANIFESTS, QUARANTINE, RECORDS, ResultName, SUSPENDED, TABLES, TASK_INPUTS,
+    TREES, is_value, manifest,
+};
+use crate::protocol::{GcRoots, Lease, Storage, Suspension};
 use crate::records::{CallRecord, JobRecord, Provenance, Published, Record, Tombstone};
+use ce_files::cache::FileStat;
 use ce_model::digest::Digest;
 
-/// A result without its record, whose files still exist.
+/// A result whose files may go: its record was removed, or it is marked as away.
 #[derive(Debug)]
-pub struct Retired<'a> {
+pub struct Removal<'a> {
     storage: &'a Storage,
     entry: Entry,
     record: Record,
-    /// The files of a job, or of a task input or table, but for damaged ones, that are moved away.
+    kind: RemovalKind,
+    /// The files that are moved away: those of a result that was retired and has no lease, and the outputs of an evicted call, but for
+    /// damaged ones.
     movable: Vec<String>,
     moved: MovedFiles<'a>,
     _lease: Option<Lease<'a>>,
 }
 
+/// Why a result may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RemovalKind {
+    /// It is collected. It has no record.
+    Collection,
+    /// Its outputs are evicted. It has a record, and is marked as away.
+    Eviction,
+}
+
 impl<'a> Maintenance<'a> {
-    /// Retires a result. Returns `None` if it has another record now, or another run computes it.
-    pub fn retire(&self, entry: &Entry, record: &Record) -> Result<Option<Retired<'a>>> {
-        let lease = match entry {
-            Entry::Call(name) => match self.storage.leases().acquire(name) {
-                Ok(lease) => Some(lease),
-                Err(_) => return Ok(None),
-            },
-            Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
-        };
-        if self.storage.records().read_entry(entry)?.ok().as_ref() != Some(record) {
-            return Ok(None);
-        }
+    /// Retires a result: removes its record. Returns `None` if it has another record now, or another run computes it.
+    pub fn retire(&self, entry: &Entry, record: &Record) -> Result<Option<Removal<'a>>> {
+        let Some(lease) = self.reserve(entry, record)? else { return Ok(None) };
         match record {
             Record::Call(record) => self.write_tombstone(entry, record)?,
             Record::Job(record) => self.write_tombstone(entry, record)?,
@@ -62,13 +73,50 @@ impl<'a> Maintenance<'a> {
         self.retired(entry.clone(), record.clone(), lease).map(Some)
     }
 
+    /// Marks a call as away, or a job with outputs of calls that are away. Returns `None` if it has another record now, or another run
+    /// computes it, or the job has no such output. The mark is durable after the next [`flush`](Storage::flush): what is missing
+    /// without one was deleted.
+    pub fn evict(&self, entry: &Entry, record: &Record) -> Result<Option<Removal<'a>>> {
+        let (Entry::Call(name) | Entry::Job(name)) = entry else { return Ok(None) };
+        let Some(lease) = self.reserve(entry, record)? else { return Ok(None) };
+        let (entry, record) = (entry.clone(), record.clone());
+        let mut removal = self.removal(RemovalKind::Eviction, entry, record, lease);
+        if let Record::Job(job) = &removal.record
+            && removal.outputs_away(job)?.is_empty()
+        {
+            return Ok(None);
+        }
+        self.storage.evictions().mark_away(name)?;
+        if let Record::Call(call) = &removal.record {
+            for (number, output) in call.outputs.iter().enumerate() {
+                let file = name.output(number);
+                if self.storage.values().is_published(&file, output)? {
+                    removal.movable.push(file);
+                }
+            }
+        }
+        Ok(Some(removal))
+    }
+
+    /// Acquires the lease of a result, if that is a call. Returns `None` if another run has it, or it has another record now.
+    fn reserve(&self, entry: &Entry, record: &Record) -> Result<Option<Option<Lease<'a>>>> {
+        let lease = match entry {
+            Entry::Call(name) => match self.storage.leases().acquire(name) {
+                Ok(lease) => Some(lease),
+                Err(_) => return Ok(None),
+            },
+            Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
+        };
+        let known = self.storage.records().read_entry(entry)?.ok();
+        Ok((known.as_ref() == Some(record)).then_some(lease))
+    }
+
     fn retired(
         &self,
         entry: Entry,
         record: Record,
         lease: Option<Lease<'a>>,
-    ) -> Result<Retired<'a>> {
-        let storage = self.storage;
+    ) -> Result<Removal<'a>> {
         let mut movable = Vec::new();
         match (&entry, &record) {
             (Entry::TaskInput(_), _) => movable.push(entry.file(0)),
@@ -79,15 +127,25 @@ impl<'a> Maintenance<'a> {
                 let outputs = table.outputs.iter().enumerate();
                 let outputs = outputs.map(|(number, output)| (name.output(number), output));
                 for (file, published) in outputs.chain([(name.recipe(), &table.recipe)]) {
-                    if storage.is_published(&file, published)? {
+                    if self.storage.values().is_published(&file, published)? {
                         movable.push(file);
                     }
                 }
             }
             _ => {}
         }
-        let moved = MovedFiles::new(storage);
-        Ok(Retired { storage, entry, record, movable, moved, _lease: lease })
+        Ok(Removal { movable, ..self.removal(RemovalKind::Collection, entry, record, lease) })
+    }
+
+    fn removal(
+        &self,
+        kind: RemovalKind,
+        entry: Entry,
+        record: Record,
+        lease: Option<Lease<'a>>,
+    ) -> Removal<'a> {
+        let (storage, moved) = (self.storage, MovedFiles::new(self.storage));
+        Removal { storage, entry, record, kind, movable: Vec::new(), moved, _lease: lease }
     }
 
     fn write_tombstone(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
@@ -96,7 +154,7 @@ impl<'a> Maintenance<'a> {
     }
 
     /// Returns the retired results whose files a killed collection has not removed.
-    pub fn half_collected(&self) -> Result<Vec<Retired<'a>>> {
+    pub fn half_collected(&self) -> Result<Vec<Removal<'a>>> {
         let mut half = Vec::new();
         for entry in Survey::new(self.storage).entries_in(COLLECTED)? {
             let Some(record) = self.storage.records().read_entry_in(COLLECTED, &entry)?.ok() else {
@@ -133,20 +191,15 @@ impl<'a> Maintenance<'a> {
     }
 }
 
-impl Retired<'_> {
+impl Removal<'_> {
     /// The result.
     pub const fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The record that it had.
+    /// The record that it has, or had.
     pub const fn record(&self) -> &Record {
         &self.record
-    }
-
-    /// Whether it is among what is in use: then it must stay.
-    pub fn is_in(&self, roots: &GcRoots) -> bool {
-        roots.has(&self.entry, self.entry.expected_files(&self.record).len())
     }
 
     /// Whether it is pinned: then it must stay.
@@ -154,33 +207,69 @@ impl Retired<'_> {
         Pins::new(self.storage).has(&self.entry)
     }
 
-    /// Restores the result.
+    /// Whether it must stay: it is among what is in use, or is a call that was pinned meanwhile. Nobody pins what has no record.
+    pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
+        let is_in = roots.has(&self.entry, self.entry.expected_files(&self.record).len());
+        let may_be_pinned =
+            self.kind == RemovalKind::Eviction && matches!(self.entry, Entry::Call(_));
+        Ok(is_in || may_be_pinned && self.is_pinned()?)
+    }
+
+    /// Moves away what can be made again by a run that needs it later: the files of a task input, table or job, which have no lease, and
+    /// evicted outputs. Damaged ones stay, but for those of a job. The gate is closed, what was marked is on the disk, and it is
+    /// [not wanted](Self::is_wanted).
+    pub fn move_away(&mut self) -> Result<()> {
+        let movable = match &self.record {
+            Record::Job(job) if self.kind == RemovalKind::Eviction => self.outputs_away(job)?,
+            _ => std::mem::take(&mut self.movable),
+        };
+        movable.into_iter().try_for_each(|name| self.moved.take(name))
+    }
+
+    /// The outputs of a job that are those of calls that are away now.
+    fn outputs_away(&self, job: &JobRecord) -> Result<Vec<String>> {
+        let mut away = Vec::new();
+        for (number, output) in job.outputs.iter().enumerate() {
+            if let Some(Entry::Call(call)) = Entry::of_file(&output.file)
+                && self.storage.evictions().is_marked_away(&call)?
+                && !self.storage.has(&output.file)?
+            {
+                away.push(self.entry.file(number));
+            }
+        }
+        Ok(away)
+    }
+
+    /// Restores the result: its files, and its record, or that a call is not away. Beside the outputs of a job, a mark means nothing.
     pub fn restore(mut self) -> Result<()> {
         self.moved.put_back()?;
-        let (storage, name) = (self.storage, self.entry.record());
-        match &self.record {
+        let Self { storage, entry, record, kind, .. } = &self;
+        match (kind, entry) {
+            (RemovalKind::Eviction, Entry::Call(name)) => {
+                return storage.evictions().unmark_away(name);
+            }
+            (RemovalKind::Eviction, _) => return Ok(()),
+            (RemovalKind::Collection, _) => {}
+        }
+        let name = entry.record();
+        match record {
             Record::Call(record) => storage.records().put_new(&name, record)?,
             Record::Job(record) => storage.records().put_new(&name, record)?,
             Record::Table(record) => storage.records().put_new(&name, record)?,
             Record::TaskInput(record) => storage.records().put_new(&name, record)?,
         };
-        self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
+        storage.root.disk.remove(&storage.path(&entry.room(COLLECTED)))
     }
 
-    /// Moves the files of a task input, table or job away, which have no lease: a run that needs them later makes
-    /// them again. Damaged ones stay, but for those of a job. The gate is closed, and it is [not in use](Self::is_in).
-    pub fn move_away(&mut self) -> Result<()> {
-        let mut movable = std::mem::take(&mut self.movable).into_iter();
-        movable.try_for_each(|name| self.moved.take(name))
-    }
-
-    /// Removes its files and its log.
+    /// Removes what was moved away, and the files and the log of a call that is collected.
     pub fn discard(mut self) -> Result<()> {
         self.moved.discard()?;
-        let Self { storage, entry, record, .. } = &self;
+        let Self { storage, entry, record, kind, .. } = &self;
         let (Entry::Call(name), Record::Call(record)) = (entry, record) else { return Ok(()) };
-        if storage.root.disk.exists(&storage.path(&entry.record()))? {
+        if *kind == RemovalKind::Eviction
             // A run that waited for no lease has published it again.
+            || storage.root.disk.exists(&storage.path(&entry.record()))?
+        {
             return Ok(());
         }
         let outputs = record.outputs.iter().copied().enumerate();
@@ -228,8 +317,8 @@ impl Maintenance<'_> {
             .collect();
         let mut trees = root.own_names(TREES)?;
         trees.retain(|tree| tree != QUARANTINE && !keep.contains(tree.as_str()));
-        let gate = self.storage.close_gate()?;
-        self.storage.add_gc_roots(roots)?;
+        let gate = self.storage.gc_roots().close_gate()?;
+        self.storage.gc_roots().add_to(roots)?;
         for (name, record) in versions.into_values() {
             // A run that publishes results of this version has announced it, and listed it before.
             if !roots.has_file(name.directory()) {
@@ -271,7 +360,7 @@ impl Maintenance<'_> {
         let mut paths = Vec::new();
         for (number, file) in files {
             let name = entry.file(number);
-            if self.storage.is_published(&name, &file)? {
+            if self.storage.values().is_published(&name, &file)? {
                 paths.push(self.storage.path(&name));
             }
         }
@@ -330,135 +419,145 @@ impl Drop for MovedFiles<'_> {
     }
 }
 
-/// A call that is marked as away, and whose outputs still exist.
+/// Finds what was recorded since it looked last; at first, everything.
 #[derive(Debug)]
-pub struct Eviction<'a> {
+pub struct RecordWatch<'a> {
     storage: &'a Storage,
-    name: ResultName,
-    outputs: usize,
-    /// Those that are there, and not damaged.
-    intact: Vec<String>,
-    moved: MovedFiles<'a>,
-    _lease: Lease<'a>,
+    /// The directories that it has listed.
+    listed: HashMap<String, Listed>,
+    /// The places of suspended calls.
+    suspended: BTreeSet<String>,
+    /// The results that it has returned.
+    returned: HashSet<Entry>,
 }
 
-impl<'a> Maintenance<'a> {
-    /// Marks a call as away. Returns `None` if it has another record now, or another run computes it. That is durable after
-    /// the next [`flush`](Storage::flush).
-    pub fn mark_departing(
-        &self,
-        name: &ResultName,
-        record: &CallRecord,
-    ) -> Result<Option<Eviction<'a>>> {
-        let storage = self.storage;
-        let Ok(lease) = storage.leases().acquire(name) else { return Ok(None) };
-        let known = storage.records().read_entry(&Entry::Call(name.clone()))?.ok();
-        if !matches!(known, Some(Record::Call(known)) if known == *record) {
-            return Ok(None);
-        }
-        storage.evictions().mark_away(name)?;
-        let mut intact = Vec::new();
-        for (number, output) in record.outputs.iter().enumerate() {
-            let file = name.output(number);
-            if storage.is_published(&file, output)? {
-                intact.push(file);
+/// A directory that was listed.
+#[derive(Debug)]
+struct Listed {
+    /// Its stat before, and when it was taken.
+    stat: Option<FileStat>,
+    taken: SystemTime,
+    /// The directories in it.
+    below: Vec<String>,
+}
+
+/// What was recorded since the last look.
+#[derive(Debug, Default)]
+pub struct NewRecords {
+    /// Results, in any order.
+    pub entries: Vec<Entry>,
+    /// Suspended calls whose record is another.
+    pub suspended: Vec<Suspension>,
+}
+
+impl<'a> RecordWatch<'a> {
+    /// Has not looked at the storage yet.
+    pub fn new(storage: &'a Storage) -> Self {
+        let (listed, suspended, returned) = <_>::default();
+        Self { storage, listed, suspended, returned }
+    }
+
+    /// Returns what was recorded since the last look, but for results that are known.
+    pub fn look(&mut self, is_known: impl Fn(&Entry) -> bool) -> Result<NewRecords> {
+        let mut entries = Vec::new();
+        let mut returned = std::mem::take(&mut self.returned);
+        let mut places = Vec::new();
+        let mut note = |file: String| {
+            let entry = recorded(&file);
+            entries.extend(entry.filter(|it| !is_known(it) && returned.insert(it.clone())));
+        };
+        for owner in self.storage.root.own_names("")? {
+            let is_call = owner.starts_with("c_");
+            if !is_call && !owner.starts_with("t_") {
+                continue;
+            }
+            self.list(&owner, |_| false, &mut |_| ())?;
+            let versions = self.listed.get(&owner).map(|it| it.below.clone());
+            for version in versions.unwrap_or_default() {
+                self.visit(format!("{version}/{RECORDS}"), |_| false, &mut note)?;
+                if is_call {
+                    let suspended = format!("{version}/{SUSPENDED}");
+                    self.visit(suspended, is_value, &mut |place| places.push(place))?;
+                }
             }
         }
-        let (name, outputs, moved) = (name.clone(), record.outputs.len(), MovedFiles::new(storage));
-        Ok(Some(Eviction { storage, name, outputs, intact, moved, _lease: lease }))
-    }
-
-    /// Marks a job as away. Returns `None` if no output of it is one of a call that is away. That is durable after the next
-    /// [`flush`](Storage::flush): what is missing without a mark was deleted.
-    pub fn mark_departing_job(
-        &self,
-        name: &ResultName,
-        record: &JobRecord,
-    ) -> Result<Option<JobEviction<'a>>> {
-        let storage = self.storage;
-        let (name, record, moved) = (name.clone(), record.clone(), MovedFiles::new(storage));
-        let job = JobEviction { storage, name, record, moved };
-        if job.evicted_outputs()?.is_empty() {
-            return Ok(None);
+        for room in [TABLES, TASK_INPUTS] {
+            self.visit(format!("{room}/{RECORDS}"), |_| false, &mut note)?;
         }
-        storage.evictions().mark_away(&job.name)?;
-        Ok(Some(job))
+        self.returned = returned;
+        self.suspended.extend(places);
+        Ok(NewRecords { entries, suspended: self.changed_suspensions()? })
     }
-}
 
-/// A job that is marked as away, and of which some outputs are those of calls that are away.
-#[derive(Debug)]
-pub struct JobEviction<'a> {
-    storage: &'a Storage,
-    name: ResultName,
-    record: JobRecord,
-    moved: MovedFiles<'a>,
-}
-
-impl JobEviction<'_> {
-    /// Its outputs that are those of calls that are away now.
-    fn evicted_outputs(&self) -> Result<Vec<String>> {
-        let mut evicted = Vec::new();
-        for (number, output) in self.record.outputs.iter().enumerate() {
-            if let Some(Entry::Call(call)) = Entry::of_file(&output.file)
-                && self.storage.evictions().is_marked_away(&call)?
-                && !self.storage.has(&output.file)?
+    /// Returns the suspended calls whose places have changed: their records are in these.
+    fn changed_suspensions(&mut self) -> Result<Vec<Suspension>> {
+        let mut changed = Vec::new();
+        for place in self.suspended.clone() {
+            if self.list(&place, |_| false, &mut |_| ())?
+                && let Some(name) = ResultName::of_suspended(&place)
             {
-                evicted.push(self.name.output(number));
+                changed.extend(self.storage.suspensions().read(&name)?);
             }
         }
-        Ok(evicted)
+        Ok(changed)
     }
 
-    /// Moves these outputs away. The mark must be on the disk, the gate closed, and it [not in use](Self::is_in).
-    pub fn leave(&mut self) -> Result<()> {
-        let evicted = self.evicted_outputs()?;
-        evicted.into_iter().try_for_each(|name| self.moved.take(name))
+    /// Lists those of a directory, and of all below it, that may have changed.
+    fn visit(
+        &mut self,
+        directory: String,
+        is_file: fn(&str) -> bool,
+        note: &mut impl FnMut(String),
+    ) -> Result<()> {
+        let mut waiting = vec![directory];
+        while let Some(next) = waiting.pop() {
+            self.list(&next, is_file, note)?;
+            let below = self.listed.get(&next).map(|listed| listed.below.iter().cloned());
+            waiting.extend(below.into_iter().flatten());
+        }
+        Ok(())
     }
 
-    /// Whether it is among what is in use: then it must stay.
-    pub fn is_in(&self, roots: &GcRoots) -> bool {
-        roots.has(&Entry::Job(self.name.clone()), self.record.outputs.len())
-    }
-
-    /// Moves its outputs back. Beside them, the mark means nothing.
-    pub fn stay(mut self) -> Result<()> {
-        self.moved.put_back()
-    }
-
-    /// Removes its outputs.
-    pub fn discard(mut self) -> Result<()> {
-        self.moved.discard()
+    /// Lists a directory if it may have changed, and passes on the files in it. Returns whether it was listed.
+    ///
+    /// What stands in the place of a record is a file, as in all surveys; what is behind a link is not there.
+    fn list(
+        &mut self,
+        directory: &str,
+        is_file: fn(&str) -> bool,
+        note: &mut impl FnMut(String),
+    ) -> Result<bool> {
+        let disk = &self.storage.root.disk;
+        let path = self.storage.path(directory);
+        let taken = SystemTime::now();
+        let stat = match disk.directory_stat(&path) {
+            Err(error) if error.is_foreign() => return Ok(false),
+            stat => stat?,
+        };
+        if !disk.may_show_late()
+            && self.listed.get(directory).is_some_and(|it| {
+                it.stat == stat && stat.is_none_or(|stat| !stat.is_racy(it.taken))
+            })
+        {
+            return Ok(false);
+        }
+        let mut below = Vec::new();
+        for (name, kind) in disk.kinds(&path)? {
+            let is_directory = kind == FileType::Directory && !name.ends_with(".json");
+            let is_directory = is_directory && !is_file(&name);
+            let name = format!("{directory}/{name}");
+            if is_directory { below.push(name) } else { note(name) }
+        }
+        self.listed.insert(directory.to_owned(), Listed { stat, taken, below });
+        Ok(true)
     }
 }
 
-impl Eviction<'_> {
-    /// The call.
-    pub const fn name(&self) -> &ResultName {
-        &self.name
-    }
-
-    /// Moves its outputs away, but for damaged ones. The mark must be on the disk, the gate closed, and it
-    /// [not wanted](Self::is_wanted).
-    pub fn leave(&mut self) -> Result<()> {
-        let mut intact = std::mem::take(&mut self.intact).into_iter();
-        intact.try_for_each(|name| self.moved.take(name))
-    }
-
-    /// Whether it must stay: it is in use, or pinned.
-    pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
-        let entry = Entry::Call(self.name.clone());
-        Ok(roots.has(&entry, self.outputs) || Pins::new(self.storage).has(&entry)?)
-    }
-
-    /// Moves its outputs back, and removes the mark.
-    pub fn stay(mut self) -> Result<()> {
-        self.moved.put_back()?;
-        self.storage.evictions().unmark_away(&self.name)
-    }
-
-    /// Removes its outputs.
-    pub fn discard(mut self) -> Result<()> {
-        self.moved.discard()
-    }
+/// The result whose record has this name.
+fn recorded(name: &str) -> Option<Entry> {
+    let place = name.strip_prefix(TASK_INPUTS).and_then(|it| it.strip_prefix('/'));
+    let Some(place) = place.and_then(|it| it.strip_prefix(RECORDS)?.strip_prefix('/')) else {
+        return Entry::of_record(name);
+    };
+    Some(Entry::TaskInput(place.strip_suffix(".json")?.to_owned()))
 }

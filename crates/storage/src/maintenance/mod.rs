@@ -4,15 +4,13 @@
 //! tasks use the storage.
 
 mod collect;
-mod lookup;
 mod survey;
 pub mod verify;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use self::collect::{Eviction, JobEviction, Retired};
-pub use self::lookup::{NameKind, NewRecords, PastCall, PastCallRef, RecordWatch};
-pub use self::survey::Survey;
+pub use self::collect::{NewRecords, RecordWatch, Removal};
+pub use self::survey::{NameKind, PastCall, PastCallRef, Survey};
 use super::disk::{Result, Root, StorageError};
 use super::paths::{Entry, PINS, REPOSITORIES};
 use super::protocol::Storage;

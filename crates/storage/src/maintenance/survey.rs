@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use Expected::{Any, Closed, Directory, File};
 use rustix::fs::FileType;
 
+use super::Maintenance;
 use crate::disk::{ForeignEntry, Result, StorageError};
 use crate::paths::{
     AWAY, COLLECTED, DIRECTORIES, Entry, FAILED, GATE, LEASES, LEDGER, LOGS, MANIFESTS, OWNER,
@@ -19,8 +20,11 @@ use crate::paths::{
     SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
 };
 use crate::protocol::Storage;
-use crate::records::{CallRecord, Defect, FailureRecord, Finding, RecordState};
+use crate::records::{
+    CallRecord, Defect, FailureRecord, Finding, Provenance, RecordState, Tombstone,
+};
 use ce_model::digest::{DIRTY, Digest};
+use ce_model::name::ComputationName;
 
 /// Lists the contents of a storage.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +75,14 @@ impl<'a> Survey<'a> {
     /// Counts the recorded calls that have read one of these values. Records that cannot be read do not count.
     pub fn readers(&self, values: &[Digest]) -> Result<usize> {
         let names = self.results_in(RECORDS, "c_", std::convert::identity)?;
-        let has_read = |name: &&ResultName| {
-            let record = self.storage.records().read::<CallRecord>(&name.record());
-            let record = record.ok().and_then(RecordState::ok);
-            record.is_some_and(|it| it.inputs.iter().any(|input| values.contains(input)))
-        };
-        Ok(names.iter().filter(has_read).count())
+        Ok(names
+            .iter()
+            .filter(|name| {
+                let record = self.storage.records().read::<CallRecord>(&name.record());
+                let record = record.ok().and_then(RecordState::ok);
+                record.is_some_and(|it| it.inputs.iter().any(|input| values.contains(input)))
+            })
+            .count())
     }
 
     /// Returns the calls whose last execution failed, sorted by name, with their failures.
@@ -336,6 +342,160 @@ impl<'a> Survey<'a> {
             Err(error) if error.is_foreign() && !room.ends_with(PINS) => Ok(Vec::new()),
             files => files,
         }
+    }
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NameKind {
+    /// A call with a record: `c_NAME/CCID/INPUTS`.
+    Call,
+    /// A job with a record: `t_NAME/TCID/INPUTS`.
+    Job,
+    /// An output of a call or of a job: `c_NAME/CCID/NN/INPUTS`.
+    Output,
+}
+
+impl Maintenance<'_> {
+    /// Returns the names that a text may become, sorted, each up to its next slash. A part without an alternative is
+    /// passed.
+    ///
+    /// Reads one directory for each part, whatever the number of results.
+    pub fn names_from(&self, text: &str, kind: NameKind) -> Result<Vec<String>> {
+        let mut text = text.to_owned();
+        loop {
+            let names = self.continued(&text, kind)?;
+            match &names[..] {
+                [only] if only.ends_with('/') => text.clone_from(only),
+                _ => return Ok(names),
+            }
+        }
+    }
+
+    /// The names that a text may become, up to the next slash.
+    fn continued(&self, text: &str, kind: NameKind) -> Result<Vec<String>> {
+        let prefixes: &[&str] = match kind {
+            NameKind::Call => &["c_"],
+            NameKind::Job => &["t_"],
+            NameKind::Output => &["c_", "t_"],
+        };
+        let is_named = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let directory = text.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+        let is_within = parts.first().is_none_or(|first| is_named(first));
+        if !is_within || parts.iter().any(|part| part.starts_with('.')) {
+            return Ok(Vec::new());
+        }
+        let names = |directory: &str| self.storage.root.own_names(directory);
+        let is_room = |name: &str| name.len() == 2 && name.bytes().all(|it| it.is_ascii_digit());
+        let found: Vec<String> = match (parts.len(), kind) {
+            (0, _) => {
+                let names = names("")?.into_iter().filter(|name| is_named(name));
+                names.map(|name| format!("{name}/")).collect()
+            }
+            (1, _) => {
+                let versions = names(directory)?.into_iter().filter(|name| may_be_version(name));
+                versions.map(|version| format!("{directory}/{version}/")).collect()
+            }
+            (2, NameKind::Output) => {
+                let rooms = names(directory)?.into_iter().filter(|name| is_room(name));
+                rooms.map(|room| format!("{directory}/{room}/")).collect()
+            }
+            (2, _) => {
+                let records = names(&format!("{directory}/{RECORDS}"))?;
+                let calls = records.iter().filter_map(|record| record.strip_suffix(".json"));
+                calls.map(|call| format!("{directory}/{call}")).collect()
+            }
+            (3, NameKind::Output) if is_room(parts[2]) => {
+                names(directory)?.iter().map(|name| format!("{directory}/{name}")).collect()
+            }
+            _ => Vec::new(),
+        };
+        Ok(found.into_iter().filter(|name| name.starts_with(text)).collect())
+    }
+}
+
+/// Whether a directory is that of a version: of a commit and perhaps a tree, or of a tree that is not committed.
+fn may_be_version(name: &str) -> bool {
+    let digits = name.strip_prefix(DIRTY).unwrap_or(name);
+    digits.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-')
+}
+
+/// A call that succeeded once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastCall {
+    /// Its name.
+    pub name: ResultName,
+    /// Its record.
+    pub record: CallRecord,
+    /// The collection of its outputs, if they were collected.
+    pub collected: Option<Provenance>,
+}
+
+/// The record or tombstone of a call that succeeded once, not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastCallRef {
+    name: ResultName,
+    collected: bool,
+}
+
+impl Survey<'_> {
+    /// Returns the records and tombstones of all calls of a computation, sorted by version. Counts
+    /// the directories that cannot be read.
+    pub fn traces(&self, computation: &ComputationName, unread: &mut usize) -> Vec<PastCallRef> {
+        let mut traces = Vec::new();
+        let mut counted = |names: Result<Vec<String>>| {
+            names.unwrap_or_else(|_| {
+                *unread += 1;
+                Vec::new()
+            })
+        };
+        let owner = format!("c_{computation}");
+        for version in counted(self.storage.root.names(&owner)) {
+            for (room, collected) in [(RECORDS, false), (COLLECTED, true)] {
+                let records =
+                    counted(self.storage.root.files(&format!("{owner}/{version}/{room}")));
+                let names = records.iter().filter_map(|it| ResultName::of_record_in(room, it));
+                traces.extend(names.map(|name| PastCallRef { name, collected }));
+            }
+        }
+        traces
+    }
+
+    /// Reads a record or tombstone; `None` if it is spoiled or does not exist any more.
+    pub fn past_call(&self, trace: &PastCallRef) -> Result<Option<PastCall>> {
+        let PastCallRef { name, collected } = trace;
+        let name = name.clone();
+        if *collected {
+            let tombstone: RecordState<Tombstone<CallRecord>> =
+                self.storage.records().read(&name.record_in(COLLECTED))?;
+            return Ok(tombstone.ok().map(|Tombstone { record, collected }| PastCall {
+                name,
+                record,
+                collected: Some(collected),
+            }));
+        }
+        let record: RecordState<CallRecord> = self.storage.records().read(&name.record())?;
+        Ok(record.ok().map(|record| PastCall { name, record, collected: None }))
+    }
+
+    /// Reads the record of a call, or its tombstone if it was collected.
+    pub fn record_or_tombstone(&self, name: &ResultName) -> Result<Option<CallRecord>> {
+        for collected in [false, true] {
+            let trace = PastCallRef { name: name.clone(), collected };
+            if let Some(PastCall { record, .. }) = self.past_call(&trace)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl PastCall {
+    /// The file of an input, as in the record, if the call was executed.
+    pub fn input(&self, number: usize) -> Option<&str> {
+        let argv = &self.record.execution()?.argv;
+        argv.get(number + 1).map(String::as_str)
     }
 }
 

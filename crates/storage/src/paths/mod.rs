@@ -3,7 +3,6 @@
 //! Pure functions from values to names, and back, without I/O. This file has the directories at the top, those of versions of
 //! computations and tasks, and the names of the ledger and of revocations, which are digests of their contents.
 
-pub(super) mod queue;
 mod result;
 mod run;
 
@@ -15,7 +14,7 @@ pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub use self::run::LOG;
 pub(super) use self::run::{
     OUTBOX, RECORD, RunName, WORK, is_stage, log_of_run, roots_file, roots_size, size_of_roots,
-    state_of_run, submission_of_run, suspension_index, suspension_key, waiting,
+    state_of_run, submission_of_run, suspension_index, suspension_key, ticket_in, waiting,
 };
 use ce_model::digest::{Blake3, DIRTY, Digest, ObjectId, SHORT};
 use ce_model::name::{ComputationName, StorageName, TaskName};

@@ -1,6 +1,12 @@
-//! The names of runs, of files in their private directories, and of suspended calls.
+//! The names of runs, of files in their private directories, of their queues, and of suspended calls.
 //!
 //! ```text
+//! tmp/RUN/queue/CLASS/NUMBER      a ticket that waits for a worker with what CLASS asks for
+//! tmp/RUN/claims/WORKER/NUMBER    a ticket that a worker has, which is a run like any other
+//! tmp/RUN/answers/WORKER          what a worker says of the tickets that it had, a line each
+//! tmp/RUN/slurm/NAME              a name under which it has submitted workers to Slurm
+//! tmp/RUN/slurm/NAME_N.log        what one of these workers prints
+//! tmp/WORKER/worker.json          what a worker is
 //! c_NAME/CCID/suspended/INPUTS/     the place of a call: `work/`, `log`, `state.json`
 //! suspended/KEY                     the short name of the call with this computation, tree and inputs
 //! suspended/KEY-COMMIT              the same for one that is not isolated: other commits do not continue it
@@ -185,6 +191,53 @@ impl ResultName {
         }
         Some(Self { directory: directory.into(), file: rest.get(..end)?.into() })
     }
+}
+
+impl RunName {
+    /// The directory of tickets that wait.
+    pub(crate) fn queue(&self) -> String {
+        format!("{}/queue", self.directory())
+    }
+
+    /// The directory of the tickets that wait and ask for the same.
+    pub(crate) fn class(&self, class: &str) -> String {
+        format!("{}/{class}", self.queue())
+    }
+
+    /// The directory of the claims of all workers.
+    pub(crate) fn claims(&self) -> String {
+        format!("{}/claims", self.directory())
+    }
+
+    /// The directory of the tickets that a worker has.
+    pub(crate) fn claims_of(&self, worker: &Self) -> String {
+        format!("{}/{worker}", self.claims())
+    }
+
+    /// The directory of the answers of all workers.
+    pub(crate) fn answers(&self) -> String {
+        format!("{}/answers", self.directory())
+    }
+
+    /// The file of the answers of a worker.
+    pub(crate) fn answers_of(&self, worker: &Self) -> String {
+        format!("{}/{worker}", self.answers())
+    }
+
+    /// The directory of the workers that a run has submitted.
+    pub(crate) fn submissions(&self) -> String {
+        format!("{}/slurm", self.directory())
+    }
+
+    /// The file that says what a worker is.
+    pub(crate) fn worker_record(&self) -> String {
+        format!("{}/worker.json", self.directory())
+    }
+}
+
+/// The name of a ticket in a directory. Those of a run sort as they were made.
+pub(crate) fn ticket_in(directory: &str, number: u64) -> String {
+    format!("{directory}/{number:010}")
 }
 
 #[cfg(test)]

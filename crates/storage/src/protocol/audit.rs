@@ -104,7 +104,7 @@ fn first_difference(
         return difference_of_files(storage, [&storage.path(name), &storage.path(aside)]);
     }
     let recorded = storage.root.value(name, &old.digest).ok()?;
-    let old = storage.manifest(name, &old.digest).ok()??;
+    let old = storage.values().manifest(name, &old.digest).ok()??;
     let new = storage.root.manifest(&new.digest).ok()??;
     let differences = old.differences(&new);
     let first = differences.first()?;
@@ -129,8 +129,8 @@ fn difference_of_files(storage: &Storage, paths: [&Path; 2]) -> Option<FirstDiff
     let place = first_byte(open(paths[0])?, open(paths[1])?).ok()??;
     let (before, start) = place.line;
     let from = start.max(place.offset.saturating_sub(AROUND));
-    let excerpt = |path: &Path| excerpt(&storage.root.disk.read_from(path, from, 3 * AROUND).ok()?);
-    let [recorded, found] = paths.map(excerpt);
+    let [recorded, found] =
+        paths.map(|path| excerpt(&storage.root.disk.read_from(path, from, 3 * AROUND).ok()?));
     let line = recorded.zip(found);
     let line = line.map(|(recorded, found)| LineDifference { number: before + 1, recorded, found });
     Some(FirstDifference { member: None, what: None, byte: Some(place.offset + 1), line })

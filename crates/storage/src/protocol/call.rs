@@ -4,6 +4,7 @@
 //! are adopted, since a copying tool may still be writing a file that has changed a moment ago.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
@@ -11,15 +12,17 @@ use std::time::{Instant, SystemTime};
 use jiff::Timestamp;
 
 use super::run::lease_timeout;
-use super::{Storage, Unrecorded};
+use super::{Inputs, Storage, Unrecorded};
 use crate::disk::{FileId, Result, StorageError, ValueMetadata, lock};
 use crate::paths::{
-    COLLECTED, ComputationVersion, DIGITS, Digits, Entry, ResultName, is_stage, waiting,
+    COLLECTED, ComputationVersion, DIGITS, Digits, Entry, OWNER, ResultName, is_stage, link_to,
+    waiting,
 };
-use crate::records::{CallRecord, Defect, Format, Origin, Provenance, Published};
+use crate::records::{CallRecord, Defect, Format, Origin, Provenance, Published, VersionRecord};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Blake3, Digest};
 use ce_model::name::is_directory;
+use ce_model::text_file;
 
 /// A call to look up: a version of a computation and the digests of its inputs.
 #[derive(Clone, Copy, Debug)]
@@ -169,23 +172,33 @@ impl Call<'_> {
     }
 }
 
-impl Storage {
+/// The calls of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredCalls<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> StoredCalls<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Looks for a call.
     pub fn find(&self, call: Call<'_>) -> Result<Found> {
-        let directory = self.versions.directory(&self.root, call.version)?;
+        let directory = self.storage.versions.directory(&self.storage.root, call.version)?;
         for digits in DIGITS {
             let name = ResultName::new(&directory, call.inputs, digits);
             let damage = match self.state(&name, call)? {
                 CallState::Hit(outputs) => {
-                    self.reserved_names.release(&outputs.name);
+                    self.storage.reserved_names.release(&outputs.name);
                     return Ok(Found::Hit(outputs));
                 }
                 CallState::Away(_, outputs) => {
-                    self.reserved_names.release(&outputs.name);
+                    self.storage.reserved_names.release(&outputs.name);
                     return Ok(Found::Away(outputs));
                 }
                 CallState::Archived(outputs) => {
-                    self.reserved_names.release(&outputs.name);
+                    self.storage.reserved_names.release(&outputs.name);
                     return Ok(Found::Archived(outputs));
                 }
                 CallState::Unsettled => return Ok(Found::Unsettled(name)),
@@ -193,13 +206,13 @@ impl Storage {
                 CallState::Incomplete(_, damage) => damage,
                 CallState::Vacant => None,
             };
-            if self.reserved_names.reserve(&name, call.inputs) {
+            if self.storage.reserved_names.reserve(&name, call.inputs) {
                 return Ok(Found::Absent { name, damage });
             }
         }
         // Full names collide only if SHA-1 does in all its digits.
         let name = ResultName::new(&directory, call.inputs, Digits::Full);
-        Err(StorageError::Collision(self.path(&name.record())))
+        Err(StorageError::Collision(self.storage.path(&name.record())))
     }
 
     /// The name of a call, as far as its inputs are known, for display.
@@ -209,15 +222,16 @@ impl Storage {
         inputs: impl Iterator<Item = Option<Digest>>,
     ) -> ResultName {
         let directory = self
+            .storage
             .versions
-            .directory(&self.root, version)
+            .directory(&self.storage.root, version)
             .unwrap_or_else(|_| version.directories().swap_remove(0).into());
         ResultName::guess(&directory, inputs)
     }
 
     /// Notes that a call has a record now, or will have none, by whoever executed it: its name is reserved no more.
     pub fn note_published(&self, name: &ResultName) {
-        self.reserved_names.release(name);
+        self.storage.reserved_names.release(name);
     }
 
     /// Looks again for a call that was absent under a name. The caller has acquired its lease, and
@@ -225,7 +239,7 @@ impl Storage {
     ///
     /// Outputs without a record are not looked for again.
     pub fn find_again(&self, call: Call<'_>, name: &ResultName) -> Result<Found> {
-        match self.root.disk.metadata(&self.path(&name.record()))? {
+        match self.storage.root.disk.metadata(&self.storage.path(&name.record()))? {
             Some(_) => self.find(call),
             None => Ok(Found::Absent { name: name.clone(), damage: None }),
         }
@@ -235,12 +249,13 @@ impl Storage {
     pub(crate) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
         let record_name = name.record();
         let taken = SystemTime::now();
-        if let Some(outputs) = self.cached_record(&record_name, call)?
+        if let Some(outputs) = self.storage.cached_records().find(&record_name, call)?
             && self.are_published(name, &outputs)?
         {
             return Ok(CallState::hit(name, &outputs));
         }
-        let Some((stat, record)) = self.records().read_at::<CallRecord>(&record_name)? else {
+        let Some((stat, record)) = self.storage.records().read_at::<CallRecord>(&record_name)?
+        else {
             return self.unrecorded(name, call);
         };
         let incomplete = |defect: Defect| {
@@ -256,7 +271,7 @@ impl Storage {
         if !call.has(&record.outputs) {
             return incomplete(Defect::Spoiled);
         }
-        if self.unrecorded == Unrecorded::Refuse {
+        if self.storage.unrecorded == Unrecorded::Refuse {
             if record.origin == Origin::Adopted {
                 return incomplete(Defect::Adopted);
             }
@@ -264,19 +279,14 @@ impl Storage {
                 return incomplete(Defect::TrustedTree);
             }
         }
-        self.cache_record(&record_name, stat, taken, &record);
+        self.storage.cached_records().insert(&record_name, stat, taken, &record);
         self.recorded(name, &record, stat.id())
-    }
-
-    /// Whether a value exists and is still the published one.
-    pub(crate) fn is_published(&self, name: &str, value: &Published) -> Result<bool> {
-        self.hasher.is_published(&self.root, name, value)
     }
 
     /// Whether all outputs exist and are still the published ones.
     fn are_published(&self, name: &ResultName, outputs: &[Published]) -> Result<bool> {
         for (number, output) in outputs.iter().enumerate() {
-            if !self.is_published(&name.output(number), output)? {
+            if !self.storage.values().is_published(&name.output(number), output)? {
                 return Ok(false);
             }
         }
@@ -287,14 +297,15 @@ impl Storage {
         let (mut is_missing, mut is_archived) = (false, false);
         for (number, output) in record.outputs.iter().enumerate() {
             let file = name.output(number);
-            if !self.is_published(&file, output)? {
+            if !self.storage.values().is_published(&file, output)? {
                 // It may still be in the stage, or be moved from there just now.
                 self.roll_forward(name, number, record);
-                self.values().unpack_output(name, number, record);
-                if !self.is_published(&file, output)? {
+                self.storage.values().unpack_output(name, number, record);
+                if !self.storage.values().is_published(&file, output)? {
                     let stop = AtomicBool::new(false);
-                    let defect = Defect::of_value(&self.root, &file, &output.digest, &stop)?
-                        .unwrap_or(Defect::Contents);
+                    let defect =
+                        Defect::of_value(&self.storage.root, &file, &output.digest, &stop)?
+                            .unwrap_or(Defect::Contents);
                     match defect {
                         Defect::Missing => is_missing = true,
                         Defect::Archived => is_archived = true,
@@ -309,8 +320,8 @@ impl Storage {
         let outputs = Outputs { name: name.clone(), files: record.outputs.as_slice().into() };
         Ok(match is_missing {
             false if !is_archived => CallState::Hit(outputs),
-            false if !self.root.writable => CallState::Archived(outputs),
-            true if self.evictions().is_marked_away(name)? => CallState::Away(id, outputs),
+            false if !self.storage.root.writable => CallState::Archived(outputs),
+            true if self.storage.evictions().is_marked_away(name)? => CallState::Away(id, outputs),
             // A deleted output is no damage: the user wants it computed again. Nor is an archive that cannot be unpacked.
             _ => CallState::Incomplete(Some(id), None),
         })
@@ -320,26 +331,32 @@ impl Storage {
     /// so.
     fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
         if let Some(stage) = record.origin.stage()
-            && self.root.writable
+            && self.storage.root.writable
             && is_stage(stage)
         {
             let waiting = waiting(stage, number);
             // Another file was not staged for this record. A file that cannot be moved is found
             // missing next.
-            if self.is_published(&waiting, &record.outputs[number]).unwrap_or(false) {
+            if self
+                .storage
+                .values()
+                .is_published(&waiting, &record.outputs[number])
+                .unwrap_or(false)
+            {
                 drop(self.reveal(&waiting, name, number, &record.outputs[number]));
             }
         }
     }
-}
 
-impl Storage {
     /// Adopts outputs without a record, if all of them exist and have settled.
     pub(crate) fn unrecorded(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
         let mut there = Vec::with_capacity(call.outputs.len());
         for (number, output) in call.outputs.iter().enumerate() {
             let file = name.output(number);
-            match (self.root.disk.see(&self.path(&file), &self.hasher.stop), is_directory(output)) {
+            match (
+                self.storage.root.disk.see(&self.storage.path(&file), &self.storage.hasher.stop),
+                is_directory(output),
+            ) {
                 (Ok(None), _) => {}
                 (Ok(Some(seen @ ValueMetadata::File(_))), false)
                 | (Ok(Some(seen @ ValueMetadata::Directory(..))), true) => there.push((file, seen)),
@@ -355,20 +372,20 @@ impl Storage {
             return Ok(CallState::Vacant);
         }
         if there.len() < call.outputs.len()
-            || self.unrecorded == Unrecorded::Refuse
+            || self.storage.unrecorded == Unrecorded::Refuse
             // They are being collected.
-            || self.root.disk.exists(&self.path(&name.record_in(COLLECTED)))?
+            || self.storage.root.disk.exists(&self.storage.path(&name.record_in(COLLECTED)))?
         {
             return Ok(CallState::Incomplete(None, None));
         }
         let mut outputs = Vec::with_capacity(there.len());
         for (file, seen) in &there {
-            let path = self.path(file);
+            let path = self.storage.path(file);
             if !self.has_settled(file, seen) {
                 return Ok(CallState::Unsettled);
             }
-            let output = self.hasher.stored_value(&self.root.disk, &path, seen)?;
-            let now = self.root.disk.see(&path, &self.hasher.stop)?;
+            let output = self.storage.hasher.stored_value(&self.storage.root.disk, &path, seen)?;
+            let now = self.storage.root.disk.see(&path, &self.storage.hasher.stop)?;
             if now.is_none_or(|now| state(&now) != state(seen)) {
                 return Ok(CallState::Unsettled);
             }
@@ -376,11 +393,11 @@ impl Storage {
         }
         let hit = CallState::hit(name, &outputs);
         // If the record cannot be written, they are only hashed again the next time.
-        let adopted = self.root.writable && {
+        let adopted = self.storage.root.writable && {
             let record = call.record(outputs, Origin::Adopted);
-            self.records().put_new(&name.record(), &record).unwrap_or(false)
+            self.storage.records().put_new(&name.record(), &record).unwrap_or(false)
         };
-        if !adopted && self.root.disk.exists(&self.path(&name.record()))? {
+        if !adopted && self.storage.root.disk.exists(&self.storage.path(&name.record()))? {
             // Another run has published since. The files may be partly the old ones, partly the new
             // ones.
             return self.state(name, call);
@@ -406,12 +423,95 @@ impl Storage {
             return true;
         }
         let state = state(seen);
-        let mut watched = lock(&self.unsettled);
+        let mut watched = lock(&self.storage.unsettled);
         let known = watched.entry(name.to_owned()).or_insert_with(|| (state, Instant::now()));
         if known.0 != state {
             *known = (state, Instant::now());
         }
         known.1.elapsed() >= lease_timeout()
+    }
+
+    /// Creates the directories in which a call is published, and checks that they can be written.
+    pub fn prepare(&self, name: &ResultName, outputs: usize) -> Result<()> {
+        let outputs = (0..outputs).map(|number| name.output(number));
+        for file in outputs.chain([name.record()]) {
+            let place = self.storage.root.place(&file)?;
+            let dir = place.parent().unwrap_or(&place);
+            if !lock(&self.storage.writable_dirs).contains(dir) {
+                self.storage.root.disk.check_writable(dir)?;
+                lock(&self.storage.writable_dirs).insert(dir.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a staged output to its place. Whatever is there goes to quarantine.
+    ///
+    /// If it is not staged any more, another run that read the record has moved it.
+    pub(crate) fn reveal(
+        &self,
+        waiting: &str,
+        name: &ResultName,
+        number: usize,
+        value: &Published,
+    ) -> Result<()> {
+        let file = name.output(number);
+        let place = self.storage.root.place(&file)?;
+        let mut staged = self.storage.root.path(waiting);
+        if value.digest.is_directory()
+            && let maker = self.storage.root.maker(waiting)?
+            && maker != waiting
+        {
+            staged = self.storage.root.private_path()?;
+            self.storage.root.disk.symbolic_link(Path::new(&link_to(&file, &maker)), &staged)?;
+            if self.storage.values().is_published(&file, value)? {
+                // Another run was faster.
+                return self.storage.root.disk.remove(&staged);
+            }
+        }
+        if !self.storage.root.disk.rename_new(&staged, &place)? {
+            let room = self.storage.root.quarantine_room(&name.quarantine());
+            let aside = self.storage.root.place(&format!("{room}/{number:02}"))?;
+            if !value.digest.is_directory() {
+                self.storage.root.disk.quarantine(&place, &aside)?;
+                self.storage.root.disk.rename(&staged, &place)?;
+            } else if !self.storage.values().is_published(&file, value)? {
+                // A directory cannot take the place of anything else.
+                self.storage.root.disk.rename(&place, &aside)?;
+                if !self.storage.root.disk.rename(&staged, &place)? {
+                    // Another run has moved the staged one there meanwhile, and this one has taken it away.
+                    self.storage.root.disk.rename_new(&aside, &place)?;
+                }
+            }
+        }
+        if value.digest.is_directory() {
+            self.storage.root.disk.seal_top(&place)?;
+        }
+        self.storage.root.unsynced.note_entry(&place);
+        Ok(())
+    }
+
+    /// Returns the names of the inputs of a call's computation, if the storage has an export of that.
+    pub fn input_names(&self, call: &ResultName) -> Option<Vec<String>> {
+        self.names(call, "inputs")
+    }
+
+    /// Returns the names of the outputs of a call's computation, if the storage has an export of that. Those of
+    /// directories end in a slash.
+    pub fn output_names(&self, call: &ResultName) -> Option<Vec<String>> {
+        self.names(call, "outputs")
+    }
+
+    /// The lines of a file of a call's computation.
+    fn names(&self, call: &ResultName, list: &str) -> Option<Vec<String>> {
+        let owner =
+            self.storage.records().read::<VersionRecord>(&format!("{}/{OWNER}", call.directory()));
+        let tree = owner.ok()?.ok()?.tree;
+        let list = format!("{}/{list}", self.storage.trees().name(&tree));
+        let contents = self.storage.root.disk.read(&self.storage.path(&list)).ok()??;
+        let names = text_file::lines(&contents).ok()?;
+        let all_are_lines = names.iter().all(|name| Inputs::is_line(name));
+        all_are_lines.then(|| names.into_iter().map(str::to_owned).collect())
     }
 }
 

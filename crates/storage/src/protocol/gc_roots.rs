@@ -21,6 +21,12 @@ use crate::paths::{
 use crate::records::JobRecord;
 use ce_model::digest::Digest;
 
+/// The interval at which a closed gate is looked at. A collection only reads names and moves files while it is closed.
+const POLL: Duration = Duration::from_millis(5);
+
+/// The part of a run's patience after which the user is told that it waits.
+const TELL: u32 = 30;
+
 /// Names that are in use: files, results, and directories with everything in them.
 #[derive(Debug, Default)]
 pub struct GcRoots {
@@ -29,35 +35,50 @@ pub struct GcRoots {
     read: HashMap<RunName, usize>,
 }
 
-impl Storage {
+/// The GC roots of all runs, and the gate that a collection closes.
+#[derive(Clone, Copy, Debug)]
+pub struct RootRegistry<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> RootRegistry<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Announces that this run is going to look for these names, or below them. What it finds then stays.
     ///
     /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
     /// If the storage is full, used files may be collected, and a call that reads them then fails.
-    pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
+    pub fn announce(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
         let names: Vec<String> = names.into_iter().collect();
-        if self.root.writable && !names.is_empty() && self.run.appear(&self.root).is_ok() {
+        if self.storage.root.writable
+            && !names.is_empty()
+            && self.storage.run.appear(&self.storage.root).is_ok()
+        {
             // A write that failed may have left half a name before.
             let text: String = names.iter().map(|name| format!("{name}\n")).collect();
-            drop(self.write_roots(&format!("\n{text}")));
+            drop(self.write(&format!("\n{text}")));
             self.await_gate()?;
             // What is listed from now on stays.
-            names.iter().for_each(|name| self.root.disk.forget_listed(&self.path(name)));
+            names
+                .iter()
+                .for_each(|name| self.storage.root.disk.forget_listed(&self.storage.path(name)));
         }
         Ok(())
     }
 
     /// Adds to what this run has announced. On a network file system, the size of all of it is in the name of a file: others
     /// may see an older version of a file, but list all names.
-    fn write_roots(&self, text: &str) -> Result<()> {
-        let (disk, directory) = (&self.root.disk, self.run.directory());
-        let mut announced = lock(&self.run.announced);
-        disk.append(&self.path(&roots_file(directory)), text.as_bytes())?;
+    fn write(&self, text: &str) -> Result<()> {
+        let (disk, directory) = (&self.storage.root.disk, self.storage.run.directory());
+        let mut announced = lock(&self.storage.run.announced);
+        disk.append(&self.storage.path(&roots_file(directory)), text.as_bytes())?;
         let before = *announced;
         *announced += text.len();
-        if disk.is_on_network() {
+        if disk.may_show_late() {
             let [old, new] =
-                [before, *announced].map(|size| self.path(&roots_size(directory, size)));
+                [before, *announced].map(|size| self.storage.path(&roots_size(directory, size)));
             if before == 0 || !disk.rename(&old, &new)? {
                 disk.write(&new, b"")?;
             }
@@ -66,36 +87,77 @@ impl Storage {
     }
 
     /// Returns what a run has announced.
-    fn read_roots(&self, run: &RunName) -> Result<Vec<u8>> {
-        let (disk, directory) = (&self.root.disk, run.directory());
-        let file = self.path(&roots_file(&directory));
+    fn announced_by(&self, run: &RunName) -> Result<Vec<u8>> {
+        let (disk, directory) = (&self.storage.root.disk, run.directory());
+        let file = self.storage.path(&roots_file(&directory));
         let read = disk.surely(|| {
             let text = disk.read(&file)?.unwrap_or_default();
-            let is_whole = !disk.is_on_network()
-                || self.root.names(&directory)?.iter().all(|it| size_of_roots(it) <= text.len());
+            let is_whole = !disk.may_show_late()
+                || self
+                    .storage
+                    .root
+                    .names(&directory)?
+                    .iter()
+                    .all(|it| size_of_roots(it) <= text.len());
             Ok(is_whole.then_some(text))
         });
         read?.ok_or_else(|| Errno::STALE.into()).context("read", &file)
     }
 
     /// Returns the roots of all other living runs.
-    pub fn gc_roots(&self) -> Result<GcRoots> {
+    pub fn read(&self) -> Result<GcRoots> {
         let mut roots = GcRoots::default();
-        self.add_gc_roots(&mut roots)?;
+        self.add_to(&mut roots)?;
         Ok(roots)
     }
 
     /// Adds what other living runs have announced since these roots were read.
-    pub fn add_gc_roots(&self, roots: &mut GcRoots) -> Result<()> {
-        for room in self.root.names(RUNS)? {
+    pub fn add_to(&self, roots: &mut GcRoots) -> Result<()> {
+        for room in self.storage.root.names(RUNS)? {
             let Ok(run) = room.parse::<RunName>() else { continue };
-            let alive = run != *self.run.name()
-                && !self.run.is_over(&run)
-                && self.run.is_alive(&run, &self.root.disk, &self.root.path(&run.directory()));
+            let alive = run != *self.storage.run.name()
+                && !self.storage.run.is_over(&run)
+                && self.storage.run.is_alive(
+                    &run,
+                    &self.storage.root.disk,
+                    &self.storage.root.path(&run.directory()),
+                );
             if alive {
-                let text = self.read_roots(&run)?;
+                let text = self.announced_by(&run)?;
                 roots.add_announced(run, &text);
             }
+        }
+        Ok(())
+    }
+
+    /// Closes the gate until the lease is released. Waits as long as another collection has closed it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be closed: then nothing may be taken away.
+    pub fn close_gate(&self) -> Result<Lease<'a>> {
+        loop {
+            match self.storage.leases().acquire_file(GATE)? {
+                Ok(lease) => return Ok(lease),
+                // One that this run could not give back is its own.
+                Err(holder) if holder.own => {
+                    return Ok(self.storage.leases().lease_at(self.storage.path(GATE)));
+                }
+                Err(_) => thread::sleep(POLL),
+            }
+        }
+    }
+
+    /// Waits as long as a collection of another process has closed the gate. A run that was asked to stop does not wait.
+    pub(super) fn await_gate(&self) -> Result<()> {
+        let began = Instant::now();
+        while let Some(holder) = self.storage.leases().gate_holder()?.filter(|holder| !holder.own)
+            && !self.storage.hasher.stop.load(Ordering::Relaxed)
+        {
+            if began.elapsed() >= patience() / TELL {
+                self.storage.run.tell_of_collection(&self.storage.root.disk, &holder);
+            }
+            thread::sleep(POLL);
         }
         Ok(())
     }
@@ -147,50 +209,12 @@ impl GcRoots {
     }
 }
 
-/// The interval at which a closed gate is looked at. A collection only reads names and moves files while it is closed.
-const POLL: Duration = Duration::from_millis(5);
-
-/// The part of a run's patience after which the user is told that it waits.
-const TELL: u32 = 30;
-
-impl Storage {
-    /// Closes the gate until the lease is released. Waits as long as another collection has closed it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be closed: then nothing may be taken away.
-    pub fn close_gate(&self) -> Result<Lease<'_>> {
-        loop {
-            match self.leases().acquire_file(GATE)? {
-                Ok(lease) => return Ok(lease),
-                // One that this run could not give back is its own.
-                Err(holder) if holder.own => return Ok(self.leases().lease_at(self.path(GATE))),
-                Err(_) => thread::sleep(POLL),
-            }
-        }
-    }
-
-    /// Waits as long as a collection of another process has closed the gate. A run that was asked to stop does not wait.
-    pub(super) fn await_gate(&self) -> Result<()> {
-        let began = Instant::now();
-        while let Some(holder) = self.leases().gate_holder()?.filter(|holder| !holder.own)
-            && !self.hasher.stop.load(Ordering::Relaxed)
-        {
-            if began.elapsed() >= patience() / TELL {
-                self.run.tell_of_collection(&self.root.disk, &holder);
-            }
-            thread::sleep(POLL);
-        }
-        Ok(())
-    }
-}
-
 impl Leases<'_> {
     /// The living run that has closed the gate. On a network file system, what is known of the lease may be old, or missing: so it
     /// is there if it is listed, and its holder is asked for again before it counts as dead.
     pub(super) fn gate_holder(&self) -> Result<Option<Holder>> {
         let disk = &self.root.disk;
-        if !disk.is_on_network() {
+        if !disk.may_show_late() {
             return self.holder_as_known(GATE);
         }
         let path = self.root.path(GATE);
@@ -212,6 +236,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::disk::Disk;
     use crate::{Durability, Unrecorded};
 
     #[test]
@@ -226,41 +251,48 @@ mod tests {
         }
     }
 
-    /// Opens a storage whose file system counts as one of a network.
-    fn on_network(directory: &Path) -> Storage {
+    /// Opens a storage whose file system counts as one of a network, or as one of an unknown kind.
+    fn late(directory: &Path, put: fn(&mut Disk)) -> Storage {
         let open = Storage::open(directory, Unrecorded::Adopt, Durability::Unsynced);
         let mut storage = open.unwrap();
-        Arc::get_mut(&mut storage.root.disk).unwrap().put_on_network();
+        put(Arc::get_mut(&mut storage.root.disk).unwrap());
         storage
     }
+
+    /// The file systems that may show late what others have written.
+    const LATE: [fn(&mut Disk); 2] = [Disk::put_on_network, Disk::put_on_unknown];
 
     #[test]
     fn half_a_name_does_not_spoil_the_next_one() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let (run, other) = (open(), open());
-        run.announce_roots(["c_add/123".to_owned()]).unwrap();
+        run.gc_roots().announce(["c_add/123".to_owned()]).unwrap();
         let file = dir.path().join(run.run.directory()).join("uses");
         // The disk was full.
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text + "c_mu").unwrap();
-        run.announce_roots(["t_a/1".to_owned()]).unwrap();
-        let roots = other.gc_roots().unwrap();
+        run.gc_roots().announce(["t_a/1".to_owned()]).unwrap();
+        let roots = other.gc_roots().read().unwrap();
         assert!(roots.has_file("c_add/123") && roots.has_file("t_a/1/00/x"));
     }
 
     #[test]
     fn over_a_network_what_a_run_has_announced_is_read_as_a_whole_or_not_at_all() {
+        LATE.into_iter().for_each(announcements_are_read_as_a_whole);
+    }
+
+    fn announcements_are_read_as_a_whole(put: fn(&mut Disk)) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("tinputs")).unwrap();
-        let (run, other) = (on_network(dir.path()), on_network(dir.path()));
-        let has = |name: &str| other.gc_roots().map(|roots| roots.has_file(name));
-        run.announce_roots(["c_add/123".to_owned()]).unwrap();
+        let (run, other) = (late(dir.path(), put), late(dir.path(), put));
+        let has = |name: &str| other.gc_roots().read().map(|roots| roots.has_file(name));
+        run.gc_roots().announce(["c_add/123".to_owned()]).unwrap();
         assert!(has("c_add/123/00/a").unwrap());
         let directory = dir.path().join(run.run.directory());
         let [file, old, new] = ["uses", "old", "new"].map(|name| directory.join(name));
         fs::copy(&file, &old).unwrap();
-        run.announce_roots(["t_a/1".to_owned()]).unwrap();
+        run.gc_roots().announce(["t_a/1".to_owned()]).unwrap();
         assert!(has("t_a/1/00/x").unwrap());
         let names = || fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name());
         let sizes: Vec<_> = names().filter_map(|it| it.into_string().ok()).collect();
@@ -283,21 +315,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("tinputs")).unwrap();
         let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        let gate = storage.close_gate().unwrap();
-        let again = storage.close_gate().unwrap();
+        let gate = storage.gc_roots().close_gate().unwrap();
+        let again = storage.gc_roots().close_gate().unwrap();
         drop((gate, again));
         assert!(!dir.path().join(GATE).exists());
         fs::create_dir(dir.path().join(GATE)).unwrap();
-        assert!(storage.close_gate().is_err());
+        assert!(storage.gc_roots().close_gate().is_err());
     }
 
     #[test]
     fn over_a_network_a_gate_that_is_listed_is_closed_until_its_holder_is_surely_dead() {
+        LATE.into_iter().for_each(a_listed_gate_is_closed);
+    }
+
+    fn a_listed_gate_is_closed(put: fn(&mut Disk)) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("tinputs")).unwrap();
-        let (run, other) = (on_network(dir.path()), on_network(dir.path()));
+        let (run, other) = (late(dir.path(), put), late(dir.path(), put));
         assert!(run.leases().gate_holder().unwrap().is_none(), "there is none");
-        let gate = other.close_gate().unwrap();
+        let gate = other.gc_roots().close_gate().unwrap();
         let holder = run.leases().gate_holder().unwrap().unwrap();
         assert!(!holder.own);
         // What was there before is seen for a while.

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Found, Outputs};
 use super::values::SharedValue;
-use super::{Job, Precedence, PublishError, Sealed, Storage, Stored};
+use super::{Job, Precedence, PublishError, Sealed, Stage, Storage, Stored};
 use crate::disk::Result;
 use crate::paths::{DIGITS, ResultName, is_users_file, task_input};
 use crate::records::{
@@ -76,14 +76,14 @@ impl<'a> Importer<'a> {
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
-        let name = match self.storage.find(call)? {
+        let name = match self.storage.calls().find(call)? {
             Found::Hit(found) | Found::Away(found) | Found::Archived(found) => {
                 return Ok(compared(&found, &digests));
             }
             Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
-        self.storage.announce_roots([name.short()])?;
+        self.storage.gc_roots().announce([name.short()])?;
         self.storage.evictions().mark_away(&name)?;
         let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
         let record = call.record(
@@ -113,15 +113,15 @@ impl<'a> Importer<'a> {
         };
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
-        let name = match self.storage.find(call)? {
+        let name = match self.storage.calls().find(call)? {
             Found::Hit(found) | Found::Archived(found) => return Ok(compared(&found, &digests)),
             // What is away is brought back, if it is the same.
             Found::Away(found) if has(&found, &digests) => found.name,
             Found::Away(_) | Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
-        self.storage.announce_roots([name.short()])?;
-        let stage = self.storage.stage(outputs.len())?;
+        self.storage.gc_roots().announce([name.short()])?;
+        let stage = Stage::new(self.storage, outputs.len())?;
         let mut files = Vec::with_capacity(outputs.len());
         for ((path, value), digest) in stage.outputs().zip(&values).zip(&digests) {
             let Some(file) = self.storage.values().write_shared(&path, value, digest)? else {
@@ -254,7 +254,7 @@ impl AwayCall<'_> {
     pub fn publish(self) -> Result<Import<()>> {
         let Self { storage, record, name } = self;
         let is_new = storage.records().put_new(&name.record(), &record)?;
-        storage.note_published(&name);
+        storage.calls().note_published(&name);
         if is_new {
             storage.equivalents().note_version(record.version(), &name);
             return Ok(Import::New(()));
@@ -293,9 +293,10 @@ impl ImportedCall<'_> {
 
 /// Values of which nothing but the digest is known.
 fn unstamped(files: &[JobOutput]) -> Vec<Stored> {
-    let value =
-        |it: &JobOutput| Stored { name: it.file.clone(), digest: it.digest, stamp: Stamp::Unknown };
-    files.iter().map(value).collect()
+    files
+        .iter()
+        .map(|it| Stored { name: it.file.clone(), digest: it.digest, stamp: Stamp::Unknown })
+        .collect()
 }
 
 /// Names of outputs with these digests, which tell files from directories.

@@ -9,17 +9,14 @@ use std::sync::atomic::Ordering;
 use super::{NewTree, Storage, Stored};
 use crate::disk::{FileId, Result, StorageError, ValueMetadata};
 use crate::paths::{
-    DIGITS, Digits, Entry, OWNER, QUARANTINE, ResultName, TASK_INPUTS, is_value, task_input,
-    task_input_record,
+    DIGITS, Digits, Entry, QUARANTINE, TASK_INPUTS, is_value, task_input, task_input_record,
 };
 use crate::records::{
     ExpectedFile, Format, InputRecord, Provenance, Published, Record, RecordState, Stamp,
-    VersionRecord,
 };
 use ce_files::cache::digests;
 use ce_files::manifest::{Manifest, Scan};
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::text_file;
 
 /// The source of the contents of a task input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,7 +193,7 @@ impl<'a> Inputs<'a> {
     }
 
     fn announce_input(&self, digest: &Digest) -> Result<()> {
-        self.storage.announce_roots(DIGITS.map(|digits| task_input(digest, digits)))
+        self.storage.gc_roots().announce(DIGITS.map(|digits| task_input(digest, digits)))
     }
 
     /// Returns the number of digits in the name of these contents, and the stamp if it exists.
@@ -308,7 +305,7 @@ impl<'a> Inputs<'a> {
         let Storage { root, .. } = self.storage;
         let maker = root.maker(name)?;
         let Some(entry) = Entry::of_file(name).filter(|_| maker != name) else { return Ok(None) };
-        self.storage.announce_roots([maker.clone()])?;
+        self.storage.gc_roots().announce([maker.clone()])?;
         Ok(root.disk.exists_anew(&root.path(&entry.record()))?.then_some(maker))
     }
 
@@ -611,29 +608,5 @@ impl Inputs<'_> {
     /// Whether a text can be printed as a part of a line. Control characters could command a terminal.
     pub fn is_line(text: &str) -> bool {
         !text.contains(char::is_control)
-    }
-}
-
-impl Storage {
-    /// Returns the names of the inputs of a call's computation, if the storage has an export of that.
-    pub fn input_names(&self, call: &ResultName) -> Option<Vec<String>> {
-        self.names(call, "inputs")
-    }
-
-    /// Returns the names of the outputs of a call's computation, if the storage has an export of that. Those of
-    /// directories end in a slash.
-    pub fn output_names(&self, call: &ResultName) -> Option<Vec<String>> {
-        self.names(call, "outputs")
-    }
-
-    /// The lines of a file of a call's computation.
-    fn names(&self, call: &ResultName, list: &str) -> Option<Vec<String>> {
-        let owner = self.records().read::<VersionRecord>(&format!("{}/{OWNER}", call.directory()));
-        let tree = owner.ok()?.ok()?.tree;
-        let list = format!("{}/{list}", self.trees().name(&tree));
-        let contents = self.root.disk.read(&self.path(&list)).ok()??;
-        let names = text_file::lines(&contents).ok()?;
-        let all_are_lines = names.iter().all(|name| Inputs::is_line(name));
-        all_are_lines.then(|| names.into_iter().map(str::to_owned).collect())
     }
 }

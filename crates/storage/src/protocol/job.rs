@@ -206,11 +206,11 @@ impl<'a> Jobs<'a> {
     /// Whether a published value, or a member of it, is there with this digest.
     fn has(&self, file: &str, published: &Published, digest: &Digest) -> Result<bool> {
         let (value, member) = split_member(file);
-        if !self.storage.is_published(value, published)? {
+        if !self.storage.values().is_published(value, published)? {
             return Ok(false);
         }
         let Some(member) = member else { return Ok(published.digest == *digest) };
-        let manifest = self.storage.manifest(value, &published.digest)?;
+        let manifest = self.storage.values().manifest(value, &published.digest)?;
         let found = manifest.and_then(|it| it.member(member.as_bytes()).ok()?);
         Ok(found.is_some_and(|found| found.digest == *digest))
     }

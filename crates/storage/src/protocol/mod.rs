@@ -3,7 +3,6 @@
 mod attempts;
 mod audit;
 mod call;
-mod equivalent;
 mod gc_roots;
 mod hashing;
 mod import;
@@ -12,7 +11,6 @@ mod job;
 mod lease;
 mod ledger;
 mod open;
-mod publish;
 mod queue;
 mod record_cache;
 pub(crate) mod run;
@@ -26,17 +24,16 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use self::attempts::CallLogs;
 pub use self::attempts::{Attempts, Failure, LogTail, PriorAttempt};
 pub use self::audit::Evictions;
 pub use self::audit::{DeviatingOutput, Deviation, Precedence};
 use self::call::ReservedNames;
-pub use self::call::{Call, Damage, Found, Outputs};
-pub use self::equivalent::Equivalents;
-pub use self::equivalent::{Equivalent, OutputLocation, Takeover};
-pub use self::gc_roots::GcRoots;
+pub use self::call::{Call, Damage, Found, Outputs, StoredCalls};
+
+pub use self::gc_roots::{GcRoots, RootRegistry};
 use self::hashing::FileHasher;
 pub use self::import::Importer;
 pub use self::import::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
@@ -44,11 +41,12 @@ pub use self::inputs::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{ExecutionMode, Lease, Leases};
 pub use self::ledger::{Ledger, Revocation, RevocationIndex, Revocations};
-pub use self::open::Site;
+pub use self::open::{Availability, Locator, Site};
 pub use self::queue::Runs;
 pub use self::queue::{
     Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, ServedQueue, WorkerName,
 };
+pub use self::record_cache::CachedRecords;
 use self::record_cache::RecordCache;
 use self::run::CurrentRun;
 pub use self::run::{Holder, lease_timeout, state_interval};
@@ -58,12 +56,11 @@ pub use self::table::{FoundTable, TableDirectory, Tables};
 pub use self::values::Values;
 pub use self::values::{MemberError, OpenedValue};
 use self::versions::Versions;
+pub use self::versions::{Equivalent, Equivalents, OutputLocation, Takeover};
 pub use self::versions::{FoundTree, NewTree, OpenTree, StoredTrees};
-use super::disk::{FileId, Result, Root, StorageError};
-use super::paths::{SUSPENDED, TABLES, TASK_INPUTS};
-use super::records::{ExpectedFile, Records, Stamp};
+use crate::disk::{FileId, Result, Root};
+use crate::records::{Records, Stamp};
 use ce_files::cache::Cache;
-use ce_files::manifest::Manifest;
 use ce_model::digest::{Blake3, Digest};
 
 /// A value in the storage: a file or a directory.
@@ -150,27 +147,9 @@ impl Storage {
         self.root.disk.exists(&self.root.path(name))
     }
 
-    /// The name of a file in the storage at a path, which may be relative or go through links.
-    pub fn name_of(&self, path: &Path) -> Option<String> {
-        self.root.name_of(path)
-    }
-
     /// Returns the device and inode of a file or directory of this run's own.
     pub fn id_of(&self, path: &Path) -> Result<FileId> {
         self.root.id_of(path)
-    }
-
-    /// Checks that no directory of results was moved or replaced meanwhile.
-    pub fn check_in_place(&self) -> Result<()> {
-        self.root.vanished().map_or(Ok(()), Err)?;
-        // The private directories of other runs may be removed with these, and the places of suspended calls.
-        let prefixes = ["c_", "t_", TASK_INPUTS, TABLES];
-        let suspended = format!("/{SUSPENDED}/");
-        let moved = self.root.disk.moved(|inside| {
-            prefixes.iter().any(|prefix| inside.starts_with(prefix.as_bytes()))
-                && !inside.windows(suspended.len()).any(|part| part == suspended.as_bytes())
-        });
-        moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
     /// Whether it may be written.
@@ -183,11 +162,6 @@ impl Storage {
         self.root.unsynced.is_synced()
     }
 
-    /// How long a flush has lasted that goes on now.
-    pub fn flushing(&self) -> Option<Duration> {
-        self.root.unsynced.flushing()
-    }
-
     /// Waits until everything written so far is on the disk.
     ///
     /// # Errors
@@ -195,35 +169,6 @@ impl Storage {
     /// Fails if the disk does; then none of it may have reached the disk.
     pub fn flush(&self) -> Result<()> {
         self.root.flush()
-    }
-
-    /// Reads a file if it has these contents; `None` if there is no such file, or it has others.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read, or is larger than a record may be.
-    pub fn contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
-        let read = self.root.disk.read_one(&self.path(&file.name));
-        let read = match read {
-            Err(error) if error.is_foreign() => None,
-            read => read?,
-        };
-        Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
-    }
-
-    /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.
-    /// `None` if there is no such directory any more.
-    pub fn manifest(&self, name: &str, digest: &Digest) -> Result<Option<Manifest>> {
-        if let Some(kept) = self.root.manifest(digest)? {
-            return Ok(Some(kept));
-        }
-        let read = self.root.read_manifest(name, &self.hasher.stop)?;
-        let read = read.filter(|manifest| manifest.digest() == *digest);
-        if let Some(manifest) = read.as_ref().filter(|_| self.root.writable) {
-            // If it cannot be kept, the directory is read again the next time.
-            drop(self.root.keep_manifest(digest, manifest));
-        }
-        Ok(read)
     }
 
     /// The records.
@@ -294,6 +239,31 @@ impl Storage {
     /// Markers of results whose outputs are away.
     pub const fn evictions(&self) -> Evictions<'_> {
         Evictions::new(self)
+    }
+
+    /// The calls.
+    pub const fn calls(&self) -> StoredCalls<'_> {
+        StoredCalls::new(self)
+    }
+
+    /// The suspended calls.
+    pub const fn suspensions(&self) -> Suspensions<'_> {
+        Suspensions::new(self)
+    }
+
+    /// The records of calls that need not be read again.
+    pub const fn cached_records(&self) -> CachedRecords<'_> {
+        CachedRecords::new(self)
+    }
+
+    /// The GC roots of all runs, and the gate that a collection closes.
+    pub const fn gc_roots(&self) -> RootRegistry<'_> {
+        RootRegistry::new(self)
+    }
+
+    /// Whether the storage answers, and is where it was.
+    pub const fn availability(&self) -> Availability<'_> {
+        Availability::new(self)
     }
 
     /// The jobs.

@@ -20,7 +20,9 @@ use super::versions::Versions;
 use super::{Storage, Takeover, Unrecorded, run};
 use crate::disk;
 use crate::disk::{Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError};
-use crate::paths::{DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS};
+use crate::paths::{
+    DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, SUSPENDED, TABLES, TASK_INPUTS,
+};
 use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, Digest, SHORT};
 use ce_model::suggest::{is_close, nearest_first};
@@ -75,7 +77,7 @@ impl Storage {
         disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
         storage.root.make_writable(disk::open_created(path)?, sync);
-        storage.recover();
+        recover(&storage);
         Ok(storage)
     }
 
@@ -124,20 +126,62 @@ impl Storage {
             thread::sleep(LOOK.min(time));
         }
     }
+}
+
+/// Finds what a user names in a storage: by its name there, or by the path of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Locator<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Locator<'a> {
+    /// A locator in a storage.
+    pub const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
+    /// The name of the file at a path, which may be relative or go through links. It need not exist if the path begins as the
+    /// user named the storage.
+    pub fn name_of(&self, path: &Path) -> Option<String> {
+        self.storage.root.name_of(path)
+    }
+
+    /// The names that a path may stand for: itself, without parts that mean nothing, and the name of the file at this path.
+    pub fn names(&self, path: &Path) -> impl Iterator<Item = String> {
+        let plain: PathBuf = path.components().collect();
+        [plain.to_str().map(str::to_owned), self.name_of(path)].into_iter().flatten()
+    }
+
+    /// Finds what a path names, as a function reads names.
+    pub fn find<T>(&self, path: &Path, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        self.names(path).find_map(|name| read(&name))
+    }
+}
+
+/// Whether a storage answers, and is where it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Availability<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Availability<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
 
     /// An error if the storage is not where it was when it was opened, or was waited for and does not answer.
     pub fn vanished(&self) -> Option<StorageError> {
-        self.away().or_else(|| self.root.vanished())
+        self.away().or_else(|| self.storage.root.vanished())
     }
 
     /// An error if the storage was waited for, and does not answer.
     pub fn away(&self) -> Option<StorageError> {
-        self.root.disk.away()
+        self.storage.root.disk.away()
     }
 
     /// How often the storage went away or came back, as far as that was noticed.
     pub fn outages(&self) -> u64 {
-        self.root.disk.outages()
+        self.storage.root.disk.outages()
     }
 
     /// Does the same, after a look whether it is away: then it is waited for.
@@ -146,8 +190,8 @@ impl Storage {
     ///
     /// Fails if it does not come back.
     pub fn outages_now(&self) -> Result<u64> {
-        if self.root.disk.is_on_network() {
-            self.root.disk.await_answer()?;
+        if self.storage.root.disk.is_on_network() {
+            self.storage.root.disk.await_answer()?;
         }
         Ok(self.outages())
     }
@@ -155,7 +199,25 @@ impl Storage {
     /// Whether two runs may have the lease of one call, since hard links are not what leases need. It is known once this run
     /// computes.
     pub fn lacks_links(&self) -> bool {
-        self.run.lacks_links()
+        self.storage.run.lacks_links()
+    }
+
+    /// Checks that no directory of results was moved or replaced meanwhile.
+    pub fn check_in_place(&self) -> Result<()> {
+        self.storage.root.vanished().map_or(Ok(()), Err)?;
+        // The private directories of other runs may be removed with these, and the places of suspended calls.
+        let prefixes = ["c_", "t_", TASK_INPUTS, TABLES];
+        let suspended = format!("/{SUSPENDED}/");
+        let moved = self.storage.root.disk.moved(|inside| {
+            prefixes.iter().any(|prefix| inside.starts_with(prefix.as_bytes()))
+                && !inside.windows(suspended.len()).any(|part| part == suspended.as_bytes())
+        });
+        moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
+    }
+
+    /// How long a flush has lasted that goes on now.
+    pub fn flushing(&self) -> Option<Duration> {
+        self.storage.root.unsynced.flushing()
     }
 }
 
@@ -305,53 +367,51 @@ impl Site {
     }
 }
 
-impl Storage {
-    /// Finishes and removes the leftovers of dead runs of this host. Failures are harmless.
-    pub(crate) fn recover(&self) {
-        for directory in self.root.disk.list(&self.path(RUNS)).unwrap_or_default() {
-            let name = directory.file_name().and_then(OsStr::to_str);
-            if directory == self.path(GATE) {
-                // That of a collection that has died is acquired, and released.
-                drop(self.leases().acquire_file(GATE));
+/// Finishes and removes the leftovers of dead runs of this host. Failures are harmless.
+pub(crate) fn recover(storage: &Storage) {
+    for directory in storage.root.disk.list(&storage.path(RUNS)).unwrap_or_default() {
+        let name = directory.file_name().and_then(OsStr::to_str);
+        if directory == storage.path(GATE) {
+            // That of a collection that has died is acquired, and released.
+            drop(storage.leases().acquire_file(GATE));
+        }
+        let Some(Ok(run)) = name.map(str::parse) else {
+            continue;
+        };
+        if is_over(storage, &run, &directory) {
+            for slot in storage.root.disk.list(&directory).unwrap_or_default() {
+                let files = storage.root.disk.list(&slot).unwrap_or_default();
+                files.iter().filter(|path| is_record(path)).for_each(|it| finish(storage, it));
             }
-            let Some(Ok(run)) = name.map(str::parse) else {
-                continue;
-            };
-            if self.is_over(&run, &directory) {
-                for slot in self.root.disk.list(&directory).unwrap_or_default() {
-                    let files = self.root.disk.list(&slot).unwrap_or_default();
-                    files.iter().filter(|path| is_record(path)).for_each(|it| self.finish(it));
-                }
-                drop(self.root.disk.remove_tree(&directory));
-            }
+            drop(storage.root.disk.remove_tree(&directory));
         }
     }
+}
 
-    fn is_over(&self, run: &RunName, directory: &Path) -> bool {
-        if self.run.is_over(run) || !self.run.may_precede(run) {
-            return self.run.is_over(run);
-        }
-        let own = self.run.appear(&self.root).ok().and_then(Path::parent);
-        own.is_some_and(|own| run::is_timed_out(&self.root.disk, directory, own))
+fn is_over(storage: &Storage, run: &RunName, directory: &Path) -> bool {
+    if storage.run.is_over(run) || !storage.run.may_precede(run) {
+        return storage.run.is_over(run);
     }
+    let own = storage.run.appear(&storage.root).ok().and_then(Path::parent);
+    own.is_some_and(|own| run::is_timed_out(&storage.root.disk, directory, own))
+}
 
-    /// Moves the outputs of a published execution to their places.
-    fn finish(&self, record: &Path) {
-        let Ok(Some(text)) = self.root.disk.read(record) else {
-            return;
-        };
-        let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
-            return;
-        };
-        let version = record.version();
-        let names: Vec<String> = record.outputs.iter().map(|it| kind(&it.digest)).collect();
-        let call = Call { version, inputs: &record.inputs, outputs: &names };
-        for directory in version.directories() {
-            for digits in DIGITS {
-                let name = ResultName::new(&directory, call.inputs, digits);
-                // Reading the state moves staged outputs, if this execution is the recorded one.
-                drop(self.state(&name, call));
-            }
+/// Moves the outputs of a published execution to their places.
+fn finish(storage: &Storage, record: &Path) {
+    let Ok(Some(text)) = storage.root.disk.read(record) else {
+        return;
+    };
+    let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
+        return;
+    };
+    let version = record.version();
+    let names: Vec<String> = record.outputs.iter().map(|it| kind(&it.digest)).collect();
+    let call = Call { version, inputs: &record.inputs, outputs: &names };
+    for directory in version.directories() {
+        for digits in DIGITS {
+            let name = ResultName::new(&directory, call.inputs, digits);
+            // Reading the state moves staged outputs, if this execution is the recorded one.
+            drop(storage.calls().state(&name, call));
         }
     }
 }

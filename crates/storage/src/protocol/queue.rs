@@ -15,7 +15,9 @@ use jiff::Timestamp;
 use super::Storage;
 use super::run::Holder;
 use crate::disk::{Result, Root};
-use crate::paths::{RUN_LOGS, RUNS, RunName, log_of_run, queue, state_of_run, submission_of_run};
+use crate::paths::{
+    RUN_LOGS, RUNS, RunName, log_of_run, state_of_run, submission_of_run, ticket_in,
+};
 use crate::records::{
     RunState, SubmittedRun, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd, WorkerAbilities,
     WorkerRecord,
@@ -57,7 +59,7 @@ impl<'a> Queue<'a> {
     /// Opens the queue to workers.
     pub fn open(&self) -> Result<()> {
         self.storage.run.appear(self.root)?;
-        let rooms = [queue::queue(self.run), queue::claims(self.run), queue::answers(self.run)];
+        let rooms = [self.run.queue(), self.run.claims(), self.run.answers()];
         rooms.iter().try_for_each(|room| self.root.disk.make_dirs(&self.root.path(room)))
     }
 
@@ -83,14 +85,14 @@ impl<'a> Queue<'a> {
     }
 
     fn waiting(&self, number: u64, ticket: &Ticket) -> String {
-        queue::ticket(&queue::class(self.run, &ticket.resources.class()), number)
+        ticket_in(&self.run.class(&ticket.resources.class()), number)
     }
 
     /// Returns the answers that were not read yet.
     pub fn answers(&self, read: &mut AnswersRead) -> Result<Vec<(WorkerName, TicketAnswer)>> {
         let mut answers = Vec::new();
-        for worker in runs(self.root, &queue::answers(self.run))? {
-            let path = self.root.path(&queue::answers_of(self.run, &worker));
+        for worker in runs(self.root, &self.run.answers())? {
+            let path = self.root.path(&self.run.answers_of(&worker));
             let from = read.0.entry(worker.clone()).or_default();
             let text = self.root.disk.read_from(&path, *from, MAX_ANSWERS)?;
             // The last line may still be written.
@@ -106,8 +108,8 @@ impl<'a> Queue<'a> {
     /// Returns the tickets that workers have.
     pub fn claims(&self) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
-        for worker in runs(self.root, &queue::claims(self.run))? {
-            let numbers = numbers(self.root, &queue::claims_of(self.run, &worker))?;
+        for worker in runs(self.root, &self.run.claims())? {
+            let numbers = numbers(self.root, &self.run.claims_of(&worker))?;
             let worker = WorkerName(worker);
             claims.extend(numbers.map(|ticket| Claim { worker: worker.clone(), ticket }));
         }
@@ -116,8 +118,8 @@ impl<'a> Queue<'a> {
 
     /// Forgets a claim of a worker that has ended, or of a ticket that was answered.
     pub fn drop_claim(&self, claim: &Claim) -> Result<()> {
-        let claims = queue::claims_of(self.run, &claim.worker.0);
-        self.root.disk.remove(&self.root.path(&queue::ticket(&claims, claim.ticket)))
+        let claims = self.run.claims_of(&claim.worker.0);
+        self.root.disk.remove(&self.root.path(&ticket_in(&claims, claim.ticket)))
     }
 }
 
@@ -141,7 +143,7 @@ impl<'a> Runs<'a> {
     pub fn workers(&self) -> Result<Vec<(WorkerName, WorkerRecord)>> {
         let mut workers = Vec::new();
         for run in runs(&self.storage.root, RUNS)? {
-            if let Some(record) = self.read_small(&queue::worker(&run))?
+            if let Some(record) = self.read_small(&run.worker_record())?
                 && self.lives(&run)
             {
                 workers.push((WorkerName(run), record));
@@ -166,7 +168,7 @@ impl<'a> Runs<'a> {
     /// Returns its path.
     pub fn submissions(&self) -> Result<PathBuf> {
         self.storage.run.appear(&self.storage.root)?;
-        let place = self.storage.root.path(&queue::submissions(self.storage.run.name()));
+        let place = self.storage.root.path(&self.storage.run.name().submissions());
         self.storage.root.disk.make_dirs(&place)?;
         Ok(place)
     }
@@ -187,14 +189,14 @@ impl<'a> Runs<'a> {
         self.storage.run.appear(&self.storage.root)?;
         let record = abilities.record();
         let text = serde_json::to_vec_pretty(&record).unwrap_or_default();
-        write_whole(&self.storage.root, &queue::worker(self.storage.run.name()), &text)
+        write_whole(&self.storage.root, &self.storage.run.name().worker_record(), &text)
     }
 
     /// Returns the queues of other runs that live and that belong to one of these users.
     pub fn queues(&self, users: &[u32]) -> Result<Vec<ServedQueue<'a>>> {
         let mut queues = Vec::new();
         for run in runs(&self.storage.root, RUNS)? {
-            let place = self.storage.root.path(&queue::queue(&run));
+            let place = self.storage.root.path(&run.queue());
             let Some(owner) = owner(&self.storage.root, &place)? else { continue };
             if users.contains(&owner) && run != *self.storage.run.name() && self.lives(&run) {
                 queues.push(ServedQueue { storage: self.storage, run, owner });
@@ -247,9 +249,9 @@ impl<'a> ServedQueue<'a> {
     /// Claims a ticket, unless it is gone.
     pub fn claim(&self, class: &str, number: u64) -> Result<Option<ClaimedTicket<'a>>> {
         let root = &self.storage.root;
-        let waiting = root.path(&queue::ticket(&queue::class(&self.run, class), number));
+        let waiting = root.path(&ticket_in(&self.run.class(class), number));
         let claimed = root.path(&self.claimed(number));
-        let claims = root.path(&queue::claims_of(&self.run, self.storage.run.name()));
+        let claims = root.path(&self.run.claims_of(self.storage.run.name()));
         if root.disk.metadata(&claims)?.is_none() {
             root.disk.make_dir(&claims)?;
         }
@@ -268,7 +270,7 @@ impl<'a> ServedQueue<'a> {
     }
 
     fn claimed(&self, number: u64) -> String {
-        queue::ticket(&queue::claims_of(&self.run, self.storage.run.name()), number)
+        ticket_in(&self.run.claims_of(self.storage.run.name()), number)
     }
 }
 
@@ -277,7 +279,7 @@ impl ClaimedTicket<'_> {
     pub fn answer(&self, end: TicketEnd) -> Result<()> {
         let root = &self.queue.storage.root;
         let (run, worker) = (&self.queue.run, self.queue.storage.run.name());
-        let answers = root.path(&queue::answers_of(run, worker));
+        let answers = root.path(&run.answers_of(worker));
         let answer = TicketAnswer { ticket: self.number, end };
         self.queue.unless_gone(root.disk.append(&answers, answer.line().as_bytes()))
     }
@@ -291,9 +293,9 @@ impl ClaimedTicket<'_> {
     /// Lets another worker have it.
     pub fn put_back(self) -> Result<()> {
         let root = &self.queue.storage.root;
-        let class = queue::class(&self.queue.run, &self.class);
+        let class = self.queue.run.class(&self.class);
         let claimed = root.path(&self.queue.claimed(self.number));
-        let waiting = root.path(&queue::ticket(&class, self.number));
+        let waiting = root.path(&ticket_in(&class, self.number));
         self.queue.unless_gone(root.disk.rename(&claimed, &waiting).map(drop))
     }
 }
@@ -307,10 +309,10 @@ impl WorkerName {
 
 /// The tickets of a run that wait, in order, by what they ask for.
 pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec<u64>>> {
-    root.names(&queue::queue(run))?
+    root.names(&run.queue())?
         .into_iter()
         .map(|class| {
-            let numbers = numbers(root, &queue::class(run, &class))?.collect();
+            let numbers = numbers(root, &run.class(&class))?.collect();
             Ok((class, numbers))
         })
         .collect()
@@ -422,10 +424,9 @@ impl<'a> Runs<'a> {
             tickets(&self.storage.root, run)?.into_iter().map(|(class, it)| (class, it.len()));
         let queued = queued.filter(|(_, count)| *count > 0).collect();
         let mut claimed = Vec::new();
-        for worker in runs(&self.storage.root, &queue::claims(run))? {
-            for ticket in self.storage.root.names(&queue::claims_of(run, &worker))? {
-                let place =
-                    self.storage.root.path(&format!("{}/{ticket}", queue::claims_of(run, &worker)));
+        for worker in runs(&self.storage.root, &run.claims())? {
+            for ticket in self.storage.root.names(&run.claims_of(&worker))? {
+                let place = self.storage.root.path(&format!("{}/{ticket}", run.claims_of(&worker)));
                 let Some((stat, text)) = self.storage.root.disk.read_one(&place)? else { continue };
                 claimed.push(ClaimedCall {
                     worker: Holder::new(&worker, false),
@@ -437,7 +438,7 @@ impl<'a> Runs<'a> {
         Ok(Activity {
             holder: Holder::new(run, false),
             state: self.read_small(&state_of_run(run))?,
-            worker: self.read_small(&queue::worker(run))?,
+            worker: self.read_small(&run.worker_record())?,
             queued,
             claimed,
         })

@@ -61,16 +61,26 @@ struct CachedRecord {
     used: AtomicBool,
 }
 
-impl Storage {
+/// The records of calls that need not be read again.
+#[derive(Clone, Copy, Debug)]
+pub struct CachedRecords<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> CachedRecords<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
     /// Loads the cached records of a task's calls, and uses them from now on.
-    pub fn load_record_cache(&self, task: &TaskName) {
-        let mut current = self.record_cache.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn load(&self, task: &TaskName) {
+        let mut current = self.storage.record_cache.write().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref().is_none_or(|current| current.task != *task)
-            && let Some(cache) = &self.hasher.cache
+            && let Some(cache) = &self.storage.hasher.cache
             && let Some(table) = Table::open(cache, "records", MAX_TASKS).of_this_program()
         {
             let opened = SystemTime::now();
-            let entry = table.look_up(&self.record_key(task), |()| true).hit();
+            let entry = table.look_up(&self.key_of(task), |()| true).hit();
             let (directories, records) = entry.unwrap_or_default();
             *current = Some(RecordCache {
                 table,
@@ -85,8 +95,9 @@ impl Storage {
     }
 
     /// Saves the records found since then, if enough of them are new to the cache.
-    pub fn save_record_cache(&self) {
-        let current = self.record_cache.write().unwrap_or_else(PoisonError::into_inner).take();
+    pub fn save(&self) {
+        let current =
+            self.storage.record_cache.write().unwrap_or_else(PoisonError::into_inner).take();
         let Some(current) = current else { return };
         let RecordCache { table, task, opened, directories, records, read, seen } = &current;
         let read = lock(read);
@@ -116,20 +127,16 @@ impl Storage {
         // A record that was read again replaces the cached one.
         let unused = unused.into_iter().filter(|_| keep_unused);
         let records: HashMap<&Key, &CachedRecord> = unused.chain(used).chain(&*read).collect();
-        table.insert(&self.record_key(task), &(), &(directories, records));
+        table.insert(&self.key_of(task), &(), &(directories, records));
     }
 
     /// Returns the outputs of a call, if its record is cached.
-    pub(crate) fn cached_record(
-        &self,
-        name: &str,
-        call: Call<'_>,
-    ) -> Result<Option<Vec<Published>>> {
-        if self.unrecorded == Unrecorded::Refuse {
+    pub(crate) fn find(&self, name: &str, call: Call<'_>) -> Result<Option<Vec<Published>>> {
+        if self.storage.unrecorded == Unrecorded::Refuse {
             // The cache does not say which calls were adopted.
             return Ok(None);
         }
-        let current = self.record_cache.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.storage.record_cache.read().unwrap_or_else(PoisonError::into_inner);
         let Some(current) = current.as_ref() else { return Ok(None) };
         let is_unchanged = self.is_unchanged(name, current);
         if current.records.is_empty() {
@@ -138,7 +145,12 @@ impl Storage {
         let record = current.records.get(&key(name, call.version, call.inputs));
         let Some(CachedRecord { stat, outputs, used }) = record else { return Ok(None) };
         let is_current = is_unchanged
-            || self.root.disk.metadata(&self.path(name))?.is_some_and(|now| now.stat() == *stat);
+            || self
+                .storage
+                .root
+                .disk
+                .metadata(&self.storage.path(name))?
+                .is_some_and(|now| now.stat() == *stat);
         if !is_current {
             return Ok(None);
         }
@@ -161,14 +173,14 @@ impl Storage {
     }
 
     /// Inserts a record that was read at this time or later, unless it is racy.
-    pub(crate) fn cache_record(
+    pub(crate) fn insert(
         &self,
         name: &str,
         stat: FileStat,
         taken: SystemTime,
         record: &CallRecord,
     ) {
-        let current = self.record_cache.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.storage.record_cache.read().unwrap_or_else(PoisonError::into_inner);
         let Some(current) = current.as_ref().filter(|_| !stat.is_racy(taken)) else { return };
         let outputs = record.outputs.iter().map(|it| (it.digest, it.stamp)).collect();
         let key = key(name, record.version(), &record.inputs);
@@ -177,13 +189,13 @@ impl Storage {
     }
 
     /// The key of a task's records.
-    fn record_key<'a>(&'a self, task: &'a TaskName) -> [&'a [u8]; 2] {
-        [self.root.disk.root().as_os_str().as_bytes(), task.as_str().as_bytes()]
+    fn key_of<'t>(&'t self, task: &'t TaskName) -> [&'t [u8]; 2] {
+        [self.storage.root.disk.root().as_os_str().as_bytes(), task.as_str().as_bytes()]
     }
 
     /// The stat of a directory; `None` if it does not exist.
     fn directory_stat(&self, directory: &str) -> Option<FileStat> {
-        self.root.disk.directory_stat(&self.path(directory)).ok()?
+        self.storage.root.disk.directory_stat(&self.storage.path(directory)).ok()?
     }
 }
 
@@ -260,7 +272,7 @@ mod tests {
         }
 
         fn name(&self, at: usize) -> ResultName {
-            match self.open(false).find(self.call(at)).unwrap() {
+            match self.open(false).calls().find(self.call(at)).unwrap() {
                 Found::Hit(outputs) | Found::Away(outputs) | Found::Archived(outputs) => {
                     outputs.name
                 }
@@ -284,27 +296,27 @@ mod tests {
         /// Does the same, and something at the end of the evaluation.
         fn evaluate_and(&self, later: Duration, act: impl FnOnce()) -> Option<RecordCache> {
             let (storage, task) = (self.open(true), "t".parse().unwrap());
-            storage.load_record_cache(&task);
+            storage.cached_records().load(&task);
             let taken = SystemTime::now() + later;
             storage.record_cache.write().unwrap().as_mut().unwrap().opened = taken;
             for at in 0..self.inputs.len() {
                 let name = self.name(at).record();
-                if storage.cached_record(&name, self.call(at)).unwrap().is_none() {
+                if storage.cached_records().find(&name, self.call(at)).unwrap().is_none() {
                     let (stat, record) = storage.records().read_at(&name).unwrap().unwrap();
-                    storage.cache_record(&name, stat, taken, &record.unwrap());
+                    storage.cached_records().insert(&name, stat, taken, &record.unwrap());
                 }
             }
             act();
-            storage.save_record_cache();
-            storage.load_record_cache(&task);
+            storage.cached_records().save();
+            storage.cached_records().load(&task);
             storage.record_cache.write().unwrap().take().filter(|it| !it.records.is_empty())
         }
 
         /// Finds each call, with the cache or without.
         fn find(&self, caching: bool) -> Vec<Found> {
             let storage = self.open(caching);
-            storage.load_record_cache(&"t".parse().unwrap());
-            (0..self.inputs.len()).map(|at| storage.find(self.call(at)).unwrap()).collect()
+            storage.cached_records().load(&"t".parse().unwrap());
+            (0..self.inputs.len()).map(|at| storage.calls().find(self.call(at)).unwrap()).collect()
         }
     }
 

@@ -1,17 +1,26 @@
-//! Stages: private directories of executions, until their outputs are sealed: hashed and made read-only, with a record.
+//! Stages: private directories of executions, until their outputs are sealed: hashed and made read-only, with a record; and
+//! publishing, which makes them visible.
+//!
+//! The link to the record is the commit point: it appears atomically under a free name, so one
+//! execution wins, and every other one discards its outputs. The winner's outputs then move from
+//! its stage to their places. If the winner is killed meanwhile, the next run that reads the record
+//! moves the rest.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::call::Call;
-use super::{Deviation, Storage};
+use super::call::{Call, CallState, Found, Outputs};
+use super::{Deviation, Precedence, Storage};
 use crate::disk::reading::Reading;
-use crate::disk::{ForeignEntry, Result, StorageError, lock, reading};
-use crate::paths::{LOG, OUTBOX, RECORD, ResultName, WORK, waiting};
+use crate::disk::{FileId, ForeignEntry, Result, StorageError, lock, reading};
+use crate::paths::{LOG, LOGS, OUTBOX, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::manifest::DirectoryError;
 use ce_model::name::is_directory;
+
+/// The number of attempts to read a result that others change.
+const MAX_ATTEMPTS: usize = 10;
 
 /// The private directory of an execution. Dropping it releases the directory for the next call.
 ///
@@ -56,23 +65,23 @@ pub enum WritableArea {
     Outbox,
 }
 
-impl Storage {
+impl<'a> Stage<'a> {
     /// Returns a private directory for the execution of a call with this number of outputs.
-    pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
-        let free = lock(&self.slots).pop();
+    pub fn new(storage: &'a Storage, outputs: usize) -> Result<Self> {
+        let free = lock(&storage.slots).pop();
         let slot = if let Some(slot) = free {
             slot
         } else {
-            let slot = self.root.private_name();
-            let path = self.root.place(&slot)?;
-            self.root.disk.make_dir(&path)?;
-            self.root.disk.make_dir(&path.join(WORK))?;
-            self.root.disk.make_dir(&path.join(OUTBOX))?;
+            let slot = storage.root.private_name();
+            let path = storage.root.place(&slot)?;
+            storage.root.disk.make_dir(&path)?;
+            storage.root.disk.make_dir(&path.join(WORK))?;
+            storage.root.disk.make_dir(&path.join(OUTBOX))?;
             slot
         };
-        let name = format!("{slot}/{}", self.root.next_number());
-        Ok(Stage {
-            storage: self,
+        let name = format!("{slot}/{}", storage.root.next_number());
+        Ok(Self {
+            storage,
             slot,
             name,
             outputs,
@@ -83,9 +92,7 @@ impl Storage {
             log_is_empty: false,
         })
     }
-}
 
-impl<'a> Stage<'a> {
     /// Notes that a call is executed here, so that others find what it prints.
     pub fn announce(&self, name: &ResultName) {
         self.storage.run.executing.begin(&self.name, name);
@@ -160,7 +167,7 @@ impl<'a> Stage<'a> {
         if !self.in_doubt {
             return Ok(None);
         }
-        let other = self.storage.stage(self.outputs)?;
+        let other = Stage::new(self.storage, self.outputs)?;
         let log = self.storage.root.disk.metadata(&self.log())?;
         if log.is_some_and(|log| log.is_file()) {
             self.storage.root.disk.copy(&self.log(), &other.copy())?;
@@ -326,7 +333,7 @@ impl<'a> Stage<'a> {
             let (from, to) = (self.output(number), copy.output(number));
             let made = StagedOutput { number, name, path: &from };
             if is_directory(name) {
-                self.storage.copy_made(made, &to)?;
+                made.copy_directory(self.storage, &to)?;
             } else {
                 made.open(self)?.copy(&self.storage.root.disk, &to)?;
             }
@@ -342,7 +349,7 @@ impl<'a> Stage<'a> {
         let mut files = Vec::new();
         for made in made {
             if is_directory(made.name) {
-                outputs[made.number] = Some(self.storage.seal_made(made)?);
+                outputs[made.number] = Some(made.seal_directory(self.storage)?);
             } else {
                 files.push(self.seal_file(made)?);
             }
@@ -421,39 +428,133 @@ impl<'p> StagedOutput<'p> {
     }
 }
 
-impl Storage {
+impl StagedOutput<'_> {
     /// Makes a directory read-only, but for its top, and hashes it. A finished output is kept even if somebody
     /// asks to stop.
-    fn seal_made(&self, made: StagedOutput<'_>) -> Result<Published, PublishError> {
-        made.check_directory(self)?;
-        self.seal_at(made.path).map_err(|error| made.refused(error))
-    }
-
-    /// Makes a directory at a private path read-only, but for its top, hashes it, and keeps its manifest.
-    pub(super) fn seal_at(&self, path: &Path) -> Result<Published> {
-        let (root, never) = (&self.root, AtomicBool::new(false));
-        root.disk.seal_directory(path)?;
-        let scan = root.disk.surely(|| root.disk.scan(path, &never))?;
-        let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
-        let manifest = root.disk.read_whole(|| {
-            let read = scan.read(&never, &AtomicU64::new(0));
-            read.map_err(|error| StorageError::of_directory(path, error))
-        })?;
-        let digest = manifest.digest();
-        root.keep_manifest(&digest, &manifest)?;
-        root.sync_all()?;
-        Ok(Published { digest, stamp: Stamp::Scanned(scan.stamp()) })
+    fn seal_directory(self, storage: &Storage) -> Result<Published, PublishError> {
+        self.check_directory(storage)?;
+        storage.values().seal(self.path).map_err(|error| self.refused(error))
     }
 
     /// Copies a directory.
-    fn copy_made(&self, made: StagedOutput<'_>, to: &Path) -> Result<(), PublishError> {
-        let (root, never) = (&self.root, AtomicBool::new(false));
-        made.check_directory(self)?;
-        let scan = root.disk.surely(|| root.disk.scan(made.path, &never));
-        let scan = scan.map_err(|error| made.refused(error))?;
-        let scan = scan.ok_or_else(|| StorageError::Moved(made.path.to_owned()))?;
+    fn copy_directory(self, storage: &Storage, to: &Path) -> Result<(), PublishError> {
+        let (root, never) = (&storage.root, AtomicBool::new(false));
+        self.check_directory(storage)?;
+        let scan = root.disk.surely(|| root.disk.scan(self.path, &never));
+        let scan = scan.map_err(|error| self.refused(error))?;
+        let scan = scan.ok_or_else(|| StorageError::Moved(self.path.to_owned()))?;
         let copied = root.disk.copy_directory(&scan, to, &never, &AtomicU64::new(0));
-        copied.map(drop).map_err(|error| made.refused(error))
+        copied.map(drop).map_err(|error| self.refused(error))
+    }
+}
+
+impl Sealed<'_> {
+    /// Makes all outputs visible, or none. Returns the visible outputs.
+    ///
+    /// They are those of another execution if that was faster, unless the new ones have precedence: then existing
+    /// outputs go to quarantine even if they are intact.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the outputs of the call are away and the new ones differ, or if the storage cannot be written.
+    pub fn publish(
+        mut self,
+        call: Call<'_>,
+        name: &ResultName,
+        precedence: Precedence,
+    ) -> Result<Outputs, PublishError> {
+        let published = self.link(call, name, precedence)?;
+        self.stage.storage.reserved_names.release(&published.name);
+        Ok(published)
+    }
+
+    fn link(
+        &mut self,
+        call: Call<'_>,
+        name: &ResultName,
+        precedence: Precedence,
+    ) -> Result<Outputs, PublishError> {
+        let storage = self.stage.storage;
+        let mut name = name.clone();
+        for _ in 0..MAX_ATTEMPTS {
+            // If a directory cannot be created, nothing has been decided yet.
+            storage.calls().prepare(&name, self.stage.outputs)?;
+            let place = storage.root.place(&name.record())?;
+            if storage.root.disk.link(&self.stage.record(), &place)? {
+                storage.root.unsynced.note_entry(&place);
+                storage.equivalents().note_version(call.version, &name);
+                return Ok(self.reveal(name)?);
+            }
+            match storage.calls().state(&name, call)? {
+                CallState::Hit(_) if precedence == Precedence::New => {
+                    let record = storage.root.disk.id(&place)?;
+                    if let Some(record) = record
+                        && self.replace(&name, record)?
+                    {
+                        return Ok(self.reveal(name)?);
+                    }
+                }
+                CallState::Away(record, theirs) => {
+                    if precedence == Precedence::Recorded
+                        && let Some(deviation) = self.deviation(&theirs)?
+                    {
+                        return Err(PublishError::Deviates(Box::new(deviation)));
+                    }
+                    if self.replace(&name, record)? {
+                        let published = self.reveal(name)?;
+                        storage.evictions().unmark_away(&published.name)?;
+                        return Ok(published);
+                    }
+                }
+                CallState::Hit(theirs) | CallState::Archived(theirs) => return Ok(theirs),
+                CallState::Incomplete(Some(record), _) => {
+                    if self.replace(&name, record)? {
+                        return Ok(self.reveal(name)?);
+                    }
+                }
+                CallState::Incomplete(None, _) | CallState::Vacant | CallState::Unsettled => {}
+                CallState::Collision => match storage.calls().find(call)? {
+                    Found::Hit(theirs) | Found::Archived(theirs) => return Ok(theirs),
+                    Found::Away(Outputs { name: other, .. })
+                    | Found::Absent { name: other, .. }
+                    | Found::Unsettled(other) => name = other,
+                },
+            }
+        }
+        Err(StorageError::Unsteady(storage.path(&name.record())).into())
+    }
+
+    /// Replaces a record whose outputs are lost or damaged. Returns false if it has changed since
+    /// it was read.
+    ///
+    /// There is a record at any moment: outputs without one would be adopted.
+    fn replace(&self, name: &ResultName, record: FileId) -> Result<bool> {
+        let root = &self.stage.storage.root;
+        let place = root.path(&name.record());
+        let copy = self.stage.copy();
+        let room = root.quarantine_room(&name.quarantine());
+        let kept = root.place(&format!("{room}/record.json"))?;
+        if root.disk.id(&place)? != Some(record) {
+            return Ok(false);
+        }
+        root.disk.quarantine(&place, &kept)?;
+        root.disk.link(&self.stage.record(), &copy)?;
+        root.disk.rename(&copy, &place)?;
+        root.unsynced.note_entry(&place);
+        Ok(true)
+    }
+
+    /// Moves the outputs and the log to their places, after the record.
+    fn reveal(&mut self, name: ResultName) -> Result<Outputs> {
+        self.stage.awaited = true;
+        for number in 0..self.stage.outputs {
+            let waiting = waiting(&self.stage.name, number);
+            self.stage.storage.calls().reveal(&waiting, &name, number, &self.files[number])?;
+        }
+        self.stage.awaited = false;
+        self.stage.keep_log(&name, LOGS)?;
+        self.stage.published = true;
+        Ok(Outputs { name, files: self.files.clone() })
     }
 }
 
@@ -461,8 +562,96 @@ impl Storage {
 mod tests {
     use std::fs;
 
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::paths::ComputationVersion;
+    use crate::records::NOT_ISOLATED;
     use crate::{Durability, Unrecorded};
+    use ce_model::digest::Digest;
+
+    /// Their SHA-1s are the same in the digits that names show.
+    const COLLIDING: [&str; 2] = ["input 11405692\n", "input 27966124\n"];
+
+    static NAMES: [String; 1] = [String::new()];
+
+    fn call(inputs: &[Digest]) -> Call<'_> {
+        Call { version: ComputationVersion::example(), inputs, outputs: &NAMES }
+    }
+
+    fn open(path: &Path) -> Storage {
+        Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
+    }
+
+    fn absent(found: Found) -> ResultName {
+        let Found::Absent { name, .. } = found else { panic!("{found:?}") };
+        name
+    }
+
+    /// Publishes as if the call had been executed under this name.
+    fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
+        let stage = Stage::new(storage, 1).unwrap();
+        fs::write(stage.outputs().next().unwrap(), output).unwrap();
+        let execution = Execution {
+            argv: Box::default(),
+            isolation: NOT_ISOLATED.to_owned(),
+            access: Box::default(),
+            resources: Box::default(),
+            host_kind: None,
+            start: Timestamp::now(),
+            end: Timestamp::now(),
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            peak_bytes: 0,
+            exit_status: 0,
+            tasks: Box::default(),
+            taken_over: None,
+            trusted_tree: false,
+        };
+        let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
+        sealed.publish(call, name, Precedence::Recorded).unwrap();
+    }
+
+    #[test]
+    fn a_name_is_reserved_until_a_record_keeps_others_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path());
+        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let [one, other] = [0, 1].map(|at| call(&inputs[at]));
+        let reserved = || storage.reserved_names.count();
+
+        let names = [one, other].map(|call| absent(storage.calls().find(call).unwrap()));
+        assert!(names[0] != names[1] && reserved() == 2, "{names:?}");
+        assert_eq!(absent(storage.calls().find(one).unwrap()), names[0]);
+
+        publish(&storage, one, &names[0], COLLIDING[0]);
+        assert_eq!(reserved(), 1);
+        assert_eq!(absent(storage.calls().find(other).unwrap()), names[1]);
+        publish(&storage, other, &names[1], COLLIDING[1]);
+        assert_eq!(reserved(), 0);
+        for (call, name) in [one, other].into_iter().zip(names) {
+            let Found::Hit(hit) = storage.calls().find(call).unwrap() else { panic!("{name:?}") };
+            assert_eq!((hit.name, hit.files[0].digest), (name, call.inputs[0]));
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_run_has_taken_is_another_calls() {
+        let dir = tempfile::tempdir().unwrap();
+        let [here, elsewhere] = [(); 2].map(|()| open(dir.path()));
+        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let [one, other] = [0, 1].map(|at| call(&inputs[at]));
+
+        let name = absent(here.calls().find(one).unwrap());
+        assert_eq!(absent(here.calls().find_again(one, &name).unwrap()), name);
+        publish(&elsewhere, other, &absent(elsewhere.calls().find(other).unwrap()), COLLIDING[1]);
+        let longer = absent(here.calls().find_again(one, &name).unwrap());
+        assert_ne!(longer, name);
+        assert_eq!(absent(here.calls().find_again(one, &longer).unwrap()), longer);
+        publish(&elsewhere, one, &absent(elsewhere.calls().find(one).unwrap()), COLLIDING[0]);
+        assert!(matches!(here.calls().find_again(one, &longer).unwrap(), Found::Hit(_)));
+        assert!(here.reserved_names.count() < 2, "what was found is reserved no more");
+    }
 
     #[test]
     fn a_directory_that_is_used_again_is_as_it_was() {
@@ -470,7 +659,7 @@ mod tests {
         let path = dir.path();
         let storage = Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
         for writable_area in [WritableArea::Anywhere, WritableArea::Stage, WritableArea::Outbox] {
-            let mut stage = storage.stage(1).unwrap();
+            let mut stage = Stage::new(&storage, 1).unwrap();
             let slot = storage.path(&stage.slot);
             stage.set_writable_area(writable_area);
             let mut places = vec![slot.clone(), stage.work()];
@@ -483,7 +672,7 @@ mod tests {
                 fs::write(file, "file").unwrap();
             }
             drop(stage);
-            let again = storage.stage(1).unwrap();
+            let again = Stage::new(&storage, 1).unwrap();
             assert_eq!(storage.path(&again.slot), slot, "it is used again");
             let left = fs::read_dir(&slot).unwrap().map(|entry| entry.unwrap().path());
             let mut left: Vec<PathBuf> = left.collect();

@@ -45,14 +45,11 @@ pub struct Suspensions<'a> {
     pub(super) storage: &'a Storage,
 }
 
-impl Storage {
-    /// The suspended calls.
-    pub const fn suspensions(&self) -> Suspensions<'_> {
-        Suspensions { storage: self }
+impl<'a> Suspensions<'a> {
+    pub(super) const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
     }
-}
 
-impl Suspensions<'_> {
     /// Whether a call may be suspended here. That none is is looked up once, so that others cost nothing.
     pub fn may_exist(&self) -> Result<bool> {
         let absent = &self.storage.without_suspensions;

@@ -75,7 +75,7 @@ impl<'a> Tables<'a> {
     pub fn find(&self, recipe: &LongText<'_>, with_directory: bool) -> Result<FoundTable> {
         let digest = recipe.digest();
         let names = DIGITS.map(|digits| ResultName::of_recipe(digest, digits));
-        self.storage.announce_roots(names.iter().map(ResultName::short))?;
+        self.storage.gc_roots().announce(names.iter().map(ResultName::short))?;
         let mut absent = None;
         for name in names {
             match self.state(&name, digest, with_directory)? {
@@ -190,7 +190,7 @@ impl<'a> Tables<'a> {
         };
         let files = outputs.iter().enumerate().map(|(number, file)| (name.output(number), file));
         for (file, published) in files.chain([(name.recipe(), &record.recipe)]) {
-            if !self.storage.is_published(&file, published)? {
+            if !self.storage.values().is_published(&file, published)? {
                 let Storage { root, hasher, .. } = self.storage;
                 let defect = Defect::of_value(root, &file, &published.digest, &hasher.stop)?;
                 return match defect.unwrap_or(Defect::Contents) {
@@ -414,7 +414,7 @@ impl Tables<'_> {
     }
 
     fn manifest(&self, value: &Stored) -> Result<Manifest> {
-        let manifest = self.storage.manifest(&value.name, &value.digest)?;
+        let manifest = self.storage.values().manifest(&value.name, &value.digest)?;
         manifest.ok_or_else(|| self.changed(value))
     }
 

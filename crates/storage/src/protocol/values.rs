@@ -1,6 +1,7 @@
 //! Reading of values: members of directories, and archives, which are directories as a results repository holds them.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::{Storage, Stored};
 use crate::disk::{Result, StorageError, ValueMetadata};
@@ -96,6 +97,56 @@ impl<'a> Values<'a> {
         Self { storage }
     }
 
+    /// Reads a file if it has these contents; `None` if there is no such file, or it has others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or is larger than a record may be.
+    pub fn contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
+        let read = self.storage.root.disk.read_one(&self.storage.path(&file.name));
+        let read = match read {
+            Err(error) if error.is_foreign() => None,
+            read => read?,
+        };
+        Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
+    }
+
+    /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.
+    /// `None` if there is no such directory any more.
+    pub fn manifest(&self, name: &str, digest: &Digest) -> Result<Option<Manifest>> {
+        if let Some(kept) = self.storage.root.manifest(digest)? {
+            return Ok(Some(kept));
+        }
+        let read = self.storage.root.read_manifest(name, &self.storage.hasher.stop)?;
+        let read = read.filter(|manifest| manifest.digest() == *digest);
+        if let Some(manifest) = read.as_ref().filter(|_| self.storage.root.writable) {
+            // If it cannot be kept, the directory is read again the next time.
+            drop(self.storage.root.keep_manifest(digest, manifest));
+        }
+        Ok(read)
+    }
+
+    /// Whether a value exists and is still the published one.
+    pub(crate) fn is_published(&self, name: &str, value: &Published) -> Result<bool> {
+        self.storage.hasher.is_published(&self.storage.root, name, value)
+    }
+
+    /// Makes a directory at a private path read-only, but for its top, hashes it, and keeps its manifest.
+    pub(super) fn seal(&self, path: &Path) -> Result<Published> {
+        let (root, never) = (&self.storage.root, AtomicBool::new(false));
+        root.disk.seal_directory(path)?;
+        let scan = root.disk.surely(|| root.disk.scan(path, &never))?;
+        let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
+        let manifest = root.disk.read_whole(|| {
+            let read = scan.read(&never, &AtomicU64::new(0));
+            read.map_err(|error| StorageError::of_directory(path, error))
+        })?;
+        let digest = manifest.digest();
+        root.keep_manifest(&digest, &manifest)?;
+        root.sync_all()?;
+        Ok(Published { digest, stamp: Stamp::Scanned(scan.stamp()) })
+    }
+
     /// Opens a value that was found. Its stamp decides whether it still has the same contents, as when it was
     /// found. Of a file nothing is a member.
     ///
@@ -110,7 +161,7 @@ impl<'a> Values<'a> {
         }
         let path = self.storage.root.path(&directory.name);
         let changed = || StorageError::Changed(path.clone());
-        let manifest = self.storage.manifest(name, digest)?.ok_or_else(changed)?;
+        let manifest = self.manifest(name, digest)?.ok_or_else(changed)?;
         let published = Published { digest: *digest, stamp: *stamp };
         match self.storage.root.disk.see(&path, &self.storage.hasher.stop)? {
             Some(seen)
@@ -227,7 +278,7 @@ impl<'a> Values<'a> {
         if file.digest.is_directory() {
             self.archive(&file.name, &file.digest)
         } else {
-            self.storage.contents(file)
+            self.contents(file)
         }
     }
 
@@ -344,7 +395,7 @@ impl<'a> Values<'a> {
                 if !disk.unpack(archive, path)? {
                     return Ok(None);
                 }
-                let sealed = self.storage.seal_at(path)?;
+                let sealed = self.seal(path)?;
                 // A file system may change names.
                 Ok((sealed.digest == *digest).then_some(sealed))
             }

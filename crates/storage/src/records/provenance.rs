@@ -197,9 +197,11 @@ impl Origin {
 impl Origin {
     /// Whether the execution could read nothing else, neither by a grant of `access` nor in what it was suspended for.
     pub fn reads_only_inputs(&self) -> bool {
-        let is_input =
-            |line: &String| matches!(line.split_whitespace().next(), Some("root" | "path"));
-        self.is_isolated() && self.access().iter().all(is_input)
+        self.is_isolated()
+            && self
+                .access()
+                .iter()
+                .all(|line| matches!(line.split_whitespace().next(), Some("root" | "path")))
     }
 }
 
