@@ -189,14 +189,13 @@ impl<T: fmt::Display> Agreement<T> {
 
     /// Their names: `alice@lab.org, here; differs: unsigned`.
     pub fn names(&self) -> String {
-        let list = |of: &[T]| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let differing = if self.differing.is_empty() {
-            String::new()
-        } else {
-            format!("differs: {}", list(&self.differing))
-        };
-        let parts = [list(&self.agreeing), differing];
-        parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("; ")
+        let [agreeing, differing] = [&self.agreeing, &self.differing]
+            .map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+        match (&*agreeing, &*differing) {
+            (_, "") => agreeing,
+            ("", _) => format!("differs: {differing}"),
+            _ => format!("{agreeing}; differs: {differing}"),
+        }
     }
 }
 

@@ -266,8 +266,10 @@ impl Referee<'_> {
                 }
             }
             (Record::Call(_), Record::Call(_)) => {
-                let is_revoked = |it| revoked.reason(&entry, &entry.outputs(it)).is_some();
-                if is_revoked(&first) && !is_revoked(&second) {
+                let [ours, theirs] = [&first, &second].map(|it| entry.outputs(it));
+                if revoked.reason(&entry, &ours).is_some()
+                    && revoked.reason(&entry, &theirs).is_none()
+                {
                     RecordComparison::Supersedes
                 } else {
                     RecordComparison::Differs

@@ -99,10 +99,11 @@ pub fn record_audits(
     findings: &[AuditFinding],
     by: Option<&str>,
 ) -> Result<(), StorageError> {
-    let line = |AuditFinding { name, id, report }: &AuditFinding| {
+    let mut lines = Vec::with_capacity(findings.len());
+    for AuditFinding { name, id, report } in findings {
         let AuditReport { outputs, seconds, peak_bytes, isolation, host_kind, failed, .. } = report;
         let reason = failed.as_ref().map(|it| it.reason.chars().take(REASON).collect());
-        json(&LedgerLine {
+        lines.push(json(&LedgerLine {
             call: name.clone(),
             id: *id,
             outputs: failed.is_none().then(|| outputs.clone()),
@@ -111,9 +112,8 @@ pub fn record_audits(
             peak_bytes: *peak_bytes,
             isolation: isolation.clone(),
             host_kind: host_kind.clone(),
-        })
-    };
-    let lines: Vec<Vec<u8>> = findings.iter().map(line).collect();
+        }));
+    }
     for file in files(&lines, LedgerReason::Audit, by) {
         storage.ledger().add_own(&file)?;
     }

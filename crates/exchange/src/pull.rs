@@ -362,7 +362,6 @@ pub(super) fn candidates(
     pulled: &mut Pulled,
 ) -> Result<Vec<PullCandidate>, ResultsError> {
     let marked = Survey::new(storage).marked_away()?;
-    let is_marked = |entry: &Entry| matches!(entry, Entry::Call(name) if marked.contains(name));
     let mut candidates = Vec::new();
     let records = finder.records()?;
     request.progress.begin("reading results", records.len());
@@ -379,7 +378,10 @@ pub(super) fn candidates(
         };
         let here = match is_same {
             None => HereAs::Absent,
-            Some(true) if is_marked(&entry) && brings(storage, finder, &entry, request.limit)? => {
+            Some(true)
+                if matches!(&entry, Entry::Call(name) if marked.contains(name))
+                    && brings(storage, finder, &entry, request.limit)? =>
+            {
                 HereAs::Away
             }
             Some(is_same) => {

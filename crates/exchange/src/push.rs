@@ -119,6 +119,25 @@ pub fn revoke(
     Ok(pushed)
 }
 
+/// Writes a tree with these files.
+fn write_tree(mirror: &Mirror, files: &[(String, Vec<u8>)]) -> GitResult<ObjectId> {
+    let (mut writer, mut tree) = (mirror.writer(), UnwrittenTree::new());
+    for (path, contents) in files {
+        tree.insert(path, &writer.file(contents)?)?;
+    }
+    let tree = tree.write(&mut writer)?;
+    writer.finish()?;
+    Ok(tree)
+}
+
+/// Writes a commit that is not signed.
+fn write_commit(mirror: &Mirror, commit: &NewCommit<'_>) -> GitResult<ObjectId> {
+    let mut writer = mirror.writer();
+    let commit = writer.commit(commit)?;
+    writer.finish()?;
+    Ok(commit)
+}
+
 /// Writes the tree with new files, and those that each repository has at its top.
 fn written_tree(mut writer: PackWriter<'_>, mut files: UnwrittenTree) -> GitResult<ObjectId> {
     for (path, text) in TOP {
@@ -137,16 +156,7 @@ fn compare(
     pushed: &mut Pushed,
 ) -> Result<(), MirrorError> {
     let Some(there) = there.filter(|_| !files.is_empty()) else { return Ok(()) };
-    let write = || -> GitResult<ObjectId> {
-        let (mut writer, mut tree) = (mirror.writer(), UnwrittenTree::new());
-        for (path, contents) in files {
-            tree.insert(path, &writer.file(contents)?)?;
-        }
-        let tree = tree.write(&mut writer)?;
-        writer.finish()?;
-        Ok(tree)
-    };
-    let ours = write().map_err(|error| mirror.own(error))?;
+    let ours = write_tree(mirror, files).map_err(|error| mirror.own(error))?;
     if joined(mirror, Some(there.clone()), &ours, pushed)? == there {
         for entry in files.iter().filter_map(|(path, _)| Entry::of_record(path)) {
             *match entry {
@@ -310,13 +320,7 @@ impl Union {
         if self.sign {
             return mirror.signed_commit(&commit);
         }
-        let write = || -> GitResult<_> {
-            let mut writer = mirror.writer();
-            let commit = writer.commit(&commit)?;
-            writer.finish()?;
-            Ok(commit)
-        };
-        write().map_err(|error| mirror.own(error))
+        write_commit(mirror, &commit).map_err(|error| mirror.own(error))
     }
 }
 

@@ -310,7 +310,6 @@ impl<'a> Selection<'a> {
         let mut added = Added::default();
         // The outputs of a job are those of its calls, and have been counted there.
         let literals = result.record.literals();
-        let is_counted = |file| !matches!(result.record, Record::Job(_)) || literals.contains(file);
         for SharedFile { file, path, stays } in &result.files {
             if *stays {
                 added.is_away = true;
@@ -329,7 +328,7 @@ impl<'a> Selection<'a> {
                 return Ok(Err(Withheld::Secret { file: file.name.clone() + &member, what }));
             }
             if let Some(path) = path {
-                if is_counted(file) {
+                if !matches!(result.record, Record::Job(_)) || literals.contains(file) {
                     added.bytes += stored_size(&file.digest);
                 }
                 files.push((path.clone(), contents));
@@ -521,29 +520,22 @@ fn shared_parts(
         });
     };
     let literals = shared.literals();
-    let is_elsewhere = |file: &ExpectedFile| {
-        matches!(entry, Entry::Job(_)) && file.digest.is_directory() && !literals.contains(file)
-    };
-    let mut files = entry.expected_files(&shared);
-    files.extend(literals.iter().cloned());
-    let is_large = |file: &ExpectedFile| stored_size(&file.digest) > limit;
-    // A table is there whole, and what a job reads, since nothing makes that again.
-    if let Some(file) = files
-        .iter()
-        .filter(|file| marker(entry).is_none() || literals.contains(file))
-        .find(|file| is_large(file))
-    {
-        return Err(Withheld::Large { bytes: stored_size(&file.digest), limit });
+    let mut files = Vec::new();
+    for file in entry.expected_files(&shared).into_iter().chain(literals.iter().cloned()) {
+        let (is_literal, bytes) = (literals.contains(&file), stored_size(&file.digest));
+        // A table is there whole, and what a job reads, since nothing makes that again.
+        if bytes > limit && (is_literal || marker(entry).is_none()) {
+            return Err(Withheld::Large { bytes, limit });
+        }
+        let is_elsewhere =
+            matches!(entry, Entry::Job(_)) && file.digest.is_directory() && !is_literal;
+        let path = (!is_elsewhere).then(|| place(&file));
+        files.push(SharedFile { path, stays: bytes > limit, file });
     }
     let note = match (entry, record) {
         (Entry::Call(name), Record::Call(call)) => Some(storage.equivalents().note_of(name, call)),
         _ => None,
     };
-    let path = |file: &ExpectedFile| (!is_elsewhere(file)).then(|| place(file));
-    let files = files
-        .into_iter()
-        .map(|file| SharedFile { path: path(&file), stays: is_large(&file), file })
-        .collect();
     Ok((shared.text(), files, note))
 }
 

@@ -41,8 +41,10 @@ pub(super) struct Secrets {
 impl Secrets {
     /// What is looked for, given variables of the environment.
     pub(super) fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
-        let is_secret = |name: &str| NAMES.iter().any(|it| name.to_ascii_uppercase().contains(it));
-        let secret = variables.filter(|(name, value)| is_secret(name) && value.len() >= MIN_VALUE);
+        let secret = variables.filter(|(name, value)| {
+            let name = name.to_ascii_uppercase();
+            value.len() >= MIN_VALUE && NAMES.iter().any(|it| name.contains(it))
+        });
         let values = secret.map(|(name, value)| (value.into_bytes(), name)).collect();
         let headers =
             KEYS.iter().map(|kind| format!("-----BEGIN {kind}PRIVATE KEY-----").into_bytes());

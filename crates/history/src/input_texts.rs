@@ -80,12 +80,13 @@ pub fn suspended_texts(storage: &Storage, calls: &[Suspension]) -> Vec<InputText
 /// may have the contents of a text by accident.
 pub(super) fn may_be_texts(call: &CallRecord) -> Vec<Option<Digest>> {
     let argv = call.execution().map(|execution| &*execution.argv).unwrap_or_default();
-    let is_made = |at: usize| {
-        let entry = argv.get(at + 1).and_then(|name| Entry::of_file(name));
-        entry.is_some_and(|entry| !matches!(entry, Entry::TaskInput(_)))
-    };
-    let inputs = call.inputs.iter().enumerate();
-    inputs.map(|(at, input)| (!is_made(at)).then_some(*input)).collect()
+    let mut texts = Vec::with_capacity(call.inputs.len());
+    for (at, input) in call.inputs.iter().enumerate() {
+        let maker = argv.get(at + 1).and_then(|name| Entry::of_file(name));
+        let is_made = maker.is_some_and(|entry| !matches!(entry, Entry::TaskInput(_)));
+        texts.push((!is_made).then_some(*input));
+    }
+    texts
 }
 
 /// The texts of several calls. Each text, and the names of each version of a computation, are read once.
@@ -110,14 +111,22 @@ impl TextsOfCalls {
             }
         }
         let inputs = storage.inputs();
-        let text = |(digest, _): (&Digest, &bool)| Some((*digest, inputs.short_text(digest)?));
-        let mut texts: HashMap<Digest, String> = different.par_iter().filter_map(text).collect();
-        let may_be_level = |digest: &Digest| {
-            !digest.is_directory() && digest.size <= Inputs::SHORT_TEXT && inputs.lacks(digest)
-        };
-        let shared = different.into_iter().filter_map(|(it, is_shared)| is_shared.then_some(it));
-        let unknown = shared.filter(|it| !texts.contains_key(it) && may_be_level(it));
-        let unknown: HashSet<Digest> = unknown.collect();
+        let mut texts: HashMap<Digest, String> = different
+            .par_iter()
+            .filter_map(|(digest, _)| Some((*digest, inputs.short_text(digest)?)))
+            .collect();
+        // Those that may be levels.
+        let mut unknown: HashSet<Digest> = HashSet::new();
+        for (digest, is_shared) in different {
+            if is_shared
+                && !texts.contains_key(&digest)
+                && !digest.is_directory()
+                && digest.size <= Inputs::SHORT_TEXT
+                && inputs.lacks(&digest)
+            {
+                unknown.insert(digest);
+            }
+        }
         if !unknown.is_empty() {
             let sizes = unknown.iter().map(|it| it.size).collect();
             let tables = Survey::new(storage).tables().unwrap_or_default();
@@ -148,15 +157,13 @@ impl TextsOfCalls {
             self.names.insert(directory.to_owned(), names);
         }
         let names = self.names[directory].as_ref().filter(|names| names.len() == inputs.len());
-        let name = |at: usize| names.map_or_else(|| format!("{at:02}"), |it| it[at].clone());
-        InputTexts(
-            inputs
-                .iter()
-                .enumerate()
-                .filter_map(|(at, input)| {
-                    Some((name(at), self.texts.get(input.as_ref()?)?.clone()))
-                })
-                .collect(),
-        )
+        let mut texts = Vec::new();
+        for (at, input) in inputs.iter().enumerate() {
+            if let Some(text) = input.as_ref().and_then(|input| self.texts.get(input)) {
+                let name = names.map_or_else(|| format!("{at:02}"), |names| names[at].clone());
+                texts.push((name, text.clone()));
+            }
+        }
+        InputTexts(texts)
     }
 }

@@ -293,13 +293,15 @@ impl History {
     /// of `reader`.
     pub fn maker(&self, digest: &Digest, reader: Option<&Entry>) -> Option<Subject<'_>> {
         let others = self.with_contents(digest).filter(|file| Some(file.entry) != reader);
-        let rank = |entry: &Entry| match entry {
-            Entry::TaskInput(_) => 0,
-            Entry::Call(_) => 1,
-            Entry::Table(_) => 2,
-            Entry::Job(_) => 3,
-        };
-        others.min_by_key(|file| (rank(file.entry), file.record.at(), file.number))
+        others.min_by_key(|file| {
+            let rank = match file.entry {
+                Entry::TaskInput(_) => 0,
+                Entry::Call(_) => 1,
+                Entry::Table(_) => 2,
+                Entry::Job(_) => 3,
+            };
+            (rank, file.record.at(), file.number)
+        })
     }
 
     /// The file of this name, or the directory that a file of this name is a member of.

@@ -244,18 +244,18 @@ fn succeeded(
     read: impl Fn(&Entry) -> Result<Option<CallRecord>, StorageError> + Sync,
 ) -> Result<Vec<Past>, StorageError> {
     let marked = Survey::new(storage).marked_away()?;
-    let past = |entry: &&Entry| {
+    let calls = entries.par_iter().map(|entry| {
         let Entry::Call(name) = entry else { return Ok(None) };
         let Some(record) = read(entry)? else { return Ok(None) };
-        let (mut away, outputs) =
-            (false, if marked.contains(name) { record.outputs.len() } else { 0 });
-        for number in 0..outputs {
-            away |= !storage.has(&name.output(number))?;
+        let mut away = false;
+        if marked.contains(name) {
+            for number in 0..record.outputs.len() {
+                away |= !storage.has(&name.output(number))?;
+            }
         }
         Ok(Some(Past { away, ..Past::of_call(storage, name, record) }))
-    };
-    let calls: Vec<Option<Past>> =
-        entries.par_iter().map(past).collect::<Result<_, StorageError>>()?;
+    });
+    let calls = calls.collect::<Result<Vec<Option<Past>>, StorageError>>()?;
     Ok(calls.into_iter().flatten().collect())
 }
 

@@ -83,26 +83,25 @@ pub fn candidates<'a>(
 ) -> Result<Vec<Candidate<'a>>, StorageError> {
     let pinned: Vec<Entry> =
         Pins::new(storage).all()?.into_iter().map(|(entry, _)| entry).collect();
-    let names = || request.reach.iter().flat_map(ReachableSet::literals);
-    let literals: Vec<Entry> = names().filter_map(Entry::of_file).collect();
+    let names: Vec<&str> = request.reach.iter().flat_map(ReachableSet::literals).collect();
+    let literals: Vec<Entry> = names.iter().filter_map(|name| Entry::of_file(name)).collect();
     // The texts of names in braces are those of any job that was or will be evaluated.
-    let open: Vec<&str> = names().filter(|name| name.contains('{')).collect();
-    let may_be_read = |entry: &Entry, record: &Record| {
-        !open.is_empty()
+    let open: Vec<&str> = names.into_iter().filter(|name| name.contains('{')).collect();
+    let suspended = inputs_of_suspended(storage)?;
+    let mut kept: Vec<&Entry> = pinned.iter().chain(&literals).chain(&suspended).collect();
+    for (entry, record) in history.results() {
+        let may_be_read = !open.is_empty()
             && entry
                 .expected_files(record)
                 .iter()
-                .any(|file| open.iter().any(|name| may_be(name, &file.name)))
-    };
-    let suspended = inputs_of_suspended(storage)?;
-    let requested = history
-        .results()
-        .iter()
-        .filter(|(entry, record)| request.keeps(record) || may_be_read(entry, record));
-    let kept = requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals).chain(&suspended);
+                .any(|file| open.iter().any(|name| may_be(name, &file.name)));
+        if may_be_read || request.keeps(record) {
+            kept.push(entry);
+        }
+    }
     // A table with failed points may be the output of a task, and that has no job then.
-    let kept = kept.chain(history.tables_of(|record| request.reaches(record)));
-    let kept = history.with_origins(kept);
+    kept.extend(history.tables_of(|record| request.reaches(record)));
+    let kept = history.with_origins(kept.into_iter());
     let mut candidates = Vec::new();
     for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {
         let (bytes, seconds) = (bytes(record), seconds(history, record));

@@ -80,14 +80,7 @@ impl Package {
             }
             let to = aside.path.join(&file.path);
             let from = top.join(&file.file);
-            let make = || {
-                fs::create_dir_all(to.parent().unwrap_or(&to))?;
-                match kind {
-                    PackageKind::Links => symlink(&from, &to),
-                    PackageKind::Copies => copy(&from, &to),
-                }
-            };
-            let made = make();
+            let made = make(kind, &from, &to);
             let part = match (&made, kind) {
                 (Ok(()), PackageKind::Copies) => Some(&to),
                 (Ok(()), PackageKind::Links) => None,
@@ -116,9 +109,9 @@ impl Package {
 ///
 /// Fails if something other than an empty directory is there, or it is in the storage.
 pub fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
-    let shown = || dir.display().to_string();
+    let shown = dir.display().to_string();
     if dir.file_name().is_none() || dir == Path::new("-") {
-        return Err(PackageError::NoName(shown()));
+        return Err(PackageError::NoName(shown));
     }
     let is_vacant = match dir.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
@@ -128,12 +121,12 @@ pub fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
         }
     };
     if !is_vacant {
-        return Err(PackageError::Occupied(shown()));
+        return Err(PackageError::Occupied(shown));
     }
     let parent = parent(dir).canonicalize().map_err(write_error(dir))?;
     let top = storage.path("").canonicalize();
     if top.is_ok_and(|top| parent.starts_with(top)) {
-        Err(PackageError::Inside(shown()))
+        Err(PackageError::Inside(shown))
     } else {
         Ok(())
     }
@@ -175,8 +168,11 @@ impl Drop for Aside {
 /// Whether all of a directory is there: one that is removed meanwhile lacks parts, and so does its copy. A file is copied as it was when
 /// it was opened.
 fn is_whole(path: &Path, contents: &Digest, stop: &AtomicBool) -> bool {
-    let read = || Scan::at(path, stop)?.read(stop, &AtomicU64::new(0));
-    !contents.is_directory() || read().is_ok_and(|manifest| manifest.digest() == *contents)
+    if !contents.is_directory() {
+        return true;
+    }
+    let read = Scan::at(path, stop).and_then(|scan| scan.read(stop, &AtomicU64::new(0)));
+    read.is_ok_and(|manifest| manifest.digest() == *contents)
 }
 
 fn parent(dir: &Path) -> &Path {
@@ -189,6 +185,15 @@ fn parent(dir: &Path) -> &Path {
 
 fn write_error(path: &Path) -> impl FnOnce(io::Error) -> PackageError {
     move |source| PackageError::Write { path: path.display().to_string(), source }
+}
+
+/// Makes a file of a package, with the directories that it is in.
+fn make(kind: PackageKind, from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    match kind {
+        PackageKind::Links => symlink(from, to),
+        PackageKind::Copies => copy(from, to),
+    }
 }
 
 /// Copies a file or directory, which was checked. The copies may be written.
@@ -274,7 +279,6 @@ impl Citation {
             FileMaker::Call { at, dirty, .. } => (at, dirty),
             FileMaker::Table | FileMaker::TaskInput | FileMaker::Unknown => (None, false),
         };
-        let own = || env!("CARGO_PKG_VERSION").to_owned();
         Ok(Self {
             maker,
             output: output.trim_end_matches('/').to_owned(),
@@ -283,7 +287,7 @@ impl Citation {
             repository: None,
             inputs,
             digest: file.promise.digest,
-            compeval: recorded.map_or_else(own, |it| it.compeval.clone()),
+            compeval: recorded.map_or(env!("CARGO_PKG_VERSION"), |it| &it.compeval).to_owned(),
             at: at.or(recorded.map(|it| it.at)),
             results: None,
         })
@@ -333,8 +337,12 @@ fn inputs(storage: &Storage, entry: &Entry, call: &CallRecord) -> Vec<(String, D
         Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
     };
     let names = names.filter(|names| names.len() == call.inputs.len());
-    let name = |at: usize| names.as_ref().map_or_else(|| format!("{at:02}"), |it| it[at].clone());
-    call.inputs.iter().enumerate().map(|(at, digest)| (name(at), *digest)).collect()
+    let mut inputs = Vec::with_capacity(call.inputs.len());
+    for (at, digest) in call.inputs.iter().enumerate() {
+        let name = names.as_ref().map_or_else(|| format!("{at:02}"), |names| names[at].clone());
+        inputs.push((name, *digest));
+    }
+    inputs
 }
 
 /// The greatest number of bad files that an error names.

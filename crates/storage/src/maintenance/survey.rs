@@ -387,7 +387,6 @@ impl Maintenance<'_> {
             return Ok(Vec::new());
         }
         let names = |directory: &str| self.storage.root.own_names(directory);
-        let is_room = |name: &str| name.len() == 2 && name.bytes().all(|it| it.is_ascii_digit());
         let found: Vec<String> = match (parts.len(), kind) {
             (0, _) => {
                 let names = names("")?.into_iter().filter(|name| is_named(name));
@@ -398,7 +397,7 @@ impl Maintenance<'_> {
                 versions.map(|version| format!("{directory}/{version}/")).collect()
             }
             (2, NameKind::Output) => {
-                let rooms = names(directory)?.into_iter().filter(|name| is_room(name));
+                let rooms = names(directory)?.into_iter().filter(|name| is_number(name));
                 rooms.map(|room| format!("{directory}/{room}/")).collect()
             }
             (2, _) => {
@@ -406,7 +405,7 @@ impl Maintenance<'_> {
                 let calls = records.iter().filter_map(|record| record.strip_suffix(".json"));
                 calls.map(|call| format!("{directory}/{call}")).collect()
             }
-            (3, NameKind::Output) if is_room(parts[2]) => {
+            (3, NameKind::Output) if is_number(parts[2]) => {
                 names(directory)?.iter().map(|name| format!("{directory}/{name}")).collect()
             }
             _ => Vec::new(),

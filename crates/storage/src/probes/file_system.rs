@@ -277,17 +277,19 @@ fn diagnose_length(NameLimits { bytes, inputs }: NameLimits) -> Diagnosis {
 
 /// Probes whether names that differ only in case are different.
 pub(super) fn case(site: &ProbeSite) -> Diagnosis {
-    let probe = || {
-        let room = site.room()?;
-        site.disk().write(&room.join("c_add"), b"")?;
-        Ok(site.disk().metadata(&room.join("c_ADD"))?.is_none())
-    };
-    match probe() {
+    match tells_case(site) {
         Ok(two) => diagnose_case(two),
         Err(error) => {
             refused("case", &error, "it is not known which names are the same", ELSEWHERE)
         }
     }
+}
+
+/// Whether two names that differ in the case of a letter are of two files.
+fn tells_case(site: &ProbeSite) -> Result<bool> {
+    let room = site.room()?;
+    site.disk().write(&room.join("c_add"), b"")?;
+    Ok(site.disk().metadata(&room.join("c_ADD"))?.is_none())
 }
 
 fn diagnose_case(two: bool) -> Diagnosis {
@@ -325,19 +327,21 @@ struct Characters {
 
 /// Probes whether names are listed unchanged.
 pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
-    let probe = || {
-        let room = site.room()?;
-        let accent = handling(site.disk(), &room, ACCENT[0])?;
-        let merged = accent != NameHandling::Refused
-            && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
-        Ok(Characters { accent, merged, marks: handling(site.disk(), &site.room()?, MARKS)? })
-    };
-    match probe() {
+    match characters_of(site) {
         Ok(characters) => diagnose_characters(characters),
         Err(error) => {
             refused("characters", &error, "it is not known which names are kept", ELSEWHERE)
         }
     }
+}
+
+/// How the file system treats names beyond ASCII.
+fn characters_of(site: &ProbeSite) -> Result<Characters> {
+    let room = site.room()?;
+    let accent = handling(site.disk(), &room, ACCENT[0])?;
+    let merged =
+        accent != NameHandling::Refused && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
+    Ok(Characters { accent, merged, marks: handling(site.disk(), &site.room()?, MARKS)? })
 }
 
 fn handling(disk: &Disk, room: &Path, name: &str) -> Result<NameHandling> {

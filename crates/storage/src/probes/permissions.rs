@@ -60,18 +60,20 @@ fn diagnose_seal(WriteRights { mode, open, root }: WriteRights) -> Diagnosis {
 
 /// Probes whether a file in the storage can be executed.
 pub(super) fn programs(site: &ProbeSite) -> Diagnosis {
-    let probe = || {
-        let file = site.file()?;
-        fs::set_permissions(&file, Permissions::from_mode(0o755)).context("change", &file)?;
-        match access(&file, Access::EXEC_OK) {
-            Ok(()) => Ok(true),
-            Err(Errno::ACCESS) => Ok(false),
-            Err(error) => Err(std::io::Error::from(error)).context("look at", &file),
-        }
-    };
-    match probe() {
+    match can_execute(site) {
         Ok(executable) => diagnose_programs(executable),
         Err(error) => refused("programs", &error, "files cannot be made executable", ELSEWHERE),
+    }
+}
+
+/// Whether a file may be executed whose mode says so.
+fn can_execute(site: &ProbeSite) -> Result<bool> {
+    let file = site.file()?;
+    fs::set_permissions(&file, Permissions::from_mode(0o755)).context("change", &file)?;
+    match access(&file, Access::EXEC_OK) {
+        Ok(()) => Ok(true),
+        Err(Errno::ACCESS) => Ok(false),
+        Err(error) => Err(std::io::Error::from(error)).context("look at", &file),
     }
 }
 

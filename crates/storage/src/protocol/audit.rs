@@ -125,8 +125,8 @@ fn first_difference(
 }
 
 fn difference_of_files(storage: &Storage, paths: [&Path; 2]) -> Option<FirstDifference> {
-    let open = |path: &Path| storage.root.disk.lines(path).ok().flatten();
-    let place = first_byte(open(paths[0])?, open(paths[1])?).ok()??;
+    let [recorded, found] = paths.map(|path| storage.root.disk.lines(path).ok().flatten());
+    let place = first_byte(recorded?, found?).ok()??;
     let (before, start) = place.line;
     let from = start.max(place.offset.saturating_sub(AROUND));
     let [recorded, found] =

@@ -268,8 +268,8 @@ impl AwayCall<'_> {
 
 /// Whether two records have the same outputs.
 fn has_same(one: &CallRecord, other: &CallRecord) -> bool {
-    let digests = |it: &CallRecord| it.outputs.iter().map(|it| it.digest).collect::<Vec<_>>();
-    digests(one) == digests(other)
+    let [one, other] = [one, other].map(|it| it.outputs.iter().map(|output| output.digest));
+    one.eq(other)
 }
 
 impl ImportedCall<'_> {
@@ -301,8 +301,7 @@ fn unstamped(files: &[JobOutput]) -> Vec<Stored> {
 
 /// Names of outputs with these digests, which tell files from directories.
 fn names(digests: &[Digest]) -> Vec<String> {
-    let name = |digest: &Digest| if digest.is_directory() { "/" } else { "" };
-    digests.iter().map(|digest| name(digest).to_owned()).collect()
+    digests.iter().map(|it| if it.is_directory() { "/" } else { "" }.to_owned()).collect()
 }
 
 /// Whether the outputs that are here are these.

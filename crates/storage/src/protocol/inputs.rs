@@ -52,6 +52,13 @@ pub(super) enum InputState {
     Vacant,
 }
 
+impl InputState {
+    /// The state of a file with the name of some contents.
+    fn of(contents: &Digest, found: Published) -> Self {
+        if found.digest == *contents { Self::Same(found.stamp) } else { Self::Collision }
+    }
+}
+
 /// The task inputs of a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
@@ -248,15 +255,12 @@ impl<'a> Inputs<'a> {
             Ok(None) | Err(StorageError::Directory { .. }) => return Ok(InputState::Vacant),
             Err(error) => return Err(error),
         };
-        let same = |found: Digest, stamp| {
-            if found == *digest { InputState::Same(stamp) } else { InputState::Collision }
-        };
         let record =
             self.storage.records().read::<InputRecord>(&task_input_record(digest, digits))?;
         if let RecordState::Valid(InputRecord { file: known, .. }) = record
             && hasher.unchanged(&root.disk, &path, &seen, &known)?
         {
-            return Ok(same(known.digest, known.stamp));
+            return Ok(InputState::of(digest, known));
         }
         let found = hasher.stored_value(&root.disk, &path, &seen)?;
         if task_input(&found.digest, digits) != task_input(digest, digits) {
@@ -266,7 +270,7 @@ impl<'a> Inputs<'a> {
             // If the record cannot be written, the value is only hashed again the next time.
             drop(self.record_input(digits, found));
         }
-        Ok(same(found.digest, found.stamp))
+        Ok(InputState::of(digest, found))
     }
 
     fn record_input(&self, digits: Digits, file: Published) -> Result<()> {

@@ -300,7 +300,7 @@ impl Site {
             .ancestors()
             .skip(1)
             .filter(|dir| path.strip_prefix(dir).is_ok_and(Self::is_named_within))
-            .map(|dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() });
+            .map(openable);
         dirs.find(|dir| matches!(Self::of(dir), Ok(Self::Storage)))
     }
 
@@ -315,6 +315,11 @@ impl Site {
         };
         Err(StorageError::NoStorage { path: path.to_owned(), source: Box::new(source) })
     }
+}
+
+/// The path of a directory, which may be empty for the current one.
+fn openable(dir: &Path) -> PathBuf {
+    if dir == Path::new("") { ".".into() } else { dir.to_owned() }
 }
 
 /// The error of a path in which a symbolic link leads nowhere.
@@ -352,11 +357,10 @@ impl Site {
     /// it differs in one directory, whose name is similar. Unreadable directories are skipped.
     pub fn similar(path: &Path, is_similar: fn(&str, &str) -> bool) -> Option<PathBuf> {
         let path: PathBuf = path.components().collect();
-        let place = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
-        let there = path.ancestors().skip(1).find(|dir| place(dir).is_dir())?;
+        let there = path.ancestors().skip(1).find(|dir| openable(dir).is_dir())?;
         let mut missing = path.strip_prefix(there).ok()?.components();
         let wanted = missing.next()?.as_os_str().to_str()?;
-        let entries = fs::read_dir(place(there)).ok()?.take(MAX_ENTRIES);
+        let entries = fs::read_dir(openable(there)).ok()?.take(MAX_ENTRIES);
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let names: Vec<String> = names.filter(|name| is_similar(wanted, name)).collect();
         nearest_first(wanted, &names)

@@ -321,10 +321,16 @@ impl CurrentRun {
 /// Whether a run is taken for dead because its last heartbeat is so much older than that of
 /// `since`, by the times of the file system.
 pub(crate) fn is_timed_out(disk: &Disk, directory: &Path, since: &Path) -> bool {
-    let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
-    let last = modified(&heartbeat_file(directory)).or_else(|| modified(directory));
-    let silent = modified(&heartbeat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
+    let last =
+        modified_ns(disk, &heartbeat_file(directory)).or_else(|| modified_ns(disk, directory));
+    let now = modified_ns(disk, &heartbeat_file(since));
+    let silent = now.and_then(|now| u64::try_from(now - last?).ok());
     silent.is_some_and(|silent| Duration::from_nanos(silent) > silence(disk))
+}
+
+/// When something was last written, by the clock of its file system.
+fn modified_ns(disk: &Disk, path: &Path) -> Option<i64> {
+    Some(disk.metadata(path).ok()??.modified_ns())
 }
 
 fn heartbeat_file(directory: &Path) -> PathBuf {

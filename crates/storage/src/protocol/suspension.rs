@@ -132,8 +132,8 @@ impl<'a> Suspensions<'a> {
             }
         }
         all.sort_by(|a, b| {
-            let key = |it: &Suspension| (it.record.since, it.name.short());
-            key(a).cmp(&key(b))
+            let [a, b] = [a, b].map(|it| (it.record.since, it.name.short()));
+            a.cmp(&b)
         });
         Ok(all)
     }

@@ -362,6 +362,12 @@ impl Drop for TableStage<'_> {
     }
 }
 
+/// A file of a directory, which is not executable.
+fn file_entry(path: &str, contents: Digest) -> ManifestEntry<Digest> {
+    let kind = EntryKind::File { contents, executable: false };
+    ManifestEntry { path: path.as_bytes().into(), kind }
+}
+
 /// The file with the points.
 const POINTS: &str = "points.ndjson";
 
@@ -390,14 +396,10 @@ impl Tables<'_> {
 
     /// Returns the manifest that the directory of a table would have.
     fn gathered(&self, directory: &TableDirectory) -> Result<Manifest> {
-        let file = |path: &str, contents| ManifestEntry {
-            path: path.as_bytes().into(),
-            kind: EntryKind::File { contents, executable: false },
-        };
-        let mut entries = vec![file(POINTS, Digest::of(&directory.points))];
+        let mut entries = vec![file_entry(POINTS, Digest::of(&directory.points))];
         for (path, value) in &directory.members {
             if !value.digest.is_directory() {
-                entries.push(file(path, value.digest));
+                entries.push(file_entry(path, value.digest));
                 continue;
             }
             let inner = self.manifest(value)?;

@@ -173,8 +173,9 @@ impl Versions {
         let Some((stat, taken)) = lock(&self.of_trees).get(&directory).map(|it| it.listed) else {
             return;
         };
-        let is_same = || root.disk.directory_stat(&root.path(&directory)).ok() == Some(stat);
-        if stat.is_some_and(|stat| stat.is_racy(taken)) || !is_same() {
+        if stat.is_some_and(|stat| stat.is_racy(taken))
+            || root.disk.directory_stat(&root.path(&directory)).ok() != Some(stat)
+        {
             lock(&self.of_trees).remove(&directory);
         }
     }

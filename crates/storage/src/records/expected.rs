@@ -379,9 +379,9 @@ impl Root {
     /// Reads the archive of a directory, if the storage is a clone of a results repository and has it.
     pub(crate) fn archive(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
         let path = self.path(&archive_name(digest));
-        let is_plain = |size| size == DirectoryArchive::size(digest);
         match self.disk.metadata(&path) {
-            Ok(Some(metadata)) if metadata.is_file() && is_plain(metadata.len()) => {}
+            Ok(Some(metadata))
+                if metadata.is_file() && metadata.len() == DirectoryArchive::size(digest) => {}
             Err(error) if !error.is_foreign() => return Err(error),
             _ => return Ok(None),
         }
