@@ -141,6 +141,11 @@ impl Root {
         format!("{quarantine}/{}", self.private_name().replace('/', "-"))
     }
 
+    /// Returns the path of a part of a result in a new room of its quarantine, and makes the room.
+    pub(crate) fn quarantine_place(&self, quarantine: &str, part: &str) -> Result<PathBuf> {
+        self.place(&format!("{}/{part}", self.quarantine_room(quarantine)))
+    }
+
     /// A number that this run has not used yet.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)

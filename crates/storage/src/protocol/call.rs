@@ -470,8 +470,8 @@ impl<'a> StoredCalls<'a> {
             }
         }
         if !self.storage.root.disk.rename_new(&staged, &place)? {
-            let room = self.storage.root.quarantine_room(&name.quarantine());
-            let aside = self.storage.root.place(&format!("{room}/{number:02}"))?;
+            let part = format!("{number:02}");
+            let aside = self.storage.root.quarantine_place(&name.quarantine(), &part)?;
             if !value.digest.is_directory() {
                 self.storage.root.disk.quarantine(&place, &aside)?;
                 self.storage.root.disk.rename(&staged, &place)?;

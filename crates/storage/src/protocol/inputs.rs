@@ -195,8 +195,7 @@ impl<'a> Inputs<'a> {
     pub(super) fn set_aside(&self, name: &str) -> Result<()> {
         let root = &self.storage.root;
         let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
-        let room = root.quarantine_room(&aside);
-        root.disk.rename(&root.path(name), &root.place(&format!("{room}/00"))?).map(drop)
+        root.disk.rename(&root.path(name), &root.quarantine_place(&aside, "00")?).map(drop)
     }
 
     fn announce_input(&self, digest: &Digest) -> Result<()> {

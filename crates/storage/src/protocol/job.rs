@@ -335,8 +335,8 @@ impl<'a> Jobs<'a> {
 
     fn set_aside(&self, job: &ResultName, number: usize, place: &Path) -> Result<()> {
         let root = &self.storage.root;
-        let room = root.quarantine_room(&job.quarantine());
-        root.disk.quarantine(place, &root.place(&format!("{room}/{number:02}"))?)
+        let part = format!("{number:02}");
+        root.disk.quarantine(place, &root.quarantine_place(&job.quarantine(), &part)?)
     }
 
     fn is_the_output(&self, place: &Path, digest: &Digest) -> Result<bool> {

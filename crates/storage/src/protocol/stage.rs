@@ -532,8 +532,7 @@ impl Sealed<'_> {
         let root = &self.stage.storage.root;
         let place = root.path(&name.record());
         let copy = self.stage.copy();
-        let room = root.quarantine_room(&name.quarantine());
-        let kept = root.place(&format!("{room}/record.json"))?;
+        let kept = root.quarantine_place(&name.quarantine(), "record.json")?;
         if root.disk.id(&place)? != Some(record) {
             return Ok(false);
         }

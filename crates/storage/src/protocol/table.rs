@@ -302,8 +302,7 @@ impl<'a> Tables<'a> {
     /// Moves what stands in the place of a part of a table to quarantine.
     fn set_aside(&self, name: &ResultName, place: &Path, part: &str) -> Result<()> {
         let root = &self.storage.root;
-        let room = root.quarantine_room(&name.quarantine());
-        root.disk.rename(place, &root.place(&format!("{room}/{part}"))?).map(drop)
+        root.disk.rename(place, &root.quarantine_place(&name.quarantine(), part)?).map(drop)
     }
 
     /// Records a table whose files are in their places.
@@ -325,8 +324,7 @@ impl<'a> Tables<'a> {
         let known = read.ok().filter(|_| !is_wrong);
         let place = root.place(&name.record())?;
         if is_wrong {
-            let room = root.quarantine_room(&name.quarantine());
-            let kept = root.place(&format!("{room}/record.json"))?;
+            let kept = root.quarantine_place(&name.quarantine(), "record.json")?;
             root.disk.quarantine(&place, &kept)?;
         }
         // A directory that another run has recorded stays.
