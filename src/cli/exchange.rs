@@ -10,9 +10,7 @@ use clap::{Parser, ValueEnum};
 use super::Tool;
 use super::options::writable;
 use super::storage_args::{AbsentStorage, Ends};
-use crate::report::{
-    exchanging, not_pulled, not_pushed, pulled, pulled_json, pushed, pushed_json, say,
-};
+use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_evaluate::session::{CallNameError, Error, OutputError};
 use ce_exchange::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PullRequest, Pulled, PushRequest, Pushed,
@@ -153,7 +151,7 @@ impl Push {
     /// Prints what was pushed.
     fn tell(&self, outcome: &Pushed, url: &str, out: &mut dyn Write) -> Result<Exit, Error> {
         let told = match self.json {
-            true => pushed_json(outcome, out),
+            true => json_line(outcome, out),
             false if self.quiet => not_pushed(outcome, out),
             false => {
                 pushed(outcome, url, self.dry_run, out).and_then(|()| not_pushed(outcome, out))
@@ -315,7 +313,7 @@ impl Tool for Pull {
         }
         let outcome = outcome?;
         let told = match self.json {
-            true => pulled_json(&outcome, out),
+            true => json_line(&outcome, out),
             false if self.quiet => not_pulled(&outcome, out),
             false => pulled(&outcome, mirror.url(), self.dry_run, out)
                 .and_then(|()| not_pulled(&outcome, out)),

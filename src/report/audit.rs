@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::columns::aligned;
-use super::harmless;
+use super::{harmless, json_line};
 use ce_evaluate::AuditedEnd;
 use ce_exchange::Attested;
 use ce_model::exit::Explain;
@@ -25,7 +25,7 @@ use ce_storage::records::{
 pub fn planned_audits(plan: &AuditPlan, json: bool, out: &mut dyn Write) -> io::Result<()> {
     if json {
         return plan.calls.iter().try_for_each(|call| {
-            line(
+            json_line(
                 &JsonPlanned {
                     name: &call.name(),
                     seconds: expected(call),
@@ -266,7 +266,7 @@ fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> i
         failed: report.and_then(|it| it.failed.as_ref()),
         reason,
     };
-    line(&json, out)
+    json_line(&json, out)
 }
 
 #[derive(Serialize)]
@@ -283,7 +283,7 @@ struct JsonNotAudited<'a> {
 /// Returns the error of `out`.
 pub fn not_audited_json(plan: &AuditPlan, out: &mut dyn Write) -> io::Result<()> {
     plan.left_out.iter().try_for_each(|(name, why)| {
-        line(&JsonNotAudited { name, verdict: "not_audited", reason: why.to_string() }, out)
+        json_line(&JsonNotAudited { name, verdict: "not_audited", reason: why.to_string() }, out)
     })
 }
 
@@ -325,10 +325,5 @@ pub fn audit_end_json(
         first: ends.with(AuditVerdict::Differs).first().map(|(call, _)| call.name()),
         seed,
     };
-    line(&json, out)
-}
-
-fn line(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    out.write_all(b"\n")
+    json_line(&json, out)
 }

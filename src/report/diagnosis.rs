@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::harmless;
+use super::{harmless, json_line};
 use ce_model::diagnosis::{Diagnosis, Grade, Trouble};
 
 /// Prints a finding for humans.
@@ -54,8 +54,7 @@ pub fn diagnosis_json(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<
     let Diagnosis { probe, found, trouble } = diagnosis;
     let means = trouble.as_ref().map(|trouble| trouble.means.as_str());
     let hint = trouble.as_ref().and_then(|trouble| trouble.hint.as_deref());
-    serde_json::to_writer(&mut *out, &DiagnosisLine { probe, grade, found, means, hint })?;
-    out.write_all(b"\n")
+    json_line(&DiagnosisLine { probe, grade, found, means, hint }, out)
 }
 
 /// The number of findings of each severity.

@@ -9,14 +9,14 @@ use serde::{Serialize, Serializer};
 
 use super::calls::output_names;
 use super::summary::{is_zero, totals};
-use super::{Reporter, Tally, Totals};
+use super::{Reporter, Tally, Totals, json_line};
 use ce_evaluate::{Absence, Evaluation, Event, How, Outcome, TreeValues};
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::name::InputName;
-use ce_model::plan::{CallId, PlannedSweep, Source};
+use ce_model::plan::{CallId, Plan, PlannedSweep, Source};
 use ce_model::sweep::SweepPoint;
-use ce_model::task::{Node, ROOT_LABEL, SweepId, TREE_OUTPUTS};
+use ce_model::task::{Node, ROOT_LABEL, SweepId, TREE_OUTPUTS, Task};
 use ce_storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 
 /// Prints events.
@@ -121,18 +121,9 @@ enum EventLine<'a> {
 /// A point that is a job.
 #[derive(Serialize)]
 struct JsonJob<'a> {
-    point: JsonPoint<'a>,
+    point: SweepPoint<'a>,
     outputs: Vec<JsonFile<'a>>,
     job: Option<Vec<String>>,
-}
-
-/// The texts of a point, by their names in order.
-struct JsonPoint<'a>(SweepPoint<'a>);
-
-impl Serialize for JsonPoint<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.values())
-    }
 }
 
 /// A Git tree that is a value.
@@ -227,7 +218,7 @@ impl<'a> Json<'a> {
             at_least: totals.at_least,
             sweeps: json_sweeps(evaluation),
         };
-        print(&line, out)?;
+        json_line(&line, out)?;
         Ok(json)
     }
 
@@ -286,47 +277,50 @@ impl<'a> Json<'a> {
             _ => JsonAttempt::default(),
         };
         let made = JsonMade::new(self.0, call, ended);
-        print(&EventLine::Ended { of, outcome, outputs, made, reason, log, hint, remembered }, out)
+        json_line(
+            &EventLine::Ended { of, outcome, outputs, made, reason, log, hint, remembered },
+            out,
+        )
     }
 }
 
 impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
-            Event::Queued(call, _) => print(&EventLine::Queued { of: self.of(*call) }, out),
+            Event::Queued(call, _) => json_line(&EventLine::Queued { of: self.of(*call) }, out),
             Event::Started(call, name, prior) => {
                 let (of, mut outputs) = (self.of(*call), self.call(*call, name));
                 for output in &mut outputs {
                     // The evaluation may be ahead of the reported events.
                     (output.sha1, output.there) = (None, false);
                 }
-                print(&EventLine::Started { of, outputs, remembered: prior.into() }, out)
+                json_line(&EventLine::Started { of, outputs, remembered: prior.into() }, out)
             }
             Event::Retried(call, outcome) => {
                 let reason = outcome.reason().unwrap_or_default();
-                print(&EventLine::Retried { of: self.of(*call), reason }, out)
+                json_line(&EventLine::Retried { of: self.of(*call), reason }, out)
             }
             Event::Held(call, _, Holder { host, process, .. }) => {
                 let (of, process) = (self.of(*call), *process);
-                print(&EventLine::Waiting { of, host, process }, out)
+                json_line(&EventLine::Waiting { of, host, process }, out)
             }
             Event::Suspended(call, name, suspended) => {
                 let (of, outputs) = (self.of(*call), self.call(*call, name));
-                print(&EventLine::Suspended { of, outputs, reason: suspended.to_string() }, out)
+                json_line(&EventLine::Suspended { of, outputs, reason: suspended.to_string() }, out)
             }
             Event::Unsettled(call, name) => {
                 let (of, outputs) = (self.of(*call), self.call(*call, name));
-                print(&EventLine::Unsettled { of, outputs }, out)
+                json_line(&EventLine::Unsettled { of, outputs }, out)
             }
             Event::Expanded(call, _) => {
                 let (all, tables) = (self.0.plan.calls().len(), self.0.plan.sweeps().len());
                 let calls = all.saturating_sub(tables);
                 let rows = self.0.plan.gathered(*call).and_then(PlannedSweep::rows);
                 let points = rows.map_or(0, |rows| rows.points.len());
-                print(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
+                json_line(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
             }
             Event::Sealed(_) => Ok(()),
-            Event::Demanded(call) => print(&EventLine::Demanded { of: self.of(*call) }, out),
+            Event::Demanded(call) => json_line(&EventLine::Demanded { of: self.of(*call) }, out),
             Event::Ended(call) => self.ended(*call, out),
         }
     }
@@ -340,7 +334,7 @@ impl Reporter for Json<'_> {
         let plan = &self.0.plan;
         let points = plan.jobs().and_then(PlannedSweep::rows).map(|rows| {
             let point = |(number, (point, sources)): (usize, (_, &[Source]))| JsonJob {
-                point: JsonPoint(point),
+                point,
                 outputs: self.outputs(sources),
                 job: job_outputs(jobs.get(number), sources.len()),
             };
@@ -351,7 +345,10 @@ impl Reporter for Json<'_> {
         let (outputs, trees) = (self.outputs(&sources), self.trees().collect());
         let (Totals { calls: tally, tables, at_least }, exit) = (totals(self.0), exit.code());
         let tables = (tables.calls > 0).then_some(tables);
-        print(&EventLine::End { trees, outputs, job, points, tally, tables, at_least, exit }, out)
+        json_line(
+            &EventLine::End { trees, outputs, job, points, tally, tables, at_least, exit },
+            out,
+        )
     }
 }
 
@@ -359,11 +356,6 @@ impl Reporter for Json<'_> {
 fn job_outputs(job: Option<&Option<ResultName>>, count: usize) -> Option<Vec<String>> {
     let job = job?.as_ref()?;
     Some((0..count).map(|number| job.output(number)).collect())
-}
-
-fn print(line: &EventLine<'_>, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, line)?;
-    out.write_all(b"\n")
 }
 
 /// Which call it is.
@@ -489,4 +481,36 @@ pub(super) fn json_sweeps(evaluation: &Evaluation) -> Vec<JsonSweep<'_>> {
         }
     };
     sweeps.into_iter().map(sweep).collect()
+}
+
+#[derive(Serialize)]
+struct TaskLine<'a> {
+    task: &'a str,
+    commit: &'a str,
+    inputs: Vec<&'a str>,
+    calls: usize,
+    at_least: bool,
+    tables: usize,
+    computations: usize,
+    outputs: usize,
+}
+
+/// Prints one object about a task: its name and commit, its inputs, and the numbers of the rest.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn checked_json(task: &Task, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    let tables = plan.sweeps().len();
+    let line = TaskLine {
+        task: task.name.as_str(),
+        commit: task.commit.full(),
+        inputs: task.inputs.iter().map(InputName::as_str).collect(),
+        calls: plan.calls().len() - tables,
+        at_least: plan.grows(),
+        tables,
+        computations: task.computations.len(),
+        outputs: plan.outputs().len(),
+    };
+    json_line(&line, out)
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::Serialize;
-
 use super::harmless;
-use ce_exchange::{LeftOut, Pulled, Pushed, RefusedFor, RefusedResult, RevokedResult};
+use ce_exchange::{
+    LeftOut, Pulled, Pushed, RefusedFor, RefusedResult, RemovedFile, RevokedResult, StrangeInbox,
+};
 use ce_model::humanize::{counted, size};
 
 /// The greatest number of results that are named for one reason.
@@ -57,7 +57,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
 /// Returns the error of `out`.
 pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { strange, differing, left_out, .. } = pushed;
-    for (inbox, path) in strange {
+    for StrangeInbox { inbox, path } in strange {
         let (inbox, path) = (harmless(inbox), harmless(path));
         writeln!(out, "{inbox} stays: it has {path}, which no results have")?;
     }
@@ -112,8 +112,8 @@ pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
         let (name, reason) = (harmless(name), harmless(reason));
         writeln!(out, "{name} is here, and revoked: {reason}; ce run --force executes it again")?;
     }
-    for (path, commit) in pulled.removed.iter().take(NAMED) {
-        let (path, commit) = (harmless(path), commit.short());
+    for RemovedFile { name, commit } in pulled.removed.iter().take(NAMED) {
+        let (path, commit) = (harmless(name), commit.short());
         writeln!(out, "{path} is there no more: the commit {commit} has taken it away")?;
     }
     more(pulled.removed.len(), out)?;
@@ -176,133 +176,4 @@ fn more(all: usize, out: &mut dyn Write) -> io::Result<()> {
         0 => Ok(()),
         more => writeln!(out, "and {more} more"),
     }
-}
-
-#[derive(Serialize)]
-struct JsonPushed<'a> {
-    calls: usize,
-    away: usize,
-    jobs: usize,
-    tables: usize,
-    logs: usize,
-    inputs: usize,
-    attested: usize,
-    revoked: usize,
-    ledger: usize,
-    bytes: u64,
-    known: usize,
-    differing: &'a [String],
-    left_out: Vec<JsonLeftOut<'a>>,
-    reference: Option<&'a str>,
-    commit: Option<&'a str>,
-    inbox: bool,
-    inboxes: usize,
-    emptied: usize,
-    strange: Vec<JsonStrange<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonStrange<'a> {
-    inbox: &'a str,
-    path: &'a str,
-}
-
-#[derive(Serialize)]
-struct JsonLeftOut<'a> {
-    name: &'a str,
-    reason: String,
-}
-
-/// Prints it as a JSON object: doc/programs/ce-push.md describes the fields.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
-pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
-    let Pushed { differing, now, inbox, .. } = pushed;
-    let (left_out, strange) = (left_out.iter(), pushed.strange.iter());
-    let json = JsonPushed {
-        calls: *calls,
-        away: pushed.away,
-        jobs: *jobs,
-        tables: *tables,
-        logs: pushed.logs,
-        inputs: pushed.inputs,
-        attested: pushed.attested,
-        revoked: pushed.revoked,
-        ledger: *ledger,
-        bytes: *bytes,
-        known: *known,
-        differing,
-        left_out: left_out
-            .map(|LeftOut { name, why }| JsonLeftOut { name, reason: why.to_string() })
-            .collect(),
-        reference: now.as_ref().map(|it| it.name.as_str()),
-        commit: now.as_ref().map(|it| it.id.full()),
-        inbox: *inbox,
-        inboxes: pushed.waiting,
-        emptied: pushed.emptied,
-        strange: strange.map(|(inbox, path)| JsonStrange { inbox, path }).collect(),
-    };
-    serde_json::to_writer(&mut *out, &json)?;
-    out.write_all(b"\n")
-}
-
-#[derive(Serialize)]
-struct JsonRemoved<'a> {
-    name: &'a str,
-    commit: &'a str,
-}
-
-#[derive(Serialize)]
-struct JsonPulled<'a> {
-    calls: usize,
-    away: usize,
-    jobs: usize,
-    tables: usize,
-    ledger: usize,
-    bytes: u64,
-    known: usize,
-    differing: &'a [String],
-    refused: Vec<JsonLeftOut<'a>>,
-    revoked: Vec<JsonLeftOut<'a>>,
-    removed: Vec<JsonRemoved<'a>>,
-    reference: Option<&'a str>,
-    commit: Option<&'a str>,
-}
-
-/// Prints it as a JSON object: doc/programs/ce-pull.md describes the fields.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
-pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, ledger, bytes, known, differing, refused, from, .. } = pulled;
-    let revoked = pulled.revoked.iter();
-    let removed = pulled.removed.iter();
-    let refused = refused.iter();
-    let json = JsonPulled {
-        calls: *calls,
-        away: pulled.away,
-        jobs: *jobs,
-        tables: *tables,
-        ledger: *ledger,
-        bytes: *bytes,
-        known: *known,
-        differing,
-        refused: refused
-            .map(|RefusedResult { name, why }| JsonLeftOut { name, reason: why.to_string() })
-            .collect(),
-        revoked: revoked
-            .map(|RevokedResult { name, reason }| JsonLeftOut { name, reason: reason.clone() })
-            .collect(),
-        removed: removed
-            .map(|(name, commit)| JsonRemoved { name, commit: commit.full() })
-            .collect(),
-        reference: from.as_ref().map(|it| it.name.as_str()),
-        commit: from.as_ref().map(|it| it.id.full()),
-    };
-    serde_json::to_writer(&mut *out, &json)?;
-    out.write_all(b"\n")
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::calls::texts_in_words;
 use super::columns::fitted;
-use super::harmless;
+use super::{harmless, json_line};
 use ce_exchange::Attested;
 use ce_git::{Commit, LogLine};
 use ce_history::{Past, ResourceUsage, TakenOver};
@@ -47,12 +47,13 @@ pub fn log(
     Ok(())
 }
 
-/// A call, and who has executed it.
+/// A call, and who has executed it if that was asked for.
 #[derive(Serialize)]
 struct AttestedPast<'a> {
     #[serde(flatten)]
     past: &'a Past,
-    attested: &'a Option<Attested>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attested: Option<&'a Option<Attested>>,
 }
 
 /// Prints a JSON object for each call: doc/programs/ce-log.md describes the fields.
@@ -66,14 +67,8 @@ pub fn log_json(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for (at, past) in log.iter().enumerate() {
-        match attested {
-            None => serde_json::to_writer(&mut *out, past)?,
-            Some(all) => {
-                let attested = all.get(at).unwrap_or(&None);
-                serde_json::to_writer(&mut *out, &AttestedPast { past, attested })?;
-            }
-        }
-        out.write_all(b"\n")?;
+        let attested = attested.map(|all| all.get(at).unwrap_or(&None));
+        json_line(&AttestedPast { past, attested }, out)?;
     }
     Ok(())
 }
@@ -141,8 +136,7 @@ pub fn commit(line: &LogLine, out: &mut dyn Write) -> io::Result<()> {
         date: format!("{date:.0}"),
         subject: &harmless(&line.title).replace('\t', " "),
     };
-    serde_json::to_writer(&mut *out, &line)?;
-    out.write_all(b"\n")
+    json_line(&line, out)
 }
 
 #[derive(Serialize)]
@@ -160,8 +154,7 @@ struct SuspectLine<'a> {
 /// Fails if the output cannot be written.
 pub fn suspect_json(commit: &Commit, certain: bool, out: &mut dyn Write) -> io::Result<()> {
     let (commit, subject) = (commit.id.full(), &*harmless(&commit.subject));
-    serde_json::to_writer(&mut *out, &SuspectLine { commit, subject, certain })?;
-    out.write_all(b"\n")
+    json_line(&SuspectLine { commit, subject, certain }, out)
 }
 
 /// The columns; each of the amounts is asked for and used.
@@ -193,8 +186,7 @@ pub fn resource_usage(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Resul
 /// Fails if the output cannot be written.
 pub fn resource_usage_json(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Result<()> {
     for usage in usage {
-        serde_json::to_writer(&mut *out, usage)?;
-        out.write_all(b"\n")?;
+        json_line(usage, out)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::columns::aligned;
+use super::json_line;
 use ce_history::collect::{Candidate, Group, Presence};
 use ce_model::humanize::{duration, size};
 use ce_storage::maintenance::verify::{Verdict, VerifyEvent};
@@ -148,13 +149,8 @@ enum VerifyLine<'a> {
         room: &'a str,
     },
     End {
-        files: usize,
-        bytes: u64,
-        wrong: usize,
-        odd: usize,
-        away: usize,
-        quarantined: usize,
-        stopped: Option<&'a str>,
+        #[serde(flatten)]
+        verdict: &'a Verdict,
     },
 }
 
@@ -178,7 +174,7 @@ pub fn verified_json(
         },
         VerifyEvent::SetAside { record, room } => VerifyLine::Quarantined { record, room },
     };
-    print(&line, out)
+    json_line(&line, out)
 }
 
 /// Prints the outcome of a verification.
@@ -187,9 +183,7 @@ pub fn verified_json(
 ///
 /// Fails if the output cannot be written.
 pub fn verdict_json(verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
-    let &Verdict { files, bytes, wrong, odd, away, quarantined, .. } = verdict;
-    let stopped = verdict.stopped.as_deref();
-    print(&VerifyLine::End { files, bytes, wrong, odd, away, quarantined, stopped }, out)
+    json_line(&VerifyLine::End { verdict }, out)
 }
 
 #[derive(Serialize)]
@@ -223,10 +217,10 @@ pub fn candidates_json(
     for Group { tasks, candidates } in groups {
         for &&Candidate { entry, record, bytes, seconds } in candidates {
             let (path, at) = (shown(storage, entry), record.at());
-            print(&CollectLine::Result { path, tasks, bytes, seconds, at }, out)?;
+            json_line(&CollectLine::Result { path, tasks, bytes, seconds, at }, out)?;
         }
     }
-    print(&CollectLine::End { sum, deleted }, out)
+    json_line(&CollectLine::End { sum, deleted }, out)
 }
 
 #[derive(Serialize)]
@@ -253,7 +247,7 @@ pub fn repositories_json(known: &[KnownRepository], out: &mut dyn Write) -> io::
             path: record.map(|RepositoryRecord { path, .. }| path.as_str()),
             here: record.is_some_and(|it| matches!(Presence::of(it), Presence::Here)),
         };
-        print(&line, out)
+        json_line(&line, out)
     })
 }
 
@@ -283,11 +277,6 @@ pub fn pins_json(
             user: pin.map(|pin| pin.recorded.user.as_str()),
             note: pin.and_then(|pin| pin.note.as_deref()),
         };
-        print(&line, out)
+        json_line(&line, out)
     })
-}
-
-fn print(line: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, line)?;
-    out.write_all(b"\n")
 }

@@ -5,7 +5,6 @@
 mod ancestry;
 mod audit;
 mod calls;
-mod checked_json;
 mod columns;
 mod diagnosis;
 mod diff;
@@ -27,11 +26,12 @@ mod summary;
 mod table;
 mod terminal;
 mod tree;
-mod worker;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write as _};
+
+use serde::Serialize;
 
 pub use self::ancestry::Ancestry;
 pub use self::audit::{
@@ -39,11 +39,10 @@ pub use self::audit::{
     not_audited_json, planned_audits,
 };
 pub use self::calls::Sight;
-pub use self::checked_json::checked_json;
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
-pub use self::events::Json;
-pub use self::exchange::{not_pulled, not_pushed, pulled, pulled_json, pushed, pushed_json};
+pub use self::events::{Json, checked_json};
+pub use self::exchange::{not_pulled, not_pushed, pulled, pushed};
 pub use self::explanation::{explanation, reasons};
 pub use self::explanation_json::explanation_json;
 pub use self::failures::{
@@ -57,18 +56,17 @@ pub use self::maintenance::{
 pub use self::package::{CitationFormat, citation, package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::printer::{
-    EventPrinter, Quiet, Silent, evaluate_quietly, missing_literals, paths_of_point,
+    EventPrinter, Quiet, Silent, WorkerReport, evaluate_quietly, missing_literals, paths_of_point,
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{
-    JsonActivities, Said, activities, status_json, submitted_runs, suspended_calls, waiting_jobs,
+    Said, activities, status_json, submitted_runs, suspended_calls, waiting_jobs,
 };
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
 pub use self::terminal::Output;
 pub(crate) use self::terminal::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};
-pub use self::worker::WorkerReport;
 use ce_evaluate::Event;
 use ce_model::exit::Exit;
 use ce_storage::ResultName;
@@ -80,6 +78,16 @@ pub fn say(program: &str, text: &dyn fmt::Display) {
     terminal::before_message();
     // If standard error is closed, the message is lost.
     drop(writeln!(io::stderr(), "{program}: {}", lines.join("\n")));
+}
+
+/// Prints a value as a JSON object in a line.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn json_line(value: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
 }
 
 /// Formats the events of an evaluation.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::calls::texts_in_words;
-use super::harmless;
+use super::{harmless, json_line};
 use ce_evaluate::SuspensionAnswer;
 use ce_executor::{SUSPENDED, Status};
 use ce_history::{InputTexts, SuspendedFact};
@@ -119,14 +119,24 @@ struct JsonAnswer<'a> {
     line: Option<&'a str>,
 }
 
+/// A worker, as JSON.
+#[derive(Serialize)]
+struct JsonWorker<'a> {
+    #[serde(flatten)]
+    holder: &'a Holder,
+    #[serde(flatten)]
+    worker: &'a WorkerRecord,
+}
+
 #[derive(Serialize)]
 struct JsonStatus<'a> {
-    #[serde(flatten)]
-    activities: JsonActivities<'a>,
+    runs: Vec<&'a Activity>,
+    submitted: &'a [SubmittedRun],
+    workers: Vec<JsonWorker<'a>>,
     suspended: Vec<JsonSuspended<'a>>,
 }
 
-/// Prints that, and what runs and workers do, as a JSON object.
+/// Prints what runs and workers do, and the calls that are suspended, as a JSON object.
 ///
 /// # Errors
 ///
@@ -159,10 +169,15 @@ pub fn status_json(
             status: said.as_ref().map(json_answer),
         }
     });
-    let activities = JsonActivities::new(activities, submitted);
-    let status = JsonStatus { activities, suspended: suspended.collect() };
-    serde_json::to_writer(&mut *out, &status)?;
-    out.write_all(b"\n")
+    let (mut runs, mut workers) = (Vec::new(), Vec::new());
+    for activity in activities {
+        match &activity.worker {
+            Some(worker) => workers.push(JsonWorker { holder: &activity.holder, worker }),
+            None => runs.push(activity),
+        }
+    }
+    let suspended = suspended.collect();
+    json_line(&JsonStatus { runs, submitted, workers, suspended }, out)
 }
 
 fn json_answer(said: &Said) -> JsonAnswer<'_> {
@@ -300,68 +315,6 @@ fn worker_line(holder: &Holder, worker: &WorkerRecord, now: Timestamp) -> String
 /// The time from one moment to a later one; none if it is earlier.
 fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
-}
-
-/// What goes on in a storage, as JSON.
-#[derive(Serialize)]
-pub struct JsonActivities<'a> {
-    runs: Vec<JsonRun<'a>>,
-    submitted: &'a [SubmittedRun],
-    workers: Vec<JsonWorker<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonRun<'a> {
-    host: &'a str,
-    process: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'a RunState>,
-    queued: &'a std::collections::BTreeMap<String, usize>,
-    at_workers: Vec<JsonClaim<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonClaim<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    computation: Option<&'a str>,
-    host: &'a str,
-    process: u32,
-    since: Timestamp,
-}
-
-#[derive(Serialize)]
-struct JsonWorker<'a> {
-    host: &'a str,
-    process: u32,
-    #[serde(flatten)]
-    worker: &'a WorkerRecord,
-}
-
-impl<'a> JsonActivities<'a> {
-    /// What these processes do, and which runs wait as jobs.
-    pub fn new(activities: &'a [Activity], submitted: &'a [SubmittedRun]) -> Self {
-        let claim = |claim: &'a ClaimedCall| JsonClaim {
-            computation: claim.ticket.as_ref().map(|ticket| ticket.computation.as_str()),
-            host: &claim.worker.host,
-            process: claim.worker.process,
-            since: claim.since,
-        };
-        let (mut runs, mut workers) = (Vec::new(), Vec::new());
-        for Activity { holder, state, worker, queued, claimed } in activities {
-            let (host, process) = (holder.host.as_str(), holder.process);
-            match worker {
-                Some(worker) => workers.push(JsonWorker { host, process, worker }),
-                None => runs.push(JsonRun {
-                    host,
-                    process,
-                    state: state.as_ref(),
-                    queued,
-                    at_workers: claimed.iter().map(claim).collect(),
-                }),
-            }
-        }
-        Self { runs, submitted, workers }
-    }
 }
 
 #[cfg(test)]

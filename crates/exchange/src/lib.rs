@@ -15,25 +15,48 @@ mod secrets;
 mod signed_history;
 mod trust;
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use ce_files::cache::Cache;
-use ce_git::{Mirror, MirrorError, Prompts};
+use ce_git::{Mirror, MirrorError, Prompts, RemoteRef};
 use ce_model::digest::ObjectId;
 use ce_model::exit::{Exit, Explain};
 use ce_storage::StorageError;
+use serde::Serializer;
+use serde::ser::SerializeMap;
 
 use crate::repository::FORMAT;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
-pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, pull};
-pub use self::push::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, push, revoke};
+pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, RemovedFile, pull};
+pub use self::push::{
+    DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, StrangeInbox, push, revoke,
+};
 pub use self::push_selection::{LeftOut, PushedLogs, Withheld};
 pub use self::repository::{CrowdedDirectory, ResultsBranch, copies};
 pub use self::trust::{Distrust, RevokedResult, TrustRule, TrustSettings};
+
+/// Serialises a reason as a text.
+fn in_words<S: Serializer>(reason: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(reason)
+}
+
+/// Serialises a reference of a repository as two fields.
+#[expect(clippy::ref_option, reason = "serde calls it like this")]
+fn reference_and_commit<S: Serializer>(
+    reference: &Option<RemoteRef>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let reference = reference.as_ref();
+    let mut fields = serializer.serialize_map(Some(2))?;
+    fields.serialize_entry("reference", &reference.map(|it| &it.name))?;
+    fields.serialize_entry("commit", &reference.map(|it| &it.id))?;
+    fields.end()
+}
 
 /// The reason why results were not exchanged with a repository.
 #[derive(Debug, thiserror::Error)]

@@ -16,12 +16,13 @@ use ce_storage::{
     StorageError, Survey,
 };
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::attestation::Attested;
 use crate::ledger::{TakenEvidence, counted_with_ledger};
 use crate::repository::{Finder, MAX_RECORD, ResultsBranch, place, stored_size};
 use crate::trust::{Beliefs, Distrust, RevokedResult, TrustSettings, check_history, remember};
-use crate::{ExchangeProgress, ResultsError};
+use crate::{ExchangeProgress, ResultsError, in_words, reference_and_commit};
 
 /// The greatest number of calls that are published at once.
 const BATCH: usize = 256;
@@ -237,8 +238,8 @@ pub struct PullRequest {
     pub progress: Arc<ExchangeProgress>,
 }
 
-/// What was pulled, or would be.
-#[derive(Debug, Default)]
+/// What was pulled, or would be. As JSON: doc/programs/ce-pull.md describes the fields.
+#[derive(Debug, Default, Serialize)]
 pub struct Pulled {
     /// The number of calls that were new.
     pub calls: usize,
@@ -260,10 +261,20 @@ pub struct Pulled {
     pub refused: Vec<RefusedResult>,
     /// Results that are here and that somebody has revoked.
     pub revoked: Vec<RevokedResult>,
-    /// The paths of records and evidence that are not in the repository any more, each with the commit that has taken it away.
-    pub removed: Vec<(String, ObjectId)>,
+    /// Records and evidence that are not in the repository any more.
+    pub removed: Vec<RemovedFile>,
     /// Where they are from; none if the repository has no results.
+    #[serde(flatten, serialize_with = "reference_and_commit")]
     pub from: Option<RemoteRef>,
+}
+
+/// A file of a results repository that is not there any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RemovedFile {
+    /// Its path.
+    pub name: String,
+    /// The commit that has taken it away.
+    pub commit: ObjectId,
 }
 
 impl Pulled {
@@ -545,11 +556,12 @@ fn in_repository(
 }
 
 /// A result that was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedResult {
     /// Its short name, or the path of its record.
     pub name: String,
     /// The reason.
+    #[serde(rename = "reason", serialize_with = "in_words")]
     pub why: RefusedFor,
 }
 

@@ -13,12 +13,14 @@ use ce_model::digest::ObjectId;
 use ce_model::humanize::counted;
 use ce_storage::{Entry, Storage, is_users_file};
 
+use serde::Serialize;
+
 use crate::join::join;
 use crate::ledger::{add_evidence, counted_with_ledger, keep_evidence};
 use crate::push_selection::{LeftOut, PushedLogs, Selection};
 use crate::repository::{CrowdedDirectory, Finder, ResultsBranch, TOP, crowded};
 use crate::trust::revocation_of;
-use crate::{ExchangeProgress, ResultsError};
+use crate::{ExchangeProgress, ResultsError, reference_and_commit};
 
 /// How often a push is tried before it goes to the inbox.
 const ATTEMPTS: u32 = 5;
@@ -293,7 +295,7 @@ impl Union {
         for inbox in self.inboxes.drain(..) {
             match strange_name(mirror, base, &mirror.tree_of(&inbox.id)?)? {
                 None => taken.push(inbox),
-                Some(path) => pushed.strange.push((inbox.name, path)),
+                Some(path) => pushed.strange.push(StrangeInbox { inbox: inbox.name, path }),
             }
         }
         self.inboxes = taken;
@@ -401,49 +403,62 @@ pub struct RevokeRequest {
     pub dry: bool,
 }
 
-/// What was pushed, or would be.
-#[derive(Debug, Default)]
+/// What was pushed, or would be. As JSON: doc/programs/ce-push.md describes the fields.
+#[derive(Debug, Default, Serialize)]
 pub struct Pushed {
     /// The number of calls that were new.
     pub calls: usize,
+    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
+    pub away: usize,
     /// The number of jobs that were new.
     pub jobs: usize,
     /// The number of tables that were new.
     pub tables: usize,
-    /// The number of revocations that were new.
-    pub revoked: usize,
-    /// The number of revocations that were there already, of those that were asked for.
-    pub revoked_before: usize,
-    /// The number of calls that the repository had already and that were attested.
-    pub attested: usize,
-    /// The number of files of the ledger that were new, beside those of the calls.
-    pub ledger: usize,
     /// The number of logs that were new.
     pub logs: usize,
     /// The number of task inputs that were new.
     pub inputs: usize,
+    /// The number of calls that the repository had already and that were attested.
+    pub attested: usize,
+    /// The number of revocations that were new.
+    pub revoked: usize,
+    /// The number of revocations that were there already, of those that were asked for.
+    #[serde(skip)]
+    pub revoked_before: usize,
+    /// The number of files of the ledger that were new, beside those of the calls.
+    pub ledger: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
     /// The number of results that were there already.
     pub known: usize,
-    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
-    pub away: usize,
-    /// What stays here.
-    pub left_out: Vec<LeftOut>,
     /// The paths of records that the repository has with other outputs.
     pub differing: Vec<String>,
+    /// What stays here.
+    pub left_out: Vec<LeftOut>,
     /// The reference that has them now, and the commit; none if nothing was new.
+    #[serde(flatten, serialize_with = "reference_and_commit")]
     pub now: Option<RemoteRef>,
     /// Whether that is an inbox, from which somebody else takes them.
     pub inbox: bool,
     /// The number of inboxes that there were.
+    #[serde(rename = "inboxes")]
     pub waiting: usize,
     /// The number of those that were emptied.
     pub emptied: usize,
-    /// Inboxes that have something else than results, each with the path of that.
-    pub strange: Vec<(String, String)>,
+    /// Inboxes that have something else than results.
+    pub strange: Vec<StrangeInbox>,
     /// The largest directory that the push adds to, if that has very many entries now.
+    #[serde(skip)]
     pub crowded: Option<CrowdedDirectory>,
+}
+
+/// An inbox that has something else than results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StrangeInbox {
+    /// Its name.
+    pub inbox: String,
+    /// The path of what is no result.
+    pub path: String,
 }
 
 impl Pushed {

@@ -12,12 +12,13 @@ use ce_storage::{
     Entry, ExpectedFile, Record, ResultName, Revocation, Storage, StorageError, Survey, ledger_file,
 };
 use rayon::prelude::*;
+use serde::Serialize;
 
-use crate::ResultsError;
 use crate::ledger::{LedgerReason, LedgerWriter, execution, own_executions};
 use crate::push::{PushRequest, Pushed};
 use crate::repository::{Finder, place, stored_size};
 use crate::secrets::{Secrets, has, has_word};
+use crate::{ResultsError, in_words};
 
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;
@@ -400,11 +401,12 @@ pub(super) struct SharedFile {
 }
 
 /// A result that is not pushed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Its short name.
     pub name: String,
     /// The reason.
+    #[serde(rename = "reason", serialize_with = "in_words")]
     pub why: Withheld,
 }
 

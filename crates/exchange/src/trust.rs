@@ -10,10 +10,12 @@ use ce_storage::{
     Entry, Record, Revocation, RevocationIndex, RevocationRecord, Storage, of_revocation,
 };
 
+use serde::Serialize;
+
 use crate::ResultsError;
 use crate::join::read_revocation;
 use crate::ledger::{Evidence, TakenEvidence, call_identity};
-use crate::pull::{RefusedFor, RefusedResult};
+use crate::pull::{RefusedFor, RefusedResult, RemovedFile};
 use crate::repository::{Finder, MAX_RECORD, REVOKED};
 use crate::signed_history::{Introduction, SignedHistory};
 
@@ -387,14 +389,11 @@ impl<'a> Beliefs<'a> {
     }
 
     /// What commits have taken away, and is not there again.
-    pub(super) fn removed(
-        &self,
-        finder: &mut Finder<'_>,
-    ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
+    pub(super) fn removed(&self, finder: &mut Finder<'_>) -> Result<Vec<RemovedFile>, MirrorError> {
         let mut removed = Vec::new();
         for (path, commit) in self.trust.removed() {
             if finder.file(path)?.is_none() {
-                removed.push((path.to_owned(), commit.clone()));
+                removed.push(RemovedFile { name: path.to_owned(), commit: commit.clone() });
             }
         }
         Ok(removed)
@@ -413,7 +412,7 @@ impl<'a> Beliefs<'a> {
 }
 
 /// A result that somebody has revoked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RevokedResult {
     /// Its short name.
     pub name: String,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::digest::Digest;
 
@@ -27,6 +27,13 @@ pub struct SweepPoints {
 pub struct SweepPoint<'a> {
     points: &'a SweepPoints,
     row: &'a [u32],
+}
+
+/// The texts by their names, in order.
+impl Serialize for SweepPoint<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.values())
+    }
 }
 
 impl SweepPoints {

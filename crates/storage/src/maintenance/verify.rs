@@ -14,6 +14,7 @@ use std::thread;
 
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use serde::Serialize;
 
 use super::{Maintenance, Survey};
 use crate::disk::{FileId, Result, StorageError};
@@ -71,9 +72,10 @@ pub enum VerifyEvent<'a> {
 }
 
 /// The outcome of a verification.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// The number of files to check.
+    #[serde(skip)]
     pub promised: usize,
     /// The number of checked files.
     pub files: usize,

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use serde::{Serialize, Serializer};
 
 use super::Storage;
 use super::run::Holder;
@@ -341,29 +342,48 @@ fn owner(root: &Root, path: &Path) -> Result<Option<u32>> {
 }
 
 /// A process that works on a storage.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Activity {
     /// Where it is, and since when.
+    #[serde(flatten)]
     pub holder: Holder,
     /// How far it has come, if it is a run that has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
     /// What it is, if it is a worker.
+    #[serde(skip)]
     pub worker: Option<WorkerRecord>,
     /// The number of tickets that wait for workers, by what they ask for.
     pub queued: BTreeMap<String, usize>,
     /// The calls that workers execute for it.
+    #[serde(rename = "at_workers")]
     pub claimed: Vec<ClaimedCall>,
 }
 
 /// A call that a worker executes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ClaimedCall {
-    /// The worker.
-    pub worker: Holder,
     /// The call, unless it has ended just now.
+    #[serde(
+        rename = "computation",
+        serialize_with = "computation_of",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ticket: Option<Ticket>,
+    /// The worker.
+    #[serde(flatten)]
+    pub worker: Holder,
     /// When the worker took it.
     pub since: Timestamp,
+}
+
+/// Serialises the name of a ticket's computation.
+#[expect(clippy::ref_option, reason = "serde calls it like this")]
+fn computation_of<S: Serializer>(
+    ticket: &Option<Ticket>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    ticket.as_ref().map(|ticket| &ticket.computation).serialize(serializer)
 }
 
 impl<'a> Runs<'a> {

@@ -19,6 +19,7 @@ use std::{fmt, fs};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+use serde::Serialize;
 
 use crate::disk::{Disk, FileId, Result, Root, lock};
 use crate::paths::{ResultName, RunName};
@@ -95,15 +96,17 @@ fn moment() -> u64 {
 }
 
 /// A run that holds a lease, for display.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
     /// The name of its host.
     pub host: String,
     /// The number of its process there.
     pub process: u32,
     /// When the run began, in nanoseconds since 1970, if its name says so.
+    #[serde(skip)]
     pub began: Option<i64>,
     /// Whether it is this run.
+    #[serde(skip)]
     pub own: bool,
 }
 
