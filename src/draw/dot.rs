@@ -29,13 +29,14 @@ impl Drawing {
         writeln!(out, "\trankdir=LR; bgcolor={}; ranksep=0.6; nodesep=0.3;", Quoted(PAPER))?;
         let text = format!("fontname={}, fontcolor={}", Quoted(FONTS), Quoted(INK));
         if self.has_states() {
-            let line = |state| match state {
-                ShapeState::There => "solid",
-                ShapeState::Away => "dashed and white",
-                _ => "dashed",
-            };
-            let states = legend_states(&self.shapes);
-            let states = states.map(|state| format!("{}: {}", line(state), state_meaning(state)));
+            let states = legend_states(&self.shapes).map(|state| {
+                let line = match state {
+                    ShapeState::There => "solid",
+                    ShapeState::Away => "dashed and white",
+                    _ => "dashed",
+                };
+                format!("{line}: {}", state_meaning(state))
+            });
             let legend = states.collect::<Vec<_>>().join(", ");
             writeln!(
                 out,
@@ -154,9 +155,23 @@ mod tests {
     use super::*;
     use crate::draw::{Arrow, ShapeCount};
 
+    fn quoted(text: &str) -> String {
+        Quoted(text).to_string()
+    }
+
+    fn shape(label: &str, kind: ShapeKind, state: ShapeState) -> Shape {
+        Shape {
+            kind,
+            label: label.to_owned(),
+            state: Some(state),
+            files: Vec::new(),
+            many: None,
+            calls: Vec::new(),
+        }
+    }
+
     #[test]
     fn text_stays_text() {
-        let quoted = |text: &str| Quoted(text).to_string();
         assert_eq!(quoted(r#"a "b" \N"#), r#""a \"b\" \\N""#);
         assert_eq!(quoted("<b>&lt;"), r#""<b>&amp;lt;""#);
         assert_eq!(quoted("one\r\ntwo\u{0}"), r#""one\ntwo""#);
@@ -166,19 +181,12 @@ mod tests {
 
     #[test]
     fn shapes_and_arrows_are_nodes_and_edges() {
-        let shape = |kind, label: &str, state, files: &[&str]| Shape {
-            kind,
-            label: label.to_owned(),
-            state,
-            files: files.iter().copied().map(str::to_owned).collect(),
-            many: None,
-            calls: Vec::new(),
+        let input = Shape {
+            files: ["S/1", "S/2"].map(str::to_owned).to_vec(),
+            ..shape("INPUT x", ShapeKind::Input, ShapeState::There)
         };
         let drawing = Drawing {
-            shapes: vec![
-                shape(ShapeKind::Input, "INPUT x", Some(ShapeState::There), &["S/1", "S/2"]),
-                shape(ShapeKind::Output, "OUTPUT", Some(ShapeState::Missing), &[]),
-            ],
+            shapes: vec![input, shape("OUTPUT", ShapeKind::Output, ShapeState::Missing)],
             arrows: vec![Arrow { from: 0, to: 1, label: "a : b".to_owned() }],
             frames: Vec::new(),
         };
@@ -197,20 +205,14 @@ mod tests {
 
     #[test]
     fn bodies_are_clusters_and_shares_are_stripes() {
-        let shape = |label: &str, state, many| Shape {
-            kind: ShapeKind::Computation,
-            label: label.to_owned(),
-            state: Some(state),
-            files: Vec::new(),
-            many,
-            calls: Vec::new(),
-        };
         let many = Some(ShapeCount { calls: 4, there: 1 });
+        let inner = shape("inner", ShapeKind::Computation, ShapeState::Partly(250));
+        let outer = shape("outer", ShapeKind::Computation, ShapeState::There);
         let drawing = Drawing {
             shapes: vec![
-                shape("inner", ShapeState::Partly(250), many),
-                shape("outer", ShapeState::There, many),
-                shape("plot", ShapeState::Missing, None),
+                Shape { many, ..inner },
+                Shape { many, ..outer },
+                shape("plot", ShapeKind::Computation, ShapeState::Missing),
             ],
             arrows: Vec::new(),
             frames: vec![

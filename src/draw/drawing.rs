@@ -199,8 +199,10 @@ impl<'a> Artist<'a> {
             }
             _ => "value",
         };
-        let active = |evaluation| activities_in_words(evaluation, &calls_of_node);
-        let active = self.evaluation.map(active).unwrap_or_default();
+        let active = match self.evaluation {
+            Some(evaluation) => activities_in_words(evaluation, &calls_of_node),
+            None => String::new(),
+        };
         let label = match state {
             _ if calls == 0 => label,
             Some(ShapeState::Partly(_)) => {
@@ -233,20 +235,20 @@ impl<'a> Artist<'a> {
             let (files, calls) = (Vec::new(), Vec::new());
             return Shape { kind, label, state: None, files, many: None, calls };
         };
-        let there = |source: &Source| evaluation.is_kept(*source);
-        let known = |source: &Source| there(source) || evaluation.behind(&[*source]).lack_outputs();
-        let state = match sources {
-            _ if sources.iter().all(there) => ShapeState::There,
-            _ if sources.iter().all(known) => ShapeState::Away,
-            _ => ShapeState::Missing,
-        };
-        let name = |source: &Source| evaluation.name(*source);
-        let shown = |name: String| evaluation.storage.shown(&name).display().to_string();
+        let mut state = ShapeState::There;
+        for source in sources.iter().filter(|source| !evaluation.is_kept(**source)) {
+            if !evaluation.behind(&[*source]).lack_outputs() {
+                state = ShapeState::Missing;
+                break;
+            }
+            state = ShapeState::Away;
+        }
+        let names = sources.iter().filter_map(|source| evaluation.name(*source));
         Shape {
             kind,
             label,
             state: Some(state),
-            files: sources.iter().filter_map(name).map(shown).collect(),
+            files: names.map(|name| evaluation.shown(&name)).collect(),
             many: None,
             calls: Vec::new(),
         }
@@ -375,8 +377,9 @@ impl Bodies {
                 bodies.place(task, plan, inputs[0].node, &|node| {
                     plan.free_names(node).iter().any(|name| binds.contains(name)).then_some(frame)
                 });
-                let is_meant = |it: &&PlannedSweep| it.sweep == *sweep && it.body == inputs[0].node;
-                let label = label(task, plan.sweeps().filter(is_meant));
+                let planned =
+                    plan.sweeps().filter(|it| it.sweep == *sweep && it.body == inputs[0].node);
+                let label = label(task, planned);
                 bodies.frames.push(BodyFrame { label, shapes: Vec::new(), parent: None });
                 sweeps.push(id);
             }
@@ -422,13 +425,14 @@ impl Bodies {
 /// How many of these are in the storage.
 fn there(evaluation: Option<&Evaluation>, steps: BodySteps<'_>) -> usize {
     let Some(evaluation) = evaluation else { return 0 };
-    let is_there = |source: Source| evaluation.is_kept(source);
     match steps {
         BodySteps::Calls(calls) => {
-            calls.iter().filter(|it| is_there(Source::Output { call: **it, number: 0 })).count()
+            let sources = calls.iter().map(|call| Source::Output { call: *call, number: 0 });
+            sources.filter(|source| evaluation.is_kept(*source)).count()
         }
         BodySteps::Derived(values) => {
-            values.iter().filter(|it| is_there(Source::Derived { value: **it, number: 0 })).count()
+            let sources = values.iter().map(|value| Source::Derived { value: *value, number: 0 });
+            sources.filter(|source| evaluation.is_kept(*source)).count()
         }
     }
 }
@@ -499,12 +503,14 @@ pub(super) fn activity(evaluation: &Evaluation, call: CallId) -> Option<ShapeSta
 pub(super) fn activities_in_words(evaluation: &Evaluation, calls: &[CallId]) -> String {
     let found: Vec<ShapeState> =
         calls.iter().filter_map(|call| activity(evaluation, *call)).collect();
-    let word =
-        |(state, word): &(ShapeState, &str)| match found.iter().filter(|it| *it == state).count() {
-            0 => None,
-            number => Some(format!(", {number} {word}")),
-        };
-    ACTIVITIES.iter().filter_map(word).collect()
+    let mut words = String::new();
+    for (state, word) in ACTIVITIES {
+        let number = found.iter().filter(|it| **it == state).count();
+        if number > 0 {
+            words.push_str(&format!(", {number} {word}"));
+        }
+    }
+    words
 }
 
 /// The word for a state that says what goes on with a call.
@@ -515,16 +521,12 @@ pub(super) fn activity_word(state: ShapeState) -> Option<&'static str> {
 impl Drawing {
     /// Draws how results were made from each other, as their records have it.
     pub fn of_results(graph: &ResultGraph) -> Self {
-        let arrow = |ResultArrow { from, to, label }: &ResultArrow| Arrow {
-            from: *from,
-            to: *to,
-            label: label.clone(),
-        };
-        Self {
-            shapes: graph.shapes.iter().map(shape).collect(),
-            arrows: graph.arrows.iter().map(arrow).collect(),
-            frames: Vec::new(),
+        let mut drawing =
+            Self { shapes: graph.shapes.iter().map(shape).collect(), ..Self::default() };
+        for ResultArrow { from, to, label } in &graph.arrows {
+            drawing.arrows.push(Arrow { from: *from, to: *to, label: label.clone() });
         }
+        drawing
     }
 }
 

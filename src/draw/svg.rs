@@ -142,29 +142,29 @@ struct Outline<'a>(&'a [FramePart]);
 
 impl fmt::Display for Outline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let point = |x: f64, y: f64| Point { x, y };
-        let above = self.0.iter().flat_map(|it| [it.from, point(it.to.x, it.from.y)]);
-        let below = self.0.iter().rev().flat_map(|it| [it.to, point(it.from.x, it.to.y)]);
+        let above = self.0.iter().flat_map(|it| [it.from, Point { x: it.to.x, y: it.from.y }]);
+        let below = self.0.iter().rev().flat_map(|it| [it.to, Point { x: it.from.x, y: it.to.y }]);
         let mut corners: Vec<Point> = above.chain(below).collect();
         corners.dedup();
         for at in 0..corners.len() {
             let corner = corners[at];
             let before = corners[(at + corners.len() - 1) % corners.len()];
             let behind = corners[(at + 1) % corners.len()];
-            // The point on the way to another corner where the curve begins or ends.
-            let toward = |other: Point| {
-                let (x, y) = (other.x - corner.x, other.y - corner.y);
-                let radius = f64::min(8.0, (x.abs() + y.abs()) / 2.0);
-                let length = (x.abs() + y.abs()).max(f64::MIN_POSITIVE);
-                point(corner.x + x / length * radius, corner.y + y / length * radius)
-            };
-            let (from, to) = (toward(before), toward(behind));
+            let (from, to) = (curve_end(corner, before), curve_end(corner, behind));
             let word = if at == 0 { 'M' } else { 'L' };
             write!(f, "{word}{:.1} {:.1}", from.x, from.y)?;
             write!(f, "Q{:.1} {:.1} {:.1} {:.1}", corner.x, corner.y, to.x, to.y)?;
         }
         f.write_str("z")
     }
+}
+
+/// Returns the point on the way from a corner to another one where the curve around the first begins or ends.
+fn curve_end(corner: Point, other: Point) -> Point {
+    let (x, y) = (other.x - corner.x, other.y - corner.y);
+    let radius = f64::min(8.0, (x.abs() + y.abs()) / 2.0);
+    let length = (x.abs() + y.abs()).max(f64::MIN_POSITIVE);
+    Point { x: corner.x + x / length * radius, y: corner.y + y / length * radius }
 }
 
 /// Writes the frame of a body, and its label.

@@ -106,12 +106,12 @@ fn trunks(drawing: &Drawing, layers: &[usize]) -> Vec<Range<usize>> {
         lengths.fill(0);
     }
     let mut next = layers.len();
-    let trunk = |length: &usize| {
-        let first = next;
+    let mut trunks = Vec::with_capacity(lengths.len());
+    for length in lengths {
+        trunks.push(next..next + length);
         next += length;
-        first..next
-    };
-    lengths.iter().map(trunk).collect()
+    }
+    trunks
 }
 
 /// For every vertex what belongs to it: one list, and where each vertex's part begins.
@@ -189,11 +189,12 @@ impl Order {
 
     /// Puts labels that stand between the same two vertices in the order of their arrows.
     fn sort_twins(&mut self, layers: &Layers) {
-        let label = |vertex: &&usize| (layers.labels..layers.bends).contains(*vertex);
+        let is_label = layers.labels..layers.bends;
         for row in &mut self.rows {
             let ends =
                 |label: usize| (layers.joins[label - layers.labels], layers.behind.of(label));
-            let mut labels: Vec<usize> = row.iter().filter(label).copied().collect();
+            let mut labels: Vec<usize> =
+                row.iter().filter(|vertex| is_label.contains(vertex)).copied().collect();
             labels.sort_by_key(|label| (ends(*label), self.at[*label]));
             let mut places = Vec::new();
             for twins in labels.chunk_by_mut(|one, other| ends(*one) == ends(*other)) {
@@ -305,9 +306,9 @@ impl Order {
         let mut improved = false;
         for at in 1..row_places.len() {
             let [one, other] = [&row_places[at - 1], &row_places[at]];
-            let sides = || one.iter().zip(other);
-            let now: usize = sides().map(|(one, other)| inversions(one, other)).sum();
-            let then: usize = sides().map(|(one, other)| inversions(other, one)).sum();
+            let now: usize = one.iter().zip(other).map(|(one, other)| inversions(one, other)).sum();
+            let then: usize =
+                one.iter().zip(other).map(|(one, other)| inversions(other, one)).sum();
             if then < now {
                 row_places.swap(at - 1, at);
                 self.rows[row].swap(at - 1, at);

@@ -52,8 +52,12 @@ pub(super) struct ShapeBox {
 impl ShapeBox {
     /// Where lines begin: behind the box, which covers them, whatever the form of its side.
     fn start(&self, y: f64) -> Point {
-        let x = self.corner.x + self.width / 2.0;
-        Point { x, y }
+        Point { x: self.middle(), y }
+    }
+
+    /// The distance of its middle from the left.
+    fn middle(&self) -> f64 {
+        self.corner.x + self.width / 2.0
     }
 }
 
@@ -133,13 +137,13 @@ fn columns(layers: &Layers, sizes: &Sizes, ports: &Ports, ys: &[f64]) -> Vec<Col
         *climb = climb.max((ys[label] - tip).abs());
     }
     let mut left = MARGIN;
-    let column = |(width, climb): (&f64, &f64)| {
+    let mut columns = Vec::with_capacity(count);
+    for (width, climb) in widths.iter().zip(&climbs) {
         let right = left + width;
-        let column = Column { left, right };
+        columns.push(Column { left, right });
         left = right + (26.0 + 0.2 * climb).clamp(34.0, 240.0);
-        column
-    };
-    widths.iter().zip(&climbs).map(column).collect()
+    }
+    columns
 }
 
 /// All that is known before the picture is put together.
@@ -159,10 +163,10 @@ impl LayoutDraft<'_> {
             .zip(&mut lines)
             .map(|(shape, lines)| self.frame(shape, lines))
             .collect();
-        let trunk = |(shape, frame): (usize, &ShapeBox)| self.trunk(shape, frame);
-        let trunks = boxes.iter().enumerate().filter_map(trunk).collect();
-        let track = |(arrow, lines): (usize, Vec<String>)| self.track(arrow, lines, &boxes);
-        let tracks = lines.enumerate().map(track).collect();
+        let trunks = boxes.iter().enumerate();
+        let trunks = trunks.filter_map(|(shape, frame)| self.trunk(shape, frame)).collect();
+        let tracks = lines.enumerate();
+        let tracks = tracks.map(|(arrow, lines)| self.track(arrow, lines, &boxes)).collect();
         let frames = frame_parts(self.drawing, &boxes);
         Layout { size, boxes, frames, trunks, tracks }
     }

@@ -32,8 +32,7 @@ pub(super) fn middles(layers: &Layers, order: &Order, extents: &[Extent]) -> Vec
         way.places()
     });
     let spans = places.each_ref().map(|places| span(places, extents));
-    let length = |(top, bottom): &&(f64, f64)| bottom - top;
-    let shortest = spans.iter().min_by(|a, b| length(a).total_cmp(&length(b)));
+    let shortest = spans.iter().min_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)));
     let (top, bottom) = shortest.copied().unwrap_or_default();
     for ((places, (_, down)), (own_top, own_bottom)) in places.iter_mut().zip(ways).zip(spans) {
         let shift = if down { top - own_top } else { bottom - own_bottom };
@@ -41,12 +40,13 @@ pub(super) fn middles(layers: &Layers, order: &Order, extents: &[Extent]) -> Vec
             *place += shift;
         }
     }
-    let middle = |vertex: usize| {
+    let mut middles = Vec::with_capacity(extents.len());
+    for vertex in 0..extents.len() {
         let mut four = places.each_ref().map(|places| places[vertex]);
         four.sort_by(f64::total_cmp);
-        (four[1] + four[2]) / 2.0
-    };
-    (0..extents.len()).map(middle).collect()
+        middles.push((four[1] + four[2]) / 2.0);
+    }
+    middles
 }
 
 /// Where the first room begins and the last one ends.
@@ -124,8 +124,9 @@ impl Way<'_> {
                 last = self.at(partner);
                 continue;
             }
-            let free = |near: &usize| last < self.at(*near) && self.at(*near) < limits[at];
-            partners[at] = self.medians(*vertex, bends).into_iter().flatten().find(free);
+            let mut medians = self.medians(*vertex, bends).into_iter().flatten();
+            partners[at] =
+                medians.find(|near| last < self.at(*near) && self.at(*near) < limits[at]);
             if let Some(partner) = partners[at] {
                 last = self.at(partner);
             }
@@ -135,10 +136,9 @@ impl Way<'_> {
     /// The neighbours that a vertex would like to be in line with.
     fn medians(&self, vertex: usize, bends: bool) -> [Option<usize>; 2] {
         let side = if self.forward { &self.layers.before } else { &self.layers.behind };
-        let is_bend = |vertex: &usize| *vertex >= self.layers.bends;
         let near = side.of(vertex);
         if bends {
-            let bend = near.iter().copied().find(|near| is_bend(&vertex) && is_bend(near));
+            let bend = near.iter().copied().find(|near| vertex.min(*near) >= self.layers.bends);
             return [bend, None];
         }
         let mut near = near.to_vec();
@@ -161,10 +161,10 @@ impl Way<'_> {
                 pairs.push((blocks[pair[0]], blocks[pair[1]], distance));
             }
         }
-        let numbered = || pairs.iter().enumerate();
-        let after = Neighbours::new(blocks.len(), numbered().map(|(at, pair)| (pair.0, at)));
+        let numbered = pairs.iter().enumerate();
+        let after = Neighbours::new(blocks.len(), numbered.map(|(at, pair)| (pair.0, at)));
         let mut awaited = vec![0_usize; blocks.len()];
-        for (_, pair) in numbered() {
+        for pair in &pairs {
             awaited[pair.1] += 1;
         }
         let mut places = vec![0.0_f64; blocks.len()];
@@ -378,18 +378,17 @@ pub(super) fn frame_parts(drawing: &Drawing, boxes: &[ShapeBox]) -> Vec<Vec<Fram
 
 /// The parts of a frame around these shapes, with frames of this height.
 fn parts<'a>(shapes: impl Iterator<Item = &'a ShapeBox>, height: f64) -> Vec<FramePart> {
-    let middle = |it: &ShapeBox| it.corner.x + it.width / 2.0;
     let mut shapes: Vec<&ShapeBox> = shapes.collect();
-    shapes.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
+    shapes.sort_by(|a, b| a.middle().total_cmp(&b.middle()));
     let mut parts: Vec<FramePart> = Vec::new();
     let mut last = f64::NEG_INFINITY;
     for shape in shapes {
         let around = FramePart::around(shape);
-        match parts.last_mut().filter(|_| middle(shape) - last < 1.0) {
+        match parts.last_mut().filter(|_| shape.middle() - last < 1.0) {
             Some(part) => *part = part.and(around),
             None => parts.push(around),
         }
-        last = middle(shape);
+        last = shape.middle();
     }
     for part in &mut parts {
         part.from = Point { x: part.from.x - height * PAD, y: part.from.y - height * (PAD + HEAD) };
@@ -429,8 +428,7 @@ mod tests {
     fn ports_keep_their_order_and_stay_on_the_box() {
         let ports = spread(&[-9.0, 0.0, 95.0, 96.0, 900.0, 901.0], 20.0);
         assert!(ports.iter().all(|port| (80.0..=120.0).contains(port)), "{ports:?}");
-        let apart = |pair: &[f64]| pair[1] - pair[0] > 7.9;
-        assert!(ports.windows(2).all(apart), "{ports:?}");
+        assert!(ports.windows(2).all(|pair| pair[1] - pair[0] > 7.9), "{ports:?}");
     }
 
     fn shape(x: f64, y: f64) -> ShapeBox {
@@ -446,15 +444,15 @@ mod tests {
         frame_parts(&Drawing { frames, ..Drawing::default() }, &boxes)
     }
 
+    fn part(from: (f64, f64), to: (f64, f64)) -> FramePart {
+        FramePart { from: Point { x: from.0, y: from.1 }, to: Point { x: to.0, y: to.1 } }
+    }
+
     #[test]
     fn a_frame_is_around_its_shapes_and_the_frames_in_it() {
         let frames = vec![frame(&[0], Some(1)), frame(&[1], None)];
         let places = found(frames, &[(100.0, 100.0), (200.0, 100.0), (200.0, 20.0)]);
         let [inner, outer] = &places[..] else { panic!("{places:?}") };
-        let part = |from: (f64, f64), to: (f64, f64)| FramePart {
-            from: Point { x: from.0, y: from.1 },
-            to: Point { x: to.0, y: to.1 },
-        };
         assert_eq!(*inner, [part((93.0, 80.0), (157.0, 127.0))]);
         let both = [part((86.0, 60.0), (180.0, 134.0)), part((180.0, 60.0), (264.0, 134.0))];
         assert_eq!(*outer, both);

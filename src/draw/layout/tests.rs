@@ -5,24 +5,21 @@ use crate::draw::drawing::{Arrow, Shape};
 
 fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawing {
     let labels = ["", "input", "first, second : two inputs of many [this, that]"];
-    let shape = |at: usize| Shape {
-        kind: ShapeKind::Computation,
-        label: format!("shape {at}"),
-        state: None,
-        files: Vec::new(),
-        many: None,
-        calls: Vec::new(),
-    };
-    let arrow = |(at, (from, to)): (usize, (usize, usize))| Arrow {
-        from,
-        to,
-        label: labels[at % 3].to_owned(),
-    };
-    Drawing {
-        shapes: (0..shapes).map(shape).collect(),
-        arrows: arrows.enumerate().map(arrow).collect(),
-        frames: Vec::new(),
+    let mut drawing = Drawing::default();
+    for at in 0..shapes {
+        drawing.shapes.push(Shape {
+            kind: ShapeKind::Computation,
+            label: format!("shape {at}"),
+            state: None,
+            files: Vec::new(),
+            many: None,
+            calls: Vec::new(),
+        });
     }
+    for ((from, to), label) in arrows.zip(labels.into_iter().cycle()) {
+        drawing.arrows.push(Arrow { from, to, label: label.to_owned() });
+    }
+    drawing
 }
 
 /// Every shape reads two that stand anywhere before it.
@@ -39,20 +36,20 @@ fn tangle(shapes: usize) -> Drawing {
 
 /// The corners of everything that must not be drawn over: boxes, and texts with their lines.
 fn areas(layout: &Layout) -> Vec<[Point; 2]> {
-    let frame = |frame: &ShapeBox| {
+    let mut areas = Vec::new();
+    for frame in &layout.boxes {
         let Point { x, y } = frame.corner;
         let end = Point { x: x + frame.width, y: y + frame.height };
-        [frame.corner, end]
-    };
-    let text = |track: &Track| {
+        areas.push([frame.corner, end]);
+    }
+    for track in &layout.tracks {
         let Point { x, y } = track.foot;
         let height = LIFT + track.lines.len() as f64 * LABEL_FONT * LEADING;
         let columns = track.lines.iter().map(|line| line.chars().count()).max();
         let width = columns.unwrap_or(0) as f64 * LABEL_FONT * 0.6;
-        [Point { x, y: y - height }, Point { x: x + width, y }]
-    };
-    let frames = layout.boxes.iter().map(frame);
-    frames.chain(layout.tracks.iter().map(text)).collect()
+        areas.push([Point { x, y: y - height }, Point { x: x + width, y }]);
+    }
+    areas
 }
 
 fn check(layout: &Layout) {
@@ -66,11 +63,13 @@ fn check(layout: &Layout) {
             assert!(beside || above, "{corner:?} {other_corner:?}");
         }
     }
-    let flat = |pair: &&[Point]| (pair[0].y - pair[1].y).abs() < 0.01;
     let paths = layout.trunks.iter().chain(layout.tracks.iter().map(|track| &track.path));
     // The first line begins, and the last ends, at a box; between them, lines keep away from boxes.
-    for line in paths.flat_map(|path| path.windows(2).skip(1)).filter(flat) {
+    for line in paths.flat_map(|path| path.windows(2).skip(1)) {
         let [from, to] = [line[0], line[1]];
+        if (from.y - to.y).abs() >= 0.01 {
+            continue;
+        }
         for frame in &layout.boxes {
             let (left, right) = (frame.corner.x, frame.corner.x + frame.width);
             let inside = from.y > frame.corner.y && from.y < frame.corner.y + frame.height;
