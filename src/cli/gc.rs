@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::Tool;
 use super::options::{PastTime, past_time, warn_of_links, writable};
 use super::storage_args::{StorageDir, configured_storage, storage_and_results};
-use crate::report::{self, Sum, say};
+use crate::report::{self, CandidateTotals, say};
 use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_exchange::{copies, mirror};
 use ce_files::cache::Cache;
@@ -198,7 +198,8 @@ impl Gc {
         [done, verb]: [&str; 2],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
-        let (groups, sum) = (collect::groups(history, candidates), Sum::of(candidates.iter()));
+        let (groups, sum) =
+            (collect::groups(history, candidates), CandidateTotals::of(candidates.iter()));
         if self.json {
             report::candidates_json(storage, &groups, (sum, self.delete), out)
                 .map_err(OutputError)?;

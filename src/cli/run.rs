@@ -15,7 +15,7 @@ use super::input_args::{PathArgs, PointArgs, levels, ranged};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::storage_args::AbsentStorage;
 use crate::report::{
-    self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, harmless, reasons, say,
+    self, EventPrinter, Json, OutputPaths, Reporter, TreePrinter, TreeStyle, harmless, reasons, say,
 };
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
@@ -391,7 +391,7 @@ impl Run {
         let reporter: Box<dyn Reporter> = if self.json {
             Box::new(Json::begin(evaluation, &mut text).map_err(OutputError)?)
         } else if self.quiet {
-            Box::new(Quiet(evaluation))
+            Box::new(OutputPaths(evaluation))
         } else {
             let mut tree = TreePrinter::new(evaluation, style);
             tree.begin(&mut text).map_err(OutputError)?;

@@ -12,7 +12,7 @@ use clap::Parser;
 use super::Tool;
 use super::options::{task_dir, warn_of_links};
 use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
-use crate::report::{self, Ancestry, Sight, say};
+use crate::report::{self, Ancestry, SandboxContents, say};
 use ce_evaluate::session::{
     BeginError, Error, InspectionError, InspectionSession, OutputError, Stop, find_call, print_log,
 };
@@ -260,7 +260,7 @@ impl Tool for InspectCall {
         let session = InspectionSession::open(&self.task, &storage)?;
         let call = session.find(&call.to_string_lossy(), self.keep)?;
         if self.command.is_empty() {
-            say("ce", &Sight(&call));
+            say("ce", &SandboxContents(&call));
         }
         out.flush().map_err(OutputError)?;
         let ended = session.execute(&call, &self.command, &mut io::stdout());

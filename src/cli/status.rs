@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::Tool;
 use super::storage_args::{StorageDir, configured_storage, storage_and_results};
-use crate::report::{self, Output, Said, TICK, say};
+use crate::report::{self, AskedStatus, Output, TICK, say};
 use ce_evaluate::session::{
     BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting,
 };
@@ -80,7 +80,7 @@ fn can_be_asked(fact: &SuspendedFact) -> bool {
 }
 
 /// Asks a call how it stands.
-fn ask(session: &SuspensionSession, fact: &SuspendedFact) -> Said {
+fn ask(session: &SuspensionSession, fact: &SuspendedFact) -> AskedStatus {
     session.ask(&fact.suspension).map_err(|error| error.in_full())
 }
 
@@ -113,7 +113,7 @@ impl ShowStatus {
     fn print(
         &self,
         storage: &Storage,
-        facts: &[(SuspendedFact, Option<Said>)],
+        facts: &[(SuspendedFact, Option<AskedStatus>)],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
         let activities = storage.runs().activities()?;

@@ -145,26 +145,22 @@ impl Ancestry<'_> {
 
     /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.
     fn points(&self, out: &mut dyn Write) -> io::Result<()> {
-        let words = |texts: &PointTexts| {
-            let texts: Vec<(&str, &str)> =
-                texts.0.iter().map(|(name, text)| (&**name, &**text)).collect();
-            texts_in_words(&texts)
-        };
         let mut told: Vec<&PointsInTable> = Vec::new();
         for points in &self.points {
-            let is_told = |it: &&PointsInTable| it.first == points.first && it.task == points.task;
-            if told.len() == TABLES || told.iter().any(is_told) {
+            let mut told_alike =
+                told.iter().filter(|it| it.first == points.first && it.task == points.task);
+            if told.len() == TABLES || told_alike.next().is_some() {
                 continue;
             }
             told.push(points);
             for texts in &points.first {
-                field(out, "point", &words(texts))?;
+                field(out, "point", &point_texts(texts))?;
             }
             let PointsInTable { table, task, count, of, common, first } = points;
             if *count > first.len() {
                 let all = if common.0.is_empty() { "" } else { ", all with " };
                 let more = counted(count - first.len(), "more point");
-                field(out, "", &format!("and {more}{all}{}", words(common)))?;
+                field(out, "", &format!("and {more}{all}{}", point_texts(common)))?;
             }
             let task = task.as_ref().map(|task| format!(" of task {task}")).unwrap_or_default();
             let of = counted(*of, "point");
@@ -192,15 +188,14 @@ impl Ancestry<'_> {
         field(out, "recipe", &self.shown(&format!("{}/recipe", self.subject.entry.short())))?;
         match &self.summary {
             Some(TableSummary { header, points, failed, .. }) => {
-                let list = |texts: &[String]| harmless(&texts.join(", ")).into_owned();
-                field(out, "columns", &list(&header.columns))?;
-                let names = list(&header.names);
+                field(out, "columns", &harmless(&header.columns.join(", ")))?;
+                let names = harmless(&header.names.join(", ")).into_owned();
                 let of = if names.is_empty() { "" } else { " of " };
                 field(out, "points", &format!("{points}{of}{names}"))?;
                 if header.allow_failed {
                     field(out, "failed", &format!("{failed} of them"))?;
                 }
-                field(out, "outputs", &list(&header.outputs))?;
+                field(out, "outputs", &harmless(&header.outputs.join(", ")))?;
             }
             None => field(out, "", "it is missing or damaged")?,
         }
@@ -272,7 +267,8 @@ impl Ancestry<'_> {
     ///
     /// Fails if the output cannot be written.
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ancestor = |(at, it): (usize, &Ancestor<'_>)| {
+        let mut ancestors = Vec::with_capacity(self.ancestors.len());
+        for (at, it) in self.ancestors.iter().enumerate() {
             let mut line = json!({
                 "depth": it.depth,
                 "input": it.number,
@@ -292,10 +288,8 @@ impl Ancestry<'_> {
             if let (Some(subject), false) = (it.subject, it.again) {
                 line["record"] = value(subject)?;
             }
-            Ok(line)
-        };
-        let ancestors = self.ancestors.iter().enumerate().map(ancestor);
-        let ancestors = ancestors.collect::<io::Result<Vec<Value>>>()?;
+            ancestors.push(line);
+        }
         let document = json!({
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
@@ -326,6 +320,12 @@ impl Ancestry<'_> {
     fn shown(&self, name: &str) -> String {
         self.storage.shown(name).display().to_string()
     }
+}
+
+/// The texts of a point in words.
+fn point_texts(texts: &PointTexts) -> String {
+    let texts: Vec<(&str, &str)> = texts.0.iter().map(|(name, text)| (&**name, &**text)).collect();
+    texts_in_words(&texts)
 }
 
 /// The record of a file's result, with its kind.

@@ -64,13 +64,13 @@ pub fn audit_size(plan: &AuditPlan) -> String {
 
 /// How many recorded calls cannot be audited, and what to try, for each reason.
 pub fn not_audited(plan: &AuditPlan) -> Vec<String> {
-    let reasons = reasons(plan);
-    let line = |(why, count): (&NotAudited, usize)| {
+    let mut lines = Vec::new();
+    for (why, count) in reasons(plan) {
         let (calls, text) = (counted(count, "call"), why.to_string());
         let hint = why.hint().unwrap_or_default();
-        format!("{calls} cannot be audited: {}\n  try: {hint}", harmless(&text))
-    };
-    reasons.into_iter().map(line).collect()
+        lines.push(format!("{calls} cannot be audited: {}\n  try: {hint}", harmless(&text)));
+    }
+    lines
 }
 
 fn reasons(plan: &AuditPlan) -> BTreeMap<&NotAudited, usize> {
@@ -165,12 +165,9 @@ fn difference_lines(
     let mut lines = vec![format!("output {number:02} ({name}): {}", place(first.as_ref()))];
     if let Some(FirstDifference { line: Some(LineDifference { recorded, found, .. }), .. }) = first
     {
-        let text = |text: &Option<String>| match text {
-            Some(text) => harmless(text).into_owned(),
-            None => "(the end of the file)".to_owned(),
-        };
-        lines.push(format!("  recorded  {}", text(recorded)));
-        lines.push(format!("  now       {}", text(found)));
+        let end = "(the end of the file)";
+        lines.push(format!("  recorded  {}", recorded.as_deref().map_or(end.into(), harmless)));
+        lines.push(format!("  now       {}", found.as_deref().map_or(end.into(), harmless)));
     }
     lines.push(format!("  SHA-1 recorded {}, now {}", recorded.sha1.full(), found.sha1.full()));
     lines.push(format!("  what was made now is in {}", shown(aside)));

@@ -105,11 +105,10 @@ pub(super) fn sweep_title(evaluation: &Evaluation, sweep: SweepId) -> String {
 /// The names of the outputs of a call.
 pub(super) fn output_names(evaluation: &Evaluation, call: CallId) -> impl Iterator<Item = &str> {
     let outputs = evaluation.computation(call).map(|it| it.outputs.iter().map(String::as_str));
-    let count = |sweep: &PlannedSweep| match evaluation.task.sweeps[sweep.sweep.index()].has_table {
-        true => 1 + usize::from(sweep.with_directory),
-        false => 0,
+    let count = match evaluation.plan.gathered(call) {
+        Some(sweep) if has_table(evaluation, call) => 1 + usize::from(sweep.with_directory),
+        _ => 0,
     };
-    let count = evaluation.plan.gathered(call).map_or(0, count);
     outputs.into_iter().flatten().chain(SWEEP_OUTPUTS.into_iter().take(count))
 }
 
@@ -185,9 +184,10 @@ pub(super) fn count_points(
         return;
     };
     counts.points += rows.points.len();
-    let is_known = |source: &Source| evaluation.digest(*source).is_some();
-    let without = rows.iter().filter(|(_, sources)| !sources.iter().all(is_known));
-    counts.without_result += without.count();
+    for (_, sources) in rows.iter() {
+        let is_unknown = sources.iter().any(|source| evaluation.digest(*source).is_none());
+        counts.without_result += usize::from(is_unknown);
+    }
 }
 
 /// The points of sweeps with the same rules in words: `threads (4) x size (3): 12 points are 7 calls`.
@@ -220,11 +220,10 @@ pub(super) fn points_of_sweeps(
 
 /// Factors and the numbers of their levels: `threads (4) x size (3) x 2 replicates`.
 fn product(rules: &Sweep) -> String {
-    let factor = |it: &Factor| {
-        let names: Vec<_> = it.points.names().iter().map(|name| harmless(name)).collect();
-        format!("{} ({})", names.join("+"), it.points.len())
-    };
-    let factors = rules.product.factors.iter().map(factor);
+    let factors = rules.product.factors.iter().map(|Factor { points, .. }| {
+        let names: Vec<_> = points.names().iter().map(|name| harmless(name)).collect();
+        format!("{} ({})", names.join("+"), points.len())
+    });
     let mut parts = capped(factors.collect(), "factor");
     parts.extend(rules.product.replicates.map(|it| counted(it.get() as usize, "replicate")));
     parts.join(" x ")
@@ -232,17 +231,18 @@ fn product(rules: &Sweep) -> String {
 
 /// Columns of computed points: `threads (4), size (3), 1 label`.
 fn computed(evaluation: &Evaluation, rules: &Sweep, points: &SweepPoints) -> String {
-    let is_bound = |name: &str| {
-        rules.binds.iter().any(|it| evaluation.task.bound[it.index()].as_str() == name)
-    };
-    let names = points.names().iter().enumerate().filter(|(_, name)| *name != REPLICATE);
-    let (bound, labels): (Vec<_>, Vec<_>) = names.partition(|(_, name)| is_bound(name));
-    let column = |(at, name): &(usize, &String)| {
-        format!("{} ({})", harmless(name), points.levels(*at).len())
-    };
-    let mut parts = capped(bound.iter().map(column).collect(), "column");
-    if !labels.is_empty() {
-        parts.push(counted(labels.len(), "label"));
+    let bound: Vec<&str> =
+        rules.binds.iter().map(|it| evaluation.task.bound[it.index()].as_str()).collect();
+    let (mut columns, mut labels) = (Vec::new(), 0);
+    for (at, name) in points.names().iter().enumerate().filter(|(_, name)| *name != REPLICATE) {
+        match bound.contains(&name.as_str()) {
+            true => columns.push(format!("{} ({})", harmless(name), points.levels(at).len())),
+            false => labels += 1,
+        }
+    }
+    let mut parts = capped(columns, "column");
+    if labels > 0 {
+        parts.push(counted(labels, "label"));
     }
     parts.extend(rules.product.replicates.map(|it| counted(it.get() as usize, "replicate")));
     parts.join(", ")
@@ -289,9 +289,9 @@ fn cut(text: &str, limit: usize) -> String {
 }
 
 /// What there is in the sandbox of a call.
-pub struct Sight<'a>(pub &'a InspectedCall);
+pub struct SandboxContents<'a>(pub &'a InspectedCall);
 
-impl fmt::Display for Sight<'_> {
+impl fmt::Display for SandboxContents<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let InspectedCall { name, computation, sources, .. } = self.0;
         writeln!(f, "in the sandbox of {}; nothing is published", name.short())?;

@@ -179,6 +179,13 @@ struct JsonFile<'a> {
 }
 
 impl<'a> JsonFile<'a> {
+    /// A file that the user or the task gives, if it is known.
+    fn of_input((name, input): (&'a str, &Option<Input>)) -> Option<Self> {
+        let input = input.as_ref()?;
+        let Stored { name: file, digest, .. } = &input.file;
+        Some(Self::new(Some(name), file.clone(), Some(*digest), input.there))
+    }
+
     fn new(name: Option<&'a str>, file: String, digest: Option<Digest>, there: bool) -> Self {
         let directory = digest.is_some_and(|digest| digest.is_directory());
         Self { name, file, sha1: digest.map(|digest| digest.sha1.full()), directory, there }
@@ -194,14 +201,8 @@ impl<'a> Json<'a> {
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
         let (json, totals) = (Self(evaluation), totals(evaluation));
-        let named = |(name, input): (&'a str, &Input)| {
-            let Stored { name: file, digest, .. } = &input.file;
-            JsonFile::new(Some(name), file.clone(), Some(*digest), input.there)
-        };
         let inputs = task.inputs.iter().map(InputName::as_str).zip(&files.inputs);
-        let inputs = inputs.filter_map(|(name, input)| Some((name, input.as_ref()?)));
         let own = task.files.iter().map(|file| file.path.as_str()).zip(&files.own);
-        let own = own.filter_map(|(path, input)| Some((path, input.as_ref()?)));
         let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| {
             let digest = file.as_ref().map(|file| file.digest);
             JsonFile::new(None, name.to_string(), digest, file.is_some())
@@ -210,9 +211,9 @@ impl<'a> Json<'a> {
             task: task.name.as_str(),
             commit: task.commit.full(),
             storage: evaluation.shown(""),
-            inputs: inputs.map(named).collect(),
+            inputs: inputs.filter_map(JsonFile::of_input).collect(),
             literals: literals.collect(),
-            files: own.map(named).collect(),
+            files: own.filter_map(JsonFile::of_input).collect(),
             calls: totals.calls.calls,
             tables: totals.tables.calls,
             at_least: totals.at_least,
@@ -254,8 +255,8 @@ impl<'a> Json<'a> {
 
     /// The files that are known among these outputs of the workflow.
     fn outputs(&self, sources: &[Source]) -> Vec<JsonFile<'a>> {
-        let file = |source: &Source| Some(self.file(None, self.0.name(*source)?, *source));
-        sources.iter().filter_map(file).collect()
+        let files = sources.iter();
+        files.filter_map(|it| Some(self.file(None, self.0.name(*it)?, *it))).collect()
     }
 
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> JsonFile<'a> {
@@ -333,12 +334,12 @@ impl Reporter for Json<'_> {
     ) -> io::Result<()> {
         let plan = &self.0.plan;
         let points = plan.jobs().and_then(PlannedSweep::rows).map(|rows| {
-            let point = |(number, (point, sources)): (usize, (_, &[Source]))| JsonJob {
+            let points = rows.iter().enumerate().map(|(number, (point, sources))| JsonJob {
                 point,
                 outputs: self.outputs(sources),
                 job: job_outputs(jobs.get(number), sources.len()),
-            };
-            rows.iter().enumerate().map(point).collect()
+            });
+            points.collect()
         });
         let sources = if points.is_some() { Vec::new() } else { plan.asked_outputs(&self.0.task) };
         let job = job_outputs(jobs.first().filter(|_| points.is_none()), sources.len());
@@ -465,7 +466,7 @@ pub(super) fn json_sweeps(evaluation: &Evaluation) -> Vec<JsonSweep<'_>> {
         .collect();
     sweeps.sort_unstable();
     sweeps.dedup();
-    let sweep = |(id, computed): (SweepId, bool)| {
+    let sweeps = sweeps.into_iter().map(|(id, computed)| {
         let rules = &task.sweeps[id.index()];
         let factors = rules.product.factors.iter();
         let factors =
@@ -479,8 +480,8 @@ pub(super) fn json_sweeps(evaluation: &Evaluation) -> Vec<JsonSweep<'_>> {
             computed,
             points: points.get(&id).copied().filter(|_| !computed),
         }
-    };
-    sweeps.into_iter().map(sweep).collect()
+    });
+    sweeps.collect()
 }
 
 #[derive(Serialize)]

@@ -98,9 +98,8 @@ fn in_short(
         }
         _ => format!("{any_point}, {}", counted(calls, "point")),
     };
-    let own = |why| reason(evaluation, first.call, why);
     let reasons = group.reasons.iter().map(|SharedReason { text, why, causes }| {
-        let text = if calls == 1 { own(why) } else { text.clone() };
+        let text = if calls == 1 { reason(evaluation, first.call, why) } else { text.clone() };
         text + &numbers(causes)
     });
     let mut reasons: Vec<String> = reasons.collect();
@@ -145,30 +144,31 @@ pub(super) fn log(log: Option<&ChangeLog>, word: &str, out: &mut dyn Write) -> i
 
 /// Prints which files differ, as `git diff --stat` does.
 fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
-    let sum =
-        |of: fn(LineCounts) -> u32| files.iter().filter_map(|it| it.lines).map(of).sum::<u32>();
-    let widest = files.iter().filter_map(|it| it.lines).map(|it| it.inserted + it.deleted).max();
-    let scale = |lines: u32| match widest {
-        Some(widest) if widest > BAR => (lines * BAR).div_ceil(widest),
-        _ => lines,
-    };
-    let row = |file: &FileChange| {
+    let counts = files.iter().filter_map(|it| it.lines);
+    let widest = counts.clone().map(|it| it.inserted + it.deleted).max().unwrap_or_default();
+    let mut rows = Vec::new();
+    for file in files.iter().take(FILES) {
         let (count, bar) = match file.lines {
             Some(LineCounts { inserted, deleted }) => {
-                let signs = |sign: &str, lines| sign.repeat(scale(lines) as usize);
-                let bar = signs("+", inserted) + &signs("-", deleted);
-                (format!("{:>3}", inserted + deleted), bar)
+                let signs = [("+", inserted), ("-", deleted)].map(|(sign, mut lines)| {
+                    if widest > BAR {
+                        lines = (lines * BAR).div_ceil(widest);
+                    }
+                    sign.repeat(lines as usize)
+                });
+                (format!("{:>3}", inserted + deleted), signs.concat())
             }
             None => ("Bin".to_owned(), String::new()),
         };
-        [harmless(&file.path.to_string_lossy()).into_owned(), format!("| {count} {bar}")]
-    };
-    let rows: Vec<[String; 2]> = files.iter().take(FILES).map(row).collect();
+        let path = harmless(&file.path.to_string_lossy()).into_owned();
+        rows.push([path, format!("| {count} {bar}")]);
+    }
     aligned(&rows).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
     if files.len() > FILES {
         writeln!(out, "    and {}", counted(files.len() - FILES, "more file"))?;
     }
-    let (inserted, deleted) = (sum(|it| it.inserted), sum(|it| it.deleted));
+    let inserted: u32 = counts.clone().map(|it| it.inserted).sum();
+    let deleted: u32 = counts.map(|it| it.deleted).sum();
     let changed = counted(files.len(), "file");
     let inserted = counted(inserted as usize, "line");
     writeln!(out, "    {changed} changed, {inserted} inserted, {deleted} deleted")
@@ -213,11 +213,15 @@ fn call(evaluation: &Evaluation, explained: &Explained, out: &mut dyn Write) -> 
     }
 }
 
+/// Whether a call has no reason of its own: it waits for others.
+fn only_waits(explained: &Explained) -> bool {
+    explained.whys.iter().all(|(why, _)| matches!(why, Why::Waits { .. }))
+}
+
 /// The estimated duration of all calls, in words.
 fn ahead(explanation: &Explanation) -> String {
     let calls = &explanation.calls;
-    let waits = |it: &&Explained| it.whys.iter().all(|(why, _)| matches!(why, Why::Waits { .. }));
-    let waiting = calls.iter().filter(waits).count();
+    let waiting = calls.iter().filter(|it| only_waits(it)).count();
     let unknown = calls.iter().filter(|it| it.seconds.is_none()).count();
     let would = format!("{} would run", counted(calls.len(), "call"));
     let waiting = match waiting {
@@ -272,12 +276,17 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
 pub(super) fn text_name(evaluation: &Evaluation, id: DerivedId) -> Option<&str> {
     let Evaluation { plan, task, .. } = evaluation;
     let Derivation::Text(text) = &plan.value(id).how else { return None };
-    let is_read = |source: &Source| matches!(source, Source::Derived { value, .. } if *value == id);
-    let mut readers = plan.calls().filter(|(_, planned)| planned.inputs.iter().any(is_read));
-    readers.find_map(|(call, _)| {
+    for (call, planned) in plan.calls() {
+        let mut inputs = planned.inputs.iter();
+        if !inputs.any(|it| matches!(it, Source::Derived { value, .. } if *value == id)) {
+            continue;
+        }
         let mut point = plan.point(task, call).into_iter();
-        point.find(|(_, known)| **known == **text).map(|(name, _)| name)
-    })
+        if let Some((name, _)) = point.find(|(_, known)| **known == **text) {
+            return Some(name);
+        }
+    }
+    None
 }
 
 /// The file of the task that has the points of a table.
@@ -447,11 +456,13 @@ pub(super) fn groups_in_short<'a>(
     evaluation: &Evaluation,
     explanation: &'a Explanation,
 ) -> Vec<ExplainedGroup<'a>> {
-    let waits = |why: &Why| matches!(why, Why::Waits { .. });
-    let is_told =
-        |of: &Explained, why: &Why| !waits(why) || of.whys.iter().all(|(it, _)| waits(it));
-    let name = |call| computation(evaluation, call);
-    grouped(evaluation, explanation, |_| true, is_told, name)
+    grouped(
+        evaluation,
+        explanation,
+        |_| true,
+        |of, why| !matches!(why, Why::Waits { .. }) || only_waits(of),
+        |call| computation(evaluation, call),
+    )
 }
 
 /// The calls of an explanation, those at more than a few points of a sweep together.
@@ -459,18 +470,24 @@ pub(super) fn groups<'a>(
     evaluation: &Evaluation,
     explanation: &'a Explanation,
 ) -> Vec<ExplainedGroup<'a>> {
-    let is_at_point = |call| evaluation.plan.call(call).point.is_some();
-    let title = |call| title_at_any_point(evaluation, call);
     let calls = explanation.calls.iter().enumerate();
     let places: HashMap<CallId, usize> = calls.map(|(place, it)| (it.call, place)).collect();
     // Few points are told one by one, each in its place.
     let mut split: Vec<ExplainedGroup<'a>> = Vec::new();
-    for group in grouped(evaluation, explanation, is_at_point, |_, _| true, title) {
-        if group.calls.len() <= ALONE {
-            let alone = |it| ExplainedGroup { calls: vec![it], reasons: Vec::new() };
-            split.extend(group.calls.into_iter().map(alone));
-        } else {
+    let groups = grouped(
+        evaluation,
+        explanation,
+        |call| evaluation.plan.call(call).point.is_some(),
+        |_, _| true,
+        |call| title_at_any_point(evaluation, call),
+    );
+    for group in groups {
+        if group.calls.len() > ALONE {
             split.push(group);
+            continue;
+        }
+        for call in group.calls {
+            split.push(ExplainedGroup { calls: vec![call], reasons: Vec::new() });
         }
     }
     split.sort_by_key(|group| places[&group.calls[0].call]);

@@ -335,8 +335,8 @@ struct AlikeCalls {
 
 /// The failures at points of sweeps, a line for each or for each kind; none if there are none.
 pub fn failed_points(evaluation: &Evaluation) -> Vec<String> {
-    let failed = |outcome: &Outcome| outcome.failure().and_then(|_| trouble_in_words(outcome));
-    let mut lines = lines(evaluation, &alike(evaluation, failed), "other failure");
+    let failed = alike(evaluation, How::Failed, trouble_in_words);
+    let mut lines = lines(evaluation, &failed, "other failure");
     if evaluation.outcomes().any(Outcome::is_remembered) {
         lines.push("try: --retry-failed executes those again that failed before".to_owned());
     }
@@ -345,43 +345,42 @@ pub fn failed_points(evaluation: &Evaluation) -> Vec<String> {
 
 /// The calls at points of sweeps that are suspended, a line for each or for each kind; none if there are none.
 pub fn suspended_points(evaluation: &Evaluation) -> Vec<String> {
-    let suspended = |outcome: &Outcome| outcome.suspended().and_then(|_| trouble_in_words(outcome));
-    lines(evaluation, &alike(evaluation, suspended), "other call")
+    lines(evaluation, &alike(evaluation, How::Suspended, trouble_in_words), "other call")
 }
 
 /// The calls at points of sweeps that were lost or refused, a line for each or for each kind; none if there are none.
 pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
-    let unfinished = |outcome: &Outcome| match outcome.how() {
-        How::Unfinished => trouble_in_words(outcome),
-        _ => None,
-    };
-    lines(evaluation, &alike(evaluation, unfinished), "other call")
+    lines(evaluation, &alike(evaluation, How::Unfinished, trouble_in_words), "other call")
 }
 
 /// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the
 /// failures at points are not told one by one.
 pub fn remembered_points(evaluation: &Evaluation) -> Vec<String> {
-    let reason = |outcome: &Outcome| match &*outcome.failure()?.error {
+    let remembered = alike(evaluation, How::Failed, |outcome| match &*outcome.failure()?.error {
         CallError::Remembered(failure) => Some(failure.reason.clone()),
         _ => None,
-    };
-    let line = |((title, reason), calls): &(AlikeKey, AlikeCalls)| {
+    });
+    let lines = remembered.iter().map(|((title, reason), calls)| {
         let (count, points) = (counted(calls.count, "point"), named(evaluation, calls));
         format!("{count} failed before: {title}: {reason}: {points}")
-    };
-    alike(evaluation, reason).iter().map(line).collect()
+    });
+    lines.collect()
 }
 
-/// The calls at points of which something is said in words, by their titles and these words.
+/// The calls at points that ended like this and of which something is said in words, by their titles and these words.
 fn alike(
     evaluation: &Evaluation,
+    how: How,
     what: impl Fn(&Outcome) -> Option<String>,
 ) -> Vec<(AlikeKey, AlikeCalls)> {
     let mut places: BTreeMap<AlikeKey, usize> = BTreeMap::new();
     let mut first_rows = FirstRows::default();
     let mut alike: Vec<(AlikeKey, AlikeCalls)> = Vec::new();
     for (call, _) in evaluation.plan.calls().filter(|(_, planned)| planned.point.is_some()) {
-        let Some(what) = evaluation.outcome(call).and_then(&what) else { continue };
+        let Some(what) = evaluation.outcome(call).filter(|it| it.how() == how).and_then(&what)
+        else {
+            continue;
+        };
         let key = (title_at_any_point(evaluation, call), what);
         let calls = match places.entry(key) {
             Entry::Occupied(place) => &mut alike[*place.get()].1,
@@ -427,11 +426,11 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
         });
         return lines.collect();
     }
-    let line = |((title, what), calls): &(AlikeKey, AlikeCalls)| {
+    let mut lines = Vec::new();
+    for ((title, what), calls) in alike.iter().take(FAILURES) {
         let count = counted(calls.count, "point");
-        format!("{title} {what}: {count}: {}", named(evaluation, calls))
-    };
-    let mut lines: Vec<String> = alike.iter().take(FAILURES).map(line).collect();
+        lines.push(format!("{title} {what}: {count}: {}", named(evaluation, calls)));
+    }
     if alike.len() > FAILURES {
         let rest: usize = alike[FAILURES..].iter().map(|(_, calls)| calls.count).sum();
         lines.push(format!("and {}", counted(rest, other)));

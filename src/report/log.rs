@@ -193,28 +193,25 @@ pub fn resource_usage_json(usage: &[ResourceUsage], out: &mut dyn Write) -> io::
 
 fn usage_row(usage: &ResourceUsage) -> Vec<String> {
     let ResourceUsage { computation, resources, calls, cpus, peak_bytes, seconds } = usage;
-    let words = |line: &String| {
+    let [mut asked_cpus, mut asked_memory, mut asked_time] = ["-"; 3];
+    let mut others = Vec::new();
+    for line in resources.iter().rev() {
         let (word, amount) = line.split_once(' ').unwrap_or((line, ""));
-        (Resource::of_word(word), amount.to_owned())
-    };
-    let asked = |resource| {
-        let mut amounts = resources.iter().map(words).filter(|(word, _)| *word == Some(resource));
-        amounts.next().map_or_else(|| "-".to_owned(), |(_, amount)| amount)
-    };
-    let is_compared = |line: &&String| {
-        let (word, _) = words(line);
-        matches!(word, Some(Resource::Cpus | Resource::Memory | Resource::Time))
-    };
-    let others: Vec<&str> =
-        resources.iter().filter(|line| !is_compared(line)).map(String::as_str).collect();
+        match Resource::of_word(word) {
+            Some(Resource::Cpus) => asked_cpus = amount,
+            Some(Resource::Memory) => asked_memory = amount,
+            Some(Resource::Time) => asked_time = amount,
+            _ => others.insert(0, line.as_str()),
+        }
+    }
     vec![
         computation.clone(),
         calls.to_string(),
-        asked(Resource::Cpus),
+        asked_cpus.to_owned(),
         cpus.map_or_else(|| "-".to_owned(), |cpus| format!("{cpus:.1}")),
-        asked(Resource::Memory),
+        asked_memory.to_owned(),
         size(*peak_bytes),
-        asked(Resource::Time),
+        asked_time.to_owned(),
         time(*seconds),
         others.join(", "),
     ]

@@ -21,20 +21,19 @@ use ce_storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecord, S
 ///
 /// Fails if the output cannot be written.
 pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) -> io::Result<()> {
-    let row = |candidate: &&Candidate<'_>| {
-        let Candidate { entry, record, bytes, seconds } = candidate;
+    let mut rows = Vec::new();
+    for Candidate { entry, record, bytes, seconds } in groups.iter().flat_map(|it| &it.candidates) {
         let seconds = if *seconds > 0.0 { format!("{seconds:.3} s") } else { "-".to_owned() };
-        [
+        rows.push([
             size(*bytes),
             seconds,
             record.at().map_or_else(|| "-".to_owned(), |at| format!("{at:.0}")),
             shown(storage, entry),
-        ]
-    };
-    let rows: Vec<_> = groups.iter().flat_map(|group| group.candidates.iter().map(row)).collect();
+        ]);
+    }
     let mut lines = aligned(&rows).into_iter();
     for Group { tasks, candidates } in groups {
-        let sum = Sum::of(candidates.iter().copied());
+        let sum = CandidateTotals::of(candidates.iter().copied());
         let tasks: Vec<_> = tasks.iter().map(|task| super::harmless(task)).collect();
         match &tasks[..] {
             [] => writeln!(out, "no recorded job: {sum}")?,
@@ -55,7 +54,7 @@ pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) 
 ///
 /// Fails if the output cannot be written.
 pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Result<()> {
-    let row = |KnownRepository { id, record }: &KnownRepository| match record {
+    let rows = known.iter().map(|KnownRepository { id, record }| match record {
         Some(record) => {
             let RepositoryRecord { path, recorded, .. } = record;
             let path = super::harmless(path).into_owned();
@@ -66,13 +65,11 @@ pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Resul
             [id.clone(), format!("{:.0}", recorded.at), recorded.host.clone(), path, state]
         }
         None => {
-            let unknown = || "?".to_owned();
-            let spoiled = "its record cannot be understood".to_owned();
-            [id.clone(), unknown(), unknown(), unknown(), spoiled]
+            let spoiled = "its record cannot be understood";
+            [id, "?", "?", "?", spoiled].map(str::to_owned)
         }
-    };
-    let rows: Vec<_> = known.iter().map(row).collect();
-    aligned(&rows).iter().try_for_each(|line| writeln!(out, "{line}"))
+    });
+    lines(&rows.collect::<Vec<_>>(), out)
 }
 
 /// Prints a line for each pin: when, by whom, the first file, and why.
@@ -85,21 +82,20 @@ pub fn pins(
     pins: &[(Entry, Option<PinRecord>)],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let row = |(entry, pin): &(Entry, Option<PinRecord>)| {
+    let rows = pins.iter().map(|(entry, pin)| {
         let file = shown(storage, entry);
-        let unknown = || "?".to_owned();
         match pin {
             Some(PinRecord { note, recorded, .. }) => {
                 let note = super::harmless(note.as_deref().unwrap_or_default());
                 [format!("{:.0}", recorded.at), recorded.user.clone(), file, note.into_owned()]
             }
-            None => [unknown(), unknown(), file, String::new()],
+            None => ["?", "?", &file, ""].map(str::to_owned),
         }
-    };
-    lines(&pins.iter().map(row).collect::<Vec<_>>(), out)
+    });
+    lines(&rows.collect::<Vec<_>>(), out)
 }
 
-fn lines(rows: &[[String; 4]], out: &mut dyn Write) -> io::Result<()> {
+fn lines<const N: usize>(rows: &[[String; N]], out: &mut dyn Write) -> io::Result<()> {
     aligned(rows).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
@@ -109,13 +105,13 @@ pub(super) fn shown(storage: &Storage, entry: &Entry) -> String {
 
 /// The totals of some results, in words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Sum {
+pub struct CandidateTotals {
     results: usize,
     bytes: u64,
     seconds: f64,
 }
 
-impl Sum {
+impl CandidateTotals {
     /// Adds up candidates.
     pub fn of<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>) -> Self {
         candidates.fold(Self::default(), |sum, candidate| Self {
@@ -126,7 +122,7 @@ impl Sum {
     }
 }
 
-impl fmt::Display for Sum {
+impl fmt::Display for CandidateTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { results, bytes, seconds } = *self;
         let s = if results == 1 { "" } else { "s" };
@@ -198,7 +194,7 @@ enum CollectLine<'a> {
     },
     End {
         #[serde(flatten)]
-        sum: Sum,
+        sum: CandidateTotals,
         deleted: bool,
     },
 }
@@ -211,7 +207,7 @@ enum CollectLine<'a> {
 pub fn candidates_json(
     storage: &Storage,
     groups: &[Group<'_>],
-    (sum, deleted): (Sum, bool),
+    (sum, deleted): (CandidateTotals, bool),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for Group { tasks, candidates } in groups {

@@ -38,7 +38,7 @@ pub use self::audit::{
     audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited,
     not_audited_json, planned_audits,
 };
-pub use self::calls::Sight;
+pub use self::calls::SandboxContents;
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
 pub use self::events::{Json, checked_json};
@@ -50,17 +50,18 @@ pub use self::failures::{
 };
 pub use self::log::{commit, log, log_json, resource_usage, resource_usage_json, suspect_json};
 pub use self::maintenance::{
-    Sum, candidates, candidates_json, pins, pins_json, repositories, repositories_json,
+    CandidateTotals, candidates, candidates_json, pins, pins_json, repositories, repositories_json,
     verdict_json, verified_json,
 };
 pub use self::package::{CitationFormat, citation, package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::printer::{
-    EventPrinter, Quiet, Silent, WorkerReport, evaluate_quietly, missing_literals, paths_of_point,
+    EventPrinter, OutputPaths, Silent, WorkerReport, evaluate_quietly, missing_literals,
+    paths_of_point,
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{
-    Said, activities, status_json, submitted_runs, suspended_calls, waiting_jobs,
+    AskedStatus, activities, status_json, submitted_runs, suspended_calls, waiting_jobs,
 };
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};

@@ -87,14 +87,16 @@ fn code(text: &str) -> String {
 ///
 /// Fails if the output cannot be written.
 pub fn package_json(package: &Package, dir: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let result = |it: &PackagedResult| {
-        let input = |(name, digest): &(String, _)| json!({ "name": name, "contents": digest });
-        let inputs: Vec<_> = it.inputs.iter().map(input).collect();
-        json!({ "name": it.name, "title": it.title, "commit": it.commit, "inputs": inputs })
-    };
+    let mut results = Vec::new();
+    for PackagedResult { name, title, commit, inputs } in &package.results {
+        let inputs = inputs.iter();
+        let inputs = inputs.map(|(name, digest)| json!({ "name": name, "contents": digest }));
+        let inputs: Vec<_> = inputs.collect();
+        results.push(json!({ "name": name, "title": title, "commit": commit, "inputs": inputs }));
+    }
     let document = json!({
         "directory": dir,
-        "results": package.results.iter().map(result).collect::<Vec<_>>(),
+        "results": results,
         "files": package.files,
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;

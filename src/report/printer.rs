@@ -209,9 +209,9 @@ pub fn missing_literals(evaluation: &Evaluation) -> impl Iterator<Item = String>
 }
 
 /// Prints the paths of the outputs at the end.
-pub struct Quiet<'a>(pub &'a Evaluation);
+pub struct OutputPaths<'a>(pub &'a Evaluation);
 
-impl Reporter for Quiet<'_> {
+impl Reporter for OutputPaths<'_> {
     fn event(&mut self, _: &Event, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
@@ -260,16 +260,13 @@ impl WorkerReport {
                 say("ce", &text);
             }
         };
-        let count = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed);
         match event {
             WorkerEvent::Began(_) | WorkerEvent::Ended(_, None) => {}
             WorkerEvent::Ended(ticket, Some(end)) => match end {
                 TicketEnd::Published(call) if call.source == OutputSource::Executed => {
-                    count(&self.executed);
+                    count(&self.executed)
                 }
-                TicketEnd::Published(_) => {
-                    count(&self.found);
-                }
+                TicketEnd::Published(_) => count(&self.found),
                 TicketEnd::Failed(failed) => {
                     count(&self.failed);
                     match failed.storage {
@@ -277,9 +274,7 @@ impl WorkerReport {
                         false => say(format_args!("{}: failed: {}", failed.name, failed.reason)),
                     }
                 }
-                TicketEnd::Audited(_) => {
-                    count(&self.audited);
-                }
+                TicketEnd::Audited(_) => count(&self.audited),
                 TicketEnd::Refused(why) => {
                     count(&self.refused);
                     say(format_args!("{}: refused: {why}", title(ticket)));
@@ -297,7 +292,7 @@ impl WorkerReport {
 
     /// Counts a call that has failed because of the storage, and prints why.
     fn tell_broken(&self, failed: &FailedCall) {
-        self.broken.fetch_add(1, Ordering::Relaxed);
+        count(&self.broken);
         let hint = failed.hint.as_ref().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
         say("ce", &format_args!("{}: failed: {}{hint}", failed.name, failed.reason));
     }
@@ -318,6 +313,11 @@ impl WorkerReport {
         let others = others.map(|(count, what)| format!(", {count} {what}"));
         format!("{} computed{}", counted(executed, "call"), others.collect::<String>())
     }
+}
+
+/// Counts one more.
+fn count(counter: &AtomicUsize) {
+    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// What a ticket asks for, for people.

@@ -257,10 +257,11 @@ impl<'a> Progress<'a> {
     pub fn state(&mut self, began: &Provenance) -> RunState {
         self.leave_out();
         let left = self.estimate();
-        let running = |((since, _), title): (&(Instant, CallId), &String)| RunningCall {
-            title: title.clone(),
-            seconds: since.elapsed().as_secs_f64(),
-        };
+        let mut longest = Vec::new();
+        for ((since, _), title) in self.running.iter().take(LINES) {
+            let seconds = since.elapsed().as_secs_f64();
+            longest.push(RunningCall { title: title.clone(), seconds });
+        }
         let Evaluation { task, plan, .. } = self.evaluation;
         RunState {
             task: task.name.to_string(),
@@ -273,7 +274,7 @@ impl<'a> Progress<'a> {
             found: self.state.found,
             queued: self.queued.len(),
             running: self.running.len(),
-            longest: self.running.iter().take(LINES).map(running).collect(),
+            longest,
             failed: self.state.failed,
             failures: self.failures.clone(),
             seconds_left: left.map(|left| left.seconds),

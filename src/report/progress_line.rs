@@ -167,9 +167,13 @@ impl Remaining {
 
     /// The computations with calls that are left, of which no duration is known and none was asked for.
     pub(super) fn unknown(&self) -> Vec<ComputationId> {
-        let is_unknown = |it: &CallsLeft| it.left > 0 && it.executed == 0 && it.earlier.is_none();
-        let computations = self.computations.iter().enumerate();
-        computations.filter(|(_, it)| is_unknown(it)).map(|(at, _)| ComputationId::at(at)).collect()
+        let mut unknown = Vec::new();
+        for (at, it) in self.computations.iter().enumerate() {
+            if it.left > 0 && it.executed == 0 && it.earlier.is_none() {
+                unknown.push(ComputationId::at(at));
+            }
+        }
+        unknown
     }
 
     /// Notes the usual duration in earlier runs, in seconds, if one is known.

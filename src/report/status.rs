@@ -19,7 +19,7 @@ use ce_storage::records::{
 use ce_storage::{Activity, ClaimedCall, Holder, Storage};
 
 /// What a suspended call has said of itself, or why it could not.
-pub type Said = Result<Option<SuspensionAnswer>, String>;
+pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
 
 /// Prints the calls that are suspended, each with what it has said if it was asked.
 ///
@@ -28,7 +28,7 @@ pub type Said = Result<Option<SuspensionAnswer>, String>;
 /// Returns the error of `out`.
 pub fn suspended_calls(
     storage: &Storage,
-    calls: &[(SuspendedFact, Option<Said>)],
+    calls: &[(SuspendedFact, Option<AskedStatus>)],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match calls.len() {
@@ -44,9 +44,10 @@ pub fn suspended_calls(
         if !texts.is_empty() {
             writeln!(out, "    texts: {}", texts_in_words(&texts))?;
         }
-        let is_text = |name: &str| texts.iter().any(|(text, _)| *text == name);
-        let named = record.inputs.iter().zip(&record.input_names);
-        for (input, name) in named.filter(|(_, name)| !is_text(name)) {
+        for (input, name) in record.inputs.iter().zip(&record.input_names) {
+            if texts.iter().any(|(text, _)| text == name) {
+                continue;
+            }
             let path = storage.shown(&input.name);
             writeln!(out, "    input {}: {}", harmless(name), path.display())?;
         }
@@ -70,11 +71,11 @@ fn state(fact: &SuspendedFact) -> String {
 
 /// The jobs that wait for a suspended call, in words.
 pub fn waiting_jobs(jobs: &[WaitingJob]) -> String {
-    let job = |job: &WaitingJob| format!("{} at {}", job.task, job.commit.short());
-    jobs.iter().map(job).collect::<Vec<_>>().join(", ")
+    let jobs = jobs.iter().map(|job| format!("{} at {}", job.task, job.commit.short()));
+    jobs.collect::<Vec<_>>().join(", ")
 }
 
-fn words(said: &Said) -> String {
+fn words(said: &AskedStatus) -> String {
     match said {
         Err(error) => format!("cannot be asked: {error}"),
         Ok(None) => "it has no file status; the next run continues it".to_owned(),
@@ -144,7 +145,7 @@ struct JsonStatus<'a> {
 pub fn status_json(
     storage: &Storage,
     (activities, submitted): (&[Activity], &[SubmittedRun]),
-    calls: &[(SuspendedFact, Option<Said>)],
+    calls: &[(SuspendedFact, Option<AskedStatus>)],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let suspended = calls.iter().map(|(fact, said)| {
@@ -180,7 +181,7 @@ pub fn status_json(
     json_line(&JsonStatus { runs, submitted, workers, suspended }, out)
 }
 
-fn json_answer(said: &Said) -> JsonAnswer<'_> {
+fn json_answer(said: &AskedStatus) -> JsonAnswer<'_> {
     let (answer, line) = match said {
         Err(error) => ("error", Some(error.as_str())),
         Ok(None) => ("none", None),
@@ -301,11 +302,10 @@ fn worker_line(holder: &Holder, worker: &WorkerRecord, now: Timestamp) -> String
     parts.extend(job.as_ref().map(|job| format!("job {}", harmless(job))));
     parts.push(counted(*cpus, "cpu"));
     parts.extend(memory.map(size));
-    let several = |number: Option<NonZeroU32>, what| {
-        let number = number.filter(|it| it.get() > 1)?;
-        Some(counted(number.get() as usize, what))
-    };
-    parts.extend([several(*nodes, "node"), several(*tasks, "task")].into_iter().flatten());
+    for (number, what) in [(*nodes, "node"), (*tasks, "task")] {
+        let several = number.map(NonZeroU32::get).filter(|number| *number > 1);
+        parts.extend(several.map(|number| counted(number as usize, what)));
+    }
     parts.extend((!isolates).then(|| "no isolation".to_owned()));
     parts.push(format!("for {}", clock(between(recorded.at, now))));
     parts.extend(deadline.map(|end| format!("{} left", clock(between(now, end)))));

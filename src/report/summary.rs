@@ -167,7 +167,7 @@ pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
             revoked.insert(outputs.name.short(), (reason, is_again));
         }
     }
-    let line = |(name, (reason, is_again)): (&String, &(&str, bool))| {
+    let lines = revoked.iter().map(|(name, (reason, is_again))| {
         let (name, reason) = (harmless(name), harmless(reason));
         if *is_again {
             return format!(
@@ -176,8 +176,8 @@ pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
             );
         }
         format!("warning: the result {name} is revoked: {reason}\n  try: ce run --force {name}")
-    };
-    let mut lines: Vec<String> = revoked.iter().map(line).collect();
+    });
+    let mut lines: Vec<String> = lines.collect();
     let more = lines.len().saturating_sub(NAMED);
     lines.truncate(NAMED);
     if more > 0 {

@@ -111,12 +111,12 @@ pub(crate) fn coloured(text: &str) -> String {
 
 /// Replaces characters, which are chosen by themselves and by what comes before them.
 fn replaced(text: &str, is_bad: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
-    let before = || [None].into_iter().chain(text.chars().map(Some));
-    if !text.chars().zip(before()).any(|(c, before)| is_bad(c, before)) {
+    let before = [None].into_iter().chain(text.chars().map(Some));
+    let chars = text.chars().zip(before);
+    if !chars.clone().any(|(c, before)| is_bad(c, before)) {
         return text.into();
     }
-    let shown = text.chars().zip(before());
-    shown.map(|(c, before)| if is_bad(c, before) { REPLACED } else { c }).collect()
+    chars.map(|(c, before)| if is_bad(c, before) { REPLACED } else { c }).collect()
 }
 
 fn is_command(c: char) -> bool {
@@ -172,19 +172,22 @@ impl TerminalText {
 fn unfinished(bytes: &[u8]) -> usize {
     let last = &bytes[bytes.len().saturating_sub(MAX_COLOUR)..];
     let escape = last.iter().rposition(|byte| *byte == ESCAPE[0]).map(|at| &last[at..]);
-    let goes_on = |text: &&[u8]| match text.strip_prefix(ESCAPE) {
-        Some(numbers) => numbers.iter().all(is_of_colour),
-        None => text.len() == 1,
-    };
-    if let Some(colour) = escape.filter(goes_on) {
-        return colour.len();
+    if let Some(colour) = escape {
+        let goes_on = match colour.strip_prefix(ESCAPE) {
+            Some(numbers) => numbers.iter().all(is_of_colour),
+            None => colour.len() == 1,
+        };
+        if goes_on {
+            return colour.len();
+        }
     }
-    let cut = |length: &usize| {
-        let end = &bytes[bytes.len() - length..];
-        str::from_utf8(end)
-            .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-    };
-    (1..=bytes.len().min(3)).rev().find(cut).unwrap_or(0)
+    for length in (1..=bytes.len().min(3)).rev() {
+        let end = str::from_utf8(&bytes[bytes.len() - length..]);
+        if end.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none()) {
+            return length;
+        }
+    }
+    0
 }
 
 /// The length of the sequence that sets a colour, with which a text begins.

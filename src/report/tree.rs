@@ -185,12 +185,12 @@ impl<'a> TreePrinter<'a> {
     /// Whether a derived value is known, or will never be.
     fn is_known(&self, value: DerivedId) -> bool {
         let Evaluation { plan, .. } = self.evaluation;
-        let awaited = plan.awaited(Source::Derived { value, number: 0 });
-        let ended =
-            |call: CallId| self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
-        let lacks = |it: &Outcome| it.outputs().is_none() && it.how() != How::Archived;
-        self.evaluation.is_derived(value)
-            || awaited.is_none_or(|call| ended(call).is_some_and(lacks))
+        if self.evaluation.is_derived(value) {
+            return true;
+        }
+        let Some(call) = plan.awaited(Source::Derived { value, number: 0 }) else { return true };
+        let ended = self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
+        ended.is_some_and(|it| it.outputs().is_none() && it.how() != How::Archived)
     }
 
     /// Prints the derived values at the top of the stack that are passed up.
@@ -362,14 +362,15 @@ impl Reporter for TreePrinter<'_> {
 /// The nodes that are printed with all below them: the root, or those that are asked for.
 fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
     let workflow = &evaluation.task.workflow;
-    let label = |node: &NodeId| {
-        let argument = evaluation.labels().argument(workflow, *node);
-        (*node, argument.map_or(ROOT_LABEL, |argument| &argument.label))
-    };
-    match evaluation.plan.tops() {
-        [] => [(workflow.root(), ROOT_LABEL)].into(),
-        tops => tops.iter().map(label).collect(),
+    if evaluation.plan.tops().is_empty() {
+        return [(workflow.root(), ROOT_LABEL)].into();
     }
+    let mut roots = VecDeque::new();
+    for node in evaluation.plan.tops() {
+        let argument = evaluation.labels().argument(workflow, *node);
+        roots.push_back((*node, argument.map_or(ROOT_LABEL, |argument| &argument.label)));
+    }
+    roots
 }
 
 /// Whether the outputs of a call that is over are here, in a word.
