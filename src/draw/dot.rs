@@ -20,10 +20,6 @@ const COLUMNS: usize = 32;
 
 impl Drawing {
     /// Writes the drawing as a DOT digraph, in small pieces: `out` is best buffered.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` cannot be written.
     pub fn dot(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "digraph workflow {{")?;
         writeln!(out, "\trankdir=LR; bgcolor={}; ranksep=0.6; nodesep=0.3;", Quoted(PAPER))?;

@@ -503,14 +503,14 @@ pub(super) fn activity(evaluation: &Evaluation, call: CallId) -> Option<ShapeSta
 pub(super) fn activities_in_words(evaluation: &Evaluation, calls: &[CallId]) -> String {
     let found: Vec<ShapeState> =
         calls.iter().filter_map(|call| activity(evaluation, *call)).collect();
-    let mut words = String::new();
+    let mut words = Vec::new();
     for (state, word) in ACTIVITIES {
         let number = found.iter().filter(|it| **it == state).count();
         if number > 0 {
-            words.push_str(&format!(", {number} {word}"));
+            words.push(format!(", {number} {word}"));
         }
     }
-    words
+    words.concat()
 }
 
 /// The word for a state that says what goes on with a call.

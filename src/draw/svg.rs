@@ -25,19 +25,11 @@ const LEGEND: Point = Point { x: 160.0, y: 34.0 };
 
 impl Drawing {
     /// Writes the drawing as an SVG document, in small pieces: `out` is best buffered.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` cannot be written.
     pub fn svg(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write(false, out)
     }
 
     /// Writes the same for a page: each shape has its number in an attribute `data-shape`, and there is no legend.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` cannot be written.
     pub fn svg_for_page(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write(true, out)
     }

@@ -51,10 +51,6 @@ pub struct Ancestry<'a> {
 
 impl Ancestry<'_> {
     /// Prints it for humans.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         let Subject { promise, record, number, .. } = self.subject;
         writeln!(out, "{}", self.shown(&promise.name))?;
@@ -262,10 +258,6 @@ impl Ancestry<'_> {
     }
 
     /// Prints it as one JSON document: doc/programs/ce-show.md describes the fields.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut ancestors = Vec::with_capacity(self.ancestors.len());
         for (at, it) in self.ancestors.iter().enumerate() {

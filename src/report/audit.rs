@@ -18,10 +18,6 @@ use ce_storage::records::{
 };
 
 /// Prints the calls that would be audited: who has executed each so far, and how long it took.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn planned_audits(plan: &AuditPlan, json: bool, out: &mut dyn Write) -> io::Result<()> {
     if json {
         return plan.calls.iter().try_for_each(|call| {
@@ -82,10 +78,6 @@ fn reasons(plan: &AuditPlan) -> BTreeMap<&NotAudited, usize> {
 }
 
 /// Prints how a call has ended: one line, or a JSON object.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn audited(
     call: &PlannedAudit,
     end: &AuditedEnd,
@@ -116,10 +108,6 @@ pub fn audited(
 }
 
 /// Prints what differs and what failed, leaves first.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn audit_findings(
     storage: &Storage,
     ends: &AuditEnds<'_>,
@@ -274,10 +262,6 @@ struct JsonNotAudited<'a> {
 }
 
 /// Prints a JSON object for each call that cannot be audited.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn not_audited_json(plan: &AuditPlan, out: &mut dyn Write) -> io::Result<()> {
     plan.left_out.iter().try_for_each(|(name, why)| {
         json_line(&JsonNotAudited { name, verdict: "not_audited", reason: why.to_string() }, out)
@@ -299,10 +283,6 @@ struct JsonAuditEnd {
 }
 
 /// Prints the end of an audit as a JSON object: doc/programs/ce-audit.md describes the fields.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn audit_end_json(
     ends: &AuditEnds<'_>,
     seed: Option<u64>,

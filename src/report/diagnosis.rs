@@ -8,10 +8,6 @@ use super::{harmless, json_line};
 use ce_model::diagnosis::{Diagnosis, Grade, Trouble};
 
 /// Prints a finding for humans.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn diagnosis(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
     let Diagnosis { probe, found, trouble } = diagnosis;
     let word = match diagnosis.grade() {
@@ -40,10 +36,6 @@ struct DiagnosisLine<'a> {
 }
 
 /// Prints a finding as one JSON object.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn diagnosis_json(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
     let grade = match diagnosis.grade() {
         None => "ok",

@@ -34,10 +34,6 @@ pub struct DiffReport<'a> {
 
 impl DiffReport<'_> {
     /// Prints which outputs differ, where that enters, and how their texts differ.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let outputs = compare::outputs(self.sides);
         for (number, output) in outputs.iter().enumerate() {

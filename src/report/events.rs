@@ -194,10 +194,6 @@ impl<'a> JsonFile<'a> {
 
 impl<'a> Json<'a> {
     /// Prints the first line: the task that is evaluated.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
         let (json, totals) = (Self(evaluation), totals(evaluation));
@@ -497,10 +493,6 @@ struct TaskLine<'a> {
 }
 
 /// Prints one object about a task: its name and commit, its inputs, and the numbers of the rest.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn checked_json(task: &Task, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     let tables = plan.sweeps().len();
     let line = TaskLine {

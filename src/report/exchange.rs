@@ -13,10 +13,6 @@ use ce_model::humanize::{counted, size};
 const NAMED: usize = 20;
 
 /// Prints what was pushed to a repository, or would be.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { bytes, known, revoked_before, now, inbox, .. } = pushed;
     let (url, what) = (harmless(url), pushed.summary());
@@ -51,10 +47,6 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
 }
 
 /// Prints what was not pushed to a repository, or would not be, and why.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { strange, differing, left_out, .. } = pushed;
     for StrangeInbox { inbox, path } in strange {
@@ -77,10 +69,6 @@ pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Prints what was pulled from a repository, or would be.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { bytes, known, from, .. } = pulled;
     let (url, what) = (harmless(url), pulled.summary());
@@ -98,10 +86,6 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
 }
 
 /// Prints what was not pulled from a repository, or would not be, what is revoked, and why.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { differing, refused, .. } = pulled;
     for name in differing.iter().take(NAMED) {

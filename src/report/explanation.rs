@@ -31,10 +31,6 @@ const BAR: u32 = 30;
 /// computation that have the same, or each call with everything that is known of it.
 ///
 /// `changes` has the Git history of causes, by their indices.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn explanation(
     evaluation: &Evaluation,
     explanation: &Explanation,

@@ -27,10 +27,6 @@ const ATTESTED: usize = 7;
 
 /// Prints the lines: time, computation, version, inputs, duration, peak memory, host, who has executed it if that is known of
 /// each, texts, remarks.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn log(
     log: &[Past],
     attested: Option<&[Option<Attested>]>,
@@ -57,10 +53,6 @@ struct AttestedPast<'a> {
 }
 
 /// Prints a JSON object for each call: doc/programs/ce-log.md describes the fields.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn log_json(
     log: &[Past],
     attested: Option<&[Option<Attested>]>,
@@ -123,10 +115,6 @@ struct CommitLine<'a> {
 
 /// Prints a commit as a line: a JSON object with its full id, its committer's date in UTC, and its subject
 /// without control characters.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn commit(line: &LogLine, out: &mut dyn Write) -> io::Result<()> {
     // Dates after the year 9999 are out of range.
     let last = if line.time < 0 { Timestamp::MIN } else { Timestamp::MAX };
@@ -148,10 +136,6 @@ struct SuspectLine<'a> {
 
 /// Prints a commit that may be the first bad one as a JSON object: its full id, its subject without control
 /// characters, and whether no other one may be.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn suspect_json(commit: &Commit, certain: bool, out: &mut dyn Write) -> io::Result<()> {
     let (commit, subject) = (commit.id.full(), &*harmless(&commit.subject));
     json_line(&SuspectLine { commit, subject, certain }, out)
@@ -165,10 +149,6 @@ const HEADER: [&str; 9] =
 const NUMBERS: [bool; 9] = [false, true, true, true, true, true, true, true, false];
 
 /// Prints a header, and a line for each computation and request.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn resource_usage(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Result<()> {
     let header = HEADER.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> =
@@ -180,10 +160,6 @@ pub fn resource_usage(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Resul
 }
 
 /// Prints a JSON object for each computation and request: doc/programs/ce-log.md describes the fields.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn resource_usage_json(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Result<()> {
     for usage in usage {
         json_line(usage, out)?;

@@ -16,10 +16,6 @@ use ce_storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecord, S
 
 /// Prints a line for each group, and one for each candidate in it: size, duration, time of
 /// recording, first file.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) -> io::Result<()> {
     let mut rows = Vec::new();
     for Candidate { entry, record, bytes, seconds } in groups.iter().flat_map(|it| &it.candidates) {
@@ -49,10 +45,6 @@ pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) 
 
 /// Prints a line for each recorded repository: ID, last use, host, path, and whether it is on this
 /// host.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Result<()> {
     let rows = known.iter().map(|KnownRepository { id, record }| match record {
         Some(record) => {
@@ -73,10 +65,6 @@ pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Resul
 }
 
 /// Prints a line for each pin: when, by whom, the first file, and why.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn pins(
     storage: &Storage,
     pins: &[(Entry, Option<PinRecord>)],
@@ -151,10 +139,6 @@ enum VerifyLine<'a> {
 }
 
 /// Prints what a verification has found, or moved to quarantine.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn verified_json(
     storage: &Storage,
     event: &VerifyEvent<'_>,
@@ -174,10 +158,6 @@ pub fn verified_json(
 }
 
 /// Prints the outcome of a verification.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn verdict_json(verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
     json_line(&VerifyLine::End { verdict }, out)
 }
@@ -200,10 +180,6 @@ enum CollectLine<'a> {
 }
 
 /// Prints the results that were collected or made away, or would be, and their sum.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn candidates_json(
     storage: &Storage,
     groups: &[Group<'_>],
@@ -229,10 +205,6 @@ struct RepositoryLine<'a> {
 }
 
 /// Prints the recorded repositories. Of one whose record cannot be understood, only the ID is known.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn repositories_json(known: &[KnownRepository], out: &mut dyn Write) -> io::Result<()> {
     known.iter().try_for_each(|KnownRepository { id, record }| {
         let record = record.as_ref();
@@ -256,10 +228,6 @@ struct PinLine<'a> {
 }
 
 /// Prints the pins. Of one whose record cannot be understood, only the path is known.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn pins_json(
     storage: &Storage,
     pins: &[(Entry, Option<PinRecord>)],

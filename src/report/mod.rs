@@ -82,10 +82,6 @@ pub fn say(program: &str, text: &dyn fmt::Display) {
 }
 
 /// Prints a value as a JSON object in a line.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn json_line(value: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
@@ -94,18 +90,10 @@ pub fn json_line(value: &impl Serialize, out: &mut dyn io::Write) -> io::Result<
 /// Formats the events of an evaluation.
 pub trait Reporter {
     /// Tells of an event.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     fn event(&mut self, event: &Event, out: &mut dyn io::Write) -> io::Result<()>;
 
     /// Formats the end, with the name of each job whose outputs were stored: there is one, unless each point is a job.
     /// Without execution, there are none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     fn end(
         &mut self,
         jobs: &[Option<ResultName>],

@@ -82,10 +82,6 @@ fn code(text: &str) -> String {
 }
 
 /// Prints a package as one JSON document: doc/programs/ce-export.md describes the fields.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn package_json(package: &Package, dir: &Path, out: &mut dyn Write) -> io::Result<()> {
     let mut results = Vec::new();
     for PackagedResult { name, title, commit, inputs } in &package.results {
@@ -115,10 +111,6 @@ pub enum CitationFormat {
 }
 
 /// Prints a citation.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn citation(
     citation: &Citation,
     format: CitationFormat,

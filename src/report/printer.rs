@@ -182,10 +182,6 @@ impl Observer for EventPrinter<'_> {
 }
 
 /// Prints a line for each output of a point that is a job: the point and the path, with a tab between.
-///
-/// # Errors
-///
-/// Fails if the output cannot be written.
 pub fn paths_of_point(
     point: SweepPoint<'_>,
     outputs: &[String],
@@ -264,7 +260,7 @@ impl WorkerReport {
             WorkerEvent::Began(_) | WorkerEvent::Ended(_, None) => {}
             WorkerEvent::Ended(ticket, Some(end)) => match end {
                 TicketEnd::Published(call) if call.source == OutputSource::Executed => {
-                    count(&self.executed)
+                    count(&self.executed);
                 }
                 TicketEnd::Published(_) => count(&self.found),
                 TicketEnd::Failed(failed) => {

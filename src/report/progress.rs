@@ -337,10 +337,6 @@ impl<'a> Progress<'a> {
     }
 
     /// Writes to the terminal while the display is hidden.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `write`.
     pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.all.suspend(write)
     }
@@ -405,10 +401,6 @@ impl Bar {
     }
 
     /// Writes to the terminal while the bar is hidden.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `write`.
     pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.0.suspend(write)
     }

@@ -22,10 +22,6 @@ use ce_storage::{Activity, ClaimedCall, Holder, Storage};
 pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
 
 /// Prints the calls that are suspended, each with what it has said if it was asked.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn suspended_calls(
     storage: &Storage,
     calls: &[(SuspendedFact, Option<AskedStatus>)],
@@ -138,10 +134,6 @@ struct JsonStatus<'a> {
 }
 
 /// Prints what runs and workers do, and the calls that are suspended, as a JSON object.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn status_json(
     storage: &Storage,
     (activities, submitted): (&[Activity], &[SubmittedRun]),
@@ -201,10 +193,6 @@ fn json_answer(said: &AskedStatus) -> JsonAnswer<'_> {
 const LINES: usize = 10;
 
 /// Prints what runs and workers do. `now` is the time from which durations are counted.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn activities(activities: &[Activity], now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
     let (workers, runs): (Vec<_>, Vec<_>) = activities.iter().partition(|it| it.worker.is_some());
     if runs.is_empty() {
@@ -222,10 +210,6 @@ pub fn activities(activities: &[Activity], now: Timestamp, out: &mut dyn Write) 
 }
 
 /// Prints the runs that wait as jobs.
-///
-/// # Errors
-///
-/// Returns the error of `out`.
 pub fn submitted_runs(
     submitted: &[SubmittedRun],
     now: Timestamp,

@@ -37,20 +37,12 @@ fn buffer() -> MutexGuard<'static, Buffer> {
 
 impl Output {
     /// Clears the screen, if it is a terminal.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn clear_screen(self) -> io::Result<()> {
         let Buffer { file, terminal } = &mut *buffer();
         if terminal.is_some() { file.write_all(CLEAR) } else { Ok(()) }
     }
 
     /// Writes what is left at the end of the program.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be written.
     pub fn end(self) -> io::Result<()> {
         let Buffer { file, terminal } = &mut *buffer();
         if let Some(terminal) = terminal {

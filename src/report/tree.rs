@@ -81,10 +81,6 @@ impl<'a> TreePrinter<'a> {
     }
 
     /// Prints the part that is known before any call has ended.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
     pub fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.go_on(out)
     }
