@@ -174,7 +174,7 @@ impl AuditCalls {
         let audited = audit(session, plan, &terms, &mut |at, end| {
             bar.advance(1);
             if told.is_ok() && !(self.quiet && end.agrees()) {
-                told = bar.aside(|| {
+                told = bar.print_above(|| {
                     report::audited(&plan.calls[at], &end, self.json, out)?;
                     out.flush()
                 });

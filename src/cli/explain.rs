@@ -55,7 +55,7 @@ impl Tool for ExplainRuns {
         if matches!(evaluation.exit(), Exit::Failed | Exit::Malformed) {
             check_own_sheets(&self.task.task, &evaluation.task)?;
         }
-        complain(evaluation);
+        print_failures(evaluation);
         let explanation = Explanation::new(evaluation);
         if explanation.unread > 0 {
             let unread = counted(explanation.unread, "record");
@@ -78,13 +78,13 @@ impl Tool for ExplainRuns {
 }
 
 /// Says of which calls the storage could not be read.
-fn complain(evaluation: &Evaluation) {
-    let mut troubles = Failures::default();
+fn print_failures(evaluation: &Evaluation) {
+    let mut failures = Failures::default();
     for (call, _) in evaluation.plan.calls() {
-        if let Some(text) = troubles.tell(evaluation, &Event::Ended(call)) {
+        if let Some(text) = failures.message(evaluation, &Event::Ended(call)) {
             say("ce", &text.trim_end());
         }
     }
-    troubles.rest().for_each(|text| say("ce", &text));
+    failures.unreported().for_each(|text| say("ce", &text));
     report::remembered_points(evaluation).iter().for_each(|line| say("ce", line));
 }

@@ -91,7 +91,7 @@ impl Tool for Verify {
                 found => found,
             };
             if told.is_ok() {
-                told = bar.aside(|| {
+                told = bar.print_above(|| {
                     self.print(&storage, &found, out)?;
                     out.flush()
                 });

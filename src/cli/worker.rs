@@ -103,7 +103,7 @@ impl Tool for Serve {
         let life = options.life;
         let session = WorkerSession::open(&self.storage.find()?, options)?;
         let report = WorkerReport::default();
-        session.work(&|event| report.tell(&event, self.quiet))?;
+        session.work(&|event| report.record(&event, self.quiet))?;
         let signal = session.interrupted_by();
         if !self.quiet {
             let why = match signal {

@@ -141,14 +141,14 @@ impl Ancestry<'_> {
 
     /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.
     fn points(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut told: Vec<&PointsInTable> = Vec::new();
+        let mut printed: Vec<&PointsInTable> = Vec::new();
         for points in &self.points {
-            let mut told_alike =
-                told.iter().filter(|it| it.first == points.first && it.task == points.task);
-            if told.len() == TABLES || told_alike.next().is_some() {
+            let mut alike =
+                printed.iter().filter(|it| it.first == points.first && it.task == points.task);
+            if printed.len() == TABLES || alike.next().is_some() {
                 continue;
             }
-            told.push(points);
+            printed.push(points);
             for texts in &points.first {
                 field(out, "point", &point_texts(texts))?;
             }
@@ -162,7 +162,7 @@ impl Ancestry<'_> {
             let of = counted(*of, "point");
             field(out, "in table", &format!("{}{task}, which has {of}", self.shown(table)))?;
         }
-        match self.points.len() - told.len() {
+        match self.points.len() - printed.len() {
             0 => Ok(()),
             more => field(out, "", &format!("and in {}", counted(more, "other table"))),
         }

@@ -103,7 +103,7 @@ pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
     more(pulled.removed.len(), out)?;
     let (untrusted, refused): (Vec<_>, Vec<_>) =
         refused.iter().partition(|it| matches!(it.why, RefusedFor::Untrusted(_)));
-    tell_untrusted(&untrusted, out)?;
+    print_untrusted(&untrusted, out)?;
     let (wrong, ruled): (Vec<_>, Vec<_>) = refused.into_iter().partition(|it| it.why.is_wrong());
     for RefusedResult { name, why } in wrong {
         writeln!(out, "{} was not taken: {}", harmless(name), harmless(&why.to_string()))?;
@@ -126,7 +126,7 @@ fn away(calls: usize, where_they_are: &str, out: &mut dyn Write) -> io::Result<(
 }
 
 /// Prints the results for which nobody trusted vouches: those with the same reason together.
-fn tell_untrusted(untrusted: &[&RefusedResult], out: &mut dyn Write) -> io::Result<()> {
+fn print_untrusted(untrusted: &[&RefusedResult], out: &mut dyn Write) -> io::Result<()> {
     let mut reasons = BTreeMap::<String, Vec<&str>>::new();
     for RefusedResult { name, why } in untrusted {
         reasons.entry(why.to_string()).or_default().push(name);

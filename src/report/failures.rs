@@ -1,7 +1,7 @@
 //! Failures, for the user to read on standard error: as they happen, and those at points of sweeps in a few lines at the end.
 //!
-//! A storage that fails may do so for thousands of calls: each cause is told once, and then counted. What happens alike at
-//! many points of a sweep is told for the first few of them, and then counted.
+//! A storage that fails may do so for thousands of calls: each cause is reported once, and then counted. What happens alike at
+//! many points of a sweep is reported for the first few of them, and then counted.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,14 +23,14 @@ use ce_storage::{Damage, PriorAttempt, StorageError};
 /// How many lines of a log are shown.
 const LINES: usize = 12;
 
-/// How many points are told in full of what happens alike at several, and how many are named of the others.
+/// The number of points that are reported in full of what happens alike at several, and how many are named of the others.
 const POINTS_IN_FULL: usize = 3;
 
 /// The failures so far.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// Why the storage or a repository failed, and for how many calls that was not told any more.
-    untold: BTreeMap<String, usize>,
+    /// Causes why the storage or a repository failed, and the number of calls for which they were not reported any more.
+    unreported: BTreeMap<String, usize>,
     /// What happened at points of sweeps.
     at_points: BTreeMap<PointEvent, SharedPoints>,
     /// Whether `ce shell` was named.
@@ -50,14 +50,14 @@ struct PointEvent {
 #[derive(Debug, Default)]
 struct SharedPoints {
     count: usize,
-    /// Some that were not told.
-    untold: Vec<String>,
+    /// Some that were not reported.
+    unreported: Vec<String>,
 }
 
 impl Failures {
-    /// Says in words what the user may want to know of an event; `None` if it goes as it should,
-    /// or if the storage fails as it was told before.
-    pub fn tell(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
+    /// Returns what the user may want to know of an event; `None` if it goes as it should,
+    /// or if the storage fails as it was reported before.
+    pub fn message(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
         if self.is_shared(evaluation, event) {
             return None;
         }
@@ -85,7 +85,7 @@ impl Failures {
             Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => None,
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
-                outcome if self.was_told(outcome) => None,
+                outcome if self.is_repeated(outcome) => None,
                 // The end names it.
                 outcome
                     if outcome.is_remembered() && evaluation.plan.call(*call).point.is_some() =>
@@ -119,7 +119,7 @@ impl Failures {
         Some(text)
     }
 
-    /// Counts what happens at a point of a sweep. Returns whether the same was told of a few other points.
+    /// Counts what happens at a point of a sweep. Returns whether the same was reported of a few other points.
     fn is_shared(&mut self, evaluation: &Evaluation, event: &Event) -> bool {
         let Some((call, what)) = point_event(evaluation, event) else { return false };
         let Some(point) = point_of_call(evaluation, call) else { return false };
@@ -127,19 +127,19 @@ impl Failures {
         let shared = self.at_points.entry(PointEvent { title, what }).or_default();
         shared.count += 1;
         let is_shared = shared.count > POINTS_IN_FULL;
-        if is_shared && shared.untold.len() < POINTS_IN_FULL {
-            shared.untold.push(point);
+        if is_shared && shared.unreported.len() < POINTS_IN_FULL {
+            shared.unreported.push(point);
         }
         is_shared
     }
 
-    /// Counts a failure that does not depend on the call; tells whether another one of this cause was told.
-    fn was_told(&mut self, outcome: &Outcome) -> bool {
+    /// Counts a failure that does not depend on the call. Returns whether another one of this cause was reported.
+    fn is_repeated(&mut self, outcome: &Outcome) -> bool {
         let Some(CallFailure { error, .. }) = outcome.failure() else { return false };
         if !error.is_common() {
             return false;
         }
-        match self.untold.entry(cause(&**error)) {
+        match self.unreported.entry(cause(&**error)) {
             Entry::Vacant(new) => {
                 new.insert(0);
                 false
@@ -151,22 +151,22 @@ impl Failures {
         }
     }
 
-    /// Whether a call was told to have failed for the same reason.
-    pub fn have_told(&self, error: &StorageError) -> bool {
-        self.untold.contains_key(&cause(error))
+    /// Whether a call was reported to have failed for the same reason.
+    pub fn has_reported(&self, error: &StorageError) -> bool {
+        self.unreported.contains_key(&cause(error))
     }
 
-    /// Says how many calls failed beside those that were told, a line for each cause.
-    pub fn rest(&self) -> impl Iterator<Item = String> + '_ {
+    /// Returns how many calls failed that were not reported, a line for each cause.
+    pub fn unreported(&self) -> impl Iterator<Item = String> + '_ {
         let at_points = self.at_points.iter().filter(|(_, shared)| shared.count > POINTS_IN_FULL);
         let at_points =
-            at_points.map(|(PointEvent { title, what }, SharedPoints { count, untold })| {
-                let (more, points) = (count - POINTS_IN_FULL, untold.join(", "));
-                let others = if more > untold.len() { ", ..." } else { "" };
+            at_points.map(|(PointEvent { title, what }, SharedPoints { count, unreported })| {
+                let (more, points) = (count - POINTS_IN_FULL, unreported.join(", "));
+                let others = if more > unreported.len() { ", ..." } else { "" };
                 format!("{}: {title} {what}: {points}{others}", counted(more, "more point"))
             });
-        let untold = self.untold.iter().filter(|(_, count)| **count > 0);
-        at_points.chain(untold.map(|(cause, &count)| {
+        let unreported = self.unreported.iter().filter(|(_, count)| **count > 0);
+        at_points.chain(unreported.map(|(cause, &count)| {
             format!("{} failed for the same reason: {cause}", counted(count, "more call"))
         }))
     }
@@ -316,7 +316,7 @@ fn line(text: &mut String, word: &str, rest: &str) {
 /// The greatest number of points that get a line of their own.
 const SINGLE_POINTS: usize = 8;
 
-/// The greatest number of different failures that are told.
+/// The greatest number of different failures that are reported.
 const FAILURES: usize = 5;
 
 /// The greatest number of points that are named in a line.
@@ -354,7 +354,7 @@ pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
 }
 
 /// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the
-/// failures at points are not told one by one.
+/// failures at points are not reported one by one.
 pub fn remembered_points(evaluation: &Evaluation) -> Vec<String> {
     let remembered = alike(evaluation, How::Failed, |outcome| match &*outcome.failure()?.error {
         CallError::Remembered(failure) => Some(failure.reason.clone()),

@@ -39,7 +39,7 @@ pub struct EventPrinter<'a> {
     evaluation: &'a Evaluation,
     reporter: Box<dyn Reporter + 'a>,
     progress: Progress<'a>,
-    troubles: Failures,
+    failures: Failures,
     /// The text to write next.
     text: Vec<u8>,
     out: Box<dyn Write + 'a>,
@@ -58,8 +58,8 @@ impl<'a> EventPrinter<'a> {
         out: impl Write + 'a,
     ) -> Self {
         let progress = Progress::new(evaluation, progress);
-        let (troubles, out) = (Failures::default(), Box::new(out));
-        Self { program, evaluation, reporter, progress, troubles, text, out, broken: None }
+        let (failures, out) = (Failures::default(), Box::new(out));
+        Self { program, evaluation, reporter, progress, failures, text, out, broken: None }
     }
 
     /// Prints nothing but failures and progress.
@@ -70,31 +70,31 @@ impl<'a> EventPrinter<'a> {
     /// Prints which points failed before, if nothing else tells them.
     pub fn remembered(&mut self) {
         let lines = remembered_points(self.evaluation);
-        lines.iter().for_each(|text| self.complain(text));
+        lines.iter().for_each(|text| self.print_message(text));
     }
 
     fn event(&mut self, event: &Event) {
         self.progress.event(event);
-        let told = self.reporter.event(event, &mut self.text);
-        self.note(told);
-        if let Some(text) = self.troubles.tell(self.evaluation, event) {
+        let formatted = self.reporter.event(event, &mut self.text);
+        self.keep_error(formatted);
+        if let Some(text) = self.failures.message(self.evaluation, event) {
             self.write();
-            self.complain(text.trim_end());
+            self.print_message(text.trim_end());
         }
     }
 
-    fn complain(&mut self, text: &str) {
-        let complaint = self.progress.aside(|| {
+    fn print_message(&mut self, text: &str) {
+        let printed = self.progress.print_above(|| {
             say(self.program, &text);
             Ok(())
         });
-        self.note(complaint);
+        self.keep_error(printed);
     }
 
     /// Prints the end. Returns why the output could not be written, if it could not.
     pub fn end(mut self, jobs: &[Option<ResultName>], exit: Exit) -> Option<io::Error> {
-        let told = self.reporter.end(jobs, exit, &mut self.text);
-        self.note(told);
+        let formatted = self.reporter.end(jobs, exit, &mut self.text);
+        self.keep_error(formatted);
         self.write();
         self.broken
     }
@@ -102,16 +102,16 @@ impl<'a> EventPrinter<'a> {
     fn write(&mut self) {
         if !self.text.is_empty() && self.broken.is_none() {
             let (out, text) = (&mut self.out, &self.text);
-            let written = self.progress.aside(|| {
+            let written = self.progress.print_above(|| {
                 out.write_all(text)?;
                 out.flush()
             });
-            self.note(written);
+            self.keep_error(written);
         }
         self.text.clear();
     }
 
-    fn note(&mut self, written: io::Result<()>) {
+    fn keep_error(&mut self, written: io::Result<()>) {
         if let Err(error) = written {
             self.broken.get_or_insert(error);
         }
@@ -154,12 +154,12 @@ impl Observer for EventPrinter<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             while let Some(text) = notice() {
-                self.complain(&text);
+                self.print_message(&text);
             }
             self.write();
             if !interrupted && interrupted_by().is_some() {
                 interrupted = true;
-                self.complain(
+                self.print_message(
                     "interrupted: ending the running computations (interrupt again to kill them)",
                 );
             }
@@ -172,12 +172,12 @@ impl Observer for EventPrinter<'_> {
             }
         }
         self.progress.clear();
-        let rest: Vec<String> = self.troubles.rest().collect();
-        rest.iter().for_each(|text| self.complain(text));
+        let rest: Vec<String> = self.failures.unreported().collect();
+        rest.iter().for_each(|text| self.print_message(text));
     }
 
     fn has_reported(&self, error: &StorageError) -> bool {
-        self.troubles.have_told(error)
+        self.failures.has_reported(error)
     }
 }
 
@@ -250,7 +250,7 @@ pub struct WorkerReport {
 
 impl WorkerReport {
     /// Counts an event, and prints it if somebody should know of it: if `is_quiet`, only that the storage fails.
-    pub fn tell(&self, event: &WorkerEvent<'_>, is_quiet: bool) {
+    pub fn record(&self, event: &WorkerEvent<'_>, is_quiet: bool) {
         let say = |text: fmt::Arguments<'_>| {
             if !is_quiet {
                 say("ce", &text);
@@ -266,7 +266,7 @@ impl WorkerReport {
                 TicketEnd::Failed(failed) => {
                     count(&self.failed);
                     match failed.storage {
-                        true => self.tell_broken(failed),
+                        true => self.record_broken(failed),
                         false => say(format_args!("{}: failed: {}", failed.name, failed.reason)),
                     }
                 }
@@ -287,7 +287,7 @@ impl WorkerReport {
     }
 
     /// Counts a call that has failed because of the storage, and prints why.
-    fn tell_broken(&self, failed: &FailedCall) {
+    fn record_broken(&self, failed: &FailedCall) {
         count(&self.broken);
         let hint = failed.hint.as_ref().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
         say("ce", &format_args!("{}: failed: {}{hint}", failed.name, failed.reason));

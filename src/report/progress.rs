@@ -337,7 +337,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Writes to the terminal while the display is hidden.
-    pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    pub fn print_above(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.all.suspend(write)
     }
 
@@ -401,7 +401,7 @@ impl Bar {
     }
 
     /// Writes to the terminal while the bar is hidden.
-    pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    pub fn print_above(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.0.suspend(write)
     }
 

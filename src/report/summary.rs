@@ -105,7 +105,7 @@ impl Tally {
     }
 }
 
-/// Counts that existed in the first version of the format are always there; the others are left out if they are zero.
+/// As JSON, seven counts are always there; the others are left out if they are zero.
 impl Serialize for Tally {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut counts = serializer.serialize_map(None)?;

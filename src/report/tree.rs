@@ -49,7 +49,7 @@ pub struct TreePrinter<'a> {
     /// The points of the sweep at the top of the stack are shown.
     pointed: bool,
     /// The bodies of the sweeps on the stack, and the nodes of each that were printed.
-    bodies: Vec<(Body, HashSet<NodeId>)>,
+    bodies: Vec<(SweepBody, HashSet<NodeId>)>,
 }
 
 /// A call or Git tree whose subtree is being printed.
@@ -120,7 +120,7 @@ impl<'a> TreePrinter<'a> {
     ) -> io::Result<()> {
         let name = self.evaluation.name(source);
         let path = name.map_or_else(|| "???".to_owned(), |name| self.evaluation.shown(&name));
-        let status = self.style.of_file(source, self.evaluation.is_kept(source));
+        let status = self.style.file_state(source, self.evaluation.is_kept(source));
         indent(depth, out)?;
         writeln!(out, "{}: {text} {path}{status}", harmless(label))
     }
@@ -161,7 +161,7 @@ impl<'a> TreePrinter<'a> {
             Step::Derived(value) => self.is_known(value),
             Step::Leaf(_) => true,
             Step::PerPoint => {
-                self.close_open(out)?;
+                self.print_body_node(out)?;
                 self.stack.pop();
                 return Ok(true);
             }
@@ -208,12 +208,12 @@ impl<'a> TreePrinter<'a> {
         let outcome = self.evaluation.outcome(call).filter(|_| ended);
         if self.style != TreeStyle::Original {
             let Some(outcome) = outcome else { return Ok(false) };
-            let state = self.style.of_call(self.evaluation, call);
+            let state = self.style.call_state(self.evaluation, call);
             self.call(outcome.name(), &state, "", out)?;
         } else if !self.computing {
             let (name, status, computing) = match (self.started.get(&call), outcome) {
                 (Some(name), _) => (name, " MISSING", true),
-                (_, Some(outcome)) => (outcome.name(), status(outcome), false),
+                (_, Some(outcome)) => (outcome.name(), outputs_mark(outcome), false),
                 _ => return Ok(false),
             };
             self.call(name, "", status, out)?;
@@ -294,7 +294,7 @@ impl<'a> TreePrinter<'a> {
             },
         };
         indent(depth, out)?;
-        writeln!(out, "`* {}", self.style.of_trouble(outcome, &text))
+        writeln!(out, "`* {}", self.style.trouble(outcome, &text))
     }
 }
 
@@ -346,7 +346,7 @@ impl Reporter for TreePrinter<'_> {
             let status = match () {
                 () if is_there => String::new(),
                 () if is_left_out => " not asked for".to_owned(),
-                () => self.style.of_absent_output(is_archived),
+                () => self.style.absent_output_state(is_archived),
             };
             let point = point.map(|point| format!("{point}: ")).unwrap_or_default();
             writeln!(out, "    {point}{path}{status}")?;
@@ -370,7 +370,7 @@ fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
 }
 
 /// Whether the outputs of a call that is over are here, in a word.
-const fn status(outcome: &Outcome) -> &'static str {
+const fn outputs_mark(outcome: &Outcome) -> &'static str {
     match outcome.how() {
         How::Away => " AWAY",
         How::Archived => " ARCHIVED",
@@ -419,7 +419,7 @@ const fn colour(how: How) -> Style {
 
 impl TreeStyle {
     /// What comes after a file or directory that no call made.
-    pub(super) fn of_file(self, source: Source, is_there: bool) -> String {
+    pub(super) fn file_state(self, source: Source, is_there: bool) -> String {
         match (self, is_there) {
             (Self::Original, true) => " ok".to_owned(),
             (Self::Original, false) => " MISSING!!!".to_owned(),
@@ -432,7 +432,7 @@ impl TreeStyle {
     }
 
     /// What comes after a call that is over, in words.
-    pub(super) fn of_call(self, evaluation: &Evaluation, call: CallId) -> String {
+    pub(super) fn call_state(self, evaluation: &Evaluation, call: CallId) -> String {
         let Some(outcome) = evaluation.outcome(call) else { return String::new() };
         let [made, to_make] = match evaluation.computation(call) {
             Some(_) => ["computed", "to be computed"],
@@ -449,7 +449,7 @@ impl TreeStyle {
     }
 
     /// The line of a call that has no outputs, or of a table of which points failed.
-    pub(super) fn of_trouble(self, outcome: &Outcome, text: &str) -> String {
+    pub(super) fn trouble(self, outcome: &Outcome, text: &str) -> String {
         let style = match outcome {
             Outcome::Absent(..) => colour(outcome.how()),
             _ => Style::new(),
@@ -458,7 +458,7 @@ impl TreeStyle {
     }
 
     /// What comes after an output of the task that is not in its place.
-    pub(super) fn of_absent_output(self, is_archived: bool) -> String {
+    pub(super) fn absent_output_state(self, is_archived: bool) -> String {
         match (self, is_archived) {
             (Self::Original, true) => " ARCHIVED".to_owned(),
             (Self::Original, false) => " MISSING".to_owned(),
@@ -515,7 +515,7 @@ impl TreePrinter<'_> {
         }
         if ended {
             (self.pointed, self.computing) = (false, false);
-            self.bodies.push((Body::new(self.evaluation, sweep), HashSet::new()));
+            self.bodies.push((SweepBody::new(self.evaluation, sweep), HashSet::new()));
             self.stack.last_mut().into_iter().for_each(|open| open.has_body = true);
         }
         Ok(ended)
@@ -535,7 +535,7 @@ impl TreePrinter<'_> {
     }
 
     /// Prints the node at the top of the stack, which depends on the points of a sweep.
-    pub(super) fn close_open(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn print_body_node(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let Evaluation { task, .. } = self.evaluation;
         let Some(&OpenStep { node, label, .. }) = self.stack.last() else { return Ok(()) };
         let Some((body, printed)) = self.bodies.last_mut() else { return Ok(()) };
@@ -586,27 +586,27 @@ impl TreePrinter<'_> {
 
 /// The nodes of a body that depend on points.
 #[derive(Debug, Default)]
-pub(super) struct Body {
-    nodes: HashMap<NodeId, BodyNode>,
+pub(super) struct SweepBody {
+    nodes: HashMap<NodeId, SweepBodyNode>,
     /// The points of the sweep, or of one within it, are not known.
     has_unknown: bool,
 }
 
 /// A node of a body, at all points.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct BodyNode {
+pub(super) struct SweepBodyNode {
     /// Its calls by outcome; or its tables, if it is a sweep.
     pub(super) tally: Tally,
     /// The points of its sweeps, and the first of these.
     pub(super) sweep: Option<(CallId, PointCounts)>,
 }
 
-impl Body {
+impl SweepBody {
     /// Counts the calls of the body of a sweep.
     pub(super) fn new(evaluation: &Evaluation, sweep: &PlannedSweep) -> Self {
         let mut body = Self { has_unknown: sweep.rows().is_none(), ..Self::default() };
         evaluation.plan.visit_body(&evaluation.task, sweep, &mut |node, steps| {
-            let counted = node_of(evaluation, steps);
+            let counted = counted_node(evaluation, steps);
             body.has_unknown |= counted.sweep.is_some_and(|(_, counts)| counts.unknown > 0);
             body.add_steps(evaluation, node, steps.len());
             body.nodes.insert(node, counted);
@@ -620,7 +620,7 @@ impl Body {
     }
 
     /// The node, if it depends on points and there are any.
-    pub(super) fn node(&self, node: NodeId) -> BodyNode {
+    pub(super) fn node(&self, node: NodeId) -> SweepBodyNode {
         self.nodes.get(&node).copied().unwrap_or_default()
     }
 
@@ -637,8 +637,8 @@ impl Body {
 }
 
 /// Counts what a node is at all points.
-fn node_of(evaluation: &Evaluation, steps: BodySteps<'_>) -> BodyNode {
-    let mut counted = BodyNode::default();
+fn counted_node(evaluation: &Evaluation, steps: BodySteps<'_>) -> SweepBodyNode {
+    let mut counted = SweepBodyNode::default();
     let BodySteps::Calls(calls) = steps else { return counted };
     for call in calls {
         let outcome = evaluation.outcome(*call);
