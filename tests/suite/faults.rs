@@ -1,8 +1,10 @@
 //! The storage under faults: any operation of it fails, or the process dies there.
 //!
 //! The computation `twins` makes two outputs that are equal, and different each time; `same`
-//! refuses inputs that differ. So outputs of two executions are never taken for those of one. A
-//! longer form kills more often: `CE_KILLS=300 cargo test --test suite faults`.
+//! refuses inputs that differ. So outputs of two executions are never taken for those of one.
+//!
+//! The usual form takes some of the operations, so that the tests together take each. A longer form takes each in each
+//! test, and kills more often: `CE_KILLS=300 cargo test --test suite faults`.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -44,11 +46,17 @@ pub(crate) fn recovers(lab: &Lab, after: &str) {
     assert!(again.stderr.contains("2 calls: 2 reused"), "after {after}\n{}", again.stderr);
 }
 
-/// Lets the k-th operation of a run fail, for every k, in one way after the other; returns how many
-/// operations there are.
-fn fail_everywhere(faults: &[&str], check: impl Fn(Option<i32>, &str)) -> u32 {
+/// How far apart the operations are at which something happens: each is taken if `CE_KILLS` is set.
+pub(crate) fn stride(usual: usize) -> usize {
+    if std::env::var_os("CE_KILLS").is_some() { 1 } else { usual }
+}
+
+/// Lets the k-th operation of a run fail, for every third k from the given one on, in one way after the other; returns how
+/// many operations there are.
+fn fail_everywhere(from: usize, faults: &[&str], check: impl Fn(Option<i32>, &str)) -> usize {
     let lab = lab();
-    for (at, fault) in (1..).zip(faults.iter().cycle()) {
+    let step = stride(3);
+    for (at, fault) in (from.min(step)..).step_by(step).zip(faults.iter().cycle()) {
         drop(fs::remove_dir_all(lab.path("storage")));
         let fault = format!("{at}{fault}");
         let ran = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));
@@ -64,7 +72,7 @@ fn fail_everywhere(faults: &[&str], check: impl Fn(Option<i32>, &str)) -> u32 {
 
 #[test]
 fn a_full_disk_at_any_operation_loses_nothing() {
-    let operations = fail_everywhere(&[":ENOSPC"], |code, told| {
+    let operations = fail_everywhere(1, &[":ENOSPC"], |code, told| {
         assert!(matches!(code, Some(0 | 5)), "{code:?} {told}");
     });
     assert!(operations > 50, "{operations} operations failed");
@@ -72,7 +80,7 @@ fn a_full_disk_at_any_operation_loses_nothing() {
 
 #[test]
 fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
-    fail_everywhere(&[":EIO"], |code, told| {
+    fail_everywhere(2, &[":EIO"], |code, told| {
         assert!(matches!(code, Some(0 | 5)), "{code:?} {told}");
         // Nobody asked to stop.
         assert!(!told.contains("interrupted"), "{told}");
@@ -83,7 +91,7 @@ fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
 #[test]
 fn a_storage_that_refuses_at_any_operation_loses_nothing() {
     let faults = [":EDQUOT", ":EACCES", ":ENAMETOOLONG", ":ESTALE", ":EROFS"];
-    fail_everywhere(&faults, |code, told| match code {
+    fail_everywhere(3, &faults, |code, told| match code {
         Some(0) => {}
         Some(5) => assert!(told.contains("\n  try: "), "{told}"),
         _ => panic!("{code:?} {told}"),
@@ -92,7 +100,7 @@ fn a_storage_that_refuses_at_any_operation_loses_nothing() {
 
 #[test]
 fn a_disk_that_fails_from_any_operation_on_is_told_of() {
-    fail_everywhere(&["+:EIO", "+:EROFS"], |code, told| {
+    fail_everywhere(1, &["+:EIO", "+:EROFS"], |code, told| {
         // At the very end there is nothing left but to tidy up, or a job that need not be kept.
         let done = ["job output", "the job's outputs were not stored"]
             .iter()
@@ -103,7 +111,7 @@ fn a_disk_that_fails_from_any_operation_on_is_told_of() {
 
 #[test]
 fn a_run_that_dies_at_any_operation_leaves_what_the_next_can_use() {
-    fail_everywhere(&[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
+    fail_everywhere(2, &[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
 }
 
 /// Kills runs at moments that differ each time, several at once; then everything is right.

@@ -1,17 +1,19 @@
 //! The harness of this suite: that of the compiler as `libtest-mimic` has it, where a test can be skipped.
 //!
 //! A test is a function with `#[test]`, as everywhere; `tests/attribute` registers it. Each runs in a thread of its own, which
-//! has its name. What it prints with `print`, and its panics, are shown if it fails.
+//! has its name. What it prints with `print`, and its panics, are shown if it fails. `CE_TESTS_TIMES` names a file to which
+//! each test adds the seconds that it took, and those of processors; these are its own with `--test-threads=1` only.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{ArgAction, CommandFactory, FromArgMatches};
 use libtest_mimic::{Arguments, Completion, Failed, FormatSetting, Trial};
@@ -70,7 +72,12 @@ pub(crate) fn main() -> ExitCode {
         let own = name.clone();
         Trial::ignorable_test(name, move || match test.ignored {
             Some(reason) if !is_asked_for => Ok(Completion::ignored_with(reason)),
-            _ => judge(&own, test, execute(&own, test.run, captures)),
+            _ => {
+                let (begin, used) = (Instant::now(), processor_seconds());
+                let ended = execute(&own, test.run, captures);
+                note_times(&own, begin.elapsed().as_secs_f64(), processor_seconds() - used);
+                judge(&own, test, ended)
+            }
         })
         .with_ignored_flag(test.ignored.is_some() && is_asked_for)
     };
@@ -82,6 +89,23 @@ pub(crate) fn main() -> ExitCode {
         drop(writeln!(out, "{summary}\n"));
     }
     conclusion.exit_code()
+}
+
+/// Adds how long a test took to the file that `CE_TESTS_TIMES` names.
+fn note_times(name: &str, clock: f64, used: f64) {
+    if let Some(path) = std::env::var_os("CE_TESTS_TIMES") {
+        let mut file = File::options().create(true).append(true).open(path).unwrap();
+        file.write_all(format!("{clock:8.2} {used:8.2} {name}\n").as_bytes()).unwrap();
+    }
+}
+
+/// The seconds of processors that this process and the children that it has waited for have used: the 14th to 17th words of
+/// `/proc/self/stat`, in hundredths.
+fn processor_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(4);
+    ticks.filter_map(|word| word.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// The arguments as the compiler's harness knows them, and the filters if there are several.

@@ -6,6 +6,7 @@ use std::process::Command;
 use compeval::storage::{Durability, Storage, Unrecorded};
 
 use super::{is_sound, stored, values};
+use crate::faults::stride;
 use crate::fifo::{Fifo, Never};
 use crate::isolation;
 use crate::lab::Lab;
@@ -43,7 +44,7 @@ fn copy(lab: &Lab, from: &str, to: &str) {
 fn a_collection_that_dies_or_fails_harms_nothing() {
     let Some(lab) = taken_over() else { return };
     copy(&lab, "storage", "full");
-    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 5 };
+    let step = stride(5);
     for (at, fault) in (1..).step_by(step).zip([":KILL", "+:EIO", ":EACCES"].iter().cycle()) {
         copy(&lab, "full", "storage");
         let mut command = lab.command("ce");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process_group};
 
 use super::{stored, values};
+use crate::faults::stride;
 use crate::lab::{Lab, files};
 use crate::program::Running;
 
@@ -62,7 +63,7 @@ fn recovers(lab: &Lab, after: &str) {
 #[cfg(debug_assertions)]
 fn fail_everywhere(faults: &[&str], check: impl Fn(Option<i32>, &str)) {
     let lab = lab();
-    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 4 };
+    let step = stride(4);
     for (at, fault) in (1..).step_by(step).zip(faults.iter().cycle()) {
         drop(fs::remove_dir_all(lab.path("storage")));
         let fault = format!("{at}{fault}");

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::copy;
+use crate::faults::stride;
 use crate::fifo;
 use crate::lab::{Lab, settle, snapshot};
 
@@ -106,11 +107,15 @@ fn attack(lab: &Lab, place: &Path, kind: &str, put: fn(&Lab, &Path)) {
     assert_eq!(snapshot(&lab.path("decoy")), decoy, "verify --repair: {what}");
 }
 
-/// Attacks every place, each time in the same storage.
+/// Attacks every place, each time in the same storage: with one kind after the other, or with each if `CE_KILLS` is set.
 fn attack_all(kinds: &[Kind]) {
     let places = places(&furnished());
-    let attacks: Vec<_> =
-        places.iter().flat_map(|place| kinds.iter().map(move |kind| (place, kind))).collect();
+    let each = stride(kinds.len());
+    let attacks: Vec<_> = (places.iter().enumerate())
+        .flat_map(|(at, place)| {
+            kinds.iter().skip(at % each).step_by(each).map(move |kind| (place, kind))
+        })
+        .collect();
     attacks.par_iter().for_each_init(stocked, |lab, (place, (kind, put))| {
         restock(lab);
         attack(lab, place, kind, *put);

@@ -5,13 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::away::room;
 use super::{evaluate, lab, listed, pull, push, repository};
+use crate::faults::stride;
 use crate::lab::Lab;
 use crate::program::Ran;
-
-/// How many operations are left out between two at which a process dies: `CE_KILLS` set means none.
-fn step() -> usize {
-    if std::env::var_os("CE_KILLS").is_some() { 1 } else { 11 }
-}
 
 /// A `git` that kills the process that has called it at one of its calls: before it does anything, or when it has done it.
 fn deadly(lab: &Lab, at: usize, is_after: bool) -> String {
@@ -90,7 +86,7 @@ fn a_pull_that_dies_at_any_step_is_ended_by_the_next() {
         deaths += 1;
     }
     assert!(deaths >= 6, "a pull lists, and fetches directories and files: {deaths}");
-    for at in (1..).step_by(step()) {
+    for at in (1..).step_by(stride(11)) {
         let mut command = lab.command("ce");
         fs::create_dir_all(lab.path("other")).unwrap();
         let ran = lab.finish(command.args(arguments).env("CE_FAULT", format!("{at}:KILL")));

@@ -3,6 +3,7 @@
 //! A longer form takes each operation: `CE_KILLS=1 cargo test --test suite suspension::faults`.
 
 use super::spooling;
+use crate::faults::stride;
 use crate::lab::Lab;
 
 /// A call in one of its states.
@@ -17,15 +18,10 @@ fn call(begun: bool, done: bool) -> Lab {
     lab
 }
 
-/// Every so many operations.
-fn step() -> usize {
-    if std::env::var_os("CE_KILLS").is_some() { 1 } else { 11 }
-}
-
 /// Lets the k-th operation of a run fail, for many k, with a call in one of its states. Afterwards all is done, and was
 /// submitted once.
 fn fail_everywhere(fault: &str, (begun, done): (bool, bool)) -> u32 {
-    for at in (1..).step_by(step()) {
+    for at in (1..).step_by(stride(11)) {
         let lab = call(begun, done);
         let fault = format!("{at}{fault}");
         let ran = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));

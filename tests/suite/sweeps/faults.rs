@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::sweep;
+use crate::faults::stride;
 use crate::lab::Lab;
 
 /// A figure of a sweep with computed points, one of which fails.
@@ -24,16 +25,11 @@ const TABLE: &[u8] = b"{\"n\":1,\"half\":1,\"status\":\"ok\"}\n\
     {\"n\":2,\"half\":2,\"status\":\"ok\"}\n\
     {\"n\":3,\"half\":null,\"status\":\"failed\"}\n";
 
-/// How many operations are left out between two that fail: `CE_KILLS` set means none.
-fn step() -> usize {
-    if std::env::var_os("CE_KILLS").is_some() { 1 } else { 7 }
-}
-
 #[test]
 fn a_run_that_fails_or_dies_at_any_operation_leaves_no_other_table() {
     let lab = lab();
     let faults = [":KILL", ":ENOSPC", ":EIO"];
-    for (at, fault) in (1..).step_by(step()).zip(faults.iter().cycle()) {
+    for (at, fault) in (1..).step_by(stride(7)).zip(faults.iter().cycle()) {
         drop(fs::remove_dir_all(lab.path("storage")));
         let fault = format!("{at}{fault}");
         let ran = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));

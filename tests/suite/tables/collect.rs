@@ -5,6 +5,7 @@ use std::fs;
 use compeval::storage::{Durability, Job, Storage, TaskVersion, Unrecorded};
 
 use super::{copy, lab, open, stored, sweep};
+use crate::faults::stride;
 use crate::lab::Lab;
 use crate::lisp;
 
@@ -176,7 +177,7 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
     let lab = lab();
     let name = published(&lab);
     copy(&lab, "storage", "full");
-    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 3 };
+    let step = stride(3);
     for (at, fault) in (1..).step_by(step).zip([":KILL", "+:EIO", ":EACCES"].iter().cycle()) {
         copy(&lab, "full", "storage");
         let fault = format!("{at}{fault}");

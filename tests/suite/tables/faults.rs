@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use compeval::storage::{Durability, LongText, Storage, StorageError, Unrecorded};
 
 use super::{Sweep, aside, copy, lab, open, sweep, sweep_in};
+use crate::faults::stride;
 use crate::lab::Lab;
 
 /// The storage of the other process.
@@ -77,7 +78,7 @@ fn recovers(lab: &Lab, fault: &str) {
 fn fail_everywhere(faults: &[&str], check: impl Fn(&str, &str)) {
     let lab = lab();
     copy(&lab, "storage", "full");
-    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 2 };
+    let step = stride(2);
     for (at, fault) in (1..).step_by(step).zip(faults.iter().cycle()) {
         copy(&lab, "full", "storage");
         let fault = format!("{at}{fault}");

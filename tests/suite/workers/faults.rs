@@ -9,7 +9,7 @@ use std::thread;
 use rustix::process::Signal;
 
 use super::QUEUED;
-use crate::faults::{lab, recovers};
+use crate::faults::{lab, recovers, stride};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
@@ -19,15 +19,10 @@ const OPERATIONS: usize = 140;
 /// What happens at an operation.
 const FAULTS: [&str; 4] = ["KILL", "ENOSPC", "EIO", "EACCES"];
 
-/// Every so many operations.
-fn step() -> usize {
-    if std::env::var_os("CE_KILLS").is_some() { 1 } else { 11 }
-}
-
 /// Does something for many operations, from the given one on, several at once.
 fn at_operations(from: usize, act: impl Fn(&Lab, &str) + Sync) {
     let faults: Vec<String> = (from..OPERATIONS)
-        .step_by(step())
+        .step_by(stride(11))
         .zip(FAULTS.iter().cycle())
         .map(|(at, fault)| format!("{at}:{fault}"))
         .collect();
@@ -99,7 +94,7 @@ fn a_worker_on_a_storage_that_fails_ends_with_5_and_says_so() {
     };
     // Which operation belongs to a call depends on how often the worker looked before. So the others have their
     // turn until one failed a call.
-    for from in 1..=step() {
+    for from in 1..=stride(11) {
         at_operations(from, fails);
         if failed.load(Ordering::Relaxed) > 0 {
             return;
