@@ -144,10 +144,6 @@ struct RunningAudit<'a> {
 impl Audit<'_> {
     /// Executes the calls, and passes the end of each to `ended`, in this thread. Calls `look` now and then meanwhile. When the
     /// user asks to stop, no further call begins, and those that were ended have no end.
-    ///
-    /// # Errors
-    ///
-    /// Fails if threads cannot be started, or what was written cannot be flushed.
     pub fn run(
         &self,
         ended: &mut dyn FnMut(usize, AuditedEnd),

@@ -2,6 +2,7 @@
 //!
 //! What was found and what is asked for decide what a call is. No step waits: it returns what the next one needs.
 
+use super::execution::CallRunner;
 use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use super::suspension::seen_suspended;
 use super::sweep::gather;
@@ -104,7 +105,7 @@ impl<'a> Evaluator<'a> {
         {
             return CallStep::Ended(outcome);
         }
-        let Some(runner) = self.runner() else {
+        let Some(runner) = CallRunner::of(self) else {
             return self.only_look(id, call, (name, damage));
         };
         let stopped = |name: ResultName| {

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::execution::CallRunner;
 use super::queue::MAX_TICKETS;
 use super::reservations::Reservations;
 use super::scheduler::{Scheduler, Work};
@@ -62,6 +63,36 @@ struct Countdown<'e, 'a> {
     /// Whether calls are looked at again when another one is over.
     waiting: AtomicBool,
     sender: Sender<Message<'a>>,
+}
+
+impl Evaluator<'_> {
+    /// Evaluates with this number of workers, until every call has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the threads cannot be started, published outputs cannot be flushed, or the storage does not answer any more.
+    pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
+        let Evaluation { task, storage, .. } = self.evaluation;
+        storage.cached_records().load(&task.name);
+        let carried_out = carry_out(self, jobs);
+        // Whatever was not done was not for this reason.
+        let carried_out =
+            storage.availability().away().map_or(carried_out, |error| Err(error.into()));
+        let mut in_place = Ok(());
+        if let Some(execution) = &self.execution {
+            execution.executor.finish();
+            in_place = storage.availability().check_in_place();
+        }
+        storage.cached_records().save();
+        carried_out.and(in_place.map_err(EvaluateError::from))?;
+        if self.evaluation.plan.jobs().is_some() {
+            // That was done for each point, and a call has the errors.
+            return Ok(());
+        }
+        // An output may be derived from values that are known by now.
+        let outputs = self.evaluation.plan.outputs().iter().copied();
+        Ok(self.evaluation.derive(outputs, self.execution.is_some())?)
+    }
 }
 
 /// Carries out a plan with so many threads, until every call is over.
@@ -121,16 +152,16 @@ impl<'a> Countdown<'_, 'a> {
                     self.advance(id, step);
                 }
                 Work::Begun(id) => self.scheduler.with_queued(id, |queued| {
-                    if let Some(runner) = self.evaluator.runner() {
+                    if let Some(runner) = CallRunner::of(self.evaluator) {
                         runner.report_begun(queued);
                     }
                 }),
                 Work::Ended(id, running, end) => {
-                    let Some(runner) = self.evaluator.runner() else { continue };
+                    let Some(runner) = CallRunner::of(self.evaluator) else { continue };
                     self.advance(id, runner.conclude(running, end));
                 }
                 Work::Answered(id, queued, end) => {
-                    let Some(runner) = self.evaluator.runner() else { continue };
+                    let Some(runner) = CallRunner::of(self.evaluator) else { continue };
                     self.advance(id, runner.conclude_at_worker(queued, end));
                 }
             }
@@ -319,7 +350,7 @@ impl<'a> Countdown<'_, 'a> {
 
     fn publish_one(&self, executed: SealedCall<'a>) -> Option<Outcome> {
         // Nothing is executed by an evaluation that only looks.
-        self.evaluator.runner()?.publish(executed)
+        CallRunner::of(self.evaluator)?.publish(executed)
     }
 
     /// Flushes sealed calls, publishes them, flushes again, and reports them.

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::derived_values::DerivedValues;
-use super::suspension::ContinuableCalls;
-use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable};
+use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable, Unsatisfiable};
+use ce_executor::Offer;
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
@@ -72,6 +72,27 @@ struct CallOutcome {
 impl CallOutcome {
     fn last(&self) -> Option<&Outcome> {
         self.demanded.get().map(|outcome| &**outcome).or_else(|| self.first.get())
+    }
+}
+
+/// The suspended calls that are to be continued, as they have said.
+#[derive(Debug, Default)]
+pub(super) struct ContinuableCalls(Mutex<HashSet<CallId>>);
+
+impl ContinuableCalls {
+    /// Whether a suspended call has said that it is to be continued.
+    pub(super) fn has(&self, call: CallId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&call)
+    }
+
+    /// Notes what a suspended call has said.
+    pub(super) fn set(&self, call: CallId, is_continuable: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_continuable {
+            known.insert(call);
+        } else {
+            known.remove(&call);
+        }
     }
 }
 
@@ -266,10 +287,6 @@ impl Evaluation {
 impl Files {
     /// Finds the leaf files; with `store`, copies inputs and the task's own files into the storage.
     /// Large inputs are read on all cores.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first input that cannot be read, or if the storage cannot be read or written.
     pub fn new(
         task: &Task,
         plan: &Plan,
@@ -418,16 +435,36 @@ impl Evaluation {
         self.derived.is_changed.load(Ordering::Relaxed)
     }
 
+    /// Returns the planned calls that can never be executed with so many slots. They may have results.
+    pub fn unsatisfiable_calls(
+        &self,
+        slots: usize,
+        offer: impl FnOnce() -> Offer,
+    ) -> Vec<(CallId, Unsatisfiable)> {
+        if self.task.resources.is_empty() {
+            return Vec::new();
+        }
+        let offer = offer();
+        let mut calls = Vec::new();
+        for (id, _) in self.plan.calls() {
+            let Ok(Some(resources)) = self.plan.resources(id) else { continue };
+            if let Some(why) = Unsatisfiable::of(&resources, slots, &offer) {
+                calls.push((id, why));
+            } else if let Some(root) = self.computation(id).and_then(|it| it.access.root())
+                && resources.spans()
+            {
+                calls.push((id, Unsatisfiable::Root(root.name.clone())));
+            }
+        }
+        calls
+    }
+
     /// The calls behind values, which say why these are not known, or not here.
     pub const fn behind<'e>(&'e self, sources: &'e [Source]) -> AwaitedCalls<'e> {
         AwaitedCalls { evaluation: self, sources }
     }
 
     /// Reads the contents of a file; `None` if it is not there, and it is not known what it would be.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read, or was changed.
     pub fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
         let read = |source: &InputSource| match source {
             InputSource::Bytes(contents) => Ok(contents.clone()),

@@ -1,17 +1,11 @@
-//! The evaluator: what all steps of all calls share. It says how an evaluation is carried out, and why no more calls are started.
+//! The evaluator: what all steps of all calls share. It says what a call needs and lacks, and why no more calls are
+//! started.
 
-use std::collections::HashSet;
-use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use super::execution::CallRunner;
-use super::launcher::CallLauncher;
+use super::launcher::ExecutionSettings;
 use super::step::CallStep;
-use super::{
-    Absence, EvaluateError, Evaluation, Event, Exports, Outcome, StopReason, WorkerQueue, countdown,
-};
-use ce_executor::Executor;
+use super::{Absence, Evaluation, Event, Outcome, StopReason};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Source};
 use ce_model::resources::{Resources, WrongAmount};
@@ -27,69 +21,7 @@ pub struct Evaluator<'a> {
     pub observe: &'a (dyn Fn(Event) + Sync),
 }
 
-/// How missing calls are executed, as the user wants it.
-#[derive(Clone, Debug, Default)]
-pub struct Policy {
-    /// The number of retries of a failed call.
-    pub retries: u32,
-    /// Whether failures that make rows of a table are tried again.
-    pub retry_failed: bool,
-    /// The time limit of an execution.
-    pub timeout: Option<Duration>,
-    /// The calls that are executed even if they have outputs.
-    pub forced: HashSet<ResultName>,
-    /// Whether outputs that are away are replaced by those that are made now, if these differ.
-    pub accept: bool,
-    /// Whether no more calls are started once one has failed.
-    pub fail_fast: bool,
-    /// Whether suspended calls are waited for.
-    pub wait: bool,
-}
-
-/// Settings for the execution of missing calls.
-#[derive(Clone, Copy)]
-pub struct ExecutionSettings<'a> {
-    /// The executor that starts processes.
-    pub executor: &'a dyn Executor,
-    /// The directories that computations run from.
-    pub exports: &'a Exports<'a>,
-    /// What the user wants.
-    pub policy: &'a Policy,
-    /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
-    pub asks: bool,
-    /// The queue of the workers that execute calls in place of the executor.
-    pub queue: Option<&'a WorkerQueue>,
-}
-
 impl<'a> Evaluator<'a> {
-    /// Evaluates with this number of workers, until every call has ended.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the threads cannot be started, published outputs cannot be flushed, or the storage does not answer any more.
-    pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
-        let Evaluation { task, storage, .. } = self.evaluation;
-        storage.cached_records().load(&task.name);
-        let carried_out = countdown::carry_out(self, jobs);
-        // Whatever was not done was not for this reason.
-        let carried_out =
-            storage.availability().away().map_or(carried_out, |error| Err(error.into()));
-        let mut in_place = Ok(());
-        if let Some(execution) = &self.execution {
-            execution.executor.finish();
-            in_place = storage.availability().check_in_place();
-        }
-        storage.cached_records().save();
-        carried_out.and(in_place.map_err(EvaluateError::from))?;
-        if self.evaluation.plan.jobs().is_some() {
-            // That was done for each point, and a call has the errors.
-            return Ok(());
-        }
-        // An output may be derived from values that are known by now.
-        let outputs = self.evaluation.plan.outputs().iter().copied();
-        Ok(self.evaluation.derive(outputs, self.execution.is_some())?)
-    }
-
     /// Returns the reason why no more calls are started, or `None`.
     fn stopped(&self) -> Option<StopReason> {
         let execution = self.execution?;
@@ -237,12 +169,5 @@ impl<'a> Evaluator<'a> {
             Some(queue) => queue.rules().isolates(&self.resources(id).unwrap_or_default()),
             None => settings.executor.isolates(),
         }
-    }
-
-    /// Executes calls of the evaluation, if that is wanted.
-    pub(super) fn runner(&self) -> Option<CallRunner<'_, 'a>> {
-        let storage = &self.evaluation.storage;
-        let launcher = CallLauncher { storage, settings: self.execution? };
-        Some(CallRunner { evaluator: self, launcher })
     }
 }

@@ -34,7 +34,14 @@ pub(super) struct CallRunner<'e, 'a> {
     pub(super) launcher: CallLauncher<'a>,
 }
 
-impl<'a> CallRunner<'_, 'a> {
+impl<'e, 'a> CallRunner<'e, 'a> {
+    /// Executes the calls of an evaluation, if that is wanted.
+    pub(super) fn of(evaluator: &'e Evaluator<'a>) -> Option<Self> {
+        let storage = &evaluator.evaluation.storage;
+        let launcher = CallLauncher { storage, settings: evaluator.execution? };
+        Some(Self { evaluator, launcher })
+    }
+
     /// Goes on with an absent call: one that is suspended is asked whether it is to be continued; any other one begins.
     pub(super) fn resume(&self, mut absent: AbsentCall<'a>, grants: Grants) -> CallStep<'a> {
         let settings = &self.launcher.settings;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
-use super::derived_values::{ValueError, each_file, write};
+use super::trees::{ValueError, each_file, write};
 use ce_executor::VerifiedPath;
 use ce_files::manifest::Scan;
 use ce_git::{Trees, files_in, tree_in};
@@ -157,10 +157,6 @@ impl<'a> Exports<'a> {
     }
 
     /// Returns the directory that an isolated computation runs from.
-    ///
-    /// # Errors
-    ///
-    /// Fails if neither has the tree.
     pub fn exported(&self, computation: &Computation) -> Result<PathBuf, CallError> {
         self.directory(computation, true).map(|directory| directory.path.clone())
     }

@@ -4,6 +4,7 @@
 //! There is one way for all purposes: inputs are checked, the directory of the computation is exported, a stage is made, and an
 //! invocation says what an executor is to do. What the end of an execution means is the same for all, too.
 
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use super::hint::Scene;
 use super::ticket::stored_value;
-use super::{CallError, ExecutionSettings, Exports, Policy};
+use super::{CallError, Exports, WorkerQueue};
 use ce_executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Inspection,
     Invocation, Isolation, SUSPENDED, Span, Status, Usage, VerifiedPath,
@@ -66,6 +67,40 @@ pub(super) struct Launch<'a> {
     outages: u64,
 }
 
+/// How missing calls are executed, as the user wants it.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// The number of retries of a failed call.
+    pub retries: u32,
+    /// Whether failures that make rows of a table are tried again.
+    pub retry_failed: bool,
+    /// The time limit of an execution.
+    pub timeout: Option<Duration>,
+    /// The calls that are executed even if they have outputs.
+    pub forced: HashSet<ResultName>,
+    /// Whether outputs that are away are replaced by those that are made now, if these differ.
+    pub accept: bool,
+    /// Whether no more calls are started once one has failed.
+    pub fail_fast: bool,
+    /// Whether suspended calls are waited for.
+    pub wait: bool,
+}
+
+/// Settings for the execution of missing calls.
+#[derive(Clone, Copy)]
+pub struct ExecutionSettings<'a> {
+    /// The executor that starts processes.
+    pub executor: &'a dyn Executor,
+    /// The directories that computations run from.
+    pub exports: &'a Exports<'a>,
+    /// What the user wants.
+    pub policy: &'a Policy,
+    /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
+    pub asks: bool,
+    /// The queue of the workers that execute calls in place of the executor.
+    pub queue: Option<&'a WorkerQueue>,
+}
+
 /// Launches programs, by these settings.
 #[derive(Clone, Copy)]
 pub(super) struct CallLauncher<'a> {
@@ -95,10 +130,6 @@ impl<'a> CallLauncher<'a> {
 
     /// Prepares a program that a suspended call has beside its `exec`. Returns `None` if its computation, as it is to be exported,
     /// has none.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`prepare`](Self::prepare) does.
     pub(super) fn prepare_question(
         &self,
         exported: &Computation,
@@ -224,10 +255,6 @@ impl<'a> CallLauncher<'a> {
     }
 
     /// Executes a prepared program, and waits for its end. The caller has a turn.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be executed, or is lost.
     fn execute(
         &self,
         launch: &mut Launch<'_>,
@@ -404,10 +431,6 @@ pub struct SuspensionAnswer {
 
 /// Executes a program that a suspended call has beside its `exec`, and waits for its end. Returns `None` if it has none. The caller
 /// has a turn.
-///
-/// # Errors
-///
-/// Fails if the program cannot be executed as `exec` was.
 pub fn ask_suspended(
     storage: &Storage,
     executor: &dyn Executor,
@@ -462,10 +485,6 @@ pub struct KeptDirectory {
 
 impl KeptDirectory {
     /// Makes one among the user's temporary files, and in it those outputs of a computation that are directories.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be made.
     pub fn new(computation: &Computation) -> io::Result<Self> {
         let place = std::env::temp_dir().canonicalize()?;
         let make = |path: PathBuf| DirBuilder::new().mode(0o700).create(&path).map(|()| path);
@@ -488,10 +507,6 @@ impl KeptDirectory {
 
 /// Executes a command in place of a call's `exec`, and waits for its end. Nothing is published. Without a terminal, what it
 /// has printed is written to `out` when it has ended. The caller has a turn.
-///
-/// # Errors
-///
-/// Fails if the command cannot be executed as `exec` would be, isolated.
 pub fn inspect(
     (storage, executor): (&Storage, &dyn Executor),
     exports: &Exports<'_>,

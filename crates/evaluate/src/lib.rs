@@ -24,20 +24,25 @@ mod step;
 mod suspension;
 mod sweep;
 mod ticket;
+mod trees;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
-pub use self::derived_values::{TreeValues, ValueError, export_tree};
+pub use self::derived_values::TreeValues;
 pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
-pub use self::evaluator::{Evaluator, ExecutionSettings, Policy};
+pub use self::evaluator::Evaluator;
 pub use self::exports::Exports;
-pub use self::launcher::{InspectedCall, KeptDirectory, SuspensionAnswer, ask_suspended, inspect};
+pub use self::launcher::{
+    ExecutionSettings, InspectedCall, KeptDirectory, Policy, SuspensionAnswer, ask_suspended,
+    inspect,
+};
 pub use self::outcome::{
-    Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, StopReason, SuspendedCall,
-    Unavailable, Unfinished,
+    Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, PointsError, StopReason,
+    SuspendedCall, Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
 pub use self::reservations::Unsatisfiable;
-pub use self::sweep::{PointsError, point_outputs};
+pub use self::sweep::point_outputs;
 pub use self::ticket::TicketRules;
+pub use self::trees::{ValueError, export_tree};
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{PointsError, Unsatisfiable, ValueError};
+use super::{Unsatisfiable, ValueError};
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
-use ce_model::plan::CallId;
+use ce_model::plan::{CallId, PointsFault};
 use ce_model::resources::WrongAmount;
-use ce_model::sweep::{ExclusionFault, TableFault};
+use ce_model::sweep::{self, ExclusionFault, SheetProblem, TableFault};
 use ce_storage::records::{FailedCall, FailureRecord, OutputSource};
 use ce_storage::{
     Equivalent, Holder, LogTail, OutputLocation, Outputs, PriorAttempt, PublishError, ResultName,
@@ -278,6 +278,50 @@ pub enum CallError {
     /// Its outputs could not be flushed, nor those of others that shared the flush.
     #[error(transparent)]
     Flush(#[from] Arc<StorageError>),
+}
+
+/// Why the computed points of a sweep cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PointsError {
+    /// The sheet is wrong.
+    #[error("{sheet}: the points cannot be used: {}", in_words(problems))]
+    Sheet {
+        /// Where it is from, in words: a path in the task, an input of it, or a call.
+        sheet: String,
+        /// Its problems.
+        problems: Vec<SheetProblem>,
+    },
+    /// The points do not fit the sweep.
+    #[error(transparent)]
+    Fault(#[from] PointsFault),
+    /// They are a directory.
+    #[error("the points cannot be used: they are a directory")]
+    Directory,
+}
+
+impl Explain for PointsError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
+            Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
+                Some(sweep::column_hint(nearest.as_deref(), known))
+            }
+            Self::Fault(PointsFault::SameColumn(_)) => Some(
+                "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
+            ),
+            Self::Fault(PointsFault::InputColumn(_)) => Some(
+                "give the column another name: the table would show its texts, and calls would read others".to_owned(),
+            ),
+            Self::Fault(PointsFault::Product(faults)) => faults.first()?.hint(),
+            Self::Directory => {
+                Some("give it one file of it, with a node of kind member".to_owned())
+            }
+        }
+    }
+}
+
+fn in_words(problems: &[SheetProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// What a program has printed, after a colon.

@@ -68,10 +68,6 @@ struct QueueState {
 impl WorkerQueue {
     /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn. Unless the run
     /// `expects_workers`, the user is told if there are none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written, or no thread be started.
     pub fn open(
         storage: Arc<Storage>,
         executor: Arc<dyn Executor>,

@@ -6,7 +6,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
-use super::Evaluation;
 use ce_executor::{AllocationShape, Offer, Reach};
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, size};
@@ -315,32 +314,6 @@ impl Explain for Unsatisfiable {
 /// A shape as lines of resources.
 fn shape(nodes: Option<NonZeroU32>, tasks: Option<NonZeroU32>) -> String {
     Resources { nodes, tasks, ..Resources::default() }.lines().join(", ")
-}
-
-impl Evaluation {
-    /// Returns the planned calls that can never be executed with so many slots. They may have results.
-    pub fn unsatisfiable_calls(
-        &self,
-        slots: usize,
-        offer: impl FnOnce() -> Offer,
-    ) -> Vec<(CallId, Unsatisfiable)> {
-        if self.task.resources.is_empty() {
-            return Vec::new();
-        }
-        let offer = offer();
-        let mut calls = Vec::new();
-        for (id, _) in self.plan.calls() {
-            let Ok(Some(resources)) = self.plan.resources(id) else { continue };
-            if let Some(why) = Unsatisfiable::of(&resources, slots, &offer) {
-                calls.push((id, why));
-            } else if let Some(root) = self.computation(id).and_then(|it| it.access.root())
-                && resources.spans()
-            {
-                calls.push((id, Unsatisfiable::Root(root.name.clone())));
-            }
-        }
-        calls
-    }
 }
 
 #[cfg(test)]

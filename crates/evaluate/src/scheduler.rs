@@ -58,10 +58,6 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
 
     /// Lets at most so many threads work until the scheduler is closed, and this one lead them. If a thread panics, the scheduler is
     /// closed, and `alarm` is called.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no thread can be started.
     pub(super) fn with_threads<T>(
         &self,
         most: usize,

@@ -3,9 +3,6 @@
 //! A call that has a place in the storage is continued there, under the commit that began it, whatever commit asks for it. When
 //! it is over, it is published under its first name, and then taken over like any result of another commit.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
 use super::launcher::CallLauncher;
 use super::step::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
 use super::ticket::ticket_value;
@@ -31,27 +28,6 @@ pub(super) fn seen_suspended(
     let suspended = SuspendedCall { name: found.name, line: None, continues: true };
     let is_suspended = found.record.state == SuspensionState::Suspended;
     is_suspended.then(|| Outcome::Absent(name.clone(), Absence::Suspended(suspended)))
-}
-
-/// The suspended calls that are to be continued, as they have said.
-#[derive(Debug, Default)]
-pub(super) struct ContinuableCalls(Mutex<HashSet<CallId>>);
-
-impl ContinuableCalls {
-    /// Whether a suspended call has said that it is to be continued.
-    pub(super) fn has(&self, call: CallId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&call)
-    }
-
-    /// Notes what a suspended call has said.
-    pub(super) fn set(&self, call: CallId, is_continuable: bool) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_continuable {
-            known.insert(call);
-        } else {
-            known.remove(&call);
-        }
-    }
 }
 
 /// The suspended calls of an evaluation, and those that may be.

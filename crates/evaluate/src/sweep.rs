@@ -4,58 +4,13 @@
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::step::CallStep;
-use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, Unavailable};
-use ce_model::exit::Explain;
-use ce_model::plan::{CallId, Derivation, PlannedSweep, PointsFault, Source, SweepRows};
+use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
+use ce_model::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
-    self, GatheredTable, PointOutput, PointOutputs, SheetFormat, SheetProblem, Sweep, TableColumn,
+    self, GatheredTable, PointOutput, PointOutputs, SheetFormat, Sweep, TableColumn,
 };
 use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
 use ce_storage::{FoundTable, Outputs, PriorAttempt, ResultName, Stored, TableDirectory};
-
-/// Why the computed points of a sweep cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PointsError {
-    /// The sheet is wrong.
-    #[error("{sheet}: the points cannot be used: {}", in_words(problems))]
-    Sheet {
-        /// Where it is from, in words: a path in the task, an input of it, or a call.
-        sheet: String,
-        /// Its problems.
-        problems: Vec<SheetProblem>,
-    },
-    /// The points do not fit the sweep.
-    #[error(transparent)]
-    Fault(#[from] PointsFault),
-    /// They are a directory.
-    #[error("the points cannot be used: they are a directory")]
-    Directory,
-}
-
-impl Explain for PointsError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
-            Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
-                Some(sweep::column_hint(nearest.as_deref(), known))
-            }
-            Self::Fault(PointsFault::SameColumn(_)) => Some(
-                "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
-            ),
-            Self::Fault(PointsFault::InputColumn(_)) => Some(
-                "give the column another name: the table would show its texts, and calls would read others".to_owned(),
-            ),
-            Self::Fault(PointsFault::Product(faults)) => faults.first()?.hint(),
-            Self::Directory => {
-                Some("give it one file of it, with a node of kind member".to_owned())
-            }
-        }
-    }
-}
-
-fn in_words(problems: &[SheetProblem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
 
 /// The state of a point that has ended.
 enum PointState {
@@ -326,10 +281,6 @@ fn sheet_words(evaluation: &Evaluation, source: Source) -> String {
 }
 
 /// Reads those outputs of a point that become columns; `None` if it is not known what one of them is.
-///
-/// # Errors
-///
-/// Fails if one cannot be read, or was changed.
 pub fn point_outputs(
     evaluation: &Evaluation,
     columns: &[TableColumn],

@@ -101,10 +101,6 @@ struct ClaimState<'a> {
 
 impl<'a> Worker<'a> {
     /// Works until there is nothing to do any more.
-    ///
-    /// # Errors
-    ///
-    /// Fails if threads cannot be started, or the storage cannot be read.
     pub fn work(&self) -> Result<(), EvaluateError> {
         let slots = self.executor.capacity().get();
         let (assign, assignments) = channel::<Assignment<'a>>();

@@ -32,10 +32,6 @@ pub struct AuditTerms {
 
 /// Executes planned calls again. Passes the place of each in the plan to `ended` with its end, and writes what was found into
 /// the ledger. When the user asks to stop, what was found until then is kept.
-///
-/// # Errors
-///
-/// Fails if threads cannot be started, or the storage cannot be written.
 pub fn audit(
     session: &Session,
     plan: &AuditPlan,
