@@ -58,7 +58,7 @@
 //!     let inputs = ["x", "y"].map(|file| Some(Path::new(file).into()));
 //!     let task = load::task(dir, Uncommitted::Refuse, None)?.task;
 //!     let session = Session::open(dir, storage, &RunOptions::default())?;
-//!     let evaluation = session.prepare(task, &inputs)?;
+//!     let evaluation = session.prepare(session.bind(task, &inputs)?)?;
 //!     report::evaluate_quietly(&session, &evaluation)?;
 //!     for output in evaluation.outputs().unwrap_or_default() {
 //!         println!("{}", session.storage().path(&output.name).display());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{PlaceName, slurm, task_dir, warn_of_links};
+use super::options::{PlaceName, isolate, jobs, slurm, task_dir, warn_of_links};
 use super::storage_args::storage_and_results;
 use crate::report::say;
 use crate::report::{self, Bar};
@@ -139,11 +139,11 @@ impl Tool for AuditCalls {
         let storage = Storage::existing(&path)?;
         warn_of_links(&storage)?;
         let choice = self.choice(&storage, &calls)?;
-        drop(storage);
         let options = self.options(&config)?;
-        let session = match self.dry_run {
-            true => Session::inspect(&self.task, &path, &options)?,
-            false => Session::open(&self.task, &path, &options)?,
+        let session = if self.dry_run {
+            Session::inspect(&self.task, storage, &options)
+        } else {
+            Session::start(&self.task, storage, &options)?
         };
         let seed = self.sample.map(|_| self.seed.unwrap_or_else(random));
         let plan = plan_audit(&session, &self.task, &choice, seed.unwrap_or_default())?;
@@ -245,23 +245,15 @@ impl AuditCalls {
     }
 
     fn options(&self, config: &Config) -> Result<RunOptions, Error> {
-        let default = RunOptions::default();
-        let jobs = match self.jobs {
-            Some(jobs) => Some(jobs),
-            None => config.jobs()?,
-        };
         Ok(RunOptions {
-            jobs: jobs.unwrap_or(default.jobs),
+            jobs: jobs(self.jobs, config)?,
             policy: Policy { timeout: self.timeout, ..Policy::default() },
             durability: Durability::Synced,
-            isolate: match (self.isolate, self.no_isolate) {
-                (false, false) => config.isolate()?.unwrap_or(default.isolate),
-                (isolate, _) => isolate,
-            },
+            isolate: isolate(self.isolate, self.no_isolate, config)?,
             place: self.on.place(),
             slurm: slurm(config)?,
             frontend: report::terminal(),
-            ..default
+            ..RunOptions::default()
         })
     }
 }

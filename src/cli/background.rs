@@ -1,31 +1,28 @@
-//! Runs in the background: as a process of this host, or as a job of Slurm, whose arguments mean the same later.
+//! Runs in the background: as a process of this host, or as a job of Slurm.
 
 use std::env;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ValueEnum;
 
-use super::input_args::{PathArgs, PointArgs, typed_factor};
-use super::options::{RunArgs, TaskDir};
 use crate::report::{Progress, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
-    BeginError, Error, OutputError, Place, RunJobRequest, RunOptions, Session, WriteError,
+    BeginError, Error, OutputError, Place, RunJobRequest, RunOptions, WriteError,
     is_to_be_handed_over, own_token,
 };
 use ce_executor::Leaving;
 use ce_executor::slurm::{JobToken, SlurmSettings};
 use ce_model::exit::{Exit, Explain};
-use ce_model::sweep::Factor;
 use ce_storage::records::{Provenance, SubmittedRun};
 use ce_storage::{Locator, Storage};
 
 /// What is in the background cannot have this.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} and --detach=job exclude each other")]
-struct NotInJob(pub(super) &'static str);
+pub(super) struct NotInJob(pub(super) &'static str);
 
 impl Explain for NotInJob {
     fn hint(&self) -> Option<String> {
@@ -58,28 +55,8 @@ pub(super) enum Departure {
     Job,
 }
 
-impl Departure {
-    /// Lets this process go on in the background, and says where; or submits the run with these arguments, and returns that it is
-    /// over here.
-    pub(super) fn depart(
-        self,
-        session: &Session,
-        (evaluation, options): (&Evaluation, &RunOptions),
-        arguments: impl FnOnce() -> Result<Vec<OsString>, Error>,
-    ) -> Result<Option<Exit>, Error> {
-        match self {
-            Self::Process(leaving) => leave(evaluation, leaving).map(|()| None),
-            Self::Job => {
-                session.check_fit(evaluation)?;
-                submit(session.storage(), (evaluation, options), arguments()?)?;
-                Ok(Some(Exit::Done))
-            }
-        }
-    }
-}
-
 /// Lets this process go on in the background, and says where.
-fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
+pub(super) fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
     let storage = &*evaluation.storage;
     let (log, name) = storage.runs().create_run_log()?;
     // Who asks as soon as the terminal is free sees the task. It is displayed, and nothing more.
@@ -98,18 +75,18 @@ fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
 }
 
 /// Submits a run with these arguments, and says where it is.
-fn submit(
-    storage: &Storage,
-    (evaluation, options): (&Evaluation, &RunOptions),
+pub(super) fn submit(
+    evaluation: &Evaluation,
+    settings: &SlurmSettings,
     frozen: Vec<OsString>,
 ) -> Result<(), Error> {
+    let storage = &*evaluation.storage;
     let (_log, name) = storage.runs().create_run_log()?;
     let log = &storage.path(&name);
     let mut arguments: Vec<OsString> = vec!["run".into(), "--as-job".into(), log.into()];
     arguments.extend(frozen);
     let directory = &storage.path("");
-    let (settings, arguments) = (&options.slurm, &arguments[..]);
-    let request = RunJobRequest { settings, storage: directory, log, arguments };
+    let request = RunJobRequest { settings, storage: directory, log, arguments: &arguments };
     let token = JobToken::random().map_err(BeginError::new)?;
     // The job removes the note, so it must be there before.
     note_waiting_run(storage, &name, (evaluation, &token))?;
@@ -172,7 +149,7 @@ pub(super) fn check_job(
 pub(super) fn end_job(
     end: Result<Exit, Error>,
     log: &Path,
-    settings: impl FnOnce() -> Result<SlurmSettings, Error>,
+    settings: &SlurmSettings,
     out: &mut dyn Write,
 ) -> Result<Exit, Error> {
     if !is_to_be_handed_over(&end) {
@@ -182,72 +159,10 @@ pub(super) fn end_job(
     out.flush().map_err(OutputError)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let directory = env::current_dir().map_err(BeginError::new)?;
-    let (settings, storage, arguments) = (&settings()?, &*directory, &arguments[..]);
+    let (storage, arguments) = (&*directory, &arguments[..]);
     let exit = RunJobRequest { settings, storage, log, arguments }.hand_over()?;
     if exit == Exit::Done {
         say(PROGRAM, &"the time of this job is over soon: the run is submitted again");
     }
     Ok(exit)
-}
-
-/// The arguments of a run.
-#[derive(Clone, Copy)]
-pub(super) struct FrozenRun<'a> {
-    /// The names of options without a value, and whether they are given.
-    pub(super) flags: &'a [(&'static str, bool)],
-    pub(super) how: &'a RunArgs,
-    pub(super) dir: &'a TaskDir,
-    pub(super) points: &'a PointArgs,
-    /// What `--where` says.
-    pub(super) wanted: &'a [Factor],
-    /// The values of `--only`.
-    pub(super) only: &'a [String],
-    pub(super) paths: &'a PathArgs,
-}
-
-impl FrozenRun<'_> {
-    /// The arguments of `ce run` for the same evaluation at any time, as long as the repository is where it is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no commit has the task.
-    pub(super) fn arguments(
-        &self,
-        evaluation: &Evaluation,
-        options: &RunOptions,
-    ) -> Result<Vec<OsString>, Error> {
-        let (task, storage) = (&evaluation.task, &evaluation.storage);
-        if !task.changed.is_empty() {
-            return Err(NotInJob("what is not committed").into());
-        }
-        let flags = self.flags.iter().filter(|(_, is_given)| *is_given);
-        let mut arguments: Vec<OsString> = flags.map(|(flag, _)| (*flag).into()).collect();
-        arguments.extend(self.how.frozen(options).into_iter().map(OsString::from));
-        arguments.push(joined("--task=", &absolute(&self.dir.task)?));
-        arguments.push(format!("--at={}", task.commit.full()).into());
-        arguments.extend(self.points.frozen().into_iter().map(OsString::from));
-        let wanted = self.wanted.iter().map(|factor| format!("--where={}", typed_factor(factor)));
-        arguments.extend(wanted.map(OsString::from));
-        arguments.extend(self.only.iter().map(|name| format!("--only={name}").into()));
-        for (name, repository) in &self.paths.repositories {
-            arguments.push(joined(&format!("--repository={name}="), &absolute(repository)?));
-        }
-        arguments.extend(["--".into(), storage.path("").into()]);
-        for (name, input) in task.inputs.iter().zip(&evaluation.files.inputs) {
-            let Some(input) = input else { continue };
-            arguments.push(joined(&format!("{name}="), &storage.path(&input.file.name)));
-        }
-        Ok(arguments)
-    }
-}
-
-/// An argument that begins like this, and ends with a path.
-fn joined(begin: &str, path: &Path) -> OsString {
-    let mut argument = OsString::from(begin);
-    argument.push(path);
-    argument
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    Ok(std::path::absolute(path).map_err(BeginError::new)?)
 }

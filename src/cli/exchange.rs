@@ -289,13 +289,11 @@ impl Tool for Pull {
         let mirror = mirror(&repository, cache.as_ref(), Prompts::at_terminal())?;
         let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
-        let absent = AbsentStorage::at(&path)?;
+        let storage = Storage::inspect(&path, Unrecorded::Refuse)?;
+        let absent = AbsentStorage::of(&storage);
         // No storage is made for what cannot be reached.
         let branch = ResultsBranch::listed(&mirror).map_err(ResultsError::from)?;
-        let storage = match self.dry_run {
-            true => Storage::inspect(&path, Unrecorded::Refuse)?,
-            false => Storage::open(&path, Unrecorded::Refuse, durability)?,
-        };
+        let storage = if self.dry_run { storage } else { storage.into_writable(durability)? };
         let storage = storage.with_cache(cache);
         let is_signed = trust.signers.is_some();
         let progress = Arc::default();

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::options::{Strict, TaskDir};
 use super::storage_args::{PlaceError, configured_storage};
-use crate::report::{self, say};
+use crate::report::say;
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, RangeError, for_each, read_points};
 use ce_git::Config;
@@ -85,20 +85,23 @@ impl PathArgs {
 
     /// Returns the storage, and the inputs of a task that is not loaded, in each way in which they may be
     /// told apart. There is none if inputs may be given by name: then the task is needed.
-    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Given>, Error> {
+    pub(super) fn candidates(
+        &self,
+        config: &Config,
+    ) -> Result<Vec<(PathBuf, Vec<InputSource>)>, Error> {
         let may_be_named = |path: &Path| path.as_os_str().as_encoded_bytes().contains(&b'=');
         if !self.params.is_empty() || self.typed().any(may_be_named) {
             return Ok(Vec::new());
         }
         let typed: Vec<&Path> = self.typed().collect();
-        let resolved = |storage: &Path, files: &[&Path]| Given {
-            storage: storage.to_owned(),
-            inputs: files.iter().map(|file| Some(InputSource::from(*file))).collect(),
-            repositories: self.repositories.clone(),
-        };
-        let first = typed.split_first().map(|(storage, files)| resolved(storage, files));
-        let configured = config.storage()?.map(|storage| resolved(&storage, &typed));
-        Ok(configured.into_iter().chain(first).collect())
+        let mut candidates = Vec::new();
+        if let Some(storage) = config.storage()? {
+            candidates.push((storage, as_sources(&typed)));
+        }
+        if let Some((storage, files)) = typed.split_first() {
+            candidates.push((storage.to_path_buf(), as_sources(files)));
+        }
+        Ok(candidates)
     }
 
     /// Checks that no input is given by name that the points have texts for.
@@ -123,8 +126,9 @@ impl PathArgs {
         task: Task,
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
-        let given = self.resolve(&task, &dir.config()?)?;
-        session::look_up(&dir.task, task, &given, strict.unrecorded(), report::terminal())
+        let config = dir.config()?;
+        let given = self.resolve(&task, &config)?;
+        session::look_up(&dir.task, task, &given, &strict.to_look(&config)?)
     }
 
     /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of
@@ -204,6 +208,10 @@ impl PathArgs {
         check_repositories(task, &self.repositories)?;
         Ok(Given { storage, inputs, repositories: self.repositories.clone() })
     }
+}
+
+fn as_sources(files: &[&Path]) -> Vec<InputSource> {
+    files.iter().map(|file| InputSource::from(*file)).collect()
 }
 
 /// The input that an argument names, and the file that it gives.

@@ -112,6 +112,11 @@ impl Strict {
     pub(super) const fn unrecorded(&self) -> Unrecorded {
         if self.strict { Unrecorded::Refuse } else { Unrecorded::Adopt }
     }
+
+    /// The options of a session that only looks for results.
+    pub(super) fn to_look(&self, config: &Config) -> Result<RunOptions, Error> {
+        Ok(RunOptions::to_look(config, self.unrecorded(), report::terminal())?)
+    }
 }
 
 /// Where calls are executed.
@@ -188,13 +193,8 @@ pub(super) struct RunArgs {
 impl RunArgs {
     /// Returns the options of a session: these arguments, or else Git's configuration, or defaults.
     pub(super) fn options(&self, config: &Config) -> Result<RunOptions, Error> {
-        let default = RunOptions::default();
-        let jobs = match self.jobs {
-            Some(jobs) => Some(jobs),
-            None => config.jobs()?,
-        };
         Ok(RunOptions {
-            jobs: jobs.unwrap_or(default.jobs),
+            jobs: jobs(self.jobs, config)?,
             policy: Policy {
                 retries: self.retry,
                 retry_failed: self.retry_failed,
@@ -203,10 +203,7 @@ impl RunArgs {
                 ..Policy::default()
             },
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
-            isolate: match (self.isolate, self.no_isolate) {
-                (false, false) => config.isolate()?.unwrap_or(default.isolate),
-                (isolate, _) => isolate,
-            },
+            isolate: isolate(self.isolate, self.no_isolate, config)?,
             unrecorded: self.unrecorded(),
             takeover: RunOptions::takeover(config)?,
             place: self.on.place(),
@@ -241,6 +238,22 @@ impl RunArgs {
     }
 }
 
+/// How many computations run at the same time: as asked for, configured, or by default.
+pub(super) fn jobs(asked: Option<NonZeroUsize>, config: &Config) -> Result<NonZeroUsize, Error> {
+    match asked {
+        Some(jobs) => Ok(jobs),
+        None => Ok(config.jobs()?.unwrap_or(RunOptions::default().jobs)),
+    }
+}
+
+/// Whether computations are isolated: as asked for, configured, or by default.
+pub(super) fn isolate(asked: bool, refused: bool, config: &Config) -> Result<bool, Error> {
+    if asked || refused {
+        return Ok(asked);
+    }
+    Ok(config.isolate()?.unwrap_or(RunOptions::default().isolate))
+}
+
 /// How workers are submitted to Slurm.
 pub(super) fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
     let entries = config.subsection("slurm");
@@ -254,8 +267,7 @@ pub(super) fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
 
 /// Opens a storage that is there, for reading and writing.
 pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
-    Storage::existing(path)?;
-    Ok(Storage::open(path, Unrecorded::Refuse, Durability::Synced)?)
+    Ok(Storage::existing(path)?.into_writable(Durability::Synced)?)
 }
 
 /// Warns of symbolic links in the place of directories: nothing behind them is looked at.

@@ -111,14 +111,15 @@ impl Tool for Diff {
         if !self.dry_run {
             tasks.iter().try_for_each(|task| options.check_access(&self.task, task))?;
         }
-        Storage::existing(&given.storage)?;
-        let session = match self.dry_run {
-            true => Session::inspect(&self.task, &given.storage, &options)?,
-            false => Session::open(&self.task, &given.storage, &options)?,
+        let storage = Storage::existing(&given.storage)?;
+        let session = if self.dry_run {
+            Session::inspect(&self.task, storage, &options)
+        } else {
+            Session::start(&self.task, storage, &options)?
         };
         let session = session.reading(&self.task, &given.repositories);
         let [older, newer] = tasks;
-        let newer = session.prepare(newer, &given.inputs)?;
+        let newer = session.prepare(session.bind(newer, &given.inputs)?)?;
         let older = session.prepare_like(older, &newer, titles)?;
         for (title, evaluation) in titles.into_iter().zip([&older, &newer]) {
             report::evaluate_quietly(&session, evaluation)?;
@@ -242,10 +243,10 @@ impl Tool for Bisect {
         };
         let task = criterion.load_bad(&range.bad)?;
         let given = self.typed.resolve(&task, &config)?;
-        Storage::existing(&given.storage)?;
-        let session = Session::open(&self.task, &given.storage, &options)?;
+        let storage = Storage::existing(&given.storage)?;
+        let session = Session::start(&self.task, storage, &options)?;
         let session = session.reading(&self.task, &given.repositories);
-        let bad = session.prepare(task, &given.inputs)?;
+        let bad = session.prepare(session.bind(task, &given.inputs)?)?;
         let mut judge = Judge::new(&session, criterion, bad);
         let mut tell = |step: BisectStep<'_>| {
             if !self.quiet {

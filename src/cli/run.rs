@@ -9,9 +9,10 @@ use clap::Parser;
 
 use super::Tool;
 use super::background::{
-    Background, Departure, FrozenRun, PROGRAM, begin_job, check_job, end_job, note_handover,
+    Background, Departure, NotInJob, PROGRAM, begin_job, check_job, end_job, leave, note_handover,
+    submit,
 };
-use super::input_args::{PathArgs, PointArgs, levels, ranged};
+use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::storage_args::AbsentStorage;
 use crate::report::{
@@ -19,8 +20,8 @@ use crate::report::{
 };
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
-    BeginError, CallNameError, Error, Frontend, Given, Kept, OutputError, RunOptions, Session,
-    bind, check_directories, check_selection, check_wanted, find_job, find_jobs, with_defaults,
+    BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
+    RunOptions, Session, check_selection, find_job, find_jobs, open_finished, record_later_use,
 };
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Detach, detach};
@@ -29,9 +30,9 @@ use ce_model::exit::Exit;
 use ce_model::humanize::counted;
 use ce_model::plan::PointSelection;
 use ce_model::sweep::Factor;
-use ce_model::task::{RangedInputs, Task};
+use ce_model::task::RangedInputs;
 use ce_queries::explain::Explanation;
-use ce_storage::{InputSource, Locator, ResultName, Storage, StorageError, TaskVersion};
+use ce_storage::{Locator, ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
@@ -117,59 +118,75 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        match (self.detach, &self.as_job) {
-            (None, None) => return self.evaluate(out, None),
-            (None, Some(log)) => {
-                let end = self.evaluate(out, None);
-                let settings = || Ok(self.how.options(&self.task.config()?)?.slurm);
-                return end_job(end, log, settings, out);
-            }
-            (Some(Background::Job), _) => return self.evaluate(out, Some(Departure::Job)),
-            (Some(Background::Process), _) => {}
-        }
-        match detach().map_err(BeginError::new)? {
-            Detach::Child(leaving) => self.evaluate(out, Some(Departure::Process(leaving))),
-            Detach::Parent(code) => Ok(Exit::Ended(code)),
+        match self.detach {
+            None => self.evaluate(out, None),
+            Some(Background::Job) => self.evaluate(out, Some(Departure::Job)),
+            Some(Background::Process) => match detach().map_err(BeginError::new)? {
+                Detach::Child(leaving) => self.evaluate(out, Some(Departure::Process(leaving))),
+                Detach::Parent(code) => Ok(Exit::Ended(code)),
+            },
         }
     }
+}
+
+/// A run that can begin.
+struct ReadyRun {
+    bound: BoundTask,
+    /// The inputs of its jobs, if the task is evaluated for each of some points.
+    ranged: Option<RangedInputs>,
+    /// The path of the storage, and the repositories that the task reads.
+    given: Given,
+    /// The storage, if it was opened for reading already.
+    looked: Option<Storage>,
+    options: RunOptions,
+    style: TreeStyle,
 }
 
 impl Run {
     /// Evaluates the task; leaves the terminal once that can begin, if it is to be left.
     fn evaluate(&self, out: &mut dyn Write, departure: Option<Departure>) -> Result<Exit, Error> {
         let dir = &self.task.task;
-        let short_cut = self.quiet && self.force.is_empty() && self.selection().is_everything();
+        let selection = self.selection();
+        let short_cut = self.quiet && self.force.is_empty() && selection.is_everything();
+        let mut config = None;
         if short_cut
             && self.points.is_nothing()
             && let Some(rev) = &self.task.at
             && let Some((name, commit, place)) = load::job_at(dir, rev)
-            && let version = TaskVersion::new(&name, &commit, &place)
         {
+            let version = TaskVersion::new(&name, &commit, &place);
             // How many inputs the task has is not known: a job of another number is another one.
-            for Given { storage, inputs, .. } in self.typed.candidates(&self.task.config()?)? {
-                let inputs: Vec<InputSource> = inputs.into_iter().flatten().collect();
-                if self.print_cached_job(version, &storage, &inputs, out)? {
-                    return Ok(Exit::Done);
+            for (path, inputs) in self.typed.candidates(config.insert(self.task.config()?))? {
+                if let Some(storage) = open_finished(&path, self.how.unrecorded())
+                    && let Some(job) = find_job(&storage, version, &inputs)?
+                {
+                    return self.print_finished(storage, &path, &job, out);
                 }
             }
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
-        let config = self.task.config()?;
+        let config = match config {
+            Some(config) => config,
+            None => self.task.config()?,
+        };
         let (task, ranged) = ranged(task, self.points.factors(PROGRAM)?, &self.typed)?;
-        let is_read = self.selection().inputs_read(&task)?;
-        let Given { storage, inputs, repositories } =
-            self.typed.resolve_read(&task, &config, &is_read)?;
+        let is_read = selection.inputs_read(&task)?;
+        let given = self.typed.resolve_read(&task, &config, &is_read)?;
         let trees = Trees::new(dir);
-        let (task, inputs) = bind(&trees, task, &inputs)?;
-        if short_cut
-            && task.changed.is_empty()
-            && let inputs = with_defaults(&trees, &task, &inputs)?
-            && match &ranged {
-                Some(ranged) => self.print_cached_jobs((&task, ranged), &storage, &inputs, out)?,
-                None => self.print_cached_job(TaskVersion::from(&task), &storage, &inputs, out)?,
+        let bound = BoundTask::new(&trees, task, &given.inputs)?;
+        let mut looked = None;
+        if short_cut && bound.task.changed.is_empty() {
+            let inputs = bound.contents(&trees)?;
+            if let Some(storage) = open_finished(&given.storage, self.how.unrecorded()) {
+                let finished = match &ranged {
+                    Some(ranged) => find_jobs(&storage, (&bound.task, ranged), &inputs)?,
+                    None => find_job(&storage, TaskVersion::from(&bound.task), &inputs)?,
+                };
+                match finished {
+                    Some(jobs) => return self.print_finished(storage, &given.storage, &jobs, out),
+                    None => looked = Some(storage),
+                }
             }
-        {
-            return Ok(Exit::Done);
         }
         let options = self.options(&config)?;
         if self.detach == Some(Background::Job) {
@@ -179,21 +196,42 @@ impl Run {
             check_job(&options, &excluded)?;
         }
         if !self.dry_run {
-            options.check_access(dir, &task)?;
+            options.check_access(dir, &bound.task)?;
         }
         // A name or text that is wrong makes no storage.
-        check_wanted(&trees, &task, self.selection())?;
-        let session = self.session(&options, &storage, (&task, &inputs))?;
-        let session = session.reading(dir, &repositories);
-        let forced = self.forced(session.storage())?;
-        let session = session.forcing(forced.clone()).selecting(self.selection());
-        let evaluation = session.prepare(task, &inputs)?;
-        let frozen = || self.frozen(&evaluation, &options);
-        let departed = departure.map(|it| it.depart(&session, (&evaluation, &options), frozen));
-        if let Some(exit) = departed.transpose()?.flatten() {
-            return Ok(exit);
-        }
+        let bound = bound.selecting(&trees, selection, is_read)?;
         let style = StyleName::style(self.style, &config)?;
+        let slurm = options.slurm.clone();
+        let ready = ReadyRun { bound, ranged, given, looked, options, style };
+        let end = self.execute(ready, departure, out);
+        match &self.as_job {
+            Some(log) => end_job(end, log, &slurm, out),
+            None => end,
+        }
+    }
+
+    /// Evaluates a task that was bound, and publishes its jobs.
+    fn execute(
+        &self,
+        ready: ReadyRun,
+        departure: Option<Departure>,
+        out: &mut dyn Write,
+    ) -> Result<Exit, Error> {
+        let ReadyRun { bound, ranged, given, looked, options, style } = ready;
+        let session = self.session(&options, &given.storage, looked, &bound)?;
+        let session = session.reading(&self.task.task, &given.repositories);
+        let forced = self.forced(session.storage())?;
+        let session = session.forcing(forced.clone());
+        let evaluation = session.prepare(bound)?;
+        match departure {
+            None => {}
+            Some(Departure::Process(leaving)) => leave(&evaluation, leaving)?,
+            Some(Departure::Job) => {
+                session.check_fit(&evaluation)?;
+                submit(&evaluation, &options.slurm, self.frozen(&evaluation, &options)?)?;
+                return Ok(Exit::Done);
+            }
+        }
         let mut printer = self.printer(&evaluation, &session, style, out)?;
         session.evaluate(&evaluation, &mut printer)?;
         let jobs = match &ranged {
@@ -201,9 +239,9 @@ impl Run {
             Some(ranged) => session.publish_jobs(&evaluation, ranged)?,
             None => vec![session.publish_job(&evaluation)?],
         };
-        let jobs = JobNames::new(&evaluation, jobs);
+        let jobs = name_jobs(&evaluation, jobs);
         let exit = self.exit(&session, &evaluation);
-        let broken = printer.end(&jobs.0, exit);
+        let broken = printer.end(&jobs, exit);
         self.conclude(&evaluation, &forced, &jobs);
         report::revoked_results(&evaluation).iter().for_each(|line| say(PROGRAM, line));
         check_selection(&evaluation.plan)?;
@@ -242,19 +280,39 @@ impl Run {
         Exit::Interrupted(signal)
     }
 
-    /// The arguments of `ce run` for the same evaluation at any time.
+    /// The arguments of `ce run` for the same evaluation at any time, as long as the repository is where it is: its commit, and its inputs in
+    /// the storage.
     fn frozen(&self, evaluation: &Evaluation, how: &RunOptions) -> Result<Vec<OsString>, Error> {
-        let words = self.style == Some(StyleName::Words);
-        let flags = &[
+        let (task, storage) = (&evaluation.task, &evaluation.storage);
+        if !task.changed.is_empty() {
+            return Err(NotInJob("what is not committed").into());
+        }
+        let flags = [
             ("--json", self.json),
             ("--quiet", self.quiet),
-            ("--style=words", words),
+            ("--style=words", self.style == Some(StyleName::Words)),
             ("--wait", self.wait),
             ("--accept", self.accept),
         ];
-        let Self { task: dir, points, wanted, only, typed: paths, .. } = self;
-        FrozenRun { flags, how: &self.how, dir, points, wanted, only, paths }
-            .arguments(evaluation, how)
+        let mut arguments: Vec<OsString> = Vec::new();
+        arguments.extend(flags.iter().filter(|(_, is_given)| *is_given).map(|(it, _)| it.into()));
+        arguments.extend(self.how.frozen(how).into_iter().map(OsString::from));
+        arguments.push(joined("--task=", &absolute(&self.task.task)?));
+        arguments.push(format!("--at={}", task.commit.full()).into());
+        arguments.extend(self.points.frozen().into_iter().map(OsString::from));
+        for factor in &self.wanted {
+            arguments.push(format!("--where={}", typed_factor(factor)).into());
+        }
+        arguments.extend(self.only.iter().map(|name| format!("--only={name}").into()));
+        for (name, repository) in &self.typed.repositories {
+            arguments.push(joined(&format!("--repository={name}="), &absolute(repository)?));
+        }
+        arguments.extend(["--".into(), storage.path("").into()]);
+        for (name, input) in task.inputs.iter().zip(&evaluation.files.inputs) {
+            let Some(input) = input else { continue };
+            arguments.push(joined(&format!("{name}="), &storage.path(&input.file.name)));
+        }
+        Ok(arguments)
     }
 
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
@@ -262,28 +320,43 @@ impl Run {
         &self,
         options: &RunOptions,
         path: &Path,
-        (task, inputs): (&Task, &[Option<InputSource>]),
+        looked: Option<Storage>,
+        bound: &BoundTask,
     ) -> Result<Session, Error> {
-        let absent = match AbsentStorage::at(path) {
-            // Opening it waits until it answers.
-            Err(error) if !self.dry_run && error.of().is_some_and(StorageError::may_be_away) => {
-                None
+        let dir = &self.task.task;
+        let opened = match looked {
+            Some(storage) => Ok(storage),
+            None => Storage::inspect(path, options.unrecorded),
+        };
+        let session = match opened {
+            Ok(storage) => {
+                let absent = AbsentStorage::of(&storage);
+                if absent.is_some() && !self.dry_run {
+                    // What cannot be a value makes none.
+                    bound.check_directories()?;
+                }
+                let session = if self.dry_run {
+                    Session::inspect(dir, storage, options)
+                } else {
+                    Session::start(dir, storage, options)?
+                };
+                if let Some(absent) = absent {
+                    let told = match self.dry_run {
+                        true => "there is no storage at",
+                        false => "made a new storage at",
+                    };
+                    absent.tell(PROGRAM, told);
+                }
+                session
             }
-            looked => looked?,
+            // Opening it waits until it answers.
+            Err(error) if !self.dry_run && error.may_be_away() => {
+                Session::open(dir, path, options)?
+            }
+            Err(error) => return Err(error.into()),
         };
-        if absent.is_some() && !self.dry_run {
-            // What cannot be a value makes none.
-            check_directories(task, inputs)?;
-        }
-        let session = match self.dry_run {
-            true => Session::inspect(&self.task.task, path, options)?,
-            false => Session::open(&self.task.task, path, options)?,
-        };
-        self.as_job.iter().for_each(|log| begin_job(session.storage(), log));
-        if let Some(absent) = absent {
-            let told =
-                if self.dry_run { "there is no storage at" } else { "made a new storage at" };
-            absent.tell(PROGRAM, told);
+        if let Some(log) = &self.as_job {
+            begin_job(session.storage(), log);
         }
         Ok(session)
     }
@@ -296,7 +369,12 @@ impl Run {
     }
 
     /// Says what came of an evaluation that is over.
-    fn conclude(&self, evaluation: &Evaluation, forced: &HashSet<ResultName>, jobs: &JobNames) {
+    fn conclude(
+        &self,
+        evaluation: &Evaluation,
+        forced: &HashSet<ResultName>,
+        jobs: &[Option<ResultName>],
+    ) {
         if self.dry_run && !self.quiet && !self.json {
             let explanation = Explanation::new(evaluation);
             reasons(evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
@@ -317,7 +395,7 @@ impl Run {
             report::remembered_points(evaluation).iter().for_each(|line| say(PROGRAM, line));
         } else {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
-            jobs.summarise(evaluation);
+            summarise_jobs(evaluation, jobs);
             say(PROGRAM, &report::totals(evaluation));
             let parts = [
                 ("failures at points", report::failed_points(evaluation)),
@@ -340,44 +418,27 @@ impl Run {
         self.force.iter().map(call).collect()
     }
 
-    /// Prints the outputs of a job if it is finished. Returns whether it is.
-    fn print_cached_job(
+    /// Prints the outputs of jobs that were finished before.
+    fn print_finished(
         &self,
-        task: TaskVersion<'_>,
-        storage: &Path,
-        inputs: &[InputSource],
+        storage: Storage,
+        path: &Path,
+        jobs: &FinishedJobs,
         out: &mut dyn Write,
-    ) -> Result<bool, Error> {
-        let Some(job) = find_job(task, storage, inputs, self.how.unrecorded())? else {
-            return Ok(false);
-        };
+    ) -> Result<Exit, Error> {
         if !self.dry_run {
-            job.record_use(&self.task.task, storage)?;
+            record_later_use(storage, &self.task.task)?;
         }
-        for name in job.outputs {
-            writeln!(out, "{}", storage.join(name).display()).map_err(OutputError)?;
+        if let Some(points) = &jobs.points {
+            for (point, outputs) in points.iter().zip(&jobs.outputs) {
+                report::paths_of_point(point, outputs, path, out).map_err(OutputError)?;
+            }
+        } else {
+            for name in jobs.outputs.iter().flatten() {
+                writeln!(out, "{}", path.join(name).display()).map_err(OutputError)?;
+            }
         }
-        Ok(true)
-    }
-
-    /// Prints the outputs of the jobs of all points if they are finished. Returns whether they are.
-    fn print_cached_jobs(
-        &self,
-        task: (&Task, &RangedInputs),
-        storage: &Path,
-        inputs: &[InputSource],
-        out: &mut dyn Write,
-    ) -> Result<bool, Error> {
-        let Some(jobs) = find_jobs(task, storage, inputs, self.how.unrecorded())? else {
-            return Ok(false);
-        };
-        if !self.dry_run {
-            jobs.record_use(&self.task.task, storage)?;
-        }
-        for (point, outputs) in jobs.points.iter().zip(&jobs.outputs) {
-            report::paths_of_point(point, outputs, storage, out).map_err(OutputError)?;
-        }
-        Ok(true)
+        Ok(Exit::Done)
     }
 
     fn printer<'a>(
@@ -405,46 +466,41 @@ impl Run {
 /// The beginning of the messages about jobs that are not kept.
 const NOT_STORED: &str = "the job's outputs were not stored";
 
-/// The names of the jobs whose outputs were stored: one, or one for each point.
-struct JobNames(pub(super) Vec<Option<ResultName>>);
-
-impl JobNames {
-    /// Says, once for each reason, why outputs were not stored.
-    pub(super) fn new(evaluation: &Evaluation, jobs: Vec<Kept>) -> Self {
-        let mut told: Vec<Kept> = Vec::new();
-        let mut names = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            names.push(match job {
-                Kept::As(name) => Some(name),
-                other => {
-                    if !told.contains(&other) {
-                        say_not_stored(evaluation, &other);
-                        told.push(other);
-                    }
-                    None
+/// The names of the jobs whose outputs were stored: one, or one for each point. Says, once for each reason, why others were not.
+fn name_jobs(evaluation: &Evaluation, jobs: Vec<Kept>) -> Vec<Option<ResultName>> {
+    let mut told: Vec<Kept> = Vec::new();
+    let mut names = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        names.push(match job {
+            Kept::As(name) => Some(name),
+            other => {
+                if !told.contains(&other) {
+                    say_not_stored(evaluation, &other);
+                    told.push(other);
                 }
-            });
-        }
-        Self(names)
+                None
+            }
+        });
     }
+    names
+}
 
-    /// Says where the outputs of the job are, or how many jobs there are.
-    pub(super) fn summarise(&self, evaluation: &Evaluation) {
-        match &self.0[..] {
-            [] => {}
-            jobs if evaluation.plan.jobs().is_some() => {
-                let stored = jobs.iter().flatten().count();
-                let jobs = counted(jobs.len(), "job");
-                say(PROGRAM, &format_args!("{jobs}, one for each point: {stored} stored"));
-            }
-            [Some(job)] => {
-                for number in 0..evaluation.plan.outputs().len() {
-                    let path = evaluation.shown(&job.output(number));
-                    say(PROGRAM, &format_args!("job output {number:02}: {path}"));
-                }
-            }
-            _ => {}
+/// Says where the outputs of the job are, or how many jobs there are.
+fn summarise_jobs(evaluation: &Evaluation, jobs: &[Option<ResultName>]) {
+    match jobs {
+        [] => {}
+        jobs if evaluation.plan.jobs().is_some() => {
+            let stored = jobs.iter().flatten().count();
+            let jobs = counted(jobs.len(), "job");
+            say(PROGRAM, &format_args!("{jobs}, one for each point: {stored} stored"));
         }
+        [Some(job)] => {
+            for number in 0..evaluation.plan.outputs().len() {
+                let path = evaluation.shown(&job.output(number));
+                say(PROGRAM, &format_args!("job output {number:02}: {path}"));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -495,4 +551,15 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
             );
         }
     }
+}
+
+/// An argument that begins like this, and ends with a path.
+fn joined(begin: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(begin);
+    argument.push(path);
+    argument
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    Ok(std::path::absolute(path).map_err(BeginError::new)?)
 }

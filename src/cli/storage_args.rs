@@ -10,7 +10,7 @@ use ce_evaluate::session::{Error, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
 use ce_model::suggest::is_slip;
-use ce_storage::Site;
+use ce_storage::{Site, Storage};
 
 /// Neither the user nor Git's configuration says where something is.
 #[derive(Debug, thiserror::Error)]
@@ -101,30 +101,30 @@ pub(super) fn is_storage(path: &Path) -> bool {
 
 /// A path where there is no storage yet.
 #[derive(Debug)]
-pub(super) struct AbsentStorage<'a> {
-    path: &'a Path,
+pub(super) struct AbsentStorage {
+    path: PathBuf,
     /// A storage whose path was probably meant.
     similar: Option<PathBuf>,
     /// The directories at and above it that are not there, either, the innermost one first.
     missing: Vec<PathBuf>,
 }
 
-impl<'a> AbsentStorage<'a> {
-    /// Looks whether a path is one.
-    pub(super) fn at(path: &'a Path) -> Result<Option<Self>, Error> {
-        let is_absent = Site::of(path)? == Site::Absent;
+impl AbsentStorage {
+    /// What is known of the place of a storage that was opened for reading, if it was not there.
+    pub(super) fn of(storage: &Storage) -> Option<Self> {
+        if storage.was_there() {
+            return None;
+        }
+        let path = storage.shown_place().to_owned();
+        let similar = Site::similar(&path, is_slip);
         let is_missing = |it: &&Path| !it.as_os_str().is_empty() && it.symlink_metadata().is_err();
-        let missing = || path.ancestors().take_while(is_missing).map(Path::to_owned).collect();
-        Ok(is_absent.then(|| Self {
-            path,
-            similar: Site::similar(path, is_slip),
-            missing: missing(),
-        }))
+        let missing = path.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+        Some(Self { path, similar, missing })
     }
 
     /// Removes what has been made there, unless something is in it. Returns whether nothing is left.
     pub(super) fn unmake(&self) -> bool {
-        let rooms = fs::read_dir(self.path).into_iter().flatten().flatten();
+        let rooms = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();
         let is_empty = |room: &PathBuf| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none());
         // With something in it, it is a storage that has results, or that others use by now.
@@ -142,7 +142,7 @@ impl<'a> AbsentStorage<'a> {
         let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
         let similar = similar.unwrap_or_default();
         say(program, &format_args!("{told} {}{similar}", path.display()));
-        if let Some(exposed) = unignored(path) {
+        if let Some(exposed) = unignored(&path) {
             let exposed = exposed.display();
             say(
                 program,

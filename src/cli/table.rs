@@ -13,6 +13,7 @@ use crate::report::{self, TableFormat, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
 use ce_exchange::{Attestations, Attested};
+use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
 use ce_model::sweep::Factor;
 use ce_model::task::Task;
@@ -95,10 +96,9 @@ impl Tool for ShowTable {
         };
         let name = self.sweep.as_deref();
         choose_sweep(&task, name)?;
-        let dir = TaskDir { task: self.task.clone(), at: None };
-        let given = self.typed.resolve(&task, &dir.config()?)?;
-        let evaluation =
-            look_up(&self.task, task, &given, self.strict.unrecorded(), report::terminal())?;
+        let config = Config::of(&self.task)?;
+        let given = self.typed.resolve(&task, &config)?;
+        let evaluation = look_up(&self.task, task, &given, &self.strict.to_look(&config)?)?;
         // Binding texts of inputs may make nodes one.
         let table = self.read(&evaluation)?;
         let attested = self.attested(&evaluation, &table)?;
@@ -176,10 +176,10 @@ impl ShowTable {
         let choose = |task: &Task| choose_sweep(task, self.sweep.as_deref());
         tasks.iter().try_for_each(|task| choose(task).map(drop))?;
         let titles = titles.map(String::as_str);
-        let dir = TaskDir { task: self.task.clone(), at: None };
-        let given = self.typed.resolve(&tasks[1], &dir.config()?)?;
-        let (unrecorded, terminal) = (self.strict.unrecorded(), report::terminal());
-        let sides = look_up_versions(&self.task, (tasks, titles), &given, unrecorded, terminal)?;
+        let config = Config::of(&self.task)?;
+        let given = self.typed.resolve(&tasks[1], &config)?;
+        let options = self.strict.to_look(&config)?;
+        let sides = look_up_versions(&self.task, (tasks, titles), &given, &options)?;
         let (older, newer) = (self.read(&sides[0])?, self.read(&sides[1])?);
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)

@@ -20,7 +20,7 @@ use ce_model::exit::Exit;
 use ce_model::humanize::{counted, quoted, quoted_path};
 use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use ce_storage::probes::Probes;
-use ce_storage::{Durability, Finding, Locator, Storage, Unrecorded};
+use ce_storage::{Durability, Finding, Locator, Storage};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -70,7 +70,7 @@ impl Tool for Verify {
         let path = self.storage.find()?;
         let mut storage = Storage::existing(&path)?;
         if self.repair {
-            storage = Storage::open(&path, Unrecorded::Refuse, Durability::Synced)?;
+            storage = storage.into_writable(Durability::Synced)?;
         }
         let day = Timestamp::now().strftime("%F").to_string();
         let sample = self.sample.map(|percent| Sample { percent, day });

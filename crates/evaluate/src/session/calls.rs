@@ -326,8 +326,8 @@ impl InspectionSession {
     /// Fails if there is no storage, it cannot be written, signals not be watched, or nothing be isolated here.
     pub fn open(dir: &Path, storage: &Path) -> Result<Self, Error> {
         let options = RunOptions::default();
-        Storage::existing(storage)?;
-        let storage = Storage::open(storage, options.unrecorded, options.durability)?;
+        let storage = Storage::existing(storage)?.treating(options.unrecorded);
+        let storage = storage.into_writable(options.durability)?;
         let executor = local(&options, None, None);
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         if !executor.isolates() {

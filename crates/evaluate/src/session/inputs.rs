@@ -6,7 +6,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::Error;
+use super::{Error, check_selection, expand_own_sheets};
 use crate::{Evaluation, Files, Texts, ValueError};
 use ce_files::manifest::Scan;
 use ce_git::{SourceError, SourceRepositories, Trees};
@@ -15,35 +15,109 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
 use ce_model::humanize::counted;
 use ce_model::name::InputName;
+use ce_model::plan::{Plan, PointSelection};
 use ce_model::suggest::nearest;
 use ce_model::task::{FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit};
 use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, StorageError};
 use ce_task::load;
 
-/// Returns a task without free names, and its given inputs: those whose texts were read have their contents
-/// in place of a file, since a pipe can be read only once.
-///
-/// # Errors
-///
-/// Fails if an input whose text is needed is not given and has no default, or cannot be read, or if a value
-/// of the task is wrong with these texts.
-pub fn bind(
-    trees: &Trees,
-    task: Task,
-    given: &[Option<InputSource>],
-) -> Result<(Task, Vec<Option<InputSource>>), Error> {
-    let mut given = given.to_vec();
-    let contents = named_contents(trees, &task, &given, InputError::NotGiven)?;
-    for (source, contents) in given.iter_mut().zip(&contents) {
-        if let (Some(source), Some(contents)) = (source, contents) {
-            *source = InputSource::Bytes(contents.clone());
-        }
-    }
-    Ok((load::bind(trees.dir(), task, &contents)?, given))
+/// A task whose values have the texts of its inputs: what it is given, and what of it is asked for.
+pub struct BoundTask {
+    /// The task, without free names.
+    pub task: Task,
+    /// What it is given, in the order of its inputs; `None` for one that is its default. What was read for its text has its contents in place
+    /// of a file, since a pipe can be read only once.
+    pub(super) given: Vec<Option<InputSource>>,
+    /// Whether each input is read by what is asked for.
+    pub(super) is_read: Vec<bool>,
+    /// The points and calls that are asked for.
+    pub(super) selection: PointSelection,
+    /// The plan, if it was made already.
+    pub(super) plan: Option<Plan>,
 }
 
-/// Does the same for a version of a task, with what another version was given.
+impl BoundTask {
+    /// Binds the names in the values of a task to the texts of what it is given. All of it is asked for.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input whose text is needed is not given and has no default, or cannot be read, or if a value
+    /// of the task is wrong with these texts.
+    pub fn new(trees: &Trees, task: Task, given: &[Option<InputSource>]) -> Result<Self, Error> {
+        let mut given = given.to_vec();
+        let contents = named_contents(trees, &task, &given, InputError::NotGiven)?;
+        for (source, contents) in given.iter_mut().zip(&contents) {
+            if let (Some(source), Some(contents)) = (source, contents) {
+                *source = InputSource::Bytes(contents.clone());
+            }
+        }
+        let is_read = vec![true; task.inputs.len()];
+        let task = load::bind(trees.dir(), task, &contents)?;
+        Ok(Self { task, given, is_read, selection: PointSelection::default(), plan: None })
+    }
+
+    /// Asks for some points and calls only, which read these inputs. Checks that there are such, as far as points are known before anything
+    /// is evaluated.
+    ///
+    /// # Errors
+    ///
+    /// Fails with what no points have, or if a sheet cannot be used.
+    pub fn selecting(
+        self,
+        trees: &Trees,
+        selection: PointSelection,
+        is_read: Vec<bool>,
+    ) -> Result<Self, Error> {
+        if selection.is_everything() {
+            return Ok(self);
+        }
+        let plan = Plan::of_points(&self.task, selection.clone());
+        let calls = plan.calls().len();
+        expand_own_sheets(trees, &self.task, &plan)?;
+        check_selection(&plan)?;
+        // An evaluation expands the sheets itself.
+        let plan = Some(plan).filter(|plan| plan.calls().len() == calls);
+        Ok(Self { selection, is_read, plan, ..self })
+    }
+
+    /// Returns where the contents of all inputs come from: one that is not given is its default.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input is not given and has no default, or if Git's data cannot be read.
+    pub fn contents(&self, trees: &Trees) -> Result<Vec<InputSource>, Error> {
+        let mut sources = Vec::with_capacity(self.task.inputs.len());
+        for (at, name) in self.task.inputs.iter().enumerate() {
+            sources.push(match (self.given.get(at), self.task.defaults[at]) {
+                (Some(Some(given)), _) => given.clone(),
+                (_, Some(file)) => own_file(trees, &self.task.files[file.index()])?,
+                (_, None) => return Err(InputError::NotGiven(name.to_string()).into()),
+            });
+        }
+        Ok(sources)
+    }
+
+    /// Checks that the directories among the inputs can be values, as far as that shows without reading files.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first one that cannot.
+    pub fn check_directories(&self) -> Result<(), Error> {
+        for (name, source) in self.task.inputs.iter().zip(&self.given) {
+            if let Some(InputSource::File(path)) = source
+                && path.is_dir()
+                && let Err(error) = Scan::at(path, &AtomicBool::new(false))
+            {
+                let source = StorageError::of_directory(path, error);
+                return Err(InputError::InputValue { name: name.to_string(), source }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Binds a version of a task to what another version was given.
 pub(super) fn bind_like(
     trees: &Trees,
     task: Task,
@@ -110,24 +184,6 @@ fn read_input(name: &InputName, source: InputSource) -> Result<Vec<u8>, Error> {
     Ok(contents)
 }
 
-/// Checks that the directories among the inputs of a task can be values, as far as that shows without reading files.
-///
-/// # Errors
-///
-/// Fails with the first one that cannot.
-pub fn check_directories(task: &Task, given: &[Option<InputSource>]) -> Result<(), Error> {
-    for (name, source) in task.inputs.iter().zip(given) {
-        if let Some(InputSource::File(path)) = source
-            && path.is_dir()
-            && let Err(error) = Scan::at(path, &AtomicBool::new(false))
-        {
-            let source = StorageError::of_directory(path, error);
-            return Err(InputError::InputValue { name: name.to_string(), source }.into());
-        }
-    }
-    Ok(())
-}
-
 /// The error of taking in the inputs of a task: it names the input that it is about.
 pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: StorageError) -> Error {
     let is_in = |source: &Option<InputSource>| match source {
@@ -139,27 +195,6 @@ pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: Storag
         Some((name, _)) => InputError::InputValue { name: name.to_string(), source: error }.into(),
         None => error.into(),
     }
-}
-
-/// Returns where the contents of a task's inputs come from: an input that is not given is its default.
-///
-/// # Errors
-///
-/// Fails if an input is not given and has no default, or if Git's data cannot be read.
-pub fn with_defaults(
-    trees: &Trees,
-    task: &Task,
-    given: &[Option<InputSource>],
-) -> Result<Vec<InputSource>, Error> {
-    let mut sources = Vec::with_capacity(task.inputs.len());
-    for (at, name) in task.inputs.iter().enumerate() {
-        sources.push(match (given.get(at), task.defaults[at]) {
-            (Some(Some(given)), _) => given.clone(),
-            (_, Some(file)) => own_file(trees, &task.files[file.index()])?,
-            (_, None) => return Err(InputError::NotGiven(name.to_string()).into()),
-        });
-    }
-    Ok(sources)
 }
 
 /// Returns where the contents of a task's own files come from; `None` for one whose path depends on names that a sweep

@@ -18,8 +18,7 @@ use ce_model::exit::Explain;
 use ce_model::hints;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{
-    Ancestors, Operation, Plan, PlannedSweep, PlannedSweepId, PointSelection, SelectionError,
-    Source,
+    Ancestors, Operation, Plan, PlannedSweep, PlannedSweepId, SelectionError, Source,
 };
 use ce_model::sweep::{
     self, Factor, MAX_SHEET, Product, ProductFault, SheetFormat, SheetProblem, SweepPoint,
@@ -132,51 +131,46 @@ struct FinishedPart<'a> {
     pub(super) ancestors: Ancestors,
 }
 
-/// A job that was finished before.
-#[derive(Debug)]
-pub struct FinishedJob {
-    /// The names of its outputs.
-    pub outputs: Vec<String>,
-    /// The storage that has it.
-    pub storage: Storage,
+/// Opens a storage for looking whether jobs are finished; `None` if it cannot be opened. The evaluation that follows reports that.
+pub fn open_finished(storage: &Path, unrecorded: Unrecorded) -> Option<Storage> {
+    Some(Storage::inspect(storage, unrecorded).ok()?.with_cache(Cache::of_user()))
 }
 
-/// Looks for a job that was finished before: that needs no look at its calls, however many they are.
+/// Jobs that were finished before.
+#[derive(Debug)]
+pub struct FinishedJobs {
+    /// The points of whose inputs they are; `None` for a single job.
+    pub points: Option<SweepPoints>,
+    /// The names of the outputs of each.
+    pub outputs: Vec<Vec<String>>,
+}
+
+/// Looks for a job that was finished before, which needs no look at its calls, however many they are.
 ///
 /// # Errors
 ///
 /// Fails if the storage cannot be read.
 pub fn find_job(
+    storage: &Storage,
     task: TaskVersion<'_>,
-    storage: &Path,
     inputs: &[InputSource],
-    unrecorded: Unrecorded,
-) -> Result<Option<FinishedJob>, Error> {
-    // The evaluation that follows reports an error of this storage, or of an input.
-    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
-    let storage = storage.with_cache(Cache::of_user());
+) -> Result<Option<FinishedJobs>, Error> {
+    // The evaluation that follows reports an error of an input.
     let Ok(Some(inputs)) = storage.jobs().inputs(task, inputs) else { return Ok(None) };
     let outputs = storage.jobs().find(task, &inputs)?;
-    Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
+    Ok(outputs.map(|outputs| FinishedJobs { points: None, outputs: vec![outputs] }))
 }
 
-impl FinishedJob {
-    /// Records that the repository of a task in a directory uses the storage at this path.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
-    pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
-        record_later_use(&self.storage, dir, storage)
-    }
-}
-
-/// Records that the repository of a task in this directory uses a storage at this path, which was only read so far.
-fn record_later_use(read: &Storage, dir: &Path, path: &Path) -> Result<(), Error> {
-    if KnownRepositories::new(read).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
+/// Records that the repository of a task in this directory uses a storage, which was only read so far.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be written.
+pub fn record_later_use(storage: Storage, dir: &Path) -> Result<(), Error> {
+    if KnownRepositories::new(&storage).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
         return Ok(());
     }
-    record_use(&Storage::open(path, Unrecorded::Refuse, Durability::Unsynced)?, dir)
+    record_use(&storage.into_writable(Durability::Unsynced)?, dir)
 }
 
 /// Records that the repository of a task in this directory uses a storage.
@@ -366,28 +360,6 @@ fn job_inputs<T: Clone>(
     Ok(inputs)
 }
 
-/// The jobs of all points, which were finished before.
-#[derive(Debug)]
-pub struct FinishedJobs {
-    /// The points.
-    pub points: SweepPoints,
-    /// The outputs of each.
-    pub outputs: Vec<Vec<String>>,
-    /// The storage that has them.
-    pub storage: Storage,
-}
-
-impl FinishedJobs {
-    /// Records that the repository of a task in a directory uses the storage at this path.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
-    pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
-        record_later_use(&self.storage, dir, storage)
-    }
-}
-
 /// Looks for the jobs of all points: that needs no look at their calls. `given` are the inputs that are the same for
 /// each.
 ///
@@ -395,26 +367,23 @@ impl FinishedJobs {
 ///
 /// Fails if the storage cannot be read.
 pub fn find_jobs(
+    storage: &Storage,
     (task, ranged): (&Task, &RangedInputs),
-    storage: &Path,
     given: &[InputSource],
-    unrecorded: Unrecorded,
 ) -> Result<Option<FinishedJobs>, Error> {
-    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
-    let storage = storage.with_cache(Cache::of_user());
     let version = TaskVersion::from(task);
     let Ok(Some(given)) = storage.jobs().inputs(version, given) else { return Ok(None) };
     let (points, mut outputs) = (points_of(task), Vec::new());
     for point in points.iter() {
-        let of_text = |text: &Arc<str>| Ok(Digest::of(&text_contents(text)));
-        let inputs = job_inputs(ranged, point, &given, of_text)?;
+        let inputs =
+            job_inputs(ranged, point, &given, |text| Ok(Digest::of(&text_contents(text))))?;
         let inputs: Vec<Digest> = inputs.into_iter().map(|(_, digest)| digest).collect();
         match storage.jobs().find(version, &inputs)? {
             Some(found) => outputs.push(found),
             None => return Ok(None),
         }
     }
-    Ok(Some(FinishedJobs { points, outputs, storage }))
+    Ok(Some(FinishedJobs { points: Some(points), outputs }))
 }
 
 /// Adds the calls of all sweeps whose points are files of the task, as an evaluation would. Files whose path depends on
@@ -450,20 +419,6 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), 
 /// Fails with the first sheet that cannot be read or does not fit its sweep.
 pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
     expand_own_sheets(&Trees::new(dir), task, &Plan::new(task))
-}
-
-/// Checks that some point has each text that is asked for, as far as points are known before anything is evaluated.
-///
-/// # Errors
-///
-/// Fails with what no points have, or if a sheet cannot be used.
-pub fn check_wanted(trees: &Trees, task: &Task, selection: PointSelection) -> Result<(), Error> {
-    if selection.is_everything() {
-        return Ok(());
-    }
-    let plan = Plan::of_points(task, selection);
-    expand_own_sheets(trees, task, &plan)?;
-    check_selection(&plan)
 }
 
 /// The sweeps whose points are not known yet and are a file of the task, among the calls from a number on.

@@ -23,66 +23,37 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::{io, iter, mem, thread};
 
-pub use self::calls::CallNameError;
-pub use self::calls::InspectionError;
-pub use self::calls::InspectionSession;
-pub use self::calls::find_call;
-pub use self::calls::print_log;
-pub use self::error::BeginError;
-pub use self::error::Interrupted;
-pub use self::error::OutputError;
-pub use self::error::ResultPathError;
-pub use self::error::WriteError;
-pub use self::error::naming_results;
-pub use self::inputs::InputError;
-pub use self::inputs::bind;
-pub use self::inputs::check_directories;
-pub use self::inputs::check_trees;
-pub use self::inputs::with_defaults;
+pub use self::calls::{CallNameError, InspectionError, InspectionSession, find_call, print_log};
+pub use self::error::{
+    BeginError, Interrupted, OutputError, ResultPathError, WriteError, naming_results,
+};
+pub use self::inputs::{BoundTask, InputError, check_trees};
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
 pub use self::interaction::Stop;
 use self::interaction::{Interrupts, StorageNotices, unless_interrupted};
-pub use self::jobs::FinishedJob;
-pub use self::jobs::FinishedJobs;
-pub use self::jobs::Kept;
-pub use self::jobs::RangeError;
-pub use self::jobs::check_own_sheets;
-pub use self::jobs::check_selection;
-pub use self::jobs::check_wanted;
-pub use self::jobs::expand_own_sheets;
-pub use self::jobs::find_job;
-pub use self::jobs::find_jobs;
-pub use self::jobs::for_each;
-pub use self::jobs::read_points;
-pub use self::options::Frontend;
-pub use self::options::Given;
-pub use self::options::InputReading;
-pub use self::options::Place;
-pub use self::options::RunOptions;
+pub use self::jobs::{
+    FinishedJobs, Kept, RangeError, check_own_sheets, check_selection, expand_own_sheets, find_job,
+    find_jobs, for_each, open_finished, read_points, record_later_use,
+};
 use self::options::local;
-pub use self::slurm::RunJobRequest;
+pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
 use self::slurm::SlurmWorkers;
-pub use self::slurm::is_to_be_handed_over;
-pub use self::slurm::own_token;
-pub use self::slurm::retain_waiting;
-pub use self::suspended::SuspensionError;
-pub use self::suspended::SuspensionSession;
-pub use self::worker::WorkerOptions;
-pub use self::worker::WorkerSession;
+pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::suspended::{SuspensionError, SuspensionSession};
+pub use self::worker::{WorkerOptions, WorkerSession};
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
     ExecutionSettings, Exports, Files, Outcome, Policy, Texts, Unsatisfiable, WorkerQueue,
 };
 use ce_executor::{ExecuteError, Executor, Offer, Status};
 use ce_files::cache::Cache;
-use ce_git::{Config, SourceRepositories, Trees};
-pub use ce_model::exit::Error;
-pub use ce_model::exit::Exit;
+use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
+pub use ce_model::exit::{Error, Exit};
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::task::Task;
 use ce_storage::records::RunState;
-use ce_storage::{InputSource, ResultName, Storage, StorageError, Unrecorded};
+use ce_storage::{InputSource, Patience, ResultName, Storage, StorageError};
 
 /// What goes on in an evaluation.
 pub struct Progression<'a> {
@@ -113,8 +84,6 @@ pub struct Session {
     sources: Arc<SourceRepositories>,
     jobs: NonZeroUsize,
     policy: Policy,
-    /// The points that are evaluated.
-    selection: PointSelection,
     /// The queue of the workers that execute calls, if they are not executed here.
     queue: Option<Arc<WorkerQueue>>,
     /// The workers that serve it on Slurm.
@@ -138,18 +107,32 @@ impl Session {
     ///
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
+        Self::begin(dir, options, |patience| {
+            Storage::open_patiently(storage, (options.unrecorded, options.durability), patience)
+        })
+    }
+
+    /// Does the same with a storage that was opened for reading.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](Self::open) does.
+    pub fn start(dir: &Path, storage: Storage, options: &RunOptions) -> Result<Self, Error> {
+        Self::begin(dir, options, |patience| {
+            storage.into_writable_patiently(options.durability, patience)
+        })
+    }
+
+    fn begin(
+        dir: &Path,
+        options: &RunOptions,
+        open: impl FnOnce(Patience) -> Result<Storage, StorageError>,
+    ) -> Result<Self, Error> {
         let executor = local(options, None, None);
         let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
         let notices = Arc::new(StorageNotices::new(options.frontend));
-        let how = (options.unrecorded, options.durability);
-        let opened = Storage::open_patiently(
-            storage,
-            how,
-            notices.patience(interrupts.asked(), options.quiet),
-        );
-        let storage = unless_interrupted(opened, &interrupts)?;
-        let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
-        let storage = storage.taking_over(options.takeover);
+        let opened = open(notices.patience(interrupts.asked(), options.quiet));
+        let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
         jobs::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
@@ -160,15 +143,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Opens a storage, which need not exist, for reading only: nothing is computed or written.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the path is something other than a storage.
-    pub fn inspect(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
-        let storage = Storage::inspect(storage, options.unrecorded)?;
-        let storage = storage.with_cache(Cache::of_user()).taking_over(options.takeover);
-        Ok(Self::with(storage, dir, options, None))
+    /// Looks for results in a storage that was opened for reading only, which need not exist: nothing is computed or written.
+    pub fn inspect(dir: &Path, storage: Storage, options: &RunOptions) -> Self {
+        Self::with(storage, dir, options, None)
     }
 
     fn with(
@@ -177,13 +154,13 @@ impl Session {
         options: &RunOptions,
         executor: Option<(Arc<dyn Executor>, Interrupts)>,
     ) -> Self {
+        let storage = storage.with_cache(Cache::of_user()).treating(options.unrecorded);
         Self {
-            storage: Arc::new(storage),
+            storage: Arc::new(storage.taking_over(options.takeover)),
             trees: Trees::new(dir),
             sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
             jobs: options.jobs,
             policy: options.policy.clone(),
-            selection: PointSelection::default(),
             stores: executor.is_some(),
             executor,
             queue: None,
@@ -199,12 +176,6 @@ impl Session {
     pub fn reading(self, dir: &Path, repositories: &[(String, PathBuf)]) -> Self {
         let sources = Arc::new(SourceRepositories::new(dir, repositories.to_vec()));
         Self { sources, ..self }
-    }
-
-    /// Evaluates those points only that are selected.
-    #[must_use]
-    pub fn selecting(self, selection: PointSelection) -> Self {
-        Self { selection, ..self }
     }
 
     /// Executes these calls even if they have outputs.
@@ -224,15 +195,23 @@ impl Session {
         self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
     }
 
-    /// Binds and plans a task, and finds or stores its inputs and other leaves.
+    /// Binds the names in the values of a task to the texts of what it is given. All of it is asked for.
     ///
     /// # Errors
     ///
-    /// Fails if an input cannot be read, if a value of the task is wrong with the texts of inputs, or if the
-    /// storage cannot be read or written.
-    pub fn prepare(&self, task: Task, given: &[Option<InputSource>]) -> Result<Evaluation, Error> {
-        let (task, given) = bind(&self.trees, task, given)?;
-        let plan = self.plan(&task);
+    /// Fails as [`BoundTask::new`] does.
+    pub fn bind(&self, task: Task, given: &[Option<InputSource>]) -> Result<BoundTask, Error> {
+        BoundTask::new(&self.trees, task, given)
+    }
+
+    /// Plans a task, and finds or stores its inputs and other leaves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input cannot be read, or if the storage cannot be read or written.
+    pub fn prepare(&self, bound: BoundTask) -> Result<Evaluation, Error> {
+        let BoundTask { task, given, is_read, selection, plan } = bound;
+        let plan = self.plan(&task, selection, plan);
         check_selection(&plan)?;
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
@@ -242,11 +221,9 @@ impl Session {
             files = Some(Files::new(&task, &plan, (inputs, own), storage, store));
         });
         let files = files.unwrap_or(Err(StorageError::Interrupted));
-        let failed = |error| of_input(&task, &given, error);
-        let mut files = self.unless_interrupted(files, failed)?;
+        let mut files = self.unless_interrupted(files, |error| of_input(&task, &given, error))?;
         let mut found = mem::take(&mut files.inputs).into_iter().flatten();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
-        let is_read = self.selection.inputs_read(&task)?;
         let files = fill_in((&task, &is_read), files, given, InputError::NotGiven)?;
         let texts = if task.trees.is_empty() {
             Texts::new()
@@ -269,7 +246,7 @@ impl Session {
         titles: [&str; 2],
     ) -> Result<Evaluation, Error> {
         let task = self.bind_like(task, other, titles)?;
-        let plan = self.plan(&task);
+        let plan = self.plan(&task, PointSelection::default(), None);
         let own = own_files(&self.trees, &task)?;
         let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
         let files = self.unless_interrupted(files, Error::from)?;
@@ -316,11 +293,10 @@ impl Session {
         bind_like(&self.trees, task, other, no_input(titles))
     }
 
-    /// Plans a task, and loads the record cache meanwhile.
-    fn plan(&self, task: &Task) -> Plan {
-        let selection = self.selection.clone();
+    /// Plans a task unless that was done, and loads the record cache meanwhile.
+    fn plan(&self, task: &Task, selection: PointSelection, known: Option<Plan>) -> Plan {
         thread::scope(|scope| {
-            let plan = scope.spawn(|| Plan::of_points(task, selection));
+            let plan = scope.spawn(|| known.unwrap_or_else(|| Plan::of_points(task, selection)));
             self.storage.cached_records().load(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
@@ -384,7 +360,6 @@ impl Session {
             sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
             jobs: self.jobs,
             policy: Policy { timeout: self.policy.timeout, ..Policy::default() },
-            selection: PointSelection::default(),
             queue: None,
             slurm: None,
             executor: None,
@@ -551,11 +526,10 @@ pub fn look_up(
     dir: &Path,
     task: Task,
     given: &Given,
-    unrecorded: Unrecorded,
-    frontend: Frontend,
+    options: &RunOptions,
 ) -> Result<Evaluation, Error> {
-    let session = open_to_look(dir, given, unrecorded, frontend)?;
-    let evaluation = session.prepare(task, &given.inputs)?;
+    let session = inspect_existing(dir, given, options)?;
+    let evaluation = session.prepare(session.bind(task, &given.inputs)?)?;
     look_only(&evaluation, NonZeroUsize::MIN)?;
     Ok(evaluation)
 }
@@ -570,11 +544,10 @@ pub fn look_up_versions(
     dir: &Path,
     ([older, newer], titles): ([Task; 2], [&str; 2]),
     given: &Given,
-    unrecorded: Unrecorded,
-    frontend: Frontend,
+    options: &RunOptions,
 ) -> Result<[Evaluation; 2], Error> {
-    let session = open_to_look(dir, given, unrecorded, frontend)?;
-    let newer = session.prepare(newer, &given.inputs)?;
+    let session = inspect_existing(dir, given, options)?;
+    let newer = session.prepare(session.bind(newer, &given.inputs)?)?;
     let older = session.prepare_like(older, &newer, titles)?;
     for evaluation in [&older, &newer] {
         match look_only(evaluation, NonZeroUsize::MIN) {
@@ -586,17 +559,9 @@ pub fn look_up_versions(
 }
 
 /// A session in which nothing is computed.
-fn open_to_look(
-    dir: &Path,
-    given: &Given,
-    unrecorded: Unrecorded,
-    frontend: Frontend,
-) -> Result<Session, Error> {
-    let Given { storage, repositories, .. } = given;
-    Storage::existing(storage)?;
-    let takeover = RunOptions::takeover(&Config::of(dir)?)?;
-    let options = RunOptions { unrecorded, takeover, frontend, ..RunOptions::default() };
-    Ok(Session::inspect(dir, storage, &options)?.reading(dir, repositories))
+fn inspect_existing(dir: &Path, given: &Given, options: &RunOptions) -> Result<Session, Error> {
+    let storage = Storage::existing(&given.storage)?;
+    Ok(Session::inspect(dir, storage, options).reading(dir, &given.repositories))
 }
 
 /// Looks for the results of all calls, in so many threads. Computes and writes nothing.

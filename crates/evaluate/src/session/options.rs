@@ -92,6 +92,20 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
+    /// Options of a session that only looks for results, for a task with this configuration of Git.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting is wrong.
+    pub fn to_look(
+        config: &Config,
+        unrecorded: Unrecorded,
+        frontend: Frontend,
+    ) -> Result<Self, ConfigError> {
+        let takeover = Self::takeover(config)?;
+        Ok(Self { unrecorded, takeover, frontend, ..Self::default() })
+    }
+
     /// Which results of other commits are taken over, as Git's configuration has it.
     ///
     /// # Errors
@@ -110,7 +124,7 @@ impl RunOptions {
 pub struct Given {
     /// The directory of the storage.
     pub storage: PathBuf,
-    /// The inputs, in the task's order; `None` for one that is its default.
+    /// The inputs, in the task's order; `None` for one that is its default, or is not read.
     pub inputs: Vec<Option<InputSource>>,
     /// The repositories that the user names, and where they are.
     pub repositories: Vec<(String, PathBuf)>,

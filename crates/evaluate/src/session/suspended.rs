@@ -85,8 +85,8 @@ impl SuspensionSession {
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path) -> Result<Self, Error> {
         let options = RunOptions::default();
-        Storage::existing(storage)?;
-        let storage = Storage::open(storage, options.unrecorded, options.durability)?;
+        let storage = Storage::existing(storage)?.treating(options.unrecorded);
+        let storage = storage.into_writable(options.durability)?;
         let executor = local(&options, None, None);
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         Ok(Self { storage: Arc::new(storage), executor, interrupts })

@@ -240,7 +240,8 @@ impl AuditPlanner<'_> {
             }
             given.push(file.map(InputSource::File));
         }
-        let evaluation = self.session.looking_in(&dir).prepare(task, &given);
+        let session = self.session.looking_in(&dir);
+        let evaluation = session.bind(task, &given).and_then(|bound| session.prepare(bound));
         if let Some(signal) = self.session.interrupted_by() {
             return Err(Interrupted(signal).into());
         }

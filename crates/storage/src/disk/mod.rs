@@ -202,7 +202,7 @@ impl Disk {
     }
 
     /// Whether the directory existed when this was opened.
-    pub(super) const fn is_there(&self) -> bool {
+    pub(crate) const fn is_there(&self) -> bool {
         self.top.is_some()
     }
 

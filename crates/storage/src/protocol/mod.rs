@@ -113,6 +113,13 @@ impl Storage {
         self
     }
 
+    /// Treats outputs without a record like this.
+    #[must_use]
+    pub const fn treating(mut self, unrecorded: Unrecorded) -> Self {
+        self.unrecorded = unrecorded;
+        self
+    }
+
     /// Takes over these results of other versions.
     #[must_use]
     pub const fn taking_over(mut self, takeover: Takeover) -> Self {

@@ -37,7 +37,12 @@ impl Storage {
     ///
     /// Fails if the path is something other than a storage, or may not be read.
     pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
-        Site::of(path)?.check(path, Absent::Accept)?;
+        Self::look(path, Absent::Accept, unrecorded)
+    }
+
+    /// Opens the storage for reading only, once what is at its path was looked at.
+    fn look(path: &Path, absent: Absent, unrecorded: Unrecorded) -> Result<Self> {
+        Site::of(path)?.check(path, absent)?;
         let disk = Disk::open(&std::path::absolute(path).context("open the storage", path)?)?;
         let run = CurrentRun::new();
         Ok(Self {
@@ -62,8 +67,12 @@ impl Storage {
     ///
     /// Fails if there is no storage, or it may not be read.
     pub fn existing(path: &Path) -> Result<Self> {
-        Site::of(path)?.check(path, Absent::Refuse)?;
-        Self::inspect(path, Unrecorded::Refuse)
+        Self::look(path, Absent::Refuse, Unrecorded::Refuse)
+    }
+
+    /// Whether the storage was there when it was opened.
+    pub fn was_there(&self) -> bool {
+        self.root.disk.is_there()
     }
 
     /// Opens the storage for reading and writing; creates it if it does not exist.
@@ -76,8 +85,7 @@ impl Storage {
     pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
         disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
-        storage.root.make_writable(disk::open_created(path)?, sync);
-        recover(&storage);
+        storage.make_writable(sync)?;
         Ok(storage)
     }
 
@@ -94,6 +102,40 @@ impl Storage {
         let storage = disk::retry_at(path, &patience, || Self::open(path, unrecorded, sync))?;
         storage.root.disk.wait_with(patience, path.to_owned());
         Ok(storage)
+    }
+
+    /// Opens a storage that was opened for reading for writing, too; creates it if it does not exist. The leftovers of killed runs are
+    /// published or removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made.
+    pub fn into_writable(mut self, sync: Durability) -> Result<Self> {
+        disk::make_dirs(self.root.shown_place())?;
+        self.make_writable(sync)?;
+        Ok(self)
+    }
+
+    /// Does the same, and waits for the storage now and later whenever it is away.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made, or the storage does not come back.
+    pub fn into_writable_patiently(mut self, sync: Durability, patience: Patience) -> Result<Self> {
+        let path = self.root.shown_place().to_owned();
+        disk::retry_at(&path, &patience, || {
+            disk::make_dirs(&path)?;
+            self.make_writable(sync)
+        })?;
+        self.root.disk.wait_with(patience, path);
+        Ok(self)
+    }
+
+    /// Lets a storage that is there be written.
+    fn make_writable(&mut self, sync: Durability) -> Result<()> {
+        self.root.make_writable(disk::open_created(self.root.shown_place())?, sync);
+        recover(self);
+        Ok(())
     }
 
     /// Waits until there is a storage at a path: one that another host has just made may not be visible yet. Calls a function
