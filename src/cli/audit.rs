@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -14,14 +14,14 @@ use super::storage_args::storage_and_results;
 use crate::report::say;
 use crate::report::{self, Bar};
 use ce_evaluate::Policy;
-use ce_evaluate::session::{CallNameError, Error, OutputError, RunOptions, Session};
+use ce_evaluate::session::{Error, OutputError, RunOptions, Session, named_call, named_job};
 use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_queries::audit::{
     AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
 };
-use ce_storage::{Durability, Locator, ResultName, Storage};
+use ce_storage::{Durability, Storage};
 
 /// Two options say differently which calls are audited.
 #[derive(Debug, thiserror::Error)]
@@ -116,18 +116,24 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 all that were executed agree, 1 one differs, failed or could not be executed, 2 the arguments are wrong, \
 5 the storage could not be read or written, 130 interrupted (143: by SIGTERM); what was found until then is kept.";
 
+/// Reads a share such as `10%` or `0.1`, or a number of calls.
 fn sample(text: &str) -> Result<AuditSample, String> {
-    let share = |share: f64| match share > 0.0 && share <= 1.0 {
-        true => Ok(AuditSample::Share(share)),
-        false => Err("write a share above 0 and up to 1, or up to 100%".to_owned()),
-    };
-    let wrong = || "write a share such as 10% or 0.1, or a number of calls".to_owned();
-    let number = |text: &str| text.parse::<f64>().map_err(|_| wrong());
-    match (text.strip_suffix('%'), text.parse::<usize>()) {
-        (Some(percent), _) => share(number(percent)? / 100.0),
-        (None, Ok(0)) => Err("write a number of calls from 1".to_owned()),
-        (None, Ok(calls)) => Ok(AuditSample::Number(calls)),
-        (None, Err(_)) => share(number(text)?),
+    if let Some(percent) = text.strip_suffix('%') {
+        return share(percent, 100.0);
+    }
+    match text.parse() {
+        Ok(0) => Err("write a number of calls from 1".to_owned()),
+        Ok(calls) => Ok(AuditSample::Number(calls)),
+        Err(_) => share(text, 1.0),
+    }
+}
+
+/// Reads a share of this whole.
+fn share(text: &str, whole: f64) -> Result<AuditSample, String> {
+    match text.parse::<f64>().map(|part| part / whole) {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(AuditSample::Share(share)),
+        Ok(_) => Err("write a share above 0 and up to 1, or up to 100%".to_owned()),
+        Err(_) => Err("write a share such as 10% or 0.1, or a number of calls".to_owned()),
     }
 }
 
@@ -224,22 +230,13 @@ impl AuditCalls {
         {
             return Err(AuditedTwice(option, call.display().to_string()).into());
         }
-        let text = |path: &Path| path.display().to_string();
-        let locator = Locator::new(storage);
         Ok(match (self.sample, &self.job, calls) {
             (Some(sample), _, _) => AuditChoice::Sample(sample),
-            (None, Some(job), _) => {
-                let name = locator.find(job, ResultName::of_job);
-                AuditChoice::Job(name.ok_or_else(|| CallNameError::NoJob(text(job)))?)
-            }
+            (None, Some(job), _) => AuditChoice::Job(named_job(storage, job)?),
             (None, None, []) => AuditChoice::All,
             (None, None, calls) => {
-                let mut names = Vec::with_capacity(calls.len());
-                for call in calls {
-                    let name = locator.find(call, ResultName::of_call);
-                    names.push(name.ok_or_else(|| CallNameError::NoCall(text(call)))?);
-                }
-                AuditChoice::Calls(names.into_iter().collect())
+                let names = calls.iter().map(|call| named_call(storage, call));
+                AuditChoice::Calls(names.collect::<Result<_, _>>()?)
             }
         })
     }

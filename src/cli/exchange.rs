@@ -11,7 +11,7 @@ use super::Tool;
 use super::options::writable;
 use super::storage_args::{AbsentStorage, Ends};
 use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
-use ce_evaluate::session::{CallNameError, Error, OutputError};
+use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PullRequest, Pulled, PushRequest, Pushed,
     PushedLogs, ResultsBranch, ResultsError, RevokeRequest, TrustRule, TrustSettings, mirror, pull,
@@ -22,7 +22,7 @@ use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;
 use ce_model::humanize::parse_count;
 use ce_model::resources::parse_size;
-use ce_storage::{Durability, Entry, Locator, ResultName, Storage, Unrecorded};
+use ce_storage::{Durability, Entry, Storage, Unrecorded};
 
 /// Add the results of a storage to a Git repository
 ///
@@ -117,8 +117,10 @@ impl Tool for Push {
         let mirror = mirror(&repository, Cache::of_user().as_ref(), Prompts::at_terminal())?;
         let sign = self.signs(&mirror)?;
         if let Some(reason) = self.because.clone() {
-            let calls = self.revoke.iter().map(|call| named_call(&storage, call));
-            let calls = calls.collect::<Result<_, _>>()?;
+            let mut calls = Vec::with_capacity(self.revoke.len());
+            for call in &self.revoke {
+                calls.push(Entry::Call(named_call(&storage, Path::new(call))?));
+            }
             let request = RevokeRequest { calls, reason, sign, dry: self.dry_run };
             return self.tell(&revoke(&storage, &mirror, &request)?, mirror.url(), out);
         }
@@ -134,17 +136,13 @@ impl Tool for Push {
             dry: self.dry_run,
             progress: Arc::default(),
         };
-        let all = || push(&storage, &mirror, &request);
-        let is_silent = self.json || self.quiet;
-        let outcome = if is_silent { all() } else { exchanging(&request.progress, all) };
+        let outcome = if self.json || self.quiet {
+            push(&storage, &mirror, &request)
+        } else {
+            exchanging(&request.progress, || push(&storage, &mirror, &request))
+        };
         self.tell(&outcome?, mirror.url(), out)
     }
-}
-
-/// The call of this name, or that has made this file.
-fn named_call(storage: &Storage, text: &str) -> Result<Entry, Error> {
-    let name = Locator::new(storage).find(Path::new(text), ResultName::of_call);
-    Ok(name.map(Entry::Call).ok_or_else(|| CallNameError::NoCall(text.to_owned()))?)
 }
 
 impl Push {
@@ -298,9 +296,12 @@ impl Tool for Pull {
         let is_signed = trust.signers.is_some();
         let progress = Arc::default();
         let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
-        let all = || pull(&storage, (&mirror, &branch), &request);
         let is_silent = self.json || self.quiet;
-        let outcome = if is_silent { all() } else { exchanging(&request.progress, all) };
+        let outcome = if is_silent {
+            pull(&storage, (&mirror, &branch), &request)
+        } else {
+            exchanging(&request.progress, || pull(&storage, (&mirror, &branch), &request))
+        };
         let is_refused = !outcome.as_ref().is_ok_and(Pulled::is_complete);
         drop(storage);
         if let Some(absent) = absent.filter(|_| !self.dry_run) {

@@ -320,8 +320,10 @@ impl Tool for Pin {
         let history = History::read(storage)?;
         // All are looked for before any is pinned.
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        let entry = |file: &String| history.find(storage, file).map(|subject| subject.entry);
-        let entries: Vec<&Entry> = files.iter().map(entry).collect::<Result<_, _>>()?;
+        let mut entries = Vec::with_capacity(files.len());
+        for file in &files {
+            entries.push(history.find(storage, file)?.entry);
+        }
         for (entry, file) in entries.into_iter().zip(&files) {
             if !self.remove {
                 Pins::new(storage).add(entry, self.note.clone())?;

@@ -223,13 +223,15 @@ const OF_ALL: &str = "\n.SH \"SEE ALSO\"\n\\fBgit\\fR(1)";
 
 /// The sections of examples and of pages beside one.
 fn sections(examples: &CommandExamples) -> String {
-    let example = |(line, what): &(&str, &str)| {
-        format!("\n.TP\n\\fB{}\\fR\n{}", escaped(line), escaped(what))
-    };
-    let lines: String = examples.lines.iter().map(example).collect();
-    let beside = examples.related.iter().map(|it| format!(", \\fBce\\-{it}\\fR(1)"));
-    let beside: String = beside.collect();
-    format!("\n.SH EXAMPLES{lines}\n.SH \"SEE ALSO\"\n\\fBce\\fR(1){beside}")
+    let mut text = "\n.SH EXAMPLES".to_owned();
+    for (line, what) in examples.lines {
+        text.push_str(&format!("\n.TP\n\\fB{}\\fR\n{}", escaped(line), escaped(what)));
+    }
+    text.push_str("\n.SH \"SEE ALSO\"\n\\fBce\\fR(1)");
+    for command in examples.related {
+        text.push_str(&format!(", \\fBce\\-{command}\\fR(1)"));
+    }
+    text
 }
 
 /// A text within a line of a page.

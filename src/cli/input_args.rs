@@ -14,6 +14,7 @@ use crate::report::say;
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, RangeError, for_each, read_points};
 use ce_git::Config;
+use ce_model::name::InputName;
 use ce_model::suggest::nearest;
 use ce_model::sweep::{self, Factor, Likeness, Lookalike};
 use ce_model::task::{RangedInput, RangedInputs, Task};
@@ -89,8 +90,9 @@ impl PathArgs {
         &self,
         config: &Config,
     ) -> Result<Vec<(PathBuf, Vec<InputSource>)>, Error> {
-        let may_be_named = |path: &Path| path.as_os_str().as_encoded_bytes().contains(&b'=');
-        if !self.params.is_empty() || self.typed().any(may_be_named) {
+        if !self.params.is_empty()
+            || self.typed().any(|path| path.as_os_str().as_bytes().contains(&b'='))
+        {
             return Ok(Vec::new());
         }
         let typed: Vec<&Path> = self.typed().collect();
@@ -107,11 +109,8 @@ impl PathArgs {
     /// Checks that no input is given by name that the points have texts for.
     fn check_unranged(&self, inputs: &RangedInputs) -> Result<(), Error> {
         for RangedInput { name, .. } in inputs.iter().filter(|input| input.given.is_none()) {
-            let is_named = |path: &Path| {
-                let rest = path.as_os_str().as_bytes().strip_prefix(name.as_str().as_bytes());
-                rest.is_some_and(|rest| rest.starts_with(b"="))
-            };
-            if self.params.iter().any(|(it, _)| *it == name.as_str()) || self.typed().any(is_named)
+            if self.params.iter().any(|(it, _)| *it == name.as_str())
+                || self.typed().any(|path| file_named(path, name).is_some())
             {
                 return Err(RangeError::GivenAndRanged(name.to_string()).into());
             }
@@ -148,26 +147,20 @@ impl PathArgs {
         is_read: &[bool],
     ) -> Result<Given, Error> {
         let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
-        let mut name = |at: usize, source| match named[at].replace(source) {
-            None => Ok(()),
-            Some(_) => Err(InputError::InputTwice(task.inputs[at].to_string())),
-        };
         let mut rest = Vec::new();
         for path in self.typed() {
-            match split_name(task, path) {
-                Some((at, file)) => name(at, file.into())?,
-                None => match missing_name(path) {
-                    Some(name) => return Err(InputError::unknown(task, name).into()),
-                    None => rest.push(path),
-                },
+            if let Some((at, file)) = split_name(task, path) {
+                give(task, &mut named, at, file.into())?;
+            } else if let Some(name) = missing_name(path) {
+                return Err(InputError::unknown(task, name).into());
+            } else {
+                rest.push(path);
             }
         }
         for (input, text) in &self.params {
             let at = task.inputs.iter().position(|it| it.as_str() == input);
-            name(
-                at.ok_or_else(|| InputError::unknown(task, input))?,
-                InputSource::Bytes(format!("{text}\n").into_bytes()),
-            )?;
+            let at = at.ok_or_else(|| InputError::unknown(task, input))?;
+            give(task, &mut named, at, InputSource::Bytes(format!("{text}\n").into_bytes()))?;
         }
         let is_named = named.iter().any(Option::is_some);
         // The inputs that are given by position.
@@ -176,18 +169,11 @@ impl PathArgs {
             .collect();
         let read: Vec<usize> = open.iter().copied().filter(|at| is_read[*at]).collect();
         let configured = config.storage()?;
-        let told = |open: &[usize]| match (&configured, rest.split_first()) {
-            (Some(storage), _) if rest.len() == open.len() => {
-                Some((storage.clone(), rest.as_slice()))
-            }
-            (_, Some((storage, files))) if files.len() == open.len() => {
-                Some(((*storage).to_owned(), files))
-            }
-            _ => None,
-        };
         let ways = [&open, &read].into_iter();
-        let Some(((storage, files), open)) = ways.filter_map(|it| Some((told(it)?, it))).next()
-        else {
+        let mut told = ways.filter_map(|open| {
+            Some((split_storage(configured.as_deref(), &rest, open.len())?, open))
+        });
+        let Some(((storage, files), open)) = told.next() else {
             if configured.is_none() && rest.is_empty() {
                 return Err(PlaceError::NoStorage.into());
             }
@@ -204,9 +190,36 @@ impl PathArgs {
         for (at, file) in open.iter().zip(files) {
             inputs[*at] = Some(InputSource::from(*file));
         }
-        check_inputs(task, &inputs, &storage)?;
+        check_inputs(task, &inputs, storage)?;
         check_repositories(task, &self.repositories)?;
+        let storage = storage.to_owned();
         Ok(Given { storage, inputs, repositories: self.repositories.clone() })
+    }
+}
+
+/// Gives an input by its name, once.
+fn give(
+    task: &Task,
+    named: &mut [Option<InputSource>],
+    at: usize,
+    source: InputSource,
+) -> Result<(), InputError> {
+    match named[at].replace(source) {
+        None => Ok(()),
+        Some(_) => Err(InputError::InputTwice(task.inputs[at].to_string())),
+    }
+}
+
+/// Tells the storage from a number of files. The configured one counts if there are just as many arguments.
+fn split_storage<'a>(
+    configured: Option<&'a Path>,
+    arguments: &'a [&'a Path],
+    files: usize,
+) -> Option<(&'a Path, &'a [&'a Path])> {
+    match (configured, arguments.split_first()) {
+        (Some(storage), _) if arguments.len() == files => Some((storage, arguments)),
+        (_, Some((storage, rest))) if rest.len() == files => Some((storage, rest)),
+        _ => None,
     }
 }
 
@@ -216,11 +229,15 @@ fn as_sources(files: &[&Path]) -> Vec<InputSource> {
 
 /// The input that an argument names, and the file that it gives.
 fn split_name<'a>(task: &Task, argument: &'a Path) -> Option<(usize, &'a Path)> {
+    let mut inputs = task.inputs.iter().enumerate();
+    inputs.find_map(|(at, name)| Some((at, file_named(argument, name)?)))
+}
+
+/// The file that an argument gives for the input of this name, as `NAME=FILE`.
+fn file_named<'a>(argument: &'a Path, name: &InputName) -> Option<&'a Path> {
     let bytes = argument.as_os_str().as_bytes();
-    task.inputs.iter().enumerate().find_map(|(at, name)| {
-        let file = bytes.strip_prefix(name.as_str().as_bytes())?.strip_prefix(b"=")?;
-        Some((at, Path::new(OsStr::from_bytes(file))))
-    })
+    let file = bytes.strip_prefix(name.as_str().as_bytes())?.strip_prefix(b"=")?;
+    Some(Path::new(OsStr::from_bytes(file)))
 }
 
 /// The name before the `=` of an argument that is no input's, unless the whole of it is a file.
@@ -263,8 +280,10 @@ fn check_inputs(task: &Task, sources: &[Option<InputSource>], storage: &Path) ->
 fn readable(path: &Path, storage: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     let kind = metadata.file_type();
-    let is_null = || fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == metadata.rdev());
-    if kind.is_block_device() || kind.is_char_device() && !is_null() {
+    let is_device = kind.is_block_device()
+        || kind.is_char_device()
+            && !fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == metadata.rdev());
+    if is_device {
         return Err(io::Error::other("it is a device, which may have no end"));
     }
     if kind.is_socket() {
@@ -273,9 +292,9 @@ fn readable(path: &Path, storage: &Path) -> io::Result<()> {
     if metadata.is_dir() {
         // A storage that does not exist yet is in the directory that it will be in.
         let mut places = storage.ancestors();
-        let place = places.find_map(|place| match place.as_os_str().is_empty() {
-            true => Path::new(".").canonicalize().ok(),
-            false => place.canonicalize().ok(),
+        let place = places.find_map(|place| {
+            let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+            place.canonicalize().ok()
         });
         if place.is_some_and(|place| path.canonicalize().is_ok_and(|it| place.starts_with(it))) {
             return Err(io::Error::other("the storage is, or would be, in that directory"));
@@ -306,9 +325,8 @@ pub(super) struct PointArgs {
 
 /// Reads the texts of an input: `n=8,16,32`.
 pub(super) fn levels(text: &str) -> Result<Factor, String> {
-    let wrong = || "write NAME=TEXT,TEXT,...".to_owned();
-    let (name, texts) =
-        text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, texts) = named.ok_or("write NAME=TEXT,TEXT,...")?;
     let texts: Vec<&str> = texts.split(',').map(str::trim).collect();
     for (at, text) in texts.iter().enumerate() {
         let number = at + 1;

@@ -59,8 +59,11 @@ pub(super) fn task_around(dir: PathBuf) -> PathBuf {
 
 /// The same of a task that may have no workflow yet, only computations.
 pub(super) fn new_task_dir() -> impl TypedValueParser<Value = PathBuf> {
-    let is_task = |it: &Path| it.join("workflow").is_dir() || it.join(LIBRARY).is_dir();
-    PathBufValueParser::new().map(move |dir| ce_git::around(&dir, is_task).unwrap_or(dir))
+    PathBufValueParser::new().map(|dir| {
+        let found =
+            ce_git::around(&dir, |it| it.join("workflow").is_dir() || it.join(LIBRARY).is_dir());
+        found.unwrap_or(dir)
+    })
 }
 
 /// Which task.
@@ -332,10 +335,15 @@ impl PastTime {
 /// Says how times are written, or that it is in the future.
 pub(super) fn past_time(text: &str) -> Result<PastTime, String> {
     let now = Timestamp::now();
-    let utc = |time: DateTime| Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp());
-    let age = |age: Span| Some(now.to_zoned(TimeZone::UTC).checked_sub(age).ok()?.timestamp());
-    let time = text.parse().ok();
-    let time = time.or_else(|| utc(text.parse().ok()?)).or_else(|| age(text.parse().ok()?));
+    let time = if let Ok(time) = text.parse::<Timestamp>() {
+        Some(time)
+    } else if let Ok(time) = text.parse::<DateTime>() {
+        time.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp())
+    } else {
+        let age = text.parse::<Span>().ok();
+        age.and_then(|age| now.to_zoned(TimeZone::UTC).checked_sub(age).ok())
+            .map(|time| time.timestamp())
+    };
     match time {
         Some(time) if time <= now => Ok(PastTime { time, is_now: time == now }),
         Some(_) => Err(format!("it is in the future; write a time before {now:.0}")),

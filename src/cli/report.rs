@@ -224,13 +224,15 @@ impl<'a> PageFile<'a> {
     ///
     /// Fails if something else is there.
     pub(super) fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
-        let other = || NotAPage(path.display().to_string()).into();
-        match path.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path }),
-            Err(error) => Err(failed(path)(error).into()),
-            Ok(metadata) if !metadata.is_file() => Err(other()),
-            Ok(_) if force || is_page(path).map_err(failed(path))? => Ok(Self { path }),
-            Ok(_) => Err(other()),
+        let may_be_written = match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(not_written(path, error).into()),
+            Ok(metadata) if !metadata.is_file() => false,
+            Ok(_) => force || is_page(path).map_err(|error| not_written(path, error))?,
+        };
+        match may_be_written {
+            true => Ok(Self { path }),
+            false => Err(NotAPage(path.display().to_string()).into()),
         }
     }
 
@@ -241,18 +243,19 @@ impl<'a> PageFile<'a> {
     /// Fails if it cannot be written.
     pub(super) fn write(&self, page: &[u8]) -> Result<(), WriteError> {
         let aside = self.aside();
-        let write = || {
-            let mut file = File::options().write(true).create_new(true).open(&aside)?;
-            file.write_all(page)?;
-            file.sync_all()?;
-            fs::rename(&aside, self.path)
-        };
-        write().map_err(|error| {
+        self.write_aside(&aside, page).map_err(|error| {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 drop(fs::remove_file(&aside));
             }
-            failed(self.path)(error)
+            not_written(self.path, error)
         })
+    }
+
+    fn write_aside(&self, aside: &Path, page: &[u8]) -> io::Result<()> {
+        let mut file = File::options().write(true).create_new(true).open(aside)?;
+        file.write_all(page)?;
+        file.sync_all()?;
+        fs::rename(aside, self.path)
     }
 
     /// A name beside it that is not taken.
@@ -269,7 +272,6 @@ fn is_page(path: &Path) -> io::Result<bool> {
     Ok(begin.windows(PAGE_MARK.len()).any(|part| part == PAGE_MARK.as_bytes()))
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
-    let path = path.display().to_string();
-    |source| WriteError { path, source }
+fn not_written(path: &Path, source: io::Error) -> WriteError {
+    WriteError { path: path.display().to_string(), source }
 }

@@ -14,7 +14,7 @@ use super::options::{Dirty, RunArgs, TaskDir, task_dir};
 use crate::report::{self, DiffReport, harmless, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{BeginError, Error, OutputError, Session, Stop};
-use ce_git::{Commit, CommitFilter, CommitHistory, Range, Snapshot};
+use ce_git::{Commit, CommitFilter, CommitHistory, Config, Range, Snapshot};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
 use ce_model::task::Task;
@@ -93,11 +93,14 @@ fn versions(text: &str) -> Result<RevisionRange, String> {
     if text.contains("...") {
         return Err("three dots mean something else to Git; write REV1..REV2".to_owned());
     }
-    let rev = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
     Ok(match text.split_once("..") {
-        Some((one, other)) => RevisionRange(rev(one), Some(rev(other))),
-        None => RevisionRange(rev(text), None),
+        Some((one, other)) => RevisionRange(or_head(one), Some(or_head(other))),
+        None => RevisionRange(or_head(text), None),
     })
+}
+
+fn or_head(revision: &str) -> String {
+    if revision.is_empty() { "HEAD".to_owned() } else { revision.to_owned() }
 }
 
 impl Tool for Diff {
@@ -105,7 +108,7 @@ impl Tool for Diff {
         let (RevisionRange(one, other), typed) = &self.arguments()?;
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
-        let config = TaskDir { task: self.task.clone(), at: None }.config()?;
+        let config = Config::of(&self.task)?;
         let given = typed.resolve(&tasks[1], &config)?;
         let options = self.how.options(&config)?;
         if !self.dry_run {
@@ -155,8 +158,9 @@ impl Diff {
     /// be both.
     fn revision(&self, one: &str, argument: &Path) -> Result<Option<String>, Error> {
         let text = argument.to_str().filter(|text| !text.starts_with(['.', '/']));
-        let is_revision = |text: &&str| Snapshot::open(&self.task, text).is_ok();
-        let Some(text) = text.filter(is_revision) else { return Ok(None) };
+        let Some(text) = text.filter(|text| Snapshot::open(&self.task, text).is_ok()) else {
+            return Ok(None);
+        };
         if argument.symlink_metadata().is_ok() {
             let (one, argument) = (one.to_owned(), text.to_owned());
             return Err(RevisionOrPath { one, argument }.into());
@@ -226,11 +230,11 @@ could not be read or written, 130 interrupted (143: by SIGTERM).";
 impl Tool for Bisect {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let range = Range::find(&self.task, self.within.as_deref(), [&self.good, &self.bad])?;
-        let (good, bad) = (self.good.clone(), self.bad.clone());
-        let nothing = || BisectError::Nothing { good, bad };
-        let mut bisection =
-            Bisection::new(range.commits.clone(), &range.bad).ok_or_else(nothing)?;
-        let config = TaskDir { task: self.task.clone(), at: None }.config()?;
+        let Some(mut bisection) = Bisection::new(range.commits.clone(), &range.bad) else {
+            let (good, bad) = (self.good.clone(), self.bad.clone());
+            return Err(BisectError::Nothing { good, bad }.into());
+        };
+        let config = Config::of(&self.task)?;
         let options = self.how.options(&config)?;
         let criterion = Criterion {
             dir: &self.task,
@@ -248,12 +252,12 @@ impl Tool for Bisect {
         let session = session.reading(&self.task, &given.repositories);
         let bad = session.prepare(session.bind(task, &given.inputs)?)?;
         let mut judge = Judge::new(&session, criterion, bad);
-        let mut tell = |step: BisectStep<'_>| {
+        let searched = judge.search(&range, &mut bisection, &mut |step| {
             if !self.quiet {
                 print_step(step);
             }
-        };
-        match judge.search(&range, &mut bisection, &mut tell) {
+        });
+        match searched {
             _ if let Some(signal) = session.interrupted_by() => Ok(Exit::Interrupted(signal)),
             result => {
                 result?;
@@ -336,12 +340,10 @@ Exit codes: 0 listed, even if there are none, 2 the arguments are wrong, or the 
 /// The path of an entry of commits.
 fn path_within() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
-        let is_within =
-            |part: &Component<'_>| matches!(part, Component::CurDir | Component::Normal(_));
-        match path.components().all(|part| is_within(&part)) {
-            true => Ok(path.components().filter(|it| *it != Component::CurDir).collect()),
-            false => Err("write a path relative to the top of the repository, without .."),
+        if !path.components().all(|it| matches!(it, Component::CurDir | Component::Normal(_))) {
+            return Err("write a path relative to the top of the repository, without ..");
         }
+        Ok(path.components().filter(|it| *it != Component::CurDir).collect::<PathBuf>())
     })
 }
 
@@ -358,16 +360,17 @@ impl Tool for ListCommits {
         let mut commits = history.commits(&filter, &stop.asked)?.peekable();
         let is_empty = commits.peek().is_none();
         let commits = commits.take(self.most.unwrap_or(usize::MAX));
-        let mut print = |commit| report::commit(&commit, out).map_err(OutputError);
         if self.reverse {
             let listed = commits.collect::<Result<Vec<_>, _>>()?;
             // The oldest ones may be missing: then nothing is listed.
             if stop.caught().is_none() {
-                listed.into_iter().rev().try_for_each(print)?;
+                for commit in listed.iter().rev() {
+                    report::commit(commit, out).map_err(OutputError)?;
+                }
             }
         } else {
             for commit in commits {
-                print(commit?)?;
+                report::commit(&commit?, out).map_err(OutputError)?;
             }
         }
         if let Some(signal) = stop.caught() {

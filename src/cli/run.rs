@@ -21,7 +21,8 @@ use crate::report::{
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
-    RunOptions, Session, check_selection, find_job, find_jobs, open_finished, record_later_use,
+    RunOptions, Session, check_selection, find_job, find_jobs, named_call, open_finished,
+    record_later_use,
 };
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Detach, detach};
@@ -32,7 +33,7 @@ use ce_model::plan::PointSelection;
 use ce_model::sweep::Factor;
 use ce_model::task::RangedInputs;
 use ce_queries::explain::Explanation;
-use ce_storage::{Locator, ResultName, Storage, TaskVersion};
+use ce_storage::{ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
@@ -410,12 +411,15 @@ impl Run {
 
     /// The calls that are to be computed again.
     fn forced(&self, storage: &Storage) -> Result<HashSet<ResultName>, Error> {
-        let call = |path: &PathBuf| {
-            let name = Locator::new(storage).find(path, ResultName::of_call);
-            let name = name.filter(ResultName::may_be_of_call);
-            Ok(name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?)
-        };
-        self.force.iter().map(call).collect()
+        let mut forced = HashSet::new();
+        for path in &self.force {
+            let name = named_call(storage, path)?;
+            if !name.may_be_of_call() {
+                return Err(CallNameError::NoCall(path.display().to_string()).into());
+            }
+            forced.insert(name);
+        }
+        Ok(forced)
     }
 
     /// Prints the outputs of jobs that were finished before.

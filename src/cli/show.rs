@@ -19,7 +19,7 @@ use ce_evaluate::session::{
 use ce_exchange::Attestations;
 use ce_executor::Status;
 use ce_files::manifest::{DirectoryError, Manifest, Scan};
-use ce_history::{Filter, History, Past, TakenOver};
+use ce_history::{Filter, History, TakenOver};
 use ce_model::digest::DIRTY;
 use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
@@ -191,14 +191,12 @@ impl Tool for Log {
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
             say("ce", &format_args!("no call matches{why}"));
         }
-        let attested = match self.attested {
-            true => {
-                let all = Attestations::read(&storage)?;
-                let of = |past: &Past| all.of_call(&storage, &past.name);
-                Some(log.iter().map(of).collect::<Result<Vec<_>, _>>()?)
-            }
-            false => None,
-        };
+        let mut attested = None;
+        if self.attested {
+            let all = Attestations::read(&storage)?;
+            let of_calls = log.iter().map(|past| all.of_call(&storage, &past.name));
+            attested = Some(of_calls.collect::<Result<Vec<_>, _>>()?);
+        }
         let printed = match (self.resources, self.json) {
             (false, false) => report::log(&log, attested.as_deref(), out),
             (false, true) => report::log_json(&log, attested.as_deref(), out),
@@ -352,9 +350,10 @@ impl PrintManifest {
     fn read(&self, stop: &Stop) -> Result<Manifest, DirectoryError> {
         let scan = Scan::at(&self.directory, &stop.asked)?;
         let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
-        let progress = || (done.load(Ordering::Relaxed), bytes);
         let mut read = Err(DirectoryError::Interrupted);
-        report::while_reading(&progress, &mut || read = scan.read(&stop.asked, &done));
+        report::while_reading(&|| (done.load(Ordering::Relaxed), bytes), &mut || {
+            read = scan.read(&stop.asked, &done);
+        });
         read
     }
 }

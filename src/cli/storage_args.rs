@@ -81,16 +81,18 @@ pub(super) fn storage_around(path: &Path) -> Result<PathBuf, Error> {
     if let Some(storage) = Site::around(path) {
         return Ok(storage);
     }
-    let own = || path.to_owned();
-    let around = path.ancestors().filter(|it| !it.as_os_str().is_empty());
-    match around.into_iter().find(|it| is_storage(it)) {
-        Some(storage) if storage == path => Err(ResultPathError::Storage(own()).into()),
+    let mut around = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+    match around.find(|it| is_storage(it)) {
+        Some(storage) if storage == path => Err(ResultPathError::Storage(path.into()).into()),
         Some(storage) => {
-            let storage = storage.to_owned();
-            Err(ResultPathError::Elsewhere { path: own(), storage }.into())
+            let (path, storage) = (path.to_owned(), storage.to_owned());
+            Err(ResultPathError::Elsewhere { path, storage }.into())
         }
-        None if is_name(path) => required_storage(),
-        None => Ok(configured_storage()?.ok_or_else(|| ResultPathError::Nowhere(own()))?),
+        None => match configured_storage()? {
+            Some(storage) => Ok(storage),
+            None if is_name(path) => Err(PlaceError::NoStorage.into()),
+            None => Err(ResultPathError::Nowhere(path.into()).into()),
+        },
     }
 }
 
@@ -117,8 +119,11 @@ impl AbsentStorage {
         }
         let path = storage.shown_place().to_owned();
         let similar = Site::similar(&path, is_slip);
-        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && it.symlink_metadata().is_err();
-        let missing = path.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+        let missing = path
+            .ancestors()
+            .take_while(|it| !it.as_os_str().is_empty() && it.symlink_metadata().is_err())
+            .map(Path::to_owned)
+            .collect();
         Some(Self { path, similar, missing })
     }
 
@@ -126,9 +131,8 @@ impl AbsentStorage {
     pub(super) fn unmake(&self) -> bool {
         let rooms = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();
-        let is_empty = |room: &PathBuf| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none());
         // With something in it, it is a storage that has results, or that others use by now.
-        if rooms.iter().all(is_empty) {
+        if rooms.iter().all(|room| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none())) {
             for directory in rooms.iter().chain(&self.missing) {
                 drop(fs::remove_dir(directory));
             }
@@ -198,28 +202,22 @@ pub(super) fn storage_and_results(
     let Some(first) = storage else {
         return Ok((configured.ok_or(PlaceError::NoStorage)?, results.to_vec()));
     };
-    let all = || [first.to_owned()].into_iter().chain(results.iter().cloned()).collect();
-    if let Some(around) = Site::around(first) {
-        return Ok((around, all()));
-    }
-    match configured {
-        Some(configured) if !first.is_dir() && is_name(first) => Ok((configured, all())),
-        None if results.is_empty() && !first.is_dir() && is_name(first) => {
-            Err(PlaceError::NoStorage.into())
+    let storage = match (Site::around(first), configured) {
+        (Some(around), _) => around,
+        (None, Some(configured)) if !first.is_dir() && is_name(first) => configured,
+        (None, None) if results.is_empty() && !first.is_dir() && is_name(first) => {
+            return Err(PlaceError::NoStorage.into());
         }
-        _ => Ok((first.to_owned(), results.to_vec())),
-    }
+        _ => return Ok((first.to_owned(), results.to_vec())),
+    };
+    // The first argument names a result, too.
+    Ok((storage, [first.to_owned()].into_iter().chain(results.iter().cloned()).collect()))
 }
 
 /// Whether a text is the name of a result in its storage, or digits of a SHA-1.
 fn is_name(text: &Path) -> bool {
     let digits = text.as_os_str().as_encoded_bytes();
     Site::is_named_within(text) || digits.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// The storage that the setting must name.
-fn required_storage() -> Result<PathBuf, Error> {
-    Ok(configured_storage()?.ok_or(PlaceError::NoStorage)?)
 }
 
 /// The storage that Git's configuration names, if the current directory is in a repository.

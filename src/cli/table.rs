@@ -17,7 +17,7 @@ use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
 use ce_model::sweep::Factor;
 use ce_model::task::Task;
-use ce_queries::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
+use ce_queries::table::{SweepTable, TableComparison, choose_sweep};
 
 /// More versions were named than can be compared.
 #[derive(Debug, thiserror::Error)]
@@ -132,11 +132,14 @@ impl ShowTable {
         }
         let storage = &evaluation.storage;
         let all = Attestations::read(storage)?;
-        let of = |row: &SweepRow| match &row.origin {
-            Some(origin) => all.of_call(storage, &origin.call),
-            None => Ok(None),
-        };
-        Ok(Some(table.rows.iter().map(of).collect::<Result<_, _>>()?))
+        let mut attested = Vec::with_capacity(table.rows.len());
+        for row in &table.rows {
+            attested.push(match &row.origin {
+                Some(origin) => all.of_call(storage, &origin.call)?,
+                None => None,
+            });
+        }
+        Ok(Some(attested))
     }
 
     /// Reads the table of the sweep that is asked for.
@@ -173,8 +176,9 @@ impl ShowTable {
     ) -> Result<Exit, Error> {
         let older = self.load(Some(titles[0]), factors.clone())?;
         let tasks = [older, self.load(Some(titles[1]), factors)?];
-        let choose = |task: &Task| choose_sweep(task, self.sweep.as_deref());
-        tasks.iter().try_for_each(|task| choose(task).map(drop))?;
+        for task in &tasks {
+            choose_sweep(task, self.sweep.as_deref())?;
+        }
         let titles = titles.map(String::as_str);
         let config = Config::of(&self.task)?;
         let given = self.typed.resolve(&tasks[1], &config)?;

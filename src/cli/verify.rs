@@ -134,15 +134,15 @@ impl Verify {
         event: &VerifyEvent<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let shown = |name: &str| storage.shown(name).display().to_string();
         match event {
             event if self.json => report::verified_json(storage, event, out),
             VerifyEvent::Begun { .. } | VerifyEvent::Checked { .. } => Ok(()),
             VerifyEvent::Found(Finding { name, defect }) => {
-                writeln!(out, "{}: {defect}", shown(name))
+                writeln!(out, "{}: {defect}", storage.shown(name).display())
             }
             VerifyEvent::SetAside { record, room } => {
-                writeln!(out, "{}: quarantined in {}", shown(record), shown(room))
+                let (record, room) = (storage.shown(record), storage.shown(room));
+                writeln!(out, "{}: quarantined in {}", record.display(), room.display())
             }
         }
     }

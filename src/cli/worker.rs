@@ -150,9 +150,13 @@ fn user_id(text: &str) -> Result<u32, String> {
 
 /// The job of a scheduler that this process is in, if it is in one.
 fn job() -> Option<String> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
         return Some(format!("slurm {id}"));
     }
     JOBS.iter().find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
+}
+
+/// A variable of the environment that is set, and not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -325,6 +325,11 @@ pub enum BisectStep<'a> {
 /// A judgement, and the reason if it is unknown.
 type CommitVerdict = (Judgement, Option<String>);
 
+/// The verdict of a commit that cannot be judged for this reason.
+fn skipped(reason: &str) -> CommitVerdict {
+    (Judgement::Skipped, Some(reason.to_owned()))
+}
+
 /// The judge of commits.
 pub struct Judge<'a> {
     session: &'a Session,
@@ -434,7 +439,7 @@ impl<'a> Judge<'a> {
         let task = self.criterion.load(commit);
         let task = match task.and_then(|task| self.session.bind_like(task, &self.bad, titles)) {
             Err(error) if is_no_task(&error) || lacks_input(&error) => {
-                return Ok((Judgement::Skipped, Some(error.to_string())));
+                return Ok(skipped(&error.to_string()));
             }
             task => task?,
         };
@@ -444,7 +449,7 @@ impl<'a> Judge<'a> {
         }
         let evaluation = match self.session.prepare_like(task, &self.bad, titles) {
             Err(error) if lacks_input(&error) => {
-                return Ok((Judgement::Skipped, Some(error.to_string())));
+                return Ok(skipped(&error.to_string()));
             }
             evaluation => evaluation?,
         };
@@ -460,20 +465,21 @@ impl<'a> Judge<'a> {
         commit: &ObjectId,
         evaluation: &Evaluation,
     ) -> Result<CommitVerdict, Error> {
-        let skipped = |reason: &str| Ok((Judgement::Skipped, Some(reason.to_owned())));
         match evaluation.exit() {
             Exit::Done => {}
             Exit::Storage => return Err(BisectError::Storage(commit.short().to_owned()).into()),
-            Exit::Failed => return skipped("a call failed"),
-            Exit::Malformed => return skipped("the points of a sweep cannot be used"),
-            _ => return skipped("a file is missing"),
+            Exit::Failed => return Ok(skipped("a call failed")),
+            Exit::Malformed => return Ok(skipped("the points of a sweep cannot be used")),
+            _ => return Ok(skipped("a file is missing")),
         }
-        let Some(mut outputs) = evaluation.outputs() else { return skipped("a file is missing") };
+        let Some(mut outputs) = evaluation.outputs() else {
+            return Ok(skipped("a file is missing"));
+        };
         if let Some(output) = self.criterion.output {
             let names = evaluation.task.passed_names(evaluation.task.workflow.root());
             match number_of(output, &names) {
                 Ok(number) => outputs = vec![outputs.swap_remove(number)],
-                Err(error) => return skipped(&error.to_string()),
+                Err(error) => return Ok(skipped(&error.to_string())),
             }
         }
         if let Some((program, arguments)) = self.criterion.test.split_first() {
@@ -510,7 +516,7 @@ fn number_of(output: &str, names: &[String]) -> Result<usize, WrongOutput> {
 fn judgement(commit: &ObjectId, status: Status) -> Result<CommitVerdict, Error> {
     match status {
         Status::Exited(0) => Ok((Judgement::Good, None)),
-        Status::Exited(125) => Ok((Judgement::Skipped, Some("the test cannot tell".to_owned()))),
+        Status::Exited(125) => Ok(skipped("the test cannot tell")),
         Status::Exited(1..128) => Ok((Judgement::Bad, None)),
         status => {
             let (rev, reason) = (commit.short().to_owned(), status.to_string());

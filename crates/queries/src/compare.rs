@@ -20,7 +20,7 @@ use ce_model::digest::Digest;
 use ce_model::name::{ComputationName, TaskPath, TreeName};
 use ce_model::plan::{CallId, PlannedSweep, Source, Step, SweepRows};
 use ce_model::sweep::SweepPoint;
-use ce_model::task::{Argument, Node, NodeId};
+use ce_model::task::{Node, NodeId};
 
 /// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,8 @@ fn calls_by_inputs(evaluation: &Evaluation) -> HashMap<(&ComputationName, Vec<Di
 /// Compares the outputs of two tasks, number by number.
 pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<ComparedOutput> {
     let count = one.plan.outputs().len().max(other.plan.outputs().len());
-    let compare = |number| {
+    let mut compared = Vec::with_capacity(count);
+    for number in 0..count {
         let sources = [one, other].map(|side| side.plan.outputs().get(number).copied());
         let verdict = match sources {
             [Some(a), Some(b)] => match (one.digest(a), other.digest(b)) {
@@ -132,9 +133,9 @@ pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<ComparedOutput> {
             },
             _ => OutputVerdict::Differs,
         };
-        ComparedOutput { sources, verdict }
-    };
-    (0..count).map(compare).collect()
+        compared.push(ComparedOutput { sources, verdict });
+    }
+    compared
 }
 
 /// Returns the repositories that the two tasks read at different commits. Trees of one name are compared in
@@ -148,18 +149,21 @@ pub fn tree_differences([one, other]: [&Evaluation; 2]) -> Vec<TreeDifference> {
             if old == new {
                 continue;
             }
-            let log = |old: &str, new: &str| {
-                let repository = other.repository(name)?;
-                let range = [&old.parse().ok()?, &new.parse().ok()?];
-                repository.trees().log(Path::new(name.path()), range, MAX_COMMITS).ok().flatten()
-            };
-            let (came, went) = (log(old, new), log(new, old));
+            let (came, went) =
+                (tree_log(other, name, [old, new]), tree_log(other, name, [new, old]));
             let versions = [old, new].map(str::to_owned);
             differences.push(TreeDifference { name: name.clone(), versions, came, went });
         }
     }
     differences.dedup();
     differences
+}
+
+/// The commits of a repository that a task reads which only the second of two versions has, if they are known.
+fn tree_log(evaluation: &Evaluation, name: &TreeName, versions: [&str; 2]) -> Option<ChangeLog> {
+    let repository = evaluation.repository(name)?;
+    let range = [&versions[0].parse().ok()?, &versions[1].parse().ok()?];
+    repository.trees().log(Path::new(name.path()), range, MAX_COMMITS).ok().flatten()
 }
 
 /// Returns the calls with different outputs from the same inputs, in the order of the plan.
@@ -231,12 +235,10 @@ pub struct TaskFileDifference<'a> {
 pub fn file_differences<'a>(
     [one, other]: [&'a Evaluation; 2],
 ) -> impl Iterator<Item = TaskFileDifference<'a>> {
-    let files = |side: &'a Evaluation| {
-        side.task.files.iter().map(|it| it.path.written()).zip(&side.files.own)
-    };
-    files(one).filter_map(move |(path, old)| {
-        let (_, new) = files(other).find(|(it, _)| *it == path)?;
-        let contents = [old.as_ref()?.file.digest, new.as_ref()?.file.digest];
+    one.task.files.iter().zip(&one.files.own).filter_map(move |(file, old)| {
+        let path = file.path.written();
+        let at = other.task.files.iter().position(|it| it.path.written() == path)?;
+        let contents = [old.as_ref()?.file.digest, other.files.own[at].as_ref()?.file.digest];
         (contents[0] != contents[1]).then_some(TaskFileDifference { path, contents })
     })
 }
@@ -256,43 +258,43 @@ fn pairs(
     [a, b]: [NodeId; 2],
 ) -> Option<Vec<(String, [NodeId; 2])>> {
     let nodes = [&one.task.workflow[a], &other.task.workflow[b]];
-    let inputs = || {
-        let ends = |it: &Argument| (it.first, it.last);
-        let numbers = |node: &Node| node.slice().map(|slice| slice.numbers().collect::<Vec<_>>());
-        let [of_a, of_b] = nodes.map(Node::inputs);
-        let alike = numbers(nodes[0]) == numbers(nodes[1])
-            && of_a.iter().map(ends).eq(of_b.iter().map(ends));
-        let pairs = of_a.iter().zip(of_b);
-        alike.then(|| pairs.map(|(a, b)| (b.label.to_string(), [a.node, b.node])).collect())
-    };
-    match (nodes[0], nodes[1]) {
+    let are_alike = match (nodes[0], nodes[1]) {
         (Node::Computation { computation: a, .. }, Node::Computation { computation: b, .. }) => {
-            (a.written(&one.task) == b.written(&other.task)).then(inputs).flatten()
+            a.written(&one.task) == b.written(&other.task)
         }
         (Node::Tree { tree: a, .. }, Node::Tree { tree: b, .. }) => {
-            let names = [&one.task.trees[a.index()], &other.task.trees[b.index()]];
-            (names[0].name == names[1].name).then(inputs).flatten()
+            one.task.trees[a.index()].name == other.task.trees[b.index()].name
         }
-        (Node::Member { path: a, .. }, Node::Member { path: b, .. }) => {
-            (a == b).then(inputs).flatten()
-        }
+        (Node::Member { path: a, .. }, Node::Member { path: b, .. }) => a == b,
         (Node::Input(a), Node::Input(b)) => {
-            (one.task.inputs[a.index()] == other.task.inputs[b.index()]).then(Vec::new)
+            one.task.inputs[a.index()] == other.task.inputs[b.index()]
         }
         (Node::Bound(a), Node::Bound(b)) => {
-            (one.task.bound[a.index()] == other.task.bound[b.index()]).then(Vec::new)
+            one.task.bound[a.index()] == other.task.bound[b.index()]
         }
-        (Node::Sweep { .. }, Node::Sweep { .. }) => inputs(),
+        (Node::Sweep { .. }, Node::Sweep { .. }) => true,
         (Node::Points(a), Node::Points(b)) => {
-            let products = [&one.task.sweeps[a.index()], &other.task.sweeps[b.index()]];
-            (products[0].product == products[1].product).then(Vec::new)
+            one.task.sweeps[a.index()].product == other.task.sweeps[b.index()].product
         }
-        (Node::Literal(a), Node::Literal(b)) => (a == b).then(Vec::new),
+        (Node::Literal(a), Node::Literal(b)) => a == b,
         (Node::File(a), Node::File(b)) => {
-            (one.task.files[a.index()].path == other.task.files[b.index()].path).then(Vec::new)
+            one.task.files[a.index()].path == other.task.files[b.index()].path
         }
-        _ => None,
+        _ => false,
+    };
+    let [of_a, of_b] = nodes.map(Node::inputs);
+    let has_same_inputs = slice_numbers(nodes[0]) == slice_numbers(nodes[1])
+        && of_a.iter().map(|it| (it.first, it.last)).eq(of_b.iter().map(|it| (it.first, it.last)));
+    if !are_alike || !has_same_inputs {
+        return None;
     }
+    let pairs = of_a.iter().zip(of_b);
+    Some(pairs.map(|(a, b)| (b.label.to_string(), [a.node, b.node])).collect())
+}
+
+/// The numbers of the outputs that a node passes up, if it says so.
+fn slice_numbers(node: &Node) -> Option<Vec<u8>> {
+    node.slice().map(|slice| slice.numbers().collect())
 }
 
 /// A sweep that both tasks have in the same place, with its points.
@@ -477,6 +479,15 @@ impl Lines<'_> {
     }
 }
 
+/// A range of lines as in `diff -u`: an empty one begins before its first line, a length of one is left out.
+fn line_range(first: u32, lines: u32) -> String {
+    match lines {
+        0 => format!("{first},0"),
+        1 => format!("{}", first + 1),
+        _ => format!("{},{lines}", first + 1),
+    }
+}
+
 impl UnifiedDiffPrinter for Lines<'_> {
     fn display_header(
         &self,
@@ -486,13 +497,7 @@ impl UnifiedDiffPrinter for Lines<'_> {
         lines: u32,
         lines_of_other: u32,
     ) -> fmt::Result {
-        // As in `diff -u`: an empty range begins before its first line, a length of one is left out.
-        let range = |first: u32, lines: u32| match lines {
-            0 => format!("{first},0"),
-            1 => format!("{}", first + 1),
-            _ => format!("{},{lines}", first + 1),
-        };
-        let (one, other) = (range(first, lines), range(first_of_other, lines_of_other));
+        let (one, other) = (line_range(first, lines), line_range(first_of_other, lines_of_other));
         writeln!(out, "@@ -{one} +{other} @@")
     }
 

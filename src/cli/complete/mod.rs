@@ -140,8 +140,14 @@ pub(super) fn within(quote: Option<u8>, text: &str) -> String {
     match quote {
         Some(b'\'') => text.replace('\'', r"'\''"),
         Some(_) => {
-            let quoted = |c| if r#""\$`"#.contains(c) { vec!['\\', c] } else { vec![c] };
-            text.chars().flat_map(quoted).collect()
+            let mut quoted = String::with_capacity(text.len());
+            for c in text.chars() {
+                if r#""\$`"#.contains(c) {
+                    quoted.push('\\');
+                }
+                quoted.push(c);
+            }
+            quoted
         }
         None => text.to_owned(),
     }
@@ -262,9 +268,12 @@ impl<'a> Cursor<'a> {
         if self.escaped && !last.is_empty() {
             others = last;
         }
-        let repeats = |it: &&Arg| it.get_num_args().is_some_and(|number| number.max_values() > 1);
-        let at = others.get(self.positions).copied();
-        at.or_else(|| others.last().copied().filter(repeats))
+        if let Some(at) = others.get(self.positions) {
+            return Some(at);
+        }
+        // The last one may be given several times.
+        let last = others.last().copied();
+        last.filter(|it| it.get_num_args().is_some_and(|number| number.max_values() > 1))
     }
 }
 

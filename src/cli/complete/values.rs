@@ -105,15 +105,17 @@ impl Cursor<'_> {
         if let Some(name) = names.iter().find(|name| self.text.starts_with(*name)) {
             return Answer { lead: name.clone(), candidates: Vec::new(), paths: "files" };
         }
-        let is_given = |name: &String| {
-            self.given.iter().any(|(id, value)| {
-                ["storage", "inputs", "params", "each"].contains(id)
-                    && value.as_bytes().starts_with(name.as_bytes())
-            })
-        };
-        let names = names.into_iter().filter(|name| !is_given(name) && !name.starts_with('-'));
+        let names = names.into_iter().filter(|name| !self.gives(name) && !name.starts_with('-'));
         let candidates = names.map(|name| (name, "input".to_owned())).collect();
         Answer { lead: String::new(), candidates, paths: "files" }
+    }
+
+    /// Whether an input is given by name: by `NAME=`.
+    fn gives(&self, name: &str) -> bool {
+        self.given.iter().any(|(id, value)| {
+            ["storage", "inputs", "params", "each"].contains(id)
+                && value.as_bytes().starts_with(name.as_bytes())
+        })
     }
 
     /// The names of factors, or the texts of one of them that are not given yet.
@@ -238,12 +240,18 @@ fn known(argument: &Arg, text: &str) -> Answer {
 }
 
 fn options(command: &Command) -> Vec<(String, String)> {
-    let shown = || command.get_arguments().filter(|it| !it.is_hide_set());
-    let long =
-        shown().filter_map(|it| Some((format!("--{}", it.get_long()?), line(it.get_help()))));
-    let short =
-        shown().filter_map(|it| Some((format!("-{}", it.get_short()?), line(it.get_help()))));
-    long.chain(short).collect()
+    let (mut long, mut short) = (Vec::new(), Vec::new());
+    for argument in command.get_arguments().filter(|it| !it.is_hide_set()) {
+        let help = line(argument.get_help());
+        if let Some(name) = argument.get_long() {
+            long.push((format!("--{name}"), help.clone()));
+        }
+        if let Some(letter) = argument.get_short() {
+            short.push((format!("-{letter}"), help));
+        }
+    }
+    long.extend(short);
+    long
 }
 
 fn subcommands(command: &Command) -> Vec<(String, String)> {

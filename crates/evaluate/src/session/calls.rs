@@ -18,6 +18,7 @@ use ce_executor::{
 };
 use ce_git::Trees;
 use ce_history::{Filter, History, HistoryError, MIN_DIGITS, Past, Subject, log};
+use ce_model::access::Access;
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::quoted;
@@ -50,6 +51,28 @@ impl Explain for CallNameError {
     }
 }
 
+/// Returns the call that is named by its short name, or by the path or name of one of its files. It need not be there.
+///
+/// # Errors
+///
+/// Fails if it is no such name.
+pub fn named_call(storage: &Storage, path: &Path) -> Result<ResultName, CallNameError> {
+    Locator::new(storage)
+        .find(path, ResultName::of_call)
+        .ok_or_else(|| CallNameError::NoCall(path.display().to_string()))
+}
+
+/// Returns the job that is named in the same way.
+///
+/// # Errors
+///
+/// Fails if it is no such name.
+pub fn named_job(storage: &Storage, path: &Path) -> Result<ResultName, CallNameError> {
+    Locator::new(storage)
+        .find(path, ResultName::of_job)
+        .ok_or_else(|| CallNameError::NoJob(path.display().to_string()))
+}
+
 /// Returns the call that is named by its short name, the path or name of one of its files, or the first digits of its inputs in that
 /// name, if it is known or executed now.
 ///
@@ -72,27 +95,23 @@ fn find_call_and_log(
             return Ok(name);
         }
     }
-    let unknown = || HistoryError::NoCall(text.to_owned());
+    let unknown = HistoryError::NoCall(text.to_owned());
     let digits = text.to_ascii_lowercase();
-    let is_digit = |digit: u8| digit.is_ascii_hexdigit() || digit == b'_';
-    if digits.is_empty() || !digits.bytes().all(is_digit) {
-        return Err(unknown().into());
+    if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_hexdigit() || it == b'_') {
+        return Err(unknown.into());
     }
     if digits.len() < MIN_DIGITS {
         return Err(HistoryError::TooShort(digits).into());
     }
     let executed = storage.logs().executed_calls()?;
     let log = read.insert(log(storage, &Filter::default())?);
-    let known = log.iter().map(|past| past.name.clone());
-    let all = known.chain(executed);
-    let has_digits =
-        |name: &String| name.rsplit('/').next().is_some_and(|it| it.starts_with(&digits));
-    let mut found: Vec<String> = all.filter(has_digits).collect();
+    let mut found: Vec<String> = log.iter().map(|past| past.name.clone()).chain(executed).collect();
+    found.retain(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(&digits)));
     found.sort_unstable();
     found.dedup();
     match &found[..] {
-        [name] => ResultName::of_short(name).ok_or_else(|| unknown().into()),
-        [] => Err(unknown().into()),
+        [name] => Ok(ResultName::of_short(name).ok_or(unknown)?),
+        [] => Err(unknown.into()),
         _ => Err(HistoryError::Calls { digits, found }.into()),
     }
 }
@@ -113,27 +132,28 @@ fn find_call_of(
 ) -> Result<Option<ResultName>, Error> {
     let named = task.map(|task| computations_named(task, text));
     let (computations, is_shared) = named.unwrap_or_default();
-    let with_texts = |past: Past| {
-        let texts = past.texts.iter().map(|(name, text)| format!(" {name}={text}"));
-        (past.name, texts.collect())
+    // The texts among the inputs of each call.
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for name in storage.logs().executed_calls()? {
+        all.insert(name, String::new());
+    }
+    let log = match read {
+        Some(log) => log,
+        None => log(storage, &Filter::default())?,
     };
-    let log = read.map_or_else(|| log(storage, &Filter::default()), Ok)?;
-    let known = log.into_iter().map(with_texts);
-    let executed = storage.logs().executed_calls()?.into_iter().map(|name| (name, String::new()));
-    let all: BTreeMap<String, String> = executed.chain(known).collect();
-    let with_prefixes = |prefixes: Vec<String>| {
-        let has_name = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
-        all.iter().filter(|(name, _)| has_name(name)).collect::<Vec<_>>()
-    };
-    let at_version = |it: &&Computation| format!("c_{}/{}/", it.name, it.version());
-    let mut found = with_prefixes(computations.iter().map(at_version).collect());
+    for past in log {
+        let texts = past.texts.iter().map(|(name, text)| format!(" {name}={text}")).collect();
+        all.insert(past.name, texts);
+    }
+    let mut prefixes: Vec<String> =
+        computations.iter().map(|it| format!("c_{}/{}/", it.name, it.version())).collect();
+    let mut found = begin_with(&all, &prefixes);
     if found.is_empty() {
-        let any_version = |it: &&Computation| format!("c_{}/", it.name);
-        let names = match computations.is_empty() {
-            true => vec![format!("c_{text}/")],
-            false => computations.iter().map(any_version).collect(),
-        };
-        found = with_prefixes(names);
+        prefixes = computations.iter().map(|it| format!("c_{}/", it.name)).collect();
+        if prefixes.is_empty() {
+            prefixes.push(format!("c_{text}/"));
+        }
+        found = begin_with(&all, &prefixes);
     }
     let text = text.to_owned();
     match &found[..] {
@@ -149,6 +169,16 @@ fn find_call_of(
     let computations: Vec<&str> = computations.iter().map(|it| it.name.as_str()).collect();
     let computation = computations.join(", ");
     Err(HistoryError::SharedComputation { label: text, computation, found }.into())
+}
+
+/// The calls whose names begin with one of these, and their texts.
+fn begin_with<'a>(
+    calls: &'a BTreeMap<String, String>,
+    prefixes: &[String],
+) -> Vec<(&'a String, &'a String)> {
+    let mut found: Vec<_> = calls.iter().collect();
+    found.retain(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    found
 }
 
 /// The calls that a text may be the name of, or the path or name of a file of.
@@ -418,12 +448,14 @@ impl InspectionSession {
         let terminal = relay.as_ref().map(|relay| relay.path.clone());
         let inspection = Inspection { command, terminal };
         let exports = Exports::of_any(&self.storage, &self.trees, &call.computation);
-        let execute = || {
-            let _turn = self.executor.enter(TurnRequest::default(), true)?;
-            inspect((&self.storage, &*self.executor), &exports, call, inspection, out)
-        };
         // Every child of the main thread is an orphan.
-        let ended = thread::scope(|scope| scope.spawn(execute).join());
+        let ended = thread::scope(|scope| {
+            let executing = scope.spawn(|| {
+                let _turn = self.executor.enter(TurnRequest::default(), true)?;
+                inspect((&self.storage, &*self.executor), &exports, call, inspection, out)
+            });
+            executing.join()
+        });
         drop(relay);
         let ended = ended.unwrap_or_else(|panic| resume_unwind(panic));
         ended.map_err(|error| match error {
@@ -468,15 +500,11 @@ impl InspectionSession {
 
     /// A file or directory of the storage with these contents, if there is one: a result, or a member of one.
     fn value(&self, history: &History, digest: &Digest) -> Result<Option<Stored>, Error> {
-        let stored = |subject: Subject<'_>| {
-            self.storage.gc_roots().announce([subject.promise.name.clone()])?;
-            self.storage.inputs().literal(&subject.promise.name)
-        };
         if let Some(subject) = history.maker(digest, None) {
-            return Ok(stored(subject)?.filter(|stored| stored.digest == *digest));
+            return Ok(self.stored(subject)?.filter(|stored| stored.digest == *digest));
         }
         for directory in history.directories() {
-            if let Some(directory) = stored(directory)?
+            if let Some(directory) = self.stored(directory)?
                 && let Some(member) = self
                     .storage
                     .values()
@@ -488,6 +516,12 @@ impl InspectionSession {
         Ok(None)
     }
 
+    /// A result, which is announced to stay, if it is in the storage.
+    fn stored(&self, subject: Subject<'_>) -> Result<Option<Stored>, Error> {
+        self.storage.gc_roots().announce([subject.promise.name.clone()])?;
+        Ok(self.storage.inputs().literal(&subject.promise.name)?)
+    }
+
     /// The computation of a call: its directory is exported, and says what its inputs and outputs are called, and what it may
     /// access.
     fn computation(
@@ -495,15 +529,22 @@ impl InspectionSession {
         call: &ResultName,
         (name, commit, tree, dirty): RecordedComputation,
     ) -> Result<Computation, Error> {
-        let wrong = |why: String| InspectionError::Computation(call.short(), why);
-        let (inputs, outputs, access) = Default::default();
-        let checked_out = None;
-        let computation =
-            Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out };
+        let computation = Computation {
+            name,
+            commit,
+            tree,
+            dirty,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            access: Access::default(),
+            checked_out: None,
+        };
         let exports = Exports::of_any(&self.storage, &self.trees, &computation);
-        let path = exports.exported(&computation).map_err(|error| wrong(error.in_full()))?;
-        let (inputs, outputs, access) =
-            load::exported(&path).map_err(|problem| wrong(problem.to_string()))?;
+        let path = exports
+            .exported(&computation)
+            .map_err(|error| InspectionError::Computation(call.short(), error.in_full()))?;
+        let (inputs, outputs, access) = load::exported(&path)
+            .map_err(|problem| InspectionError::Computation(call.short(), problem.to_string()))?;
         Ok(Computation { inputs, outputs, access, ..computation })
     }
 }
@@ -513,15 +554,16 @@ type RecordedComputation = (ComputationName, ObjectId, ObjectId, bool);
 
 /// The recorded contents with the digits in the name of a call; the digits themselves if there are none, or several.
 fn digests(history: &History, name: &ResultName) -> Vec<Result<Digest, String>> {
-    let one = |digits: &str| {
+    let mut digests = Vec::new();
+    for digits in name.inputs() {
         // A directory has a `d` after all digits.
         let known = history.with_digits(digits.get(..40).unwrap_or(digits));
-        match known[..] {
+        digests.push(match known[..] {
             [digest] => Ok(*digest),
             _ => Err(digits.to_owned()),
-        }
-    };
-    name.inputs().map(one).collect()
+        });
+    }
+    digests
 }
 
 /// The user's shell, if it is among the programs that the sandbox shows.

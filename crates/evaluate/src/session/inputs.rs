@@ -127,13 +127,15 @@ pub(super) fn bind_like(
     if task.is_bound() {
         return Ok(task);
     }
-    let source = |(source, input): (InputSource, Input)| match source {
-        InputSource::File(_) if input.there => {
-            InputSource::File(other.storage.path(&input.file.name))
-        }
-        source => source,
-    };
-    let given: Vec<_> = given_to(other, &task).into_iter().map(|it| it.map(source)).collect();
+    let mut given = Vec::with_capacity(task.inputs.len());
+    for known in given_to(other, &task) {
+        given.push(match known {
+            Some((InputSource::File(_), input)) if input.there => {
+                Some(InputSource::File(other.storage.path(&input.file.name)))
+            }
+            known => known.map(|(source, _)| source),
+        });
+    }
     for (name, source) in task.free_names().map(|id| (&task.inputs[id.index()], &given[id.index()]))
     {
         if let Some(InputSource::File(path)) = source
@@ -186,23 +188,27 @@ fn read_input(name: &InputName, source: InputSource) -> Result<Vec<u8>, Error> {
 
 /// The error of taking in the inputs of a task: it names the input that it is about.
 pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: StorageError) -> Error {
-    let is_in = |source: &Option<InputSource>| match source {
-        Some(InputSource::File(path)) => error.is_about(path),
-        _ => false,
-    };
-    let mut inputs = task.inputs.iter().zip(given);
-    match inputs.find(|(_, source)| is_in(source)) {
-        Some((name, _)) => InputError::InputValue { name: name.to_string(), source: error }.into(),
-        None => error.into(),
+    for (name, source) in task.inputs.iter().zip(given) {
+        if let Some(InputSource::File(path)) = source
+            && error.is_about(path)
+        {
+            return InputError::InputValue { name: name.to_string(), source: error }.into();
+        }
     }
+    error.into()
 }
 
 /// Returns where the contents of a task's own files come from; `None` for one whose path depends on names that a sweep
 /// binds.
 pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<Option<InputSource>>, Error> {
-    let is_open = |file: &TaskFile| file.contents == FileContents::Unbound;
-    let own = |file: &TaskFile| (!is_open(file)).then(|| own_file(trees, file)).transpose();
-    task.files.iter().map(own).collect()
+    let mut own = Vec::with_capacity(task.files.len());
+    for file in &task.files {
+        own.push(match file.contents {
+            FileContents::Unbound => None,
+            _ => Some(own_file(trees, file)?),
+        });
+    }
+    Ok(own)
 }
 
 /// The repository, or the work tree if the file has changes that are not committed.
@@ -223,15 +229,20 @@ pub(super) fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Er
 
 /// Returns the contents of small files, which may name revisions. What can be read only once is left out.
 pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts {
-    let contents = |source: &InputSource| match source {
-        InputSource::Bytes(contents) => Some(contents.clone()),
-        InputSource::File(path) => {
-            let is_small = |it: &fs::Metadata| it.is_file() && it.len() <= MAX_TEXT as u64 + 1;
-            fs::metadata(path).ok().filter(is_small).and_then(|_| fs::read(path).ok())
+    let mut texts = Texts::new();
+    for source in sources {
+        let contents = match source {
+            InputSource::Bytes(contents) => Some(contents.clone()),
+            InputSource::File(path) => fs::metadata(path)
+                .ok()
+                .filter(|it| it.is_file() && it.len() <= MAX_TEXT as u64 + 1)
+                .and_then(|_| fs::read(path).ok()),
+        };
+        if let Some(contents) = contents.filter(|it| it.len() <= MAX_TEXT + 1) {
+            texts.insert(Digest::of(&contents), contents);
         }
-    };
-    let texts = sources.filter_map(contents).filter(|it| it.len() <= MAX_TEXT + 1);
-    texts.map(|contents| (Digest::of(&contents), contents)).collect()
+    }
+    texts
 }
 
 /// Completes the files of a task, of which its own and its literals were found, with its inputs: those that were
@@ -251,8 +262,10 @@ pub(super) fn fill_in(
     let given = given.into_iter().chain(iter::repeat(None));
     for ((at, name), given) in task.inputs.iter().enumerate().zip(given) {
         let (source, input) = given.unzip();
-        let default = || files.own[task.defaults[at]?.index()].clone();
-        let input = input.or_else(default);
+        let input = match task.defaults[at] {
+            Some(default) if input.is_none() => files.own[default.index()].clone(),
+            _ => input,
+        };
         if input.is_none() && is_read[at] {
             return Err(missing(name.to_string()).into());
         }
@@ -264,11 +277,14 @@ pub(super) fn fill_in(
 
 /// Returns, for each input of a version of a task, what another version was given for that name.
 pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSource, Input)>> {
-    let given = |name| {
-        let at = other.task.inputs.iter().position(|known| known == name)?;
-        Some((other.files.given[at].clone()?, other.files.inputs[at].clone()?))
-    };
-    task.inputs.iter().map(given).collect()
+    let mut given = Vec::with_capacity(task.inputs.len());
+    for name in &task.inputs {
+        let at = other.task.inputs.iter().position(|known| known == name);
+        given.push(at.and_then(|at| {
+            Some((other.files.given[at].clone()?, other.files.inputs[at].clone()?))
+        }));
+    }
+    given
 }
 
 /// Checks that the directories exist that a task reads at recorded commits. What is not cloned is left out, since

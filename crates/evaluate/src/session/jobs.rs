@@ -239,19 +239,21 @@ impl Explain for RangeError {
 /// Fails if it cannot be read, is no sheet, or has no points.
 pub fn read_points(path: &Path) -> Result<Factor, Error> {
     let is_input = path.as_os_str() == "-";
-    let shown = || if is_input { "the standard input".into() } else { path.display().to_string() };
+    let shown = if is_input { "the standard input".into() } else { path.display().to_string() };
     let mut contents = Vec::new();
     let most = MAX_SHEET as u64 + 1;
-    let read = match is_input {
-        true => io::stdin().take(most).read_to_end(&mut contents),
-        false => File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents)),
+    let read = if is_input {
+        io::stdin().take(most).read_to_end(&mut contents)
+    } else {
+        File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents))
     };
-    read.map_err(|source| RangeError::ReadPoints { path: shown(), source })?;
-    let points = sweep::read(SheetFormat::of(&contents), &contents)
-        .map_err(|problems| RangeError::Points { path: shown(), problems })?;
-    match points.is_empty() {
-        true => Err(RangeError::NoPoints(shown()).into()),
-        false => Ok(Factor { file: shown().into(), points }),
+    if let Err(source) = read {
+        return Err(RangeError::ReadPoints { path: shown, source }.into());
+    }
+    match sweep::read(SheetFormat::of(&contents), &contents) {
+        Err(problems) => Err(RangeError::Points { path: shown, problems }.into()),
+        Ok(points) if points.is_empty() => Err(RangeError::NoPoints(shown).into()),
+        Ok(points) => Ok(Factor { file: shown.into(), points }),
     }
 }
 

@@ -23,7 +23,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::{io, iter, mem, thread};
 
-pub use self::calls::{CallNameError, InspectionError, InspectionSession, find_call, print_log};
+pub use self::calls::{
+    CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
+};
 pub use self::error::{
     BeginError, Interrupted, OutputError, ResultPathError, WriteError, naming_results,
 };
@@ -416,8 +418,9 @@ impl Session {
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)
             });
             // A run whose state cannot be written goes on.
-            let note = |state: &RunState| drop(evaluation.storage.runs().note_state(state));
-            let note: Option<&dyn Fn(&RunState)> = executor.is_some().then_some(&note);
+            let note: &dyn Fn(&RunState) =
+                &|state| drop(evaluation.storage.runs().note_state(state));
+            let note = executor.is_some().then_some(note);
             self.notices.follow(true);
             observer.follow(&Progression {
                 events: &events,
@@ -467,7 +470,7 @@ impl Session {
     /// Fails if one does, or the storage cannot be read.
     pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
         let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
-        let unsatisfiable = match self.queue {
+        let mut unsatisfiable = match self.queue {
             // Nothing is known of workers.
             Some(_) => evaluation.unsatisfiable_calls(usize::MAX, Offer::default),
             None => evaluation.unsatisfiable_calls(executor.capacity().get(), || executor.offer()),
@@ -478,13 +481,11 @@ impl Session {
         let looked = evaluation.again();
         let evaluator = Evaluator { evaluation: &looked, execution: None, observe: &|_| {} };
         evaluator.evaluate(NonZeroUsize::MIN)?;
-        let is_needed = |id| {
-            let found = looked.outcome(id).and_then(Outcome::known);
+        unsatisfiable.retain(|(id, _)| {
+            let found = looked.outcome(*id).and_then(Outcome::known);
             let has_result = found.is_some_and(|it| !self.policy.forced.contains(&it.name));
-            !has_result && looked.plan.call(id).is_needed() && !is_left_out(&looked.plan, id)
-        };
-        let unsatisfiable: Vec<_> =
-            unsatisfiable.into_iter().filter(|(id, _)| is_needed(*id)).collect();
+            !has_result && looked.plan.call(*id).is_needed() && !is_left_out(&looked.plan, *id)
+        });
         match unsatisfiable.first() {
             None => Ok(()),
             Some((_, first)) => {
@@ -498,8 +499,11 @@ impl Session {
 /// Whether a call needs the table of a sweep of which not all points are asked for, so that it is not executed.
 fn is_left_out(plan: &Plan, call: CallId) -> bool {
     let made_from = plan.ancestors(&[Source::Output { call, number: 0 }]);
-    let rows = |call: &CallId| plan.gathered(*call).and_then(PlannedSweep::rows);
-    made_from.calls.iter().filter_map(rows).any(SweepRows::is_partial)
+    made_from
+        .calls
+        .iter()
+        .filter_map(|call| plan.gathered(*call).and_then(PlannedSweep::rows))
+        .any(SweepRows::is_partial)
 }
 
 /// Describes calls and why they do not fit. Points of a sweep that say the same are one.

@@ -441,11 +441,11 @@ pub fn retain_waiting(submitted: &mut Vec<SubmittedRun>) {
     let asked = thread::scope(|scope| scope.spawn(|| Slurm::default().jobs(&tokens)).join());
     if let Ok(Ok(jobs)) = asked {
         let me = Provenance::now().user;
-        let waits = |job: &str| {
-            jobs.iter().any(|it| it.token.as_str() == job && it.state != JobState::Ended)
-        };
         // Slurm was asked for the jobs of this user.
-        submitted.retain(|run| run.recorded.user != me || waits(&run.job));
+        submitted.retain(|run| {
+            run.recorded.user != me
+                || jobs.iter().any(|it| it.token.as_str() == run.job && it.state != JobState::Ended)
+        });
     }
 }
 

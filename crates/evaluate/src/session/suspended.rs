@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use super::calls::CallNameError;
 use super::interaction::Interrupts;
-use super::{BeginError, CallNameError, Error, RunOptions, local};
+use super::{BeginError, Error, RunOptions, local};
 use crate::{CallError, SuspensionAnswer, ask_suspended};
 use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
 use ce_model::exit::{Exit, Explain};
@@ -124,9 +125,10 @@ impl SuspensionSession {
         program: CallProgram,
     ) -> Result<Option<SuspensionAnswer>, CallError> {
         let (storage, executor) = (&*self.storage, &*self.executor);
-        let execute = || ask_suspended(storage, executor, suspension, program);
-        thread::scope(|scope| scope.spawn(execute).join())
-            .unwrap_or_else(|panic| resume_unwind(panic))
+        thread::scope(|scope| {
+            scope.spawn(|| ask_suspended(storage, executor, suspension, program)).join()
+        })
+        .unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Returns the calls that are named: by their short names, files, or places.
@@ -135,15 +137,16 @@ impl SuspensionSession {
     ///
     /// Fails with the first one that is not suspended.
     pub fn find(&self, calls: &[PathBuf]) -> Result<Vec<Suspension>, Error> {
-        let find = |path: &PathBuf| {
+        let mut found = Vec::with_capacity(calls.len());
+        for path in calls {
             let name = Locator::new(&self.storage).find(path, |name| {
                 ResultName::of_suspended(name).or_else(|| ResultName::of_call(name))
             });
             let name = name.ok_or_else(|| CallNameError::NoCall(path.display().to_string()))?;
-            let found = self.storage.suspensions().read(&name)?;
-            found.ok_or_else(|| SuspensionError::NotSuspended(name.short()).into())
-        };
-        calls.iter().map(find).collect()
+            let suspension = self.storage.suspensions().read(&name)?;
+            found.push(suspension.ok_or_else(|| SuspensionError::NotSuspended(name.short()))?);
+        }
+        Ok(found)
     }
 
     /// Ends what a suspended call has started, if it has a program for that, and removes its directory. Returns what the program
@@ -153,21 +156,19 @@ impl SuspensionSession {
     ///
     /// Fails if a run executes the call, or the program fails: then nothing is removed.
     pub fn cancel(&self, suspension: &Suspension) -> Result<Option<String>, Error> {
-        let turn = self.turn().map_err(|source| {
-            let call = suspension.name.short();
-            SuspensionError::Execute { call, source }
-        });
-        let _turn = turn?;
+        let call = suspension.name.short();
+        let _turn = match self.turn() {
+            Ok(turn) => turn,
+            Err(source) => return Err(SuspensionError::Execute { call, source }.into()),
+        };
         let (_lease, suspension) = self.hold(suspension)?;
-        let call = || suspension.name.short();
-        let answer = self.execute(&suspension, CallProgram::Cancel);
-        let answer = answer.map_err(|source| SuspensionError::Execute { call: call(), source })?;
-        let line = match answer {
-            Some(SuspensionAnswer { status: Status::Exited(0), line }) => line,
-            Some(SuspensionAnswer { status, line }) => {
-                return Err(SuspensionError::Cancel { call: call(), status, line }.into());
+        let line = match self.execute(&suspension, CallProgram::Cancel) {
+            Ok(Some(SuspensionAnswer { status: Status::Exited(0), line })) => line,
+            Ok(Some(SuspensionAnswer { status, line })) => {
+                return Err(SuspensionError::Cancel { call, status, line }.into());
             }
-            None => None,
+            Ok(None) => None,
+            Err(source) => return Err(SuspensionError::Execute { call, source }.into()),
         };
         self.storage.suspensions().remove(&suspension)?;
         self.storage.flush()?;

@@ -25,6 +25,15 @@ enum Link {
     Missing(CallId),
 }
 
+impl Link {
+    const fn pair(&self) -> Option<(CallId, usize)> {
+        match self {
+            Self::Pair(call, earlier) => Some((*call, *earlier)),
+            Self::Cause(_) | Self::Missing(_) => None,
+        }
+    }
+}
+
 /// The trace of all missing calls.
 pub(super) struct Tracing<'a> {
     comparison: &'a Comparison<'a>,
@@ -38,11 +47,9 @@ pub(super) struct Tracing<'a> {
 impl Causes {
     /// The indices of the causes, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        let bits = |(at, word): (usize, &u64)| {
-            let word = *word;
+        self.0.iter().enumerate().flat_map(|(at, &word)| {
             (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
-        };
-        self.0.iter().enumerate().flat_map(bits)
+        })
     }
 
     /// The same causes under new numbers.
@@ -85,11 +92,7 @@ impl<'a> Tracing<'a> {
 
     /// Follows all pairs to the end.
     fn meet_pairs(&mut self) {
-        let pair = |link: &Link| match link {
-            Link::Pair(call, earlier) => Some((*call, *earlier)),
-            Link::Cause(_) | Link::Missing(_) => None,
-        };
-        let mut waiting: BTreeSet<_> = self.links.iter().flatten().filter_map(pair).collect();
+        let mut waiting: BTreeSet<_> = self.links.iter().flatten().filter_map(Link::pair).collect();
         while let Some((call, earlier)) = waiting.pop_last() {
             let whys = self.comparison.differences(call, earlier);
             let mut links: Vec<Link> =
@@ -99,7 +102,7 @@ impl<'a> Tracing<'a> {
             {
                 links.push(self.cause(Cause::OtherOutputs(computation)));
             }
-            waiting.extend(links.iter().filter_map(pair));
+            waiting.extend(links.iter().filter_map(Link::pair));
             self.pairs.insert((call, earlier), links);
         }
     }

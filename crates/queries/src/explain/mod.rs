@@ -333,16 +333,15 @@ impl Comparison<'_> {
 
     /// An input with its digest, or with the one that it would have if nothing had changed.
     fn ingredient(&self, source: Source) -> Ingredient {
-        let before = || match source {
-            Source::Output { call, number } => {
-                let earlier = &self.archive.calls[self.nearest[call.index()]?];
-                Some(earlier.record.outputs.get(usize::from(number))?.digest)
-            }
-            Source::Input(_) | Source::Literal(_) | Source::File(_) | Source::Derived { .. } => {
-                None
-            }
-        };
-        Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
+        let digest = self.evaluation.digest(source).or_else(|| self.digest_before(source));
+        Ingredient { source, digest }
+    }
+
+    /// The digest that an output would have if nothing had changed.
+    fn digest_before(&self, source: Source) -> Option<Digest> {
+        let Source::Output { call, number } = source else { return None };
+        let earlier = &self.archive.calls[self.nearest[call.index()]?];
+        Some(earlier.record.outputs.get(usize::from(number))?.digest)
     }
 
     /// The missing inputs of a call.
@@ -561,9 +560,9 @@ impl CodeHistory<'_> {
             change.uncommitted = changed;
         }
         if let (Some(old), Some((trees, inside))) = (old, self.place(computation)) {
-            let log = |range| trees.log(&inside, range, MAX_COMMITS).ok().flatten();
-            change.came = log([&old.commit, &computation.commit]);
-            change.went = log([&computation.commit, &old.commit]);
+            let (older, newer) = (&old.commit, &computation.commit);
+            change.came = trees.log(&inside, [older, newer], MAX_COMMITS).ok().flatten();
+            change.went = trees.log(&inside, [newer, older], MAX_COMMITS).ok().flatten();
             change.files = trees.diff([&old.tree, &computation.tree]).ok().flatten();
         }
         change

@@ -192,10 +192,10 @@ impl<'a> Archive<'a> {
         PastCall { record, .. }: &PastCall,
         computation: &Computation,
     ) -> bool {
-        let shown = || shown_version(&record.commit, &record.tree, record.dirty);
         record.tree == computation.tree
             && (self.evaluation.storage.equivalents().serves_tree(record)
-                || shown() == computation.version())
+                || shown_version(&record.commit, &record.tree, record.dirty)
+                    == computation.version())
     }
 }
 

@@ -113,13 +113,15 @@ pub fn all_sweeps(task: &Task) -> Vec<SweepChoice> {
 }
 
 fn titles(task: &Task, sweeps: &[SweepChoice]) -> Vec<String> {
-    let title = |it: &SweepChoice| match it.names(task).split_first() {
-        Some((first, others)) if !others.is_empty() => {
-            format!("{first} (or {})", others.join(", "))
-        }
-        first => first.map(|(first, _)| first.clone()).unwrap_or_default(),
-    };
-    sweeps.iter().map(title).collect()
+    let mut titles = Vec::with_capacity(sweeps.len());
+    for sweep in sweeps {
+        titles.push(match sweep.names(task).split_first() {
+            Some((first, [])) => first.clone(),
+            Some((first, others)) => format!("{first} (or {})", others.join(", ")),
+            None => String::new(),
+        });
+    }
+    titles
 }
 
 impl SweepChoice {

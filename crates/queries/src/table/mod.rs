@@ -125,12 +125,12 @@ impl SweepTable {
                     continue;
                 }
             };
-            let outer_names = || outer.iter().map(|(name, _)| name.clone());
-            table.add_names(outer_names().chain(names.iter().cloned()));
-            for key in outer_names().chain(keys) {
-                if !table.keys.contains(&key) {
-                    table.keys.push(key);
-                }
+            let outer_names = outer.iter().map(|(name, _)| name);
+            for name in outer_names.clone().chain(&names) {
+                add_name(&mut table.names, name);
+            }
+            for key in outer_names.chain(&keys) {
+                add_name(&mut table.keys, key);
             }
             table.fields.extend(fields);
             let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
@@ -163,16 +163,15 @@ impl SweepTable {
 
     /// Whether all rows are there.
     pub fn is_complete(&self) -> bool {
-        let is_there = |row: &SweepRow| matches!(row.status, RowStatus::Ok | RowStatus::Excluded);
-        !self.has_unknown_points && self.rows.iter().all(is_there)
+        !self.has_unknown_points
+            && self.rows.iter().all(|row| matches!(row.status, RowStatus::Ok | RowStatus::Excluded))
     }
+}
 
-    fn add_names(&mut self, names: impl Iterator<Item = String>) {
-        for name in names {
-            if !self.names.contains(&name) {
-                self.names.push(name);
-            }
-        }
+/// Adds a name, once.
+fn add_name(names: &mut Vec<String>, name: &String) {
+    if !names.contains(name) {
+        names.push(name.clone());
     }
 }
 
@@ -202,9 +201,10 @@ fn read_sweep(
 ) -> Result<ReadSweep, SweepTableError> {
     let rules = &evaluation.task.sweeps[sweep.sweep.index()];
     let columns = columns(evaluation, sweep, rules, &rows.points);
-    let read = |number| read_point(evaluation, &columns, rows.row(number));
-    let read: Vec<ReadPoint> =
-        (0..rows.points.len()).into_par_iter().map(read).collect::<Result<_, _>>()?;
+    let read: Vec<ReadPoint> = (0..rows.points.len())
+        .into_par_iter()
+        .map(|number| read_point(evaluation, &columns, rows.row(number)))
+        .collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
     for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
@@ -293,14 +293,11 @@ fn read_point(
         return Ok((RowStatus::Failed { reason: error.to_string(), log: None }, None, None));
     }
     // A table that could be made is not there.
-    let is_there = |source: &Source| match evaluation.plan.origin(*source) {
+    let are_there = sources.iter().all(|source| match evaluation.plan.origin(*source) {
         Source::Output { .. } => evaluation.is_there(*source),
         _ => true,
-    };
-    let outputs = match sources.iter().all(is_there) {
-        true => point_outputs(evaluation, columns, sources)?,
-        false => None,
-    };
+    });
+    let outputs = if are_there { point_outputs(evaluation, columns, sources)? } else { None };
     let Some(outputs) = outputs else {
         return Ok((RowStatus::of(evaluation, sources), None, None));
     };
@@ -370,17 +367,11 @@ impl RowStatus {
 
     /// Finds out the same, and which call it is that has failed or is executed, if there is one.
     fn with_call(evaluation: &Evaluation, sources: &[Source]) -> (Self, Option<CallId>) {
-        let is_absent = |source: &Source| evaluation.digest(*source).is_none();
-        let absent = |sources: &[Source]| -> Vec<CallId> {
-            let absent = sources.iter().filter(|source| is_absent(source));
-            absent.filter_map(|source| evaluation.plan.awaited(*source)).collect()
-        };
-        let own = absent(sources);
-        let is_waiting = |call: &CallId| evaluation.plan.inputs(*call).iter().any(is_absent);
-        let mut status = match own.iter().any(is_waiting) {
-            true => (Self::Waiting, None),
-            false => (Self::Missing, None),
-        };
+        let own = awaited_calls(evaluation, sources);
+        let is_waiting = own.iter().any(|call| {
+            evaluation.plan.inputs(*call).iter().any(|it| evaluation.digest(*it).is_none())
+        });
+        let mut status = (if is_waiting { Self::Waiting } else { Self::Missing }, None);
         let (mut waiting, mut seen) = (own, HashSet::new());
         while let Some(call) = waiting.pop() {
             if !seen.insert(call) {
@@ -391,7 +382,7 @@ impl RowStatus {
                 Some(running) => status = (running, Some(call)),
                 None => {}
             }
-            waiting.extend(absent(evaluation.plan.inputs(call)));
+            waiting.extend(awaited_calls(evaluation, evaluation.plan.inputs(call)));
         }
         status
     }
@@ -434,6 +425,12 @@ impl RowStatus {
     }
 }
 
+/// The calls that make those of these values that are not there.
+fn awaited_calls(evaluation: &Evaluation, sources: &[Source]) -> Vec<CallId> {
+    let absent = sources.iter().filter(|source| evaluation.digest(**source).is_none());
+    absent.filter_map(|source| evaluation.plan.awaited(*source)).collect()
+}
+
 fn evaluation_path(evaluation: &Evaluation, name: &str) -> String {
     evaluation.storage.shown(name).display().to_string()
 }
@@ -462,8 +459,12 @@ enum ValueKey {
 
 impl<'a> CallNumbers<'a> {
     pub(super) fn new(evaluation: &'a Evaluation) -> Self {
-        let (distinct, numbers, points) = Default::default();
-        Self { evaluation, distinct, numbers, points }
+        Self {
+            evaluation,
+            distinct: HashMap::new(),
+            numbers: HashMap::new(),
+            points: HashMap::new(),
+        }
     }
 
     /// How many numbers there are.
@@ -564,10 +565,11 @@ impl ComparedRow {
 
     /// Whether an output has another value. The values of a side without the row are null.
     pub fn differs(&self, output: usize) -> bool {
-        let value = |side: &Option<ComparedSide>| {
-            side.as_ref().map_or(CellValue::Null, |side| side.outputs[output].clone())
-        };
-        value(&self.sides[0]) != value(&self.sides[1])
+        let [old, new] = self
+            .sides
+            .each_ref()
+            .map(|side| side.as_ref().map_or(&CellValue::Null, |side| &side.outputs[output]));
+        old != new
     }
 }
 
@@ -616,12 +618,15 @@ impl TableComparison {
 /// Whether a column has texts in one of two tables, and one type: then numbers in the other one are texts, too, and equal ones do not
 /// differ. Fields of JSON have types of their own.
 fn is_text(tables: [&SweepTable; 2], name: &String) -> bool {
-    let has_texts = |table: &&SweepTable| {
-        let at = table.names.iter().position(|it| it == name);
-        let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
-        at.is_some_and(|at| rows.any(|row| matches!(row.cells[at], CellValue::Text(_))))
-    };
-    tables.iter().all(|table| !table.fields.contains(name)) && tables.iter().any(has_texts)
+    tables.iter().all(|table| !table.fields.contains(name))
+        && tables.iter().any(|table| has_texts(table, name))
+}
+
+/// Whether a column of a table has texts.
+fn has_texts(table: &SweepTable, name: &String) -> bool {
+    let Some(at) = table.names.iter().position(|it| it == name) else { return false };
+    let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
+    rows.any(|row| matches!(row.cells[at], CellValue::Text(_)))
 }
 
 /// The places of names in a table.
@@ -630,6 +635,5 @@ fn places(table: &SweepTable, names: &[String]) -> Vec<Option<usize>> {
 }
 
 fn cells(row: &SweepRow, places: &[Option<usize>]) -> Vec<CellValue> {
-    let cell = |at: &Option<usize>| at.map_or(CellValue::Null, |at| row.cells[at].clone());
-    places.iter().map(cell).collect()
+    places.iter().map(|at| at.map_or(CellValue::Null, |at| row.cells[at].clone())).collect()
 }
