@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::diff::{DiffReport, node_words};
-use super::explanation_json::change_log;
 use super::summary::tally;
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, shown};
@@ -53,7 +52,7 @@ impl DiffReport<'_> {
         {
             print(json!({
                 "event": "tree", "tree": name, "old": old, "new": new,
-                "came": change_log(came.as_ref()), "went": change_log(went.as_ref()),
+                "came": came, "went": went,
             }))?;
         }
         for compared in compare::compared_sweeps(self.sides) {
@@ -75,15 +74,10 @@ impl DiffReport<'_> {
     }
 
     fn output_json(&self, number: usize, output: &ComparedOutput) -> Value {
-        let verdict = match output.verdict {
-            OutputVerdict::Same => "same",
-            OutputVerdict::Differs => "differs",
-            OutputVerdict::Unknown => "unknown",
-        };
         let [old, new] = self.sides_json(output.sources);
         let mut line = json!({
             "event": "output", "number": number, "name": self.symbol(output.sources),
-            "verdict": verdict, "old": old, "new": new,
+            "verdict": output.verdict, "old": old, "new": new,
         });
         if let Some(manifests) = self.manifests(output) {
             let [old, new] = &manifests;

@@ -247,8 +247,8 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
     let named = |at: usize| input(&evaluation.task.computations[computation.index()], at);
     match why {
         Why::NeverComputed => "never computed".to_owned(),
-        Why::ComputationChanged(old) => changed(evaluation, computation, old),
-        Why::Uncommitted(old) => uncommitted(evaluation, computation, old.as_ref()),
+        Why::ComputationChanged { old } => changed(evaluation, computation, old),
+        Why::Uncommitted { old } => uncommitted(evaluation, computation, old.as_ref()),
         Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
         Why::NewAtPoint { at, .. } => format!("{} is new", named(*at)),
         Why::OtherSource { at } => format!("{} has another source than before", named(*at)),
@@ -260,7 +260,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
             let log = log.as_ref().map(|log| format!(", log: {}", evaluation.shown(log)));
             format!("failed last; {reason}, at {:.0}{}", recorded.at, log.unwrap_or_default())
         }
-        Why::Collected(Provenance { host, user, at, .. }) => {
+        Why::Collected { collected: Provenance { host, user, at, .. } } => {
             format!("its result was collected at {at:.0} by {user} on {host}")
         }
         Why::Away => "its outputs are away, and needed".to_owned(),
@@ -551,10 +551,10 @@ fn shared_reason(
             format!("{} waits for {}", input_of(evaluation, call, *at), name(*awaited))
         }
         Why::FailedLast { failure, .. } => format!("failed last; {}", failure.reason),
-        Why::Collected(_) => "its result was collected".to_owned(),
+        Why::Collected { .. } => "its result was collected".to_owned(),
         Why::NeverComputed
-        | Why::ComputationChanged(_)
-        | Why::Uncommitted(_)
+        | Why::ComputationChanged { .. }
+        | Why::Uncommitted { .. }
         | Why::OtherSource { .. }
         | Why::NoLiteral { .. }
         | Why::Away

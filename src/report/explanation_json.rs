@@ -8,10 +8,9 @@ use serde_json::{Map, Value, json};
 use super::calls::{derived_title, title, tree_version};
 use super::explanation::{sheet_of, text_name};
 use ce_evaluate::Evaluation;
-use ce_git::{ChangeLog, FileChange, LogLine};
 use ce_model::plan::Source;
 use ce_model::task::ComputationId;
-use ce_queries::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
+use ce_queries::explain::{Cause, Change, CodeVersion, Explained, Explanation};
 use ce_storage::ResultName;
 
 /// Prints a line for each cause, a line for each call that would run, and a line with the totals.
@@ -34,25 +33,28 @@ pub fn explanation_json(
     for (at, first) in explanation.causes.iter().enumerate() {
         let mut told = json!({ "event": "cause", "number": at + 1, "calls": first.calls });
         merge(&mut told, cause(evaluation, &first.cause));
-        changes.get(&at).map(change).into_iter().for_each(|it| merge(&mut told, it));
+        if let Some(change) = changes.get(&at) {
+            merge(&mut told, json!(change));
+        }
         line(told)?;
     }
     for explained in &explanation.calls {
         let Explained { call, whys, nearest, seconds } = explained;
         let computation = evaluation.computation(*call).map(|it| it.name.as_str());
-        let why = |(it, causes): &(Why, Causes)| {
-            let mut told = why(it);
+        let mut reasons = Vec::with_capacity(whys.len());
+        for (why, causes) in whys {
+            let mut reason = json!(why);
             let causes: Vec<usize> = causes.iter().map(|at| at + 1).collect();
-            merge(&mut told, json!({ "causes": causes }));
-            told
-        };
+            merge(&mut reason, json!({ "causes": causes }));
+            reasons.push(reason);
+        }
         let point = evaluation.plan.point(&evaluation.task, *call);
         let mut told = json!({
             "event": "call",
             "call": call.index(),
             "computation": computation,
             "name": evaluation.outcome(*call).map(|it| it.name().short()),
-            "why": whys.iter().map(why).collect::<Vec<_>>(),
+            "why": reasons,
             "nearest": nearest.as_ref().map(ResultName::short),
             "seconds": seconds,
         });
@@ -87,23 +89,16 @@ fn named(evaluation: &Evaluation, id: ComputationId) -> (&str, CodeVersion) {
     (computation.name.as_str(), CodeVersion::of(computation))
 }
 
-fn version(version: &CodeVersion) -> Value {
-    let CodeVersion { commit, tree, dirty } = version;
-    json!({ "commit": commit, "tree": tree, "dirty": dirty })
-}
-
 fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
     let of = |kind: &str, id: &ComputationId| json!({ "cause": kind, "computation": named(evaluation, *id).0 });
     match cause {
         Cause::NeverComputed(id) => of("never_computed", id),
         Cause::Computation(id, old) => {
             let (computation, new) = named(evaluation, *id);
-            let (old, new) = (version(old), version(&new));
             json!({ "cause": "computation", "computation": computation, "old": old, "new": new })
         }
         Cause::Uncommitted(id, old) => {
             let (computation, new) = named(evaluation, *id);
-            let (old, new) = (old.as_ref().map(version), version(&new));
             json!({ "cause": "uncommitted", "computation": computation, "old": old, "new": new })
         }
         Cause::Input(id, old) => {
@@ -163,54 +158,5 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         Cause::Collected(id) => of("collected", id),
         Cause::Away(id) => of("away", id),
         Cause::Damaged(id) => of("damaged", id),
-    }
-}
-
-/// The commits between two versions; null if they are not known.
-pub(super) fn change_log(log: Option<&ChangeLog>) -> Value {
-    let Some(ChangeLog { commits, more }) = log else { return Value::Null };
-    let commit = |it: &LogLine| json!({ "commit": it.id, "title": it.title });
-    json!({ "commits": commits.iter().map(commit).collect::<Vec<_>>(), "more": more })
-}
-
-fn change(change: &Change) -> Value {
-    let file = |it: &FileChange| {
-        let lines = it.lines;
-        json!({
-            "path": it.path.to_string_lossy(),
-            "inserted": lines.map(|it| it.inserted),
-            "deleted": lines.map(|it| it.deleted),
-        })
-    };
-    let files = change.files.as_ref().map(|files| files.iter().map(file).collect::<Vec<_>>());
-    let uncommitted = change.uncommitted.iter().map(|path| path.to_string_lossy());
-    json!({
-        "came": change_log(change.came.as_ref()),
-        "went": change_log(change.went.as_ref()),
-        "files": files,
-        "uncommitted": uncommitted.collect::<Vec<_>>(),
-    })
-}
-
-fn why(why: &Why) -> Value {
-    match why {
-        Why::NeverComputed => json!({ "why": "never_computed" }),
-        Why::ComputationChanged(old) => json!({ "why": "computation", "old": version(old) }),
-        Why::Uncommitted(old) => {
-            json!({ "why": "uncommitted", "old": old.as_ref().map(version) })
-        }
-        Why::InputDiffers { at, old, new } => {
-            json!({ "why": "input", "input": at, "old": old, "new": new })
-        }
-        Why::NewAtPoint { at, new } => json!({ "why": "point", "input": at, "new": new }),
-        Why::OtherSource { at } => json!({ "why": "other_source", "input": at }),
-        Why::Waits { at, call } => json!({ "why": "waits", "input": at, "call": call.index() }),
-        Why::NoLiteral { at, .. } => json!({ "why": "no_literal", "input": at }),
-        Why::FailedLast { failure, log } => {
-            json!({ "why": "failed_last", "failure": failure, "log": log })
-        }
-        Why::Collected(stamp) => json!({ "why": "collected", "collected": stamp }),
-        Why::Away => json!({ "why": "away" }),
-        Why::Damaged => json!({ "why": "damaged" }),
     }
 }

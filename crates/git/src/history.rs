@@ -11,6 +11,7 @@ use gix::revision::Walk;
 use gix::revision::walk::Sorting;
 use gix::traverse::commit::simple::CommitTimeOrder;
 use gix::{ObjectId, Repository};
+use serde::Serialize;
 
 use super::errors::{CutOff, SnapshotError, UnreadableRepository};
 use super::opening::open;
@@ -25,7 +26,7 @@ use ce_model::exit::Explain;
 const NEWEST_FIRST: Sorting = Sorting::ByCommitTime(CommitTimeOrder::NewestFirst);
 
 /// The commits that touched a directory, the newest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChangeLog {
     /// The newest of them.
     pub commits: Vec<LogLine>,
@@ -34,11 +35,13 @@ pub struct ChangeLog {
 }
 
 /// A commit, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogLine {
     /// Its id.
+    #[serde(rename = "commit")]
     pub id: digest::ObjectId,
     /// Its committer's date, in seconds since 1970.
+    #[serde(skip)]
     pub time: i64,
     /// The first line of its message.
     pub title: String,

@@ -16,6 +16,8 @@ use gix::bstr::ByteSlice;
 use gix::diff::blob::{Algorithm, Diff, InternedInput};
 use gix::objs::tree::{Editor, EntryKind};
 use gix::objs::{Tree, WriteTo};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 use super::{GitResult, from, object_id};
 use crate::head::Heads;
@@ -329,6 +331,17 @@ pub struct LineCounts {
     pub inserted: u32,
     /// Lines that only the old file had.
     pub deleted: u32,
+}
+
+impl Serialize for FileChange {
+    /// The numbers of lines are null for a file that is not a text.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut change = serializer.serialize_struct("FileChange", 3)?;
+        change.serialize_field("path", &self.path.to_string_lossy())?;
+        change.serialize_field("inserted", &self.lines.map(|it| it.inserted))?;
+        change.serialize_field("deleted", &self.lines.map(|it| it.deleted))?;
+        change.end()
+    }
 }
 
 impl Trees {

@@ -13,6 +13,7 @@ use std::{fs, io};
 use gix_imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
 };
+use serde::Serialize;
 
 use ce_evaluate::Evaluation;
 use ce_git::ChangeLog;
@@ -23,7 +24,8 @@ use ce_model::sweep::SweepPoint;
 use ce_model::task::{Node, NodeId};
 
 /// The comparison of two outputs of the same number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputVerdict {
     /// They have the same contents.
     Same,

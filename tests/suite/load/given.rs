@@ -3,21 +3,23 @@
 use compeval::git::Trees;
 use compeval::load::Uncommitted;
 use compeval::session::{BoundTask, InputError};
-use compeval::storage::InputSource;
 use compeval::{load, session};
 
 use crate::lab::Lab;
 
 #[test]
 fn an_input_that_is_not_given_is_told_with_what_to_try() {
-    let lab = Lab::task("Inputs: 'kind', 'x'\n(mul INPUT('x') OWN('{kind}'))[0]").commit();
-    let task = || load::task(&lab.path("task"), Uncommitted::Refuse, None).unwrap().task;
-    let trees = Trees::new(&lab.path("task"));
+    let bind = |lab: &Lab, given| {
+        let task = load::task(&lab.path("task"), Uncommitted::Refuse, None).unwrap().task;
+        let trees = Trees::new(&lab.path("task"));
+        let bound = BoundTask::new(&trees, task, given)?;
+        bound.contents(&trees).map(drop)
+    };
     // The text of the one is needed when the task is bound, the contents of the other one when it is evaluated.
-    let named = BoundTask::new(&trees, task(), &[None, None]).map(drop);
-    let kind = Some(InputSource::Bytes(b"a\n".to_vec()));
-    let bound = BoundTask::new(&trees, task(), &[kind, None]).unwrap();
-    let other = bound.contents(&trees).map(drop);
+    let lab = Lab::task("Inputs: 'kind', 'x'\n(mul INPUT('x') OWN('{kind}'))[0]").commit();
+    let named = bind(&lab, &[None, None]);
+    let lab = Lab::task("Inputs: 'x'\n(mul INPUT('x') INPUT('x'))[0]").commit();
+    let other = bind(&lab, &[None]);
     for (input, result) in [("kind", named), ("x", other)] {
         let error = result.unwrap_err();
         assert!(matches!(error.of(), Some(InputError::NotGiven(_))), "{error:?}");

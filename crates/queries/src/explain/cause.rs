@@ -140,8 +140,8 @@ impl<'a> Tracing<'a> {
                 }
             }
             Why::NeverComputed => Cause::NeverComputed(id),
-            Why::ComputationChanged(old) => Cause::Computation(id, old.clone()),
-            Why::Uncommitted(old) => Cause::Uncommitted(id, old.clone()),
+            Why::ComputationChanged { old } => Cause::Computation(id, old.clone()),
+            Why::Uncommitted { old } => Cause::Uncommitted(id, old.clone()),
             Why::NewAtPoint { at, .. } => match plan.inputs(call)[*at] {
                 Source::Derived { value, .. } => Cause::NewAtPoint(value),
                 _ => Cause::NeverComputed(id),
@@ -149,7 +149,7 @@ impl<'a> Tracing<'a> {
             Why::OtherSource { at } => Cause::OtherSource(id, *at),
             Why::NoLiteral { literal, .. } => Cause::NoLiteral(*literal),
             Why::FailedLast { .. } => Cause::FailedLast(id),
-            Why::Collected(_) => Cause::Collected(id),
+            Why::Collected { .. } => Cause::Collected(id),
             Why::Away => Cause::Away(id),
             Why::Damaged => Cause::Damaged(id),
         };

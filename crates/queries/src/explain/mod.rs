@@ -14,6 +14,8 @@ mod nearest;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 pub use self::cause::Causes;
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient};
@@ -28,7 +30,7 @@ use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{PastCall, PriorAttempt, ResultName};
 
 /// A version of a computation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct CodeVersion {
     /// The commit of the repository that holds it.
     pub commit: ObjectId,
@@ -39,18 +41,28 @@ pub struct CodeVersion {
 }
 
 /// A reason why a call would run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
     /// No earlier call of the computation has anything in common with it.
     NeverComputed,
     /// The nearest earlier call was of another version of the computation. The tree is the same if
     /// only the commit differs.
-    ComputationChanged(CodeVersion),
+    #[serde(rename = "computation")]
+    ComputationChanged {
+        /// That version.
+        old: CodeVersion,
+    },
     /// The computation has uncommitted changes, and no result of this version.
-    Uncommitted(Option<CodeVersion>),
+    Uncommitted {
+        /// The version of the nearest earlier call.
+        old: Option<CodeVersion>,
+    },
     /// An input has other contents.
+    #[serde(rename = "input")]
     InputDiffers {
         /// The number of the input.
+        #[serde(rename = "input")]
         at: usize,
         /// Its digest before.
         old: Digest,
@@ -58,8 +70,10 @@ pub enum Why {
         new: Digest,
     },
     /// An input is that of a point of a sweep, and the nearest earlier call has read another one.
+    #[serde(rename = "point")]
     NewAtPoint {
         /// The number of the input.
+        #[serde(rename = "input")]
         at: usize,
         /// Its digest.
         new: Digest,
@@ -67,20 +81,25 @@ pub enum Why {
     /// An input has another source than before: the workflow has changed.
     OtherSource {
         /// The number of the input.
+        #[serde(rename = "input")]
         at: usize,
     },
     /// An input is not computed yet.
     Waits {
         /// The number of the input.
+        #[serde(rename = "input")]
         at: usize,
         /// The call that makes it.
+        #[serde(serialize_with = "as_index")]
         call: CallId,
     },
     /// An input is a literal that is not in the storage.
     NoLiteral {
         /// The number of the input.
+        #[serde(rename = "input")]
         at: usize,
         /// The literal.
+        #[serde(skip)]
         literal: LiteralId,
     },
     /// The last execution failed.
@@ -91,11 +110,19 @@ pub enum Why {
         log: Option<String>,
     },
     /// Its outputs were collected.
-    Collected(Provenance),
+    Collected {
+        /// By whom, and when.
+        collected: Provenance,
+    },
     /// Its outputs are away, and needed.
     Away,
     /// It has a record, but its outputs are missing or damaged.
     Damaged,
+}
+
+/// A call as its number in the plan.
+fn as_index<S: Serializer>(call: &CallId, serializer: S) -> Result<S::Ok, S::Error> {
+    call.index().serialize(serializer)
 }
 
 /// A first cause of why calls would run.
@@ -193,8 +220,8 @@ impl Why {
     /// The reason that a computation had another version.
     const fn of_version(computation: &Computation, old: CodeVersion) -> Self {
         match computation.dirty {
-            true => Self::Uncommitted(Some(old)),
-            false => Self::ComputationChanged(old),
+            true => Self::Uncommitted { old: Some(old) },
+            false => Self::ComputationChanged { old },
         }
     }
 }
@@ -293,7 +320,7 @@ impl Comparison<'_> {
                 return vec![Why::FailedLast { failure: failure.clone(), log }];
             }
             if let Some(tombstone) = &prior.collected {
-                return vec![Why::Collected(tombstone.collected.clone())];
+                return vec![Why::Collected { collected: tombstone.collected.clone() }];
             }
         }
         if let Some((name, why)) = self.failed_elsewhere(id, nearest, &ingredients) {
@@ -303,7 +330,8 @@ impl Comparison<'_> {
         }
         let Some(nearest) = nearest else {
             let dirty = self.evaluation.computation(id).is_some_and(|it| it.dirty);
-            let mut whys = vec![if dirty { Why::Uncommitted(None) } else { Why::NeverComputed }];
+            let mut whys =
+                vec![if dirty { Why::Uncommitted { old: None } } else { Why::NeverComputed }];
             whys.extend(self.absent(id));
             return whys;
         };
@@ -311,7 +339,7 @@ impl Comparison<'_> {
         if whys.is_empty() {
             // It existed, with the same inputs if the missing ones come out the same.
             match &self.archive.calls[nearest].collected {
-                Some(collected) => whys.push(Why::Collected(collected.clone())),
+                Some(collected) => whys.push(Why::Collected { collected: collected.clone() }),
                 None if !self.absent(id).is_empty() => {}
                 None if self.archive.has_inputs(nearest, &ingredients) => whys.push(Why::Damaged),
                 None => {
@@ -513,7 +541,7 @@ fn order_by_calls(calls: &mut [Explained], causes: Vec<FirstCause>) -> Vec<First
 const MAX_COMMITS: usize = 10;
 
 /// The change of a computation between two versions, as far as its repository has it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Change {
     /// New commits that touched it.
     pub came: Option<ChangeLog>,
@@ -522,7 +550,13 @@ pub struct Change {
     /// The changed files.
     pub files: Option<Vec<FileChange>>,
     /// The files with uncommitted changes, relative to the task.
+    #[serde(serialize_with = "as_texts")]
     pub uncommitted: Vec<PathBuf>,
+}
+
+/// Paths as texts, whatever their bytes are.
+fn as_texts<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }
 
 /// Returns the changes behind the causes of an explanation, by the indices of the causes.

@@ -1,6 +1,5 @@
 //! The calls of a page, and the numbers by which its values and calls refer to each other.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
@@ -217,10 +216,7 @@ pub(super) fn add_missing(scope: &PageScope<'_>, calls: &mut Vec<PageCall>) {
 
 /// Sorts calls: the newest first, and among equally old ones by name.
 pub(super) fn sort(calls: &mut [PageCall]) {
-    calls.sort_by(|one, other| {
-        let key = |call: &PageCall| Reverse(call.end);
-        (key(one), &one.name).cmp(&(key(other), &other.name))
-    });
+    calls.sort_by(|one, other| other.end.cmp(&one.end).then_with(|| one.name.cmp(&other.name)));
 }
 
 /// Adds what the records of calls say, and where their inputs come from.
@@ -450,14 +446,15 @@ impl<'a> PageIndex<'a> {
     /// The same output of a call on the page, if it is one of a call that is not, such as that of another commit, from which the
     /// reader was taken over. `file` is the name under which it was read.
     fn on_page(&self, subject: Subject<'a>, file: &str) -> Subject<'a> {
-        let is_on_page = |it: &Subject<'_>| self.calls.contains_key(&it.entry.short());
-        if !matches!(subject.entry, Entry::Call(_)) || is_on_page(&subject) {
+        if !matches!(subject.entry, Entry::Call(_)) || self.call(&subject.entry.short()).is_some() {
             return subject;
         }
         let wanted = parts(split_member(file).0);
-        let same = self.history.with_contents(&subject.promise.digest).filter(is_on_page);
+        let same = self.history.with_contents(&subject.promise.digest);
         // Equal contents may be those of different calls.
-        same.max_by_key(|it| parts(&it.promise.name) == wanted).unwrap_or(subject)
+        same.filter(|it| self.call(&it.entry.short()).is_some())
+            .max_by_key(|it| parts(&it.promise.name) == wanted)
+            .unwrap_or(subject)
     }
 
     /// What made a recorded file.
@@ -534,15 +531,13 @@ impl<'a> PageIndex<'a> {
 
     /// The shapes of the drawing of a task, with the numbers of their calls.
     pub(super) fn shapes_of_task(&self, task: &TaskScope<'_>) -> Vec<PageShape> {
-        let numbers = |calls: &[CallId]| {
+        let mut shapes = Vec::with_capacity(task.shapes.len());
+        for (label, calls) in &task.shapes {
             let names = calls.iter().filter_map(|call| name_of(task.evaluation, *call));
-            names.filter_map(|name| self.call(&name)).collect()
-        };
-        let shape = |(label, calls): &(String, &[CallId])| PageShape {
-            label: label.clone(),
-            calls: numbers(calls),
-        };
-        task.shapes.iter().map(shape).collect()
+            let calls = names.filter_map(|name| self.call(&name)).collect();
+            shapes.push(PageShape { label: label.clone(), calls });
+        }
+        shapes
     }
 }
 

@@ -100,9 +100,8 @@ impl ResultGraph {
 
     /// The shapes as they are on a page.
     pub(super) fn shapes(&self) -> Vec<PageShape> {
-        let shape =
-            |it: &ResultShape| PageShape { label: it.label.clone(), calls: it.calls.clone() };
-        self.shapes.iter().map(shape).collect()
+        let shapes = self.shapes.iter();
+        shapes.map(|it| PageShape { label: it.label.clone(), calls: it.calls.clone() }).collect()
     }
 }
 
@@ -163,12 +162,10 @@ impl GraphBuilder<'_> {
                     inputs.iter().for_each(|(shape, _, name)| {
                         labels.entry(*shape).or_default().push(name);
                     });
-                    let arrow = |(from, names): (usize, Vec<&str>)| ResultArrow {
-                        from,
-                        to: place,
-                        label: names.join(", "),
-                    };
-                    self.graph.arrows.extend(labels.into_iter().map(arrow));
+                    for (from, names) in labels {
+                        let label = names.join(", ");
+                        self.graph.arrows.push(ResultArrow { from, to: place, label });
+                    }
                 }
                 let shape = &mut self.graph.shapes[place];
                 shape.calls.push(number);
@@ -178,8 +175,10 @@ impl GraphBuilder<'_> {
             }
             ValueOrigin::Table(number) => {
                 let made_from = self.tables[number].made_from.clone();
-                let from = made_from.into_iter().map(|it| self.shape_of_origin(it)).collect();
-                let place = self.add_joined(ShapeKey::Table, from, ResultShapeKind::Made, "TABLE");
+                let from: BTreeSet<usize> =
+                    made_from.into_iter().map(|it| self.shape_of_origin(it)).collect();
+                let key = ShapeKey::Table(from.clone());
+                let place = self.add_joined(key, from, ResultShapeKind::Made, "TABLE");
                 self.known.insert(origin, place);
             }
             ValueOrigin::Input(_) => {}
@@ -193,10 +192,11 @@ impl GraphBuilder<'_> {
             jobs.entry((&output.task, &output.of)).or_default().push(&output.value);
         }
         for ((task, _), values) in jobs {
-            let from = values.into_iter().map(|value| self.shape_of(value)).collect();
+            let from: BTreeSet<usize> =
+                values.into_iter().map(|value| self.shape_of(value)).collect();
             let label =
                 if task.is_empty() { "OUTPUT".to_owned() } else { format!("OUTPUT {task}") };
-            let key = |from| ShapeKey::Output(task.to_owned(), from);
+            let key = ShapeKey::Output(task.to_owned(), from.clone());
             self.add_joined(key, from, ResultShapeKind::Output, &label);
         }
     }
@@ -204,15 +204,16 @@ impl GraphBuilder<'_> {
     /// Adds a result that was made from many of a kind.
     fn add_joined(
         &mut self,
-        key: impl FnOnce(BTreeSet<usize>) -> ShapeKey,
+        key: ShapeKey,
         from: BTreeSet<usize>,
         kind: ResultShapeKind,
         label: &str,
     ) -> usize {
-        let (place, is_new) = self.place(key(from.clone()), kind, || label.to_owned());
+        let (place, is_new) = self.place(key, kind, || label.to_owned());
         if is_new {
-            let arrow = |from| ResultArrow { from, to: place, label: String::new() };
-            self.graph.arrows.extend(from.into_iter().map(arrow));
+            for from in from {
+                self.graph.arrows.push(ResultArrow { from, to: place, label: String::new() });
+            }
         }
         let shape = &mut self.graph.shapes[place];
         shape.all += 1;

@@ -165,28 +165,26 @@ impl PageData {
 
     /// What was left out, in words: a sentence for each kind.
     pub fn omissions(&self) -> Vec<String> {
-        let of = |shown: usize, all: usize, one: &str, which: &str| {
-            (shown < all).then(|| format!("only the {which} {shown} of {all} {one} are shown"))
-        };
-        let mut said: Vec<String> = [
-            of(self.calls.len(), self.calls_in_all, "calls", "newest"),
-            of(self.tables.len(), self.tables_in_all, "tables", "newest"),
-            of(self.outputs.len(), self.outputs_in_all, "outputs", "newest"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let mut said = Vec::new();
+        said.extend(only("newest", self.calls.len(), self.calls_in_all, "calls"));
+        said.extend(only("newest", self.tables.len(), self.tables_in_all, "tables"));
+        said.extend(only("newest", self.outputs.len(), self.outputs_in_all, "outputs"));
         for table in &self.tables {
             let what = format!("rows of the table {}", table.title);
-            said.extend(of(table.rows.len(), table.rows_in_all, &what, "first"));
+            said.extend(only("first", table.rows.len(), table.rows_in_all, &what));
         }
-        let logs = || self.calls.iter().filter_map(|call| call.log.as_ref());
-        match logs().filter(|log| log.tail.is_none()).count() {
-            0 => {}
-            left => said.push(format!("{left} of {} logs are left out", logs().count())),
+        let logs: Vec<&PageLog> = self.calls.iter().filter_map(|call| call.log.as_ref()).collect();
+        let left = logs.iter().filter(|log| log.tail.is_none()).count();
+        if left > 0 {
+            said.push(format!("{left} of {} logs are left out", logs.len()));
         }
         said
     }
+}
+
+/// Says that some of all are shown, unless all are.
+fn only(which: &str, shown: usize, all: usize, what: &str) -> Option<String> {
+    (shown < all).then(|| format!("only the {which} {shown} of {all} {what} are shown"))
 }
 
 impl PageShape {
@@ -276,34 +274,35 @@ fn page_outputs(
         PageScope::Task(task) => {
             let evaluation = task.evaluation;
             let inputs = evaluation.task.inputs.iter().enumerate();
-            let inputs = inputs.filter_map(|(at, name)| {
-                let digest = evaluation.files.inputs.get(at)?.as_ref()?.file.digest;
-                Some((name.to_string(), digest.sha1.short()))
-            });
-            let inputs: Vec<(String, String)> = inputs.collect();
-            let outputs = evaluation.plan.outputs().iter().enumerate();
-            let output = |(number, source): (usize, &ce_model::plan::Source)| {
+            let inputs: Vec<(String, String)> = inputs
+                .filter_map(|(at, name)| {
+                    let digest = evaluation.files.inputs.get(at)?.as_ref()?.file.digest;
+                    Some((name.to_string(), digest.sha1.short()))
+                })
+                .collect();
+            let mut outputs = Vec::new();
+            for (number, source) in evaluation.plan.outputs().iter().enumerate() {
                 let (name, file) = (format!("{number:02}"), evaluation.name(*source));
                 let value = match (evaluation.digest(*source), file) {
                     (Some(digest), file) => index.value(name, &file.unwrap_or_default(), &digest),
                     (None, file) => PageValue::unknown(name, file),
                 };
-                PageOutput {
+                outputs.push(PageOutput {
                     task: evaluation.task.name.to_string(),
                     of: String::new(),
                     commit: evaluation.task.commit.full().to_owned(),
                     inputs: inputs.clone(),
                     value,
-                }
-            };
-            outputs.map(output).collect()
+                });
+            }
+            outputs
         }
         PageScope::Results(subjects) => {
             subjects.iter().flat_map(|subject| of_result(*subject, index)).collect()
         }
         PageScope::Storage => {
-            let is_job = |it: &&&(Entry, Record)| matches!(it.0, Entry::Job(_));
-            let mut jobs: Vec<&(Entry, Record)> = wanted.iter().filter(is_job).copied().collect();
+            let mut jobs = wanted.to_vec();
+            jobs.retain(|(entry, _)| matches!(entry, Entry::Job(_)));
             jobs.sort_by_key(|(_, record)| Reverse(record.at()));
             let mut outputs = Vec::new();
             for (entry, record) in jobs {
@@ -346,13 +345,12 @@ fn page_title(scope: &PageScope<'_>, storage: &Storage) -> (String, Vec<(String,
     let place = place.canonicalize().unwrap_or(place);
     let name = place.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_else(|| "storage".to_owned());
-    let fact = |fact: &str, text: String| (fact.to_owned(), text);
-    let of_storage = fact("storage", name.clone());
+    let of_storage = ("storage".to_owned(), name.clone());
     match scope {
         PageScope::Storage => (name, Vec::new()),
         PageScope::Task(task) => {
             let it = &task.evaluation.task;
-            let commit = fact("commit", it.commit.short().to_owned());
+            let commit = ("commit".to_owned(), it.commit.short().to_owned());
             (it.name.to_string(), vec![commit, of_storage])
         }
         PageScope::Results([subject]) => {
@@ -361,7 +359,7 @@ fn page_title(scope: &PageScope<'_>, storage: &Storage) -> (String, Vec<(String,
                 Record::Call(call) => call.computation.to_string(),
                 Record::Table(_) | Record::TaskInput(_) => subject.entry.short(),
             };
-            (title, vec![fact("result", subject.entry.short()), of_storage])
+            (title, vec![("result".to_owned(), subject.entry.short()), of_storage])
         }
         PageScope::Results(subjects) => (format!("{} results", subjects.len()), vec![of_storage]),
     }

@@ -183,8 +183,8 @@ pub(super) fn recorded(
     (storage, history): (&Storage, &History),
     index: &mut PageIndex<'_>,
 ) -> Result<Vec<PageTable>, StorageError> {
-    let is_table = |it: &&&(Entry, Record)| matches!(it.0, Entry::Table(_));
-    let mut found: Vec<&(Entry, Record)> = wanted.iter().filter(is_table).copied().collect();
+    let mut found = wanted.to_vec();
+    found.retain(|(entry, _)| matches!(entry, Entry::Table(_)));
     found.sort_by_key(|(_, record)| std::cmp::Reverse(record.at()));
     let mut tables = Vec::new();
     for (entry, _) in found {
@@ -218,7 +218,8 @@ pub(super) fn add_origins(tables: &mut [PageTable], index: &mut PageIndex<'_>) {
 
 /// The tables of a task.
 pub(super) fn of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTable> {
-    let table = |TaskTable { title, names, table }: TaskTable| {
+    let mut found = Vec::with_capacity(tables.len());
+    for TaskTable { title, names, table } in tables {
         let rows = table.rows.into_iter().map(|row| PageRow {
             status: match &row.status {
                 RowStatus::Ok => None,
@@ -230,7 +231,7 @@ pub(super) fn of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<Page
             file: None,
         });
         let rows: Vec<PageRow> = rows.collect();
-        PageTable {
+        found.push(PageTable {
             names,
             title,
             columns: table.names,
@@ -239,7 +240,7 @@ pub(super) fn of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<Page
             rows,
             files: Vec::new(),
             made_from: BTreeSet::new(),
-        }
-    };
-    tables.into_iter().map(table).collect()
+        });
+    }
+    found
 }
