@@ -190,10 +190,11 @@ impl AuditCalls {
         bar.clear();
         audited?;
         if told.is_ok() {
-            told = match self.json {
-                true => report::not_audited_json(plan, out)
-                    .and_then(|()| report::audit_end_json(&ends, seed, out)),
-                false => report::audit_findings(session.storage(), &ends, out),
+            told = if self.json {
+                report::not_audited_json(plan, out)
+                    .and_then(|()| report::audit_end_json(&ends, seed, out))
+            } else {
+                report::audit_findings(session.storage(), &ends, out)
             };
         }
         let counts = ends.counts();

@@ -109,9 +109,10 @@ type Collect = fn(
 impl Tool for Gc {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let path = self.storage.find()?;
-        let storage = &match self.delete || !self.forget.is_empty() {
-            true => writable(&path)?,
-            false => Storage::existing(&path)?,
+        let storage = &if self.delete || !self.forget.is_empty() {
+            writable(&path)?
+        } else {
+            Storage::existing(&path)?
         };
         collect::forget(storage, &self.forget)?;
         if self.repositories {
@@ -130,9 +131,10 @@ impl Tool for Gc {
         let history = History::read(storage)?.with_recipes(storage)?;
         let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
         let candidates = collect::candidates(storage, &history, &request)?;
-        let candidates = match self.delete {
-            true => Self::collect(storage, &history, candidates, collect::collect)?,
-            false => Self::not_in_use(storage, &history, candidates)?,
+        let candidates = if self.delete {
+            Self::collect(storage, &history, candidates, collect::collect)?
+        } else {
+            Self::not_in_use(storage, &history, candidates)?
         };
         self.tell((storage, &history), &candidates, ["collected", "collect"], out)
     }
@@ -183,9 +185,10 @@ impl Gc {
             let wanted = self.copies.map_or(1, NonZeroUsize::get);
             candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
         }
-        candidates = match self.delete {
-            true => Self::collect(storage, &history, candidates, collect::evict)?,
-            false => Self::not_in_use(storage, &history, candidates)?,
+        candidates = if self.delete {
+            Self::collect(storage, &history, candidates, collect::evict)?
+        } else {
+            Self::not_in_use(storage, &history, candidates)?
         };
         self.tell((storage, &history), &candidates, ["made away", "make away"], out)
     }

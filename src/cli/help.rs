@@ -273,9 +273,10 @@ fn is_in_command(error: &clap::Error, program: &str, words: &[String]) -> bool {
 /// Prints help, or what is wrong with the arguments. What these name commands no terminal.
 pub(super) fn print_clap(error: &clap::Error) -> io::Result<()> {
     let text = coloured(&error.render().ansi().to_string());
-    match error.use_stderr() {
-        true => anstream::stderr().write_all(text.as_bytes()),
-        false => anstream::stdout().write_all(text.as_bytes()),
+    if error.use_stderr() {
+        anstream::stderr().write_all(text.as_bytes())
+    } else {
+        anstream::stdout().write_all(text.as_bytes())
     }
 }
 

@@ -141,9 +141,10 @@ fn tell(program: &str, error: &Error) {
     }
     let causes = std::iter::successors(error.source(), |&error| error.source());
     lines.extend(causes.map(|cause| format!("  because: {cause}")));
-    let hint = match is_nowhere {
-        true => Some("cd to a directory that exists: the current one was deleted".to_owned()),
-        false => error.hint(),
+    let hint = if is_nowhere {
+        Some("cd to a directory that exists: the current one was deleted".to_owned())
+    } else {
+        error.hint()
     };
     lines.extend(hint.map(|hint| format!("  try: {hint}")));
     say(program, &lines.join("\n"));

@@ -103,9 +103,10 @@ such page, 5 the storage could not be read or the page not be written.";
 
 impl Tool for WriteReport {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let file = match is_stdout(&self.output) {
-            true => None,
-            false => Some(PageFile::new(&self.output, self.force)?),
+        let file = if is_stdout(&self.output) {
+            None
+        } else {
+            Some(PageFile::new(&self.output, self.force)?)
         };
         let (data, drawing) = match &self.task {
             Some(task) => self.of_task(task)?,
@@ -190,10 +191,8 @@ impl WriteReport {
                 subjects.push(subject);
             }
         }
-        let mut scope = match subjects.is_empty() {
-            true => PageScope::Storage,
-            false => PageScope::Results(&subjects),
-        };
+        let mut scope =
+            if subjects.is_empty() { PageScope::Storage } else { PageScope::Results(&subjects) };
         let data = PageData::gather(storage, &history, &mut scope, self.limits())?;
         let drawing = Drawing::of_results(&data.graph);
         Ok((data, drawing))
@@ -230,9 +229,10 @@ impl<'a> PageFile<'a> {
             Ok(metadata) if !metadata.is_file() => false,
             Ok(_) => force || is_page(path).map_err(|error| not_written(path, error))?,
         };
-        match may_be_written {
-            true => Ok(Self { path }),
-            false => Err(NotAPage(path.display().to_string()).into()),
+        if may_be_written {
+            Ok(Self { path })
+        } else {
+            Err(NotAPage(path.display().to_string()).into())
         }
     }
 

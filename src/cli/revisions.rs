@@ -285,9 +285,10 @@ impl Bisect {
     fn print_suspects(&self, suspects: &[&Commit], out: &mut dyn Write) -> Result<Exit, Error> {
         let certain = suspects.len() == 1;
         for commit in suspects {
-            let printed = match self.json {
-                true => report::suspect_json(commit, certain, out),
-                false => writeln!(out, "{} {}", commit.id.full(), harmless(&commit.subject)),
+            let printed = if self.json {
+                report::suspect_json(commit, certain, out)
+            } else {
+                writeln!(out, "{} {}", commit.id.full(), harmless(&commit.subject))
             };
             printed.map_err(OutputError)?;
         }

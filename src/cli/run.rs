@@ -342,9 +342,10 @@ impl Run {
                     Session::start(dir, storage, options)?
                 };
                 if let Some(absent) = absent {
-                    let told = match self.dry_run {
-                        true => "there is no storage at",
-                        false => "made a new storage at",
+                    let told = if self.dry_run {
+                        "there is no storage at"
+                    } else {
+                        "made a new storage at"
                     };
                     absent.tell(PROGRAM, told);
                 }

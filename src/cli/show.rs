@@ -165,12 +165,11 @@ fn beginning(text: &str) -> Result<String, String> {
     let text = text.to_ascii_lowercase();
     let digits = text.strip_prefix(DIRTY).unwrap_or(&text);
     let is_version = digits.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-');
-    match !text.is_empty() && (is_version || DIRTY.starts_with(&text)) {
-        true => Ok(text),
-        false => {
-            Err("it is no beginning of a commit; write its first hexadecimal digits, or dirty-"
-                .to_owned())
-        }
+    if !text.is_empty() && (is_version || DIRTY.starts_with(&text)) {
+        Ok(text)
+    } else {
+        Err("it is no beginning of a commit; write its first hexadecimal digits, or dirty-"
+            .to_owned())
     }
 }
 

@@ -120,11 +120,12 @@ impl ShowStatus {
         let mut submitted = storage.runs().submitted_runs()?;
         retain_waiting(&mut submitted);
         let now = Timestamp::now();
-        let printed = match self.json {
-            true => report::status_json(storage, (&activities, &submitted), facts, out),
-            false => report::activities(&activities, now, out)
+        let printed = if self.json {
+            report::status_json(storage, (&activities, &submitted), facts, out)
+        } else {
+            report::activities(&activities, now, out)
                 .and_then(|()| report::submitted_runs(&submitted, now, out))
-                .and_then(|()| report::suspended_calls(storage, facts, out)),
+                .and_then(|()| report::suspended_calls(storage, facts, out))
         };
         printed.map_err(OutputError)?;
         Ok(Exit::Done)

@@ -262,9 +262,10 @@ fn tell_written(change: &Edited, out: &mut dyn Write) -> Result<Exit, Error> {
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         parts.push(format!("inputs ({names})"));
     }
-    let told = match parts.is_empty() {
-        true => writeln!(out, "nothing has changed"),
-        false => writeln!(out, "wrote {}", parts.join(" and ")),
+    let told = if parts.is_empty() {
+        writeln!(out, "nothing has changed")
+    } else {
+        writeln!(out, "wrote {}", parts.join(" and "))
     };
     told.map_err(OutputError)?;
     say_mistakes("warning: ", &change.warnings);

@@ -110,14 +110,13 @@ impl Tool for Viz {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let file = self.output.as_deref().filter(|path| !is_stdout(path));
         let form = file.map_or(Ok(Form::Dot), form)?;
-        let uncommitted = match self.typed.is_nothing() {
-            false => self.dirty.uncommitted(),
-            true => Uncommitted::Ignore,
-        };
+        let uncommitted =
+            if self.typed.is_nothing() { Uncommitted::Ignore } else { self.dirty.uncommitted() };
         let task = self.task.load("ce-viz", uncommitted)?;
-        let drawing = match self.typed.is_nothing() {
-            false => self.with_results(task)?,
-            true => Drawing::new(&task, &Plan::new(&task), None),
+        let drawing = if self.typed.is_nothing() {
+            Drawing::new(&task, &Plan::new(&task), None)
+        } else {
+            self.with_results(task)?
         };
         let mut text = Vec::new();
         match form {

@@ -421,10 +421,7 @@ impl InspectionSession {
     ///
     /// Fails if there is neither.
     pub fn check_terminal(command: &[OsString]) -> Result<(), InspectionError> {
-        match command.is_empty() && !is_terminal() {
-            true => Err(InspectionError::NoTerminal),
-            false => Ok(()),
-        }
+        if command.is_empty() && !is_terminal() { Err(InspectionError::NoTerminal) } else { Ok(()) }
     }
 
     /// Executes a command in the sandbox of a call, or the user's shell if there is none.

@@ -219,9 +219,10 @@ impl CodeVersion {
 impl Why {
     /// The reason that a computation had another version.
     const fn of_version(computation: &Computation, old: CodeVersion) -> Self {
-        match computation.dirty {
-            true => Self::Uncommitted { old: Some(old) },
-            false => Self::ComputationChanged { old },
+        if computation.dirty {
+            Self::Uncommitted { old: Some(old) }
+        } else {
+            Self::ComputationChanged { old }
         }
     }
 }

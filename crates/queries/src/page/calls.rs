@@ -354,9 +354,10 @@ fn parts(file: &str) -> Vec<&str> {
 fn name_of(evaluation: &Evaluation, call: CallId) -> Option<String> {
     let outcome = evaluation.outcome(call)?;
     let mut inputs = evaluation.plan.inputs(call).iter();
-    Some(match outcome.known().is_some() || inputs.all(|it| evaluation.digest(*it).is_some()) {
-        true => outcome.name().short(),
-        false => format!("call {} of the task", call.index()),
+    Some(if outcome.known().is_some() || inputs.all(|it| evaluation.digest(*it).is_some()) {
+        outcome.name().short()
+    } else {
+        format!("call {} of the task", call.index())
     })
 }
 
