@@ -14,8 +14,8 @@ use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushe
 use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PullRequest, Pulled, PushRequest, Pushed,
-    PushedLogs, ResultsBranch, ResultsError, RevokeRequest, TrustRule, TrustSettings, mirror, pull,
-    push, revoke,
+    PushedLogs, ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull, push,
+    revoke,
 };
 use ce_files::cache::Cache;
 use ce_git::{Mirror, Prompts};
@@ -247,27 +247,8 @@ impl Pull {
     /// Who is trusted: by what was typed, and by the configuration.
     fn trust(&self, mirror: &Mirror) -> Result<TrustSettings, Error> {
         let config = mirror.config(Path::new("."))?;
-        let signers = match &self.signers {
-            Some(file) => Some(file.clone()),
-            None => config.signers()?,
-        };
-        let rules: Vec<TrustRule> =
-            config.trust()?.iter().map(|line| TrustRule::of_line(line)).collect();
-        let require = match self.require {
-            Some(number) => Some(number),
-            None => config.require()?,
-        };
-        if signers.is_none() && !rules.is_empty() {
-            return Err(ResultsError::NoSigners.into());
-        }
-        if let Some(number) = require.map(usize::from)
-            && number > 1
-            && signers.is_none()
-        {
-            return Err(ResultsError::TooFewSigners(number).into());
-        }
-        let trust = TrustSettings { signers, rules, require, rewritten: self.rewritten };
-        trust.check_signers(mirror)?;
+        let (signers, require) = (self.signers.clone(), self.require);
+        let trust = TrustSettings::new(mirror, &config, signers, require, self.rewritten)?;
         for name in trust.strangers() {
             say(
                 "ce",

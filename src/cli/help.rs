@@ -225,11 +225,11 @@ const OF_ALL: &str = "\n.SH \"SEE ALSO\"\n\\fBgit\\fR(1)";
 fn sections(examples: &CommandExamples) -> String {
     let mut text = "\n.SH EXAMPLES".to_owned();
     for (line, what) in examples.lines {
-        text.push_str(&format!("\n.TP\n\\fB{}\\fR\n{}", escaped(line), escaped(what)));
+        text.extend(["\n.TP\n\\fB", &escaped(line), "\\fR\n", &escaped(what)]);
     }
     text.push_str("\n.SH \"SEE ALSO\"\n\\fBce\\fR(1)");
     for command in examples.related {
-        text.push_str(&format!(", \\fBce\\-{command}\\fR(1)"));
+        text.extend([", \\fBce\\-", command, "\\fR(1)"]);
     }
     text
 }

@@ -200,7 +200,7 @@ impl Tool for Cancel {
             storage_and_results((self.storage.as_deref(), &self.calls), configured_storage()?)?;
         let session = SuspensionSession::open(&path)?;
         let (calls, others) = match (self.all, &calls[..]) {
-            (true, []) => own_and_others(session.storage())?,
+            (true, []) => session.own_and_others()?,
             (true, [call, ..]) => {
                 return Err(SuspendedChoiceError::AllAndOne(call.display().to_string()).into());
             }
@@ -227,16 +227,6 @@ impl Tool for Cancel {
         }
         Ok(Exit::Done)
     }
-}
-
-/// The suspended calls that this user has begun, and those of others.
-fn own_and_others(storage: &Storage) -> Result<(Vec<Suspension>, Vec<Suspension>), Error> {
-    let suspensions = storage.suspensions();
-    let (mut own, mut others) = (Vec::new(), Vec::new());
-    for call in suspensions.all()? {
-        if suspensions.is_own(&call.name)? { own.push(call) } else { others.push(call) }
-    }
-    Ok((own, others))
 }
 
 impl Tool for Forget {

@@ -3,17 +3,16 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Parser;
 
 use super::Tool;
 use super::storage_args::StorageDir;
-use crate::report;
-use crate::report::WorkerReport;
-use crate::report::say;
-use ce_evaluate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
-use ce_executor::slurm::ArrayTask;
+use crate::report::{self, WorkerReport, say};
+use ce_evaluate::session::{
+    Error, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,
+};
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, duration, parse_count, parse_duration};
 use ce_model::resources::parse_size;
@@ -69,17 +68,6 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 nothing to do any more, or its time is over, even if calls failed; 2 the arguments are wrong, 5 the \
 storage could not be read or written, 130 interrupted (143: by SIGTERM).";
 
-/// The variable that says when the job of a worker ends, in seconds since 1970.
-const DEADLINE: &str = "COMPEVAL_DEADLINE";
-
-/// The variables in which schedulers say which job a process is in.
-const JOBS: [(&str, &str); 4] = [
-    ("SLURM_JOB_ID", "slurm"),
-    ("PBS_JOBID", "pbs"),
-    ("LSB_JOBID", "lsf"),
-    ("JOB_ID", "gridengine"),
-];
-
 impl Tool for Serve {
     fn run(&self, _: &mut dyn Write) -> Result<Exit, Error> {
         let default = RunOptions::default();
@@ -97,8 +85,8 @@ impl Tool for Serve {
             memory: self.memory,
             users: self.users.clone(),
             idle: self.idle,
-            life: self.life(),
-            job: job(),
+            life: self.deadline.or_else(time_left),
+            job: scheduler_job(),
         };
         let life = options.life;
         let session = WorkerSession::open(&self.storage.find()?, options)?;
@@ -125,17 +113,6 @@ impl Tool for Serve {
     }
 }
 
-impl Serve {
-    /// The time that it has: by its argument, or until the job ends that it is in.
-    fn life(&self) -> Option<Duration> {
-        self.deadline.or_else(|| {
-            let end: u64 = std::env::var(DEADLINE).ok()?.parse().ok()?;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-            Some(Duration::from_secs(end).saturating_sub(now))
-        })
-    }
-}
-
 /// Reads a user id, or asks the system for that of a name, wherever it keeps its users.
 fn user_id(text: &str) -> Result<u32, String> {
     if let Ok(id) = text.parse() {
@@ -146,17 +123,4 @@ fn user_id(text: &str) -> Result<u32, String> {
         .map_err(|error| format!("id -u cannot be asked: {error}; write the number of the user"))?;
     let id = String::from_utf8_lossy(&output.stdout).trim().parse();
     id.map_err(|_| "this host knows no such user; try: the number that id -u prints".to_owned())
-}
-
-/// The job of a scheduler that this process is in, if it is in one.
-fn job() -> Option<String> {
-    if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
-        return Some(format!("slurm {id}"));
-    }
-    JOBS.iter().find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
-}
-
-/// A variable of the environment that is set, and not empty.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use ce_git::{CommitSignature, Mirror, MirrorError, RemoteRef};
+use ce_git::{CommitSignature, Config, Mirror, MirrorError, RemoteRef};
 use ce_model::digest::{Blake3, ObjectId};
+use ce_model::exit::Error;
 use ce_storage::{
     Entry, Record, Revocation, RevocationIndex, RevocationRecord, Storage, of_revocation,
 };
@@ -36,8 +37,44 @@ pub struct TrustSettings {
 }
 
 impl TrustSettings {
+    /// Who is trusted: as the user says, or as Git's configuration has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting is wrong or the file of signers cannot be read, or if rules or a number of attesters need one and there is none.
+    pub fn new(
+        mirror: &Mirror,
+        config: &Config,
+        signers: Option<PathBuf>,
+        require: Option<NonZeroUsize>,
+        rewritten: bool,
+    ) -> Result<Self, Error> {
+        let signers = match signers {
+            Some(file) => Some(file),
+            None => config.signers()?,
+        };
+        let rules: Vec<TrustRule> =
+            config.trust()?.iter().map(|line| TrustRule::of_line(line)).collect();
+        let require = match require {
+            Some(number) => Some(number),
+            None => config.require()?,
+        };
+        if signers.is_none() && !rules.is_empty() {
+            return Err(ResultsError::NoSigners.into());
+        }
+        if let Some(number) = require.map(usize::from)
+            && number > 1
+            && signers.is_none()
+        {
+            return Err(ResultsError::TooFewSigners(number).into());
+        }
+        let trust = Self { signers, rules, require, rewritten };
+        trust.check_signers(mirror)?;
+        Ok(trust)
+    }
+
     /// Reads the files that decide whose signatures count, if there are any.
-    pub fn check_signers(&self, mirror: &Mirror) -> Result<(), ResultsError> {
+    fn check_signers(&self, mirror: &Mirror) -> Result<(), ResultsError> {
         self.signers.as_ref().map_or(Ok(()), |file| Signers::read(mirror, file).map(drop))
     }
 

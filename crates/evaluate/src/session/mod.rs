@@ -42,7 +42,7 @@ pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
 use self::slurm::SlurmWorkers;
 pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspended::{SuspensionError, SuspensionSession};
-pub use self::worker::{WorkerOptions, WorkerSession};
+pub use self::worker::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
     ExecutionSettings, Exports, Files, Outcome, Policy, Texts, Unsatisfiable, WorkerQueue,

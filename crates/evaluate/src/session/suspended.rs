@@ -149,6 +149,20 @@ impl SuspensionSession {
         Ok(found)
     }
 
+    /// The suspended calls that this user has begun, and those of others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn own_and_others(&self) -> Result<(Vec<Suspension>, Vec<Suspension>), Error> {
+        let suspensions = self.storage.suspensions();
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for call in suspensions.all()? {
+            if suspensions.is_own(&call.name)? { own.push(call) } else { others.push(call) }
+        }
+        Ok((own, others))
+    }
+
     /// Ends what a suspended call has started, if it has a program for that, and removes its directory. Returns what the program
     /// has printed first.
     ///

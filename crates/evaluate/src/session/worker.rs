@@ -1,9 +1,10 @@
 //! A session that works for others: it executes the calls of other runs on a storage.
 
+use std::env;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::interaction::Interrupts;
 use super::interaction::{StorageNotices, unless_interrupted};
@@ -12,6 +13,37 @@ use crate::{Exports, Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;
 use ce_executor::slurm::{Allocation, ArrayTask};
 use ce_storage::{Durability, Storage, WorkerAbilities};
+
+/// The variable that says when the job of a worker ends, in seconds since 1970.
+const DEADLINE: &str = "COMPEVAL_DEADLINE";
+
+/// The variables in which schedulers say which job a process is in.
+const JOBS: [(&str, &str); 4] = [
+    ("SLURM_JOB_ID", "slurm"),
+    ("PBS_JOBID", "pbs"),
+    ("LSB_JOBID", "lsf"),
+    ("JOB_ID", "gridengine"),
+];
+
+/// The time until the job ends that this process is in, if that says so.
+pub fn time_left() -> Option<Duration> {
+    let end: u64 = env::var(DEADLINE).ok()?.parse().ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(Duration::from_secs(end).saturating_sub(now))
+}
+
+/// The job of a scheduler that this process is in, if it is in one.
+pub fn scheduler_job() -> Option<String> {
+    if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
+        return Some(format!("slurm {id}"));
+    }
+    JOBS.iter().find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
+}
+
+/// A variable of the environment that is set, and not empty.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
 
 /// What a worker has, and for whom it works.
 #[derive(Clone, Debug)]
@@ -48,7 +80,7 @@ impl WorkerSession {
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
         let WorkerOptions { run, memory, mut users, idle, life, job } = options;
-        let variable = |name: &str| std::env::var(name).ok();
+        let variable = |name: &str| env::var(name).ok();
         let task = ArrayTask::from_environment(variable);
         let allocation = Allocation::from_environment(variable);
         let shape = allocation.as_ref().map(Allocation::shape);
