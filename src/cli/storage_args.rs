@@ -9,7 +9,7 @@ use crate::report::say;
 use ce_evaluate::session::{Error, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
-use ce_model::suggest::is_slip;
+use ce_model::hints::is_slip;
 use ce_storage::{Site, Storage};
 
 /// Neither the user nor Git's configuration says where something is.

@@ -2,6 +2,29 @@
 //!
 //! Nothing here reads a file, starts a process, or prints.
 
+/// Makes ids: indices with a type for each kind of thing.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The id of the thing at this place.
+            pub fn at(index: usize) -> Self {
+                debug_assert!(u32::try_from(index).is_ok(), "fewer than 2^32 things");
+                Self(index as u32)
+            }
+
+            /// The place of the thing with this id.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )+};
+}
+
 pub mod access;
 pub mod diagnosis;
 pub mod digest;
@@ -9,12 +32,10 @@ pub mod exit;
 pub mod expression;
 pub mod hints;
 pub mod humanize;
-mod ids;
 pub mod name;
 pub mod plan;
 pub mod resources;
 pub mod slice;
-pub mod suggest;
 pub mod sweep;
 pub mod task;
 pub mod template;

@@ -6,9 +6,8 @@ use std::path::Path;
 
 use ce_model::digest::{Blake3, Digest, ObjectId};
 
-use super::Cache;
 use super::fingerprint::FileStat;
-use super::table::Table;
+use super::{Cache, Table};
 
 /// The size of the smallest files whose digests are cached, in bytes. Smaller ones are hashed as fast
 /// as an entry is read.

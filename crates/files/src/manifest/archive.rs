@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ce_model::digest::Digest;
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::error::DirectoryError;
+use super::DirectoryError;
 use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::path::split;
 use super::read::{FileCopy, make_way};

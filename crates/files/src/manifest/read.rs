@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, read};
 
-use super::error::DirectoryError;
+use super::DirectoryError;
 use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::path::split;
 use super::scan::{Descent, Scan, Watch};

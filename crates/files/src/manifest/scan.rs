@@ -14,9 +14,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::error::{DirectoryError, Refusal, Refused};
 use super::format::{EntryKind, HEADER, ManifestEntry, contents, hash};
 use super::path::check_link;
+use super::{DirectoryError, Refusal, Refused};
 use crate::cache::FileStat;
 
 /// How many bytes of a listing the kernel gives at a time.

@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::error::DirectoryError;
+use super::DirectoryError;
 use super::path::split;
 use super::scan::{Descent, LISTING, names};
 

@@ -3,10 +3,10 @@
 use super::grammar::NodeKind;
 use super::mistake::{Fault, Mistake};
 use super::parser::Parsed;
-use super::rule_files::RuleFile;
-use super::scopes::check_scopes;
-use super::signature::{Signature, Signatures, default_label, places, signature};
-use super::{Expression, ExpressionNode, TextPlace};
+use super::sweeps::{RuleFile, check_scopes};
+use super::{
+    Expression, ExpressionNode, Signature, Signatures, TextPlace, default_label, places, signature,
+};
 use crate::name::InputName;
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::task::NodeId;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::grammar::{BareName, INPUTS, NodeKind, QuotedName, SWEEP_ROLES, SliceText, SweepLabel};
-use super::rule_files::RuleFile;
+use super::sweeps::RuleFile;
 use super::{Expression, ExpressionNode, Text};
 use crate::sweep::is_sheet;
 use crate::task::NodeId;

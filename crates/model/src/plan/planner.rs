@@ -500,7 +500,7 @@ fn columns(
             name,
             points.column(text).ok_or_else(|| PointsFault::NoColumn {
                 name: text.to_owned(),
-                nearest: crate::suggest::nearest(text, points.names()),
+                nearest: crate::hints::nearest(text, points.names()),
                 known: points.names().to_vec(),
             })?,
         ))

@@ -5,7 +5,6 @@
 //! the files beside its `kind`. A [`GatheredTable`] has the results. All here are functions of bytes and values: nothing reads a file, or
 //! knows of tasks.
 
-mod lookalikes;
 mod points;
 mod product;
 mod rules;
@@ -18,8 +17,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::lookalikes::{Likeness, Lookalike};
-pub use self::points::{SweepPoint, SweepPoints, path_part, point_path, point_title};
+pub use self::points::{
+    Likeness, Lookalike, SweepPoint, SweepPoints, path_part, point_path, point_title,
+};
 pub use self::product::{
     ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, column_hint,
     computed_points, points, product,
@@ -39,7 +39,6 @@ pub use self::table::{
     CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
     TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
 };
-use crate::ids::ids;
 
 ids! {
     /// A name that sweeps of a task bind.

@@ -1,17 +1,16 @@
 //! Reading points from a sheet: NDJSON, or TSV or CSV with a header. The problems that a sheet can have.
 
-mod delimited;
-pub(super) mod json;
-
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, mem};
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::points::SweepPoints;
 use crate::exit::Explain;
 use crate::humanize::counted;
-use crate::sweep::sheet::delimited::{SheetRecord, SheetRecords};
 use crate::template::{self, NoText};
 use crate::text_file::{self, TextError};
 
@@ -39,7 +38,7 @@ impl SheetFormat {
         let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
         match first.trim_ascii_start().first() {
             None | Some(b'{') => Self::Ndjson,
-            Some(b'[') if json::is_array(contents) => Self::JsonArray,
+            Some(b'[') if is_json_array(contents) => Self::JsonArray,
             Some(_) if first.contains(&b'\t') => Self::Tsv,
             Some(_) => Self::Csv,
         }
@@ -184,7 +183,7 @@ impl SheetReader {
                 self.problem(line, None, SheetFault::EmptyLine);
                 continue;
             }
-            let fields = match json::fields(text) {
+            let fields = match json_fields(text) {
                 Ok(fields) => fields,
                 Err(fault) => {
                     // If objects have several lines, no line is one.
@@ -209,12 +208,7 @@ impl SheetReader {
     }
 
     /// Adds a row whose values have names.
-    fn object(
-        &mut self,
-        line: usize,
-        columns: &HashMap<String, usize>,
-        fields: &[json::Field<'_>],
-    ) {
+    fn object(&mut self, line: usize, columns: &HashMap<String, usize>, fields: &[JsonField<'_>]) {
         let mut values: Vec<Option<CellText<'_>>> = vec![None; self.names.len()];
         let before = self.problems.len();
         for (at, (name, value)) in fields.iter().enumerate() {
@@ -224,7 +218,7 @@ impl SheetReader {
                 self.problem(line, None, SheetFault::UnknownField(name.to_string()));
                 continue;
             };
-            let text = json::text(value).map(|text| match text {
+            let text = json_text(value).map(|text| match text {
                 Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
                 Cow::Owned(text) => Cow::Owned(text.into_bytes()),
             });
@@ -528,4 +522,214 @@ impl Interner {
     pub(crate) fn into_levels(self) -> Vec<Arc<str>> {
         self.levels
     }
+}
+
+/// The records of TSV, which has no quotes, or of CSV as RFC 4180 has it, one after the other.
+///
+/// The known libraries read quotes leniently: an unterminated quote would silently swallow the rest of a sheet.
+/// A sheet decides what is executed, so that is an error here.
+struct SheetRecords<'a> {
+    rest: &'a [u8],
+    separator: u8,
+    line: usize,
+    faults: Vec<(usize, SheetFault)>,
+}
+
+/// A record.
+#[derive(Default)]
+struct SheetRecord<'a> {
+    /// The line in which it begins, counted from one.
+    line: usize,
+    /// Its values, at most one more than [`MAX_COLUMNS`].
+    values: Vec<Cow<'a, [u8]>>,
+    /// The number of its values.
+    width: usize,
+    /// Faults of its quotes, with the numbers of the values.
+    faults: Vec<(usize, SheetFault)>,
+    /// Whether it is an empty line.
+    is_empty: bool,
+}
+
+impl<'a> SheetRecords<'a> {
+    /// The records of a sheet that does not end in newlines. The separator is a comma or a tab.
+    const fn new(contents: &'a [u8], separator: u8) -> Self {
+        Self { rest: contents, separator, line: 1, faults: Vec::new() }
+    }
+
+    /// Reads the next record into the place of another. Returns false at the end.
+    fn read(&mut self, record: &mut SheetRecord<'a>) -> bool {
+        if self.rest.is_empty() {
+            return false;
+        }
+        record.line = self.line;
+        record.is_empty = self.rest.starts_with(b"\n") || self.rest.starts_with(b"\r\n");
+        record.values.clear();
+        record.width = 0;
+        let mut is_last = false;
+        while !is_last {
+            let value;
+            (value, is_last) = if self.separator == b',' && self.rest.starts_with(b"\"") {
+                self.quoted(record.width)
+            } else {
+                self.plain(record.width)
+            };
+            record.width += 1;
+            if record.values.len() <= MAX_COLUMNS {
+                record.values.push(value);
+            }
+        }
+        record.faults = mem::take(&mut self.faults);
+        true
+    }
+
+    /// Reads a value without quotes. Returns it, and whether it is the last one of its record.
+    fn plain(&mut self, number: usize) -> (Cow<'a, [u8]>, bool) {
+        let (value, is_last) = self.up_to_separator();
+        if self.separator == b',' && value.contains(&b'"') {
+            self.fault(number, SheetFault::QuoteInside);
+        }
+        (Cow::Borrowed(value), is_last)
+    }
+
+    /// Reads a value in quotes. Returns it, and whether it is the last one of its record.
+    fn quoted(&mut self, number: usize) -> (Cow<'a, [u8]>, bool) {
+        let (mut from, mut has_quotes) = (1, false);
+        let end = loop {
+            let Some(at) = self.rest[from..].iter().position(|byte| *byte == b'"') else {
+                self.fault(number, SheetFault::Unterminated);
+                self.rest = &[];
+                return (Cow::default(), true);
+            };
+            let end = from + at;
+            if self.rest.get(end + 1) != Some(&b'"') {
+                break end;
+            }
+            (from, has_quotes) = (end + 2, true);
+        };
+        let value = &self.rest[1..end];
+        self.line += value.iter().filter(|byte| **byte == b'\n').count();
+        self.rest = &self.rest[end + 1..];
+        let (after, is_last) = self.up_to_separator();
+        if !after.is_empty() {
+            self.fault(number, SheetFault::AfterQuote);
+        }
+        (if has_quotes { Cow::Owned(unescaped(value)) } else { Cow::Borrowed(value) }, is_last)
+    }
+
+    /// Takes everything up to the next separator or the end of the line, and that, too.
+    fn up_to_separator(&mut self) -> (&'a [u8], bool) {
+        let end = self
+            .rest
+            .iter()
+            .position(|byte| *byte == self.separator || *byte == b'\n')
+            .unwrap_or(self.rest.len());
+        let value = &self.rest[..end];
+        let is_last = self.rest.get(end) != Some(&self.separator);
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        if !is_last {
+            return (value, false);
+        }
+        self.line += 1;
+        (value.strip_suffix(b"\r").unwrap_or(value), true)
+    }
+
+    /// Notes a fault of a value, the first ones of a record only.
+    fn fault(&mut self, number: usize, fault: SheetFault) {
+        if number <= MAX_COLUMNS {
+            self.faults.push((number, fault));
+        }
+    }
+}
+
+/// The contents of a quoted value, in which quotes are written twice.
+fn unescaped(value: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(value.len());
+    let mut bytes = value.iter();
+    while let Some(byte) = bytes.next() {
+        text.push(*byte);
+        if *byte == b'"' {
+            bytes.next();
+        }
+    }
+    text
+}
+
+/// The names and values of an object, in the order in which they are written. At most one more than [`MAX_COLUMNS`] are kept.
+struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    if fields.len() <= MAX_COLUMNS {
+                        fields.push(field);
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// A field of an object: its name, and its value as it is spelled.
+pub(super) type JsonField<'a> = (Cow<'a, str>, &'a RawValue);
+
+/// Reads the fields of an object: their names, and their values as they are spelled.
+pub(super) fn json_fields(line: &[u8]) -> Result<Vec<JsonField<'_>>, SheetFault> {
+    let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| {
+        if error.is_eof() {
+            SheetFault::OpenObject(reason(&error))
+        } else {
+            SheetFault::Json(reason(&error))
+        }
+    })?;
+    fields.0.into_iter().map(|(name, value)| Ok((json_string(name)?, value))).collect()
+}
+
+/// Whether a sheet that begins with a bracket is an array of JSON, or the beginning of one: a header may begin so, too.
+pub(super) fn is_json_array(sheet: &[u8]) -> bool {
+    let first = sheet.trim_ascii_start().strip_prefix(b"[").unwrap_or_default().trim_ascii_start();
+    matches!(first.first(), None | Some(b'{' | b'[' | b']'))
+        || serde_json::from_slice::<IgnoredAny>(sheet).is_ok()
+}
+
+/// The text of a value: a string, or a number or boolean as it is spelled.
+///
+/// # Errors
+///
+/// Fails if it is null, an object or an array.
+pub(super) fn json_text(value: &RawValue) -> Result<Cow<'_, str>, SheetFault> {
+    match value.get().as_bytes().first() {
+        Some(b'"') => json_string(value),
+        Some(b'n') => Err(SheetFault::Null),
+        Some(b'{' | b'[') => Err(SheetFault::Container),
+        _ => Ok(Cow::Borrowed(value.get())),
+    }
+}
+
+/// Returns the text of a string. Only one with escapes is copied.
+fn json_string(value: &RawValue) -> Result<Cow<'_, str>, SheetFault> {
+    let plain = value.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match plain.filter(|text| !text.contains('\\')) {
+        Some(text) => Ok(Cow::Borrowed(text)),
+        None => serde_json::from_str(value.get())
+            .map(Cow::Owned)
+            .map_err(|error| SheetFault::Escape(reason(&error))),
+    }
+}
+
+/// The error without its line, which is always the first.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.replace(" at line 1 column 0", "").replace(" at line 1 column ", " at byte ")
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde_json::value::RawValue;
 
 use super::points::{SweepPoints, point_title, separators};
-use super::sheet::json;
+use super::sheet::{json_fields, json_text};
 use super::{ColumnShape, TableColumn};
 use crate::digest::Sha1;
 use crate::exit::Explain;
@@ -285,7 +285,7 @@ fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, 
         let place = |fault: &str| {
             if is_rows { format!("line {number}: {fault}") } else { fault.to_owned() }
         };
-        let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
+        let fields = json_fields(line).map_err(|it| place(&it.to_string()))?;
         objects.push(
             fields
                 .into_iter()
@@ -301,7 +301,7 @@ fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, String> {
     let spelled = Cow::Borrowed(value.get());
     Ok(Some(match value.get().as_bytes().first() {
         Some(b'n') => return Ok(None),
-        Some(b'"') => (JsonType::Text, json::text(value).map_err(|fault| fault.to_string())?),
+        Some(b'"') => (JsonType::Text, json_text(value).map_err(|fault| fault.to_string())?),
         Some(b't' | b'f') => (JsonType::Boolean, spelled),
         Some(b'{' | b'[') => (JsonType::Text, spelled),
         _ => (JsonType::Number, spelled),

@@ -10,7 +10,6 @@ use std::ops::Index;
 use serde::{Deserialize, Serialize};
 
 use super::{NamedComputation, TREE_OUTPUTS, Task, TaskFile, TaskTree, VALUE};
-use crate::ids::ids;
 use crate::name::{MemberPath, StorageName};
 use crate::resources::ResourceLines;
 use crate::slice::Slice;

@@ -2,8 +2,8 @@
 
 use ce_evaluate::Evaluation;
 use ce_model::exit::Explain;
+use ce_model::hints::nearest;
 use ce_model::plan::{CallId, Operation, PlannedSweep};
-use ce_model::suggest::nearest;
 use ce_model::task::{Node, NodeId, SweepId, Task};
 
 /// A sweep of a task: its rules and its body.

@@ -38,8 +38,8 @@ use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::hints;
+use ce_model::hints::nearest;
 use ce_model::name::{ComputationName, InputName, TaskName};
-use ce_model::suggest::nearest;
 use ce_model::task::{LIBRARY, LoadedFrom, Task};
 use ce_model::text_file::TextError;
 
