@@ -95,19 +95,20 @@ impl Config {
     pub fn of(dir: &Path) -> Result<Self, ConfigError> {
         let real = dir.canonicalize();
         let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
-        let read = || -> GitResult<Self> {
-            let (root, inside) = match top(&real) {
-                Some(top) => (top.clone(), real.strip_prefix(top)?.to_owned()),
-                None => (real.clone(), PathBuf::new()),
-            };
-            let here = if dir == Path::new(".") { Path::new("") } else { dir };
-            let up: PathBuf = inside.components().map(|_| "..").collect();
-            Ok(Self { repository: open(&root)?, top: here.join(up) })
-        };
-        read().map_err(|error| match UnreadableRepository::new(dir, error) {
+        Self::open(dir, &real).map_err(|error| match UnreadableRepository::new(dir, error) {
             UnreadableRepository::Git { path, source } => ConfigError::Git { path, source },
             error => error.into(),
         })
+    }
+
+    fn open(dir: &Path, real: &Path) -> GitResult<Self> {
+        let (root, inside) = match top(real) {
+            Some(top) => (top.clone(), real.strip_prefix(top)?.to_owned()),
+            None => (real.to_owned(), PathBuf::new()),
+        };
+        let here = if dir == Path::new(".") { Path::new("") } else { dir };
+        let up: PathBuf = inside.components().map(|_| "..").collect();
+        Ok(Self { repository: open(&root)?, top: here.join(up) })
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.

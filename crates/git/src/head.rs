@@ -61,6 +61,12 @@ pub enum HeadError {
     },
 }
 
+impl HeadError {
+    fn of_git(repository: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
+        Self::Git { repository: repository.to_owned(), source }
+    }
+}
+
 impl Explain for HeadError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -118,13 +124,14 @@ impl Heads {
     pub fn submodule(&mut self, place: &Path) -> Result<Option<ObjectId>, HeadError> {
         let top = place.parent().and_then(top).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
-        let git = |source| HeadError::Git { repository: top.clone(), source };
         let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
         // A path in a submodule that is not checked out has the entry of that submodule.
-        let around = opened.entry(inside.parent().unwrap_or(inside)).map_err(git)?;
-        match (around, opened.entry(inside).map_err(git)?) {
+        let around = opened
+            .entry(inside.parent().unwrap_or(inside))
+            .map_err(|it| HeadError::of_git(&top, it))?;
+        match (around, opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))?) {
             (Some((_, EntryKind::Tree)), Some((id, EntryKind::Commit))) => {
-                object_id(id).map(Some).map_err(git)
+                object_id(id).map(Some).map_err(|it| HeadError::of_git(&top, it))
             }
             _ => Ok(None),
         }
@@ -137,20 +144,20 @@ impl Heads {
     ) -> Result<(ObjectId, Option<(ObjectId, EntryKind)>), HeadError> {
         let top = top(place).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
-        let git = |source| HeadError::Git { repository: top.clone(), source };
-        let commit = object_id(opened.commit).map_err(git)?;
+        let commit = object_id(opened.commit).map_err(|it| HeadError::of_git(&top, it))?;
         let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
-        let Some((id, kind)) = opened.entry(inside).map_err(git)? else {
+        let Some((id, kind)) = opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))?
+        else {
             return Ok((commit, None));
         };
-        Ok((commit, Some((object_id(id).map_err(git)?, kind))))
+        Ok((commit, Some((object_id(id).map_err(|it| HeadError::of_git(&top, it))?, kind))))
     }
 
     /// Returns the commit at HEAD of the innermost repository around a directory.
     pub fn commit(&mut self, dir: &Path) -> Result<ObjectId, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
-        object_id(opened.commit).map_err(|source| HeadError::Git { repository: top, source })
+        object_id(opened.commit).map_err(|it| HeadError::of_git(&top, it))
     }
 
     /// Returns the uncommitted changes below a directory, as absolute paths.
@@ -164,7 +171,7 @@ impl Heads {
             let opened = self.open(&top)?;
             let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));
             let changes = status::changes(&opened.repository, inside)
-                .map_err(|source| HeadError::Git { repository: top.clone(), source })?;
+                .map_err(|it| HeadError::of_git(&top, it))?;
             self.changes.insert(scope.to_owned(), changes.below(&top));
         }
         Ok(self.changes[scope].within(dir))
@@ -177,16 +184,15 @@ impl Heads {
         changes: &Changes,
     ) -> Result<ObjectId, HeadError> {
         let Draft { tree, .. } = self.draft(dir, changes)?;
-        object_id(tree).map_err(|source| HeadError::Git { repository: dir.to_owned(), source })
+        object_id(tree).map_err(|it| HeadError::of_git(dir, it))
     }
 
     /// The same with its objects.
     pub(super) fn draft(&mut self, dir: &Path, changes: &Changes) -> Result<Draft, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
-        let git = |source| HeadError::Git { repository: top.clone(), source };
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;
-        let recorded = match opened.entry(inside).map_err(git)? {
+        let recorded = match opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))? {
             Some((id, EntryKind::Tree | EntryKind::Commit)) => Some(id),
             _ => None,
         };
@@ -194,7 +200,8 @@ impl Heads {
         let filtered = changes.filtered.iter().map(|it| &it.path);
         let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
         let changed = changed.into_iter().filter_map(|path| path.strip_prefix(dir).ok());
-        Draft::new(&opened.repository, inside, recorded, changed).map_err(git)
+        Draft::new(&opened.repository, inside, recorded, changed)
+            .map_err(|it| HeadError::of_git(&top, it))
     }
 
     /// Returns the first submodule around a directory that is at another commit than the
@@ -211,9 +218,10 @@ impl Heads {
             && let Some(outer) = submodule.parent().and_then(top)
         {
             let commit = self.open(&submodule)?.commit;
-            let git = |source| HeadError::Git { repository: outer.clone(), source };
             let place = submodule.strip_prefix(&outer).unwrap_or(Path::new(""));
-            if self.open(&outer)?.entry(place).map_err(git)? != Some((commit, EntryKind::Commit)) {
+            if self.open(&outer)?.entry(place).map_err(|it| HeadError::of_git(&outer, it))?
+                != Some((commit, EntryKind::Commit))
+            {
                 return Ok(Some(submodule));
             }
             inner = Some(outer);
@@ -231,12 +239,11 @@ impl Heads {
 
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {
         if !self.opened.contains_key(top) {
-            let git = |source| HeadError::Git { repository: top.to_owned(), source };
             let opened = match open_head(top) {
                 Err(error) if error.is::<Untrusted>() => {
                     return Err(HeadError::Untrusted(top.to_owned()));
                 }
-                opened => opened.map_err(git)?,
+                opened => opened.map_err(|it| HeadError::of_git(top, it))?,
             };
             let opened = opened.ok_or_else(|| HeadError::Unborn(top.to_owned()))?;
             self.opened.insert(top.to_owned(), opened);
@@ -267,8 +274,7 @@ impl Opened {
         if inside.as_os_str().is_empty() {
             return Ok(Some((root, EntryKind::Tree)));
         }
-        let tree_at = |id| GitResult::Ok(object(&self.repository, id)?.try_into_tree()?);
-        let mut tree = tree_at(root)?;
+        let mut tree = self.tree(root)?;
         let mut components = inside.components();
         while let Some(component) = components.next() {
             let name = Path::new(component.as_os_str());
@@ -282,9 +288,13 @@ impl Opened {
             if kind != EntryKind::Tree {
                 return Ok(None);
             }
-            tree = tree_at(entry.object_id())?;
+            tree = self.tree(entry.object_id())?;
         }
         Ok(None)
+    }
+
+    fn tree(&self, id: gix::ObjectId) -> GitResult<gix::Tree<'_>> {
+        Ok(object(&self.repository, id)?.try_into_tree()?)
     }
 }
 

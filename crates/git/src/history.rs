@@ -339,8 +339,7 @@ impl CommitHistory {
         let range = LogRange { old, new, first_parent: *first_parent, path: path.as_deref() };
         let git = |error| UnreadableRepository::new(&self.place, error).into();
         let walk = self.walk(range, is_asked).map_err(git)?;
-        let line = |id: GitResult<ObjectId>| LogLine::read(&self.repository, id?);
-        Ok(walk.map(move |id| line(id).map_err(git)))
+        Ok(walk.map(move |id| id.and_then(|id| LogLine::read(&self.repository, id)).map_err(git)))
     }
 
     fn walk<'a>(&'a self, range: LogRange<'a>, is_asked: &'a AtomicBool) -> GitResult<LogWalk<'a>> {
@@ -355,14 +354,15 @@ impl CommitHistory {
 
     fn commit(&self, rev: &str) -> Result<ObjectId, CommitHistoryError> {
         let begins_at_head = rev.split(['~', '^']).next() == Some("HEAD");
-        let unknown = |source| CommitHistoryError::Revision {
-            rev: rev.to_owned(),
-            repository: self.place.clone(),
-            is_head_broken: begins_at_head
-                && revision::commit(&self.repository, &self.place, "HEAD").is_err(),
-            source,
-        };
-        revision::commit(&self.repository, &self.place, rev).map_err(unknown)
+        revision::commit(&self.repository, &self.place, rev).map_err(|source| {
+            CommitHistoryError::Revision {
+                rev: rev.to_owned(),
+                repository: self.place.clone(),
+                is_head_broken: begins_at_head
+                    && revision::commit(&self.repository, &self.place, "HEAD").is_err(),
+                source,
+            }
+        })
     }
 }
 
@@ -416,16 +416,14 @@ impl Range {
         };
         let git_dir = repository.git_dir();
         let dir = if within.is_some() { git_dir } else { dir };
-        let commit = |rev: &str| {
-            let wrong = |source| SnapshotError::Revision {
+        let [good, bad] = [good, bad].map(|rev| {
+            revision::commit(repository, dir, rev).map_err(|source| SnapshotError::Revision {
                 rev: rev.to_owned(),
                 repository: git_dir.to_owned(),
                 source,
-            };
-            revision::commit(repository, dir, rev).map_err(wrong)
-        };
-        let ends = [commit(good)?, commit(bad)?];
-        between(repository, ends, submodule).map_err(SnapshotError::Git)
+            })
+        });
+        between(repository, [good?, bad?], submodule).map_err(SnapshotError::Git)
     }
 }
 

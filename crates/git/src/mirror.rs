@@ -76,17 +76,24 @@ pub struct RefUpdate {
     pub new: Option<ObjectId>,
 }
 
+/// Opens or makes the repository in a directory, once its lock is held.
+fn locked(dir: &Path) -> GitResult<(Repository, MirrorFiles, File)> {
+    fs::create_dir_all(dir.parent().unwrap_or(dir))?;
+    let lock = File::create(dir.with_extension("lock"))?;
+    lock.lock()?;
+    let (repository, files) = open_or_create(dir)?;
+    Ok((repository, files, lock))
+}
+
+/// The digits of an id; nothing for none.
+fn digits(id: Option<&ObjectId>) -> &str {
+    id.map_or("", ObjectId::full)
+}
+
 impl Mirror {
     /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits for whoever uses it.
     pub fn open(dir: &Path, url: &str, prompts: Prompts) -> Result<Self, MirrorError> {
-        let opened = || -> GitResult<_> {
-            fs::create_dir_all(dir.parent().unwrap_or(dir))?;
-            let lock = File::create(dir.with_extension("lock"))?;
-            lock.lock()?;
-            let (repository, files) = open_or_create(dir)?;
-            Ok((repository, files, lock))
-        };
-        let (repository, files, lock) = opened().map_err(|source| {
+        let (repository, files, lock) = locked(dir).map_err(|source| {
             let (dir, url) = (dir.to_owned(), without_password(url));
             MirrorError::Own { dir, url, source }
         })?;
@@ -165,18 +172,18 @@ impl Mirror {
     ///
     /// Fails if `git` does for any other reason.
     pub fn push(&self, updates: &[RefUpdate]) -> Result<bool, MirrorError> {
-        let digits =
-            |id: &Option<ObjectId>| id.as_ref().map(|id| id.full().to_owned()).unwrap_or_default();
         let mut args = vec!["push".to_owned(), "--quiet".to_owned(), "--porcelain".to_owned()];
         if updates.len() > 1 {
             args.push("--atomic".to_owned());
         }
         for RefUpdate { name, old, .. } in updates {
-            args.push(format!("--force-with-lease={name}:{}", digits(old)));
+            args.push(format!("--force-with-lease={name}:{}", digits(old.as_ref())));
         }
         args.push(REMOTE.to_owned());
         args.extend(
-            updates.iter().map(|RefUpdate { name, new, .. }| format!("{}:{name}", digits(new))),
+            updates
+                .iter()
+                .map(|RefUpdate { name, new, .. }| format!("{}:{name}", digits(new.as_ref()))),
         );
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = self.run(GitReach::Remote, &args, &[]).map_err(|source| self.own(source))?;
@@ -217,19 +224,22 @@ impl Mirror {
         BlobHash(self.repository.object_hash())
     }
 
+    fn read<T>(&self, read: impl FnOnce(&Repository) -> GitResult<T>) -> Result<T, MirrorError> {
+        read(&self.repository).map_err(|source| self.own(source))
+    }
+
     /// The tree of a commit.
     pub fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, MirrorError> {
-        let read = || -> GitResult<_> {
-            let commit = self.repository.find_commit(from(commit)?)?;
+        self.read(|repository| {
+            let commit = repository.find_commit(from(commit)?)?;
             object_id(commit.tree_id()?.detach())
-        };
-        read().map_err(|source| self.own(source))
+        })
     }
 
     /// The entries of a tree, as Git sorts them. One whose name is not UTF-8 is neither a plain file nor a directory.
     pub fn entries(&self, tree: &ObjectId) -> Result<Vec<MirrorEntry>, MirrorError> {
-        let read = || -> GitResult<_> {
-            let tree = self.repository.find_tree(from(tree)?)?;
+        self.read(|repository| {
+            let tree = repository.find_tree(from(tree)?)?;
             let mut entries = Vec::new();
             for entry in tree.iter() {
                 let entry = entry?;
@@ -243,8 +253,7 @@ impl Mirror {
                 entries.push(MirrorEntry { name, kind, id: object_id(entry.object_id())? });
             }
             Ok(entries)
-        };
-        read().map_err(|source| self.own(source))
+        })
     }
 
     /// The number of entries of a tree, and the names and ids of those that are directories.
@@ -256,8 +265,8 @@ impl Mirror {
         &self,
         tree: &ObjectId,
     ) -> Result<(usize, Vec<(String, ObjectId)>), MirrorError> {
-        let read = || -> GitResult<_> {
-            let tree = self.repository.find_tree(from(tree)?)?;
+        self.read(|repository| {
+            let tree = repository.find_tree(from(tree)?)?;
             let (mut entries, mut directories) = (0, Vec::new());
             for entry in tree.iter() {
                 let entry = entry?;
@@ -268,20 +277,18 @@ impl Mirror {
                 }
             }
             Ok((entries, directories))
-        };
-        read().map_err(|source| self.own(source))
+        })
     }
 
     /// The contents of a file; `None` if it has more bytes than a limit. A few bytes of a pack may be a file of any size.
     pub fn contents(&self, file: &ObjectId, limit: u64) -> Result<Option<Vec<u8>>, MirrorError> {
-        let read = || -> GitResult<_> {
+        self.read(|repository| {
             let id = from(file)?;
-            if self.repository.find_header(id)?.size() > limit {
+            if repository.find_header(id)?.size() > limit {
                 return Ok(None);
             }
-            Ok(Some(self.repository.find_blob(id)?.take_data()))
-        };
-        read().map_err(|source| self.own(source))
+            Ok(Some(repository.find_blob(id)?.take_data()))
+        })
     }
 
     /// Begins to write objects.
@@ -588,19 +595,18 @@ pub enum CommitSignature {
 impl Mirror {
     /// Reads a commit.
     pub fn commit(&self, id: &ObjectId) -> Result<MirrorCommit, MirrorError> {
-        let read = || -> GitResult<_> {
-            let commit = self.repository.find_commit(from(id)?)?;
+        self.read(|repository| {
+            let commit = repository.find_commit(from(id)?)?;
             let commit = commit.decode()?;
-            let header = |name| commit.extra_headers().find(name);
-            let signature = match header("gpgsig").or_else(|| header("gpgsig-sha256")) {
+            let mut names = ["gpgsig", "gpgsig-sha256"].into_iter();
+            let signature = match names.find_map(|name| commit.extra_headers().find(name)) {
                 None => SignatureKind::None,
                 Some(text) if text.starts_with(SSH_SIGNATURE) => SignatureKind::Ssh,
                 Some(_) => SignatureKind::Other,
             };
             let parents = commit.parents().map(object_id).collect::<GitResult<Vec<_>>>()?;
             Ok(MirrorCommit { tree: object_id(commit.tree())?, parents, signature })
-        };
-        read().map_err(|source| self.own(source))
+        })
     }
 
     /// Checks the signatures of commits that claim to be signed with ssh keys, all in one process. `signers` is a file of allowed

@@ -57,13 +57,15 @@ fn why_no_head(repository: &Repository) -> Option<String> {
 /// Whether gix means by it what Git means: it looks for words in messages where Git looks for
 /// patterns, and takes a day to begin at another time.
 fn is_plain(rev: &str) -> bool {
-    let is_known = |text: &str| {
-        let inside = text.split('}').next().unwrap_or(text);
-        let number = inside.strip_prefix('-').unwrap_or(inside);
-        let is_number = number.len() < 8 && number.bytes().all(|byte| byte.is_ascii_digit());
-        is_number || ["u", "upstream", "push"].contains(&inside)
-    };
-    !rev.contains(":/") && !rev.contains("^{/") && rev.split("@{").skip(1).all(is_known)
+    !rev.contains(":/") && !rev.contains("^{/") && rev.split("@{").skip(1).all(is_plain_suffix)
+}
+
+/// Whether the braces that a text begins in hold a number or the name of another branch.
+fn is_plain_suffix(text: &str) -> bool {
+    let inside = text.split('}').next().unwrap_or(text);
+    let number = inside.strip_prefix('-').unwrap_or(inside);
+    let is_number = number.len() < 8 && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || ["u", "upstream", "push"].contains(&inside)
 }
 
 fn parsed(repository: &Repository, rev: &str) -> GitResult<ObjectId> {

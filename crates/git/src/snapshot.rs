@@ -199,7 +199,7 @@ impl Snapshot {
     /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
     /// means the same wherever it is.
     pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
-        self.same.is_linked(&directory.step, |id| self.read_tree(id))
+        self.same.is_linked(&directory.step, |id| self.tree_entries(id))
     }
 
     /// The number of a directory's place: no other place has it.
@@ -223,32 +223,32 @@ impl Snapshot {
         if let Some(known) = step.entries.get() {
             return Ok(Rc::clone(known));
         }
-        let entries = self.read_tree(step.id)?;
+        let entries = self.tree_entries(step.id)?;
         Ok(Rc::clone(step.entries.get_or_init(|| entries)))
     }
 
-    fn read_tree(&self, id: ObjectId) -> Result<Rc<TreeEntries>, SnapshotError> {
+    fn tree_entries(&self, id: ObjectId) -> Result<Rc<TreeEntries>, SnapshotError> {
         if let Some(known) = self.trees.borrow().get(&id) {
             return Ok(Rc::clone(known));
         }
-        let read = || -> GitResult<TreeEntries> {
-            let repository = self.repositories.required_repository_of(id)?;
-            let tree = object(repository, id)?.try_into_tree()?;
-            let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
-                let name = OsStr::from_bytes(entry.filename()).to_owned();
-                (name, entry.kind(), entry.object_id())
-            };
-            let mut entries: TreeEntries =
-                tree.iter().map(|it| it.map(entry)).collect::<Result<_, _>>()?;
-            // Git sorts directories as if their names ended with a slash.
-            entries.sort_unstable_by(|(name, ..), (other, ..)| name.cmp(other));
-            Ok(entries)
-        };
-        let entries = Rc::new(read().map_err(SnapshotError::Git)?);
+        let entries = Rc::new(self.read_tree(id).map_err(SnapshotError::Git)?);
         let mut trees = self.trees.borrow_mut();
         if trees.len() < TREES {
             trees.insert(id, Rc::clone(&entries));
         }
+        Ok(entries)
+    }
+
+    fn read_tree(&self, id: ObjectId) -> GitResult<TreeEntries> {
+        let repository = self.repositories.required_repository_of(id)?;
+        let mut entries = TreeEntries::new();
+        for entry in object(repository, id)?.try_into_tree()?.iter() {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.filename()).to_owned();
+            entries.push((name, entry.kind(), entry.object_id()));
+        }
+        // Git sorts directories as if their names ended with a slash.
+        entries.sort_unstable_by(|(name, ..), (other, ..)| name.cmp(other));
         Ok(entries)
     }
 
@@ -265,15 +265,11 @@ impl Snapshot {
 
     /// The tree of a commit of this repository or a submodule.
     fn tree(&self, commit: ObjectId) -> Result<ObjectId, SnapshotError> {
-        let read = || -> GitResult<Option<ObjectId>> {
-            let Some(repository) = self.repositories.repository_of(commit)? else {
-                return Ok(None);
-            };
-            Ok(Some(tree_of(repository, commit)?))
-        };
-        read().map_err(SnapshotError::Git)?.ok_or_else(|| SnapshotError::NotCloned {
+        let having = self.repositories.repository_of(commit).map_err(SnapshotError::Git)?;
+        let repository = having.ok_or_else(|| SnapshotError::NotCloned {
             commit: commit.to_hex_with_len(digest::SHORT).to_string(),
-        })
+        })?;
+        tree_of(repository, commit).map_err(SnapshotError::Git)
     }
 }
 

@@ -188,13 +188,9 @@ impl SourceRepositories {
         }
         let (place, repositories) = match self.named.iter().find(|(known, _)| known == name) {
             Some((_, path)) => named(name, path)?,
-            None if name == "." => {
-                let own = || -> GitResult<_> {
-                    let real = self.task.canonicalize()?;
-                    Ok((top(&real).unwrap_or(real), Repositories::open(&self.task)?))
-                };
-                own().map_err(|source| SourceError::Git { name: name.to_owned(), source })?
-            }
+            None if name == "." => self
+                .task_repository()
+                .map_err(|source| SourceError::Git { name: name.to_owned(), source })?,
             None => self.submodule(name, commit)?,
         };
         let trees = Trees::of(place.clone(), repositories);
@@ -203,16 +199,17 @@ impl SourceRepositories {
         Ok(found)
     }
 
+    fn task_repository(&self) -> GitResult<(PathBuf, Repositories)> {
+        let real = self.task.canonicalize()?;
+        Ok((top(&real).unwrap_or(real), Repositories::open(&self.task)?))
+    }
+
     fn submodule(
         &self,
         name: &str,
         commit: &ObjectId,
     ) -> Result<(PathBuf, Repositories), SourceError> {
         let git = |source| SourceError::Git { name: name.to_owned(), source };
-        let unknown = || SourceError::Unknown {
-            name: name.to_owned(),
-            named: self.named.iter().map(|(name, _)| name.clone()).collect(),
-        };
         let snapshot = Snapshot::open(&self.task, commit.full()).map_err(|it| git(it.into()))?;
         let recorded = match snapshot.submodule_commit(Path::new(name)) {
             Ok(recorded) => recorded,
@@ -220,7 +217,10 @@ impl SourceRepositories {
             Err(SnapshotError::NotCloned { .. }) => {
                 return Err(SourceError::NotCloned { name: name.to_owned() });
             }
-            Err(_) => return Err(unknown()),
+            Err(_) => {
+                let named = self.named.iter().map(|(name, _)| name.clone()).collect();
+                return Err(SourceError::Unknown { name: name.to_owned(), named });
+            }
         };
         let place = self.task.join(name);
         if place.join(".git").symlink_metadata().is_ok() {
@@ -228,14 +228,12 @@ impl SourceRepositories {
             return Ok((place, Repositories::of(repository, Vec::new())));
         }
         // It is cloned, and another commit is checked out that does not have it.
-        let having = || -> GitResult<_> {
-            let repositories = Repositories::open(&self.task)?;
-            Ok(repositories.repository_of(from(&recorded)?)?.cloned())
-        };
-        match having().map_err(git)? {
+        let repositories = Repositories::open(&self.task).map_err(git)?;
+        let recorded = from(&recorded).map_err(git)?;
+        match repositories.repository_of(recorded).map_err(git)? {
             Some(repository) => {
                 let place = repository.git_dir().to_owned();
-                Ok((place, Repositories::of(repository, Vec::new())))
+                Ok((place, Repositories::of(repository.clone(), Vec::new())))
             }
             None => Err(SourceError::NotCloned { name: name.to_owned() }),
         }

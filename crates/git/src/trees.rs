@@ -105,17 +105,8 @@ impl Trees {
         let (files, repositories) = self.with(|it| Ok((listing(it, tree)?, it.clone())))?;
         let files: Vec<(PathBuf, FileEntry)> = files.into_iter().collect();
         let next = &AtomicUsize::new(0);
-        let tell_parts = |repositories: Repositories| -> GitResult<()> {
-            let next = || files.chunks(PART).nth(next.fetch_add(1, Ordering::Relaxed));
-            while let Some(part) = next() {
-                for (path, (kind, id)) in part {
-                    tell(file(&repositories, path, *kind, *id)?)?;
-                }
-            }
-            Ok(())
-        };
-        let stopping = |repositories| {
-            let told = tell_parts(repositories);
+        let tell_files = |repositories| {
+            let told = tell_parts(&repositories, &files, next, tell);
             if told.is_err() {
                 next.store(files.len(), Ordering::Relaxed);
             }
@@ -123,17 +114,21 @@ impl Trees {
         };
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         thread::scope(|scope| {
-            // Without another thread, this one does all of it.
-            let spawn = |_| {
+            let mut others = Vec::new();
+            for _ in 1..cores.min(files.len().div_ceil(PART)) {
                 let repositories = repositories.clone();
-                thread::Builder::new().spawn_scoped(scope, || stopping(repositories)).ok()
-            };
-            let others = (1..cores.min(files.len().div_ceil(PART))).map_while(spawn);
-            let others: Vec<_> = others.collect();
-            let own = stopping(repositories.clone());
-            let others =
-                others.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
-            others.fold(own, Result::and)
+                let builder = thread::Builder::new();
+                // Without another thread, this one does all of it.
+                let Ok(other) = builder.spawn_scoped(scope, || tell_files(repositories)) else {
+                    break;
+                };
+                others.push(other);
+            }
+            let mut told = tell_files(repositories.clone());
+            for other in others {
+                told = told.and(other.join().unwrap_or_else(|it| resume_unwind(it)));
+            }
+            told
         })
     }
 
@@ -184,6 +179,21 @@ impl Trees {
 
 /// How many files a thread reads before it looks for more.
 const PART: usize = 64;
+
+/// Passes those files to a function that no other thread has begun with.
+fn tell_parts(
+    repositories: &Repositories,
+    files: &[(PathBuf, FileEntry)],
+    next: &AtomicUsize,
+    tell: &(dyn Fn(TreeFile) -> io::Result<()> + Sync),
+) -> GitResult<()> {
+    while let Some(part) = files.chunks(PART).nth(next.fetch_add(1, Ordering::Relaxed)) {
+        for (path, (kind, id)) in part {
+            tell(file(repositories, path, *kind, *id)?)?;
+        }
+    }
+    Ok(())
+}
 
 /// From so many bytes on, a file is none of a tree that Git keeps: 4 GiB.
 const TOO_LARGE: u64 = 1 << 32;
