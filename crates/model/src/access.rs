@@ -264,9 +264,12 @@ mod tests {
         assert_eq!(access.path().map(|label| label.number).collect::<Vec<_>>(), [2, 1]);
     }
 
+    fn text(text: &str) -> String {
+        text.to_owned()
+    }
+
     #[test]
     fn a_line_that_grants_nothing_says_why() {
-        let text = |text: &str| text.to_owned();
         for (line, error) in [
             ("net", RuleError::Word(text("net"))),
             ("network all", RuleError::Rest("network")),

@@ -204,7 +204,7 @@ pub fn hash_in_two_threads<E>(
     let (full, filled) = mpsc::channel::<(Vec<u8>, usize)>();
     let (empty, free) = mpsc::channel();
     let sha1 = thread::scope(|scope| {
-        let hash = || {
+        let spawned = thread::Builder::new().name("sha1".to_owned()).spawn_scoped(scope, || {
             // The other thread may have failed, so a send may fail.
             let (filled, empty) = (filled, empty);
             (0..PIECES).for_each(|_| drop(empty.send(vec![0; LARGE_PIECE])));
@@ -213,11 +213,8 @@ pub fn hash_in_two_threads<E>(
                 drop(empty.send(piece));
             }
             sha1
-        };
-        let Ok(other) = thread::Builder::new().name("sha1".to_owned()).spawn_scoped(scope, hash)
-        else {
-            return Ok(None);
-        };
+        });
+        let Ok(other) = spawned else { return Ok(None) };
         let full = full;
         while let Ok(mut piece) = free.recv() {
             let count = fill(&mut piece)?;

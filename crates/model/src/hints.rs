@@ -114,9 +114,10 @@ pub fn for_directory(path: &Path, source: &io::Error) -> Option<String> {
 
 /// Returns what to try if a file or directory cannot be written, if that is known.
 pub fn for_writing(path: &Path, source: &io::Error) -> Option<String> {
-    let missing = || parent(path).filter(|it| it.symlink_metadata().is_err());
     Some(match source.kind() {
-        ErrorKind::NotFound if let Some(missing) = missing() => {
+        ErrorKind::NotFound
+            if let Some(missing) = parent(path).filter(|it| it.symlink_metadata().is_err()) =>
+        {
             format!("mkdir -p {} makes its directory", shell(missing))
         }
         ErrorKind::IsADirectory => {
@@ -216,6 +217,10 @@ mod tests {
         for_reading(path, &fs::read(path).unwrap_err())
     }
 
+    fn written(path: &Path) -> String {
+        for_writing(path, &fs::write(path, "").unwrap_err()).unwrap()
+    }
+
     #[test]
     fn each_error_of_a_path_names_the_part_that_is_wrong() {
         let temporary = tempfile::tempdir().unwrap();
@@ -251,11 +256,10 @@ mod tests {
     fn what_cannot_be_written_says_which_directory_is_missing() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path();
-        let write = |path: &Path| for_writing(path, &fs::write(path, "").unwrap_err()).unwrap();
         let page = dir.join("a b/page");
-        assert_eq!(write(&page), format!("mkdir -p '{}/a b' makes its directory", dir.display()));
+        assert_eq!(written(&page), format!("mkdir -p '{}/a b' makes its directory", dir.display()));
         assert_eq!(
-            write(dir),
+            written(dir),
             format!("give the name of a file: {} is a directory", dir.display())
         );
         let denied = ErrorKind::PermissionDenied.into();

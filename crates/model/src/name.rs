@@ -235,17 +235,14 @@ mod tests {
 
     #[test]
     fn a_tree_is_a_repository_or_a_path_in_one() {
-        let parts = |text: &str| {
-            let name: TreeName = text.parse().unwrap();
-            (name.source().to_owned(), name.path().to_owned())
-        };
         for (text, source, path) in [
             (".", ".", ""),
             (".:src", ".", "src"),
             ("lib/a", "lib/a", ""),
             ("../../lib:a/b:c", "../../lib", "a/b:c"),
         ] {
-            assert_eq!(parts(text), (source.to_owned(), path.to_owned()));
+            let name: TreeName = text.parse().unwrap();
+            assert_eq!((name.source(), name.path()), (source, path));
         }
         let wrong =
             ["", ":", ":a", "a:", "..", "/a", "a/", "a/../b", "./a", "a:/b", "a:../b", "a\n"];

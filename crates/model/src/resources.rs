@@ -205,8 +205,8 @@ impl Resources {
 
     /// Whether it is executed in an allocation of its own shape: it asks for several hosts or processes, or for a launcher.
     pub fn spans(&self) -> bool {
-        let is_several = |number: Option<NonZeroU32>| number > Some(NonZeroU32::MIN);
-        is_several(self.nodes) || is_several(self.tasks) || self.launcher.is_some()
+        let one = Some(NonZeroU32::MIN);
+        self.nodes > one || self.tasks > one || self.launcher.is_some()
     }
 
     /// The number of tasks: one for each host, unless it asks for a number.
@@ -444,12 +444,13 @@ mod tests {
         assert_eq!(Resources::of_class(&resources.class()), Some(resources));
     }
 
+    fn spans(class: &str) -> (bool, u32) {
+        let resources = Resources::of_class(class).unwrap();
+        (resources.spans(), resources.task_count().get())
+    }
+
     #[test]
     fn calls_of_several_tasks_span_and_so_do_those_with_a_launcher() {
-        let spans = |class: &str| {
-            let resources = Resources::of_class(class).unwrap();
-            (resources.spans(), resources.task_count().get())
-        };
         assert_eq!(spans("cpus=4,nodes=1,tasks=1,exclusive"), (false, 1));
         assert_eq!(spans("nodes=2"), (true, 2));
         assert_eq!(spans("nodes=2,tasks=8"), (true, 8));

@@ -106,7 +106,8 @@ impl WrittenSlice {
     /// with the number of outputs.
     pub fn resolve(&self, names: &[String]) -> (Slice, Vec<(usize, SliceError)>) {
         let mut wrong: Vec<_> = self.wrong().collect();
-        let mut chosen = |(at, written): (usize, &WrittenOutput)| {
+        let mut chosen = Vec::with_capacity(self.0.len());
+        for (at, written) in self.0.iter().enumerate() {
             let number = match written {
                 WrittenOutput::Number { number, .. } => *number,
                 WrittenOutput::Name(name) if is_digits(name) => MAX_ARITY as u8,
@@ -115,11 +116,10 @@ impl WrittenSlice {
                     MAX_ARITY as u8
                 }),
             };
-            ChosenOutput { number, written: written.clone() }
-        };
-        let slice = Slice(self.0.iter().enumerate().map(&mut chosen).collect());
+            chosen.push(ChosenOutput { number, written: written.clone() });
+        }
         wrong.sort_by_key(|(at, _)| *at);
-        (slice, wrong)
+        (Slice(chosen.into()), wrong)
     }
 
     /// The text of each output: its number as it is written, or its name.
@@ -179,15 +179,19 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|c| c.is_ascii_digit())
 }
 
+/// The name of an output without the slash that marks a directory.
+fn without_slash(name: &str) -> &str {
+    name.trim_end_matches('/')
+}
+
 /// The number of the output of this name. The slash at the end of the name of a directory may be left out.
 fn find(name: &str, names: &[String]) -> Result<u8, SliceError> {
-    let plain = |name: &str| name.trim_end_matches('/').to_owned();
-    let mut found = (0..).zip(names).filter(|(_, it)| plain(it) == plain(name));
+    let mut found = (0..).zip(names).filter(|(_, it)| without_slash(it) == without_slash(name));
     match (found.next(), found.next()) {
         (Some((number, _)), None) => Ok(number),
         (Some(_), Some(_)) => Err(SliceError::Ambiguous(name.to_owned())),
         (None, _) => {
-            let names = names.iter().map(|it| plain(it)).collect();
+            let names = names.iter().map(|it| without_slash(it).to_owned()).collect();
             Err(SliceError::Name { name: name.to_owned(), names })
         }
     }

@@ -173,18 +173,22 @@ impl<T: fmt::Display> fmt::Display for Template<T> {
 /// Whether a written path may be this one, whatever names and texts there are. Components that texts make
 /// empty or `.` do not count, so slashes and dots are ignored.
 pub fn may_be(written: &str, path: &str) -> bool {
-    let plain = |text: &str| text.replace(['/', '.'], "");
-    let (path, mut end) = (plain(path), 0);
+    let (path, mut end) = (without_slashes(path), 0);
     let mut rest = path.as_str();
     for (range, _) in braces(written) {
-        let before = plain(&written[end..range.start]);
+        let before = without_slashes(&written[end..range.start]);
         let at = if end == 0 { rest.starts_with(&before).then_some(0) } else { rest.find(&before) };
         let Some(at) = at else { return false };
         rest = &rest[at + before.len()..];
         end = range.end;
     }
-    let after = plain(&written[end..]);
+    let after = without_slashes(&written[end..]);
     if end == 0 { rest == after } else { rest.ends_with(&after) }
+}
+
+/// A text without slashes and dots.
+fn without_slashes(text: &str) -> String {
+    text.replace(['/', '.'], "")
 }
 
 /// All pairs of braces with no brace between them, and the text there.

@@ -119,10 +119,10 @@ mod tests {
     fn a_git_tree_is_found_by_its_whole_id() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().to_owned());
-        let id = |end: &str| format!("{:0<39}{end}", "ab").parse().unwrap();
-        insert_tree(&cache, &id("1"), Digest::of(b"tree"));
-        assert_eq!(look_up_tree(&cache, &id("1")), Some(Digest::of(b"tree")));
-        assert_eq!(look_up_tree(&cache, &id("2")), None);
+        let [one, other] = ["1", "2"].map(|end| format!("{:0<39}{end}", "ab").parse().unwrap());
+        insert_tree(&cache, &one, Digest::of(b"tree"));
+        assert_eq!(look_up_tree(&cache, &one), Some(Digest::of(b"tree")));
+        assert_eq!(look_up_tree(&cache, &other), None);
     }
 
     #[test]

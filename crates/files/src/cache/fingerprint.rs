@@ -241,17 +241,19 @@ pub struct FileStat {
     pub changed_ns: i64,
 }
 
+/// A time in nanoseconds since 1970.
+const fn nanoseconds(seconds: i64, rest: u64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest.cast_signed())
+}
+
 impl From<&Stat> for FileStat {
     fn from(stat: &Stat) -> Self {
-        let ns = |seconds: i64, rest: u64| {
-            seconds.saturating_mul(1_000_000_000).saturating_add(rest.cast_signed())
-        };
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size.unsigned_abs(),
-            modified_ns: ns(stat.st_mtime, stat.st_mtime_nsec),
-            changed_ns: ns(stat.st_ctime, stat.st_ctime_nsec),
+            modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+            changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
         }
     }
 }

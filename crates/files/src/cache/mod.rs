@@ -32,10 +32,10 @@ impl Cache {
     /// Returns the cache of the user, `$XDG_CACHE_HOME/compeval` or `$HOME/.cache/compeval`, or `None`
     /// if there is no such place. A home that does not exist is not created.
     pub fn of_user() -> Option<Self> {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        let given = variable("XDG_CACHE_HOME").filter(|dir| dir.is_absolute());
-        let home = || variable("HOME").filter(|dir| dir.is_absolute() && dir.is_dir());
-        let dir = given.or_else(|| Some(home()?.join(".cache")))?;
+        let dir = match absolute_path("XDG_CACHE_HOME") {
+            Some(given) => given,
+            None => absolute_path("HOME").filter(|home| home.is_dir())?.join(".cache"),
+        };
         Some(Self::at(dir.join("compeval")))
     }
 
@@ -55,6 +55,11 @@ impl Cache {
     pub const fn at(root: PathBuf) -> Self {
         Self { root }
     }
+}
+
+/// The absolute path in an environment variable, if there is one.
+fn absolute_path(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The format of entries.
@@ -221,6 +226,10 @@ mod tests {
         Lookup::Hit(value.to_owned())
     }
 
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
     #[test]
     fn an_entry_is_a_hit_until_it_is_deleted() {
         let dir = tempfile::tempdir().unwrap();
@@ -233,7 +242,6 @@ mod tests {
         assert_eq!(look_up(&table), hit(""));
         table.insert(&KEY, &2_u8, &"second");
         assert_eq!(look_up(&table), Lookup::Stale);
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(["a", "a/b"].map(|name| mode(&dir.path().join(name))), [0o700; 2]);
         assert_eq!(mode(&table.path(&KEY)), 0o600);
         assert_eq!(fs::read_dir(&table.dir).unwrap().count(), 1, "nothing is left");

@@ -210,12 +210,11 @@ fn parse_line(line: &[u8]) -> Result<ManifestEntry<Digest>, ManifestFault> {
 
 /// Takes a line apart. Path and target are still spelled as in the line.
 fn split_line(line: &[u8]) -> Option<(&[u8], EntryKind<Digest>)> {
-    let space = |byte: &u8| *byte == b' ';
-    let mut words = line.splitn(2, space);
+    let mut words = line.splitn(2, |byte| *byte == b' ');
     let (word, rest) = (words.next()?, words.next()?);
     match word {
         b"file" | b"exec" => {
-            let mut words = rest.splitn(4, space);
+            let mut words = rest.splitn(4, |byte| *byte == b' ');
             let size = str::from_utf8(words.next()?).ok()?.parse().ok()?;
             let sha1 = Sha1::from_digits(words.next()?)?;
             let blake3 = Blake3::from_digits(words.next()?)?;
@@ -409,10 +408,7 @@ impl Manifest {
 
     /// Follows the links in a path.
     fn resolve(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let parts = |path: &[u8]| -> Vec<Vec<u8>> {
-            path.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect()
-        };
-        let (mut done, mut left, mut links) = (Vec::new(), parts(path), 0);
+        let (mut done, mut left, mut links) = (Vec::new(), parts_from_end(path), 0);
         while let Some(part) = left.pop() {
             match &*part {
                 b"" | b"." => continue,
@@ -439,12 +435,17 @@ impl Manifest {
                 if links > MAX_LINKS {
                     return None;
                 }
-                left.extend(parts(target));
+                left.extend(parts_from_end(target));
                 done.truncate(around);
             }
         }
         Some(done)
     }
+}
+
+/// The parts of a path, the last one first.
+fn parts_from_end(path: &[u8]) -> Vec<Vec<u8>> {
+    path.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect()
 }
 
 /// A path with different entries in two directories.
@@ -572,18 +573,21 @@ mod tests {
         assert_eq!((cut.line, cut.fault), (1, ManifestFault::Cut));
     }
 
+    /// The manifest of empty directories, or the line that is wrong.
+    fn of_empty(paths: &[&str]) -> Result<Manifest, usize> {
+        let entries = paths
+            .iter()
+            .map(|path| ManifestEntry { path: path.as_bytes().into(), kind: EntryKind::Empty });
+        Manifest::new(entries.collect()).map_err(|error| error.line)
+    }
+
     #[test]
     fn entries_that_no_directory_has_make_no_manifest() {
-        let entry =
-            |path: &str| ManifestEntry { path: path.as_bytes().into(), kind: EntryKind::Empty };
-        let line = |paths: &[&str]| {
-            Manifest::new(paths.iter().map(|path| entry(path)).collect())
-                .map_err(|error| error.line)
-        };
-        assert_eq!(line(&["b", "a"]).unwrap().entries()[0], entry("a"));
-        assert_eq!(line(&["a/b", "a"]), Err(3));
-        assert_eq!(line(&["a", "a"]), Err(3));
-        assert_eq!(line(&["", "a"]), Err(2));
+        assert_eq!(*of_empty(&["b", "a"]).unwrap().entries()[0].path, *b"a");
+        assert_eq!(of_empty(&["b", "a"]), of_empty(&["a", "b"]));
+        assert_eq!(of_empty(&["a/b", "a"]), Err(3));
+        assert_eq!(of_empty(&["a", "a"]), Err(3));
+        assert_eq!(of_empty(&["", "a"]), Err(2));
     }
 
     fn with_empty_files(lines: &str) -> Manifest {

@@ -129,8 +129,8 @@ pub(super) fn unescape(mut text: &[u8]) -> Option<Box<[u8]>> {
     while let Some(at) = text.iter().position(|byte| *byte == b'\\') {
         bytes.extend_from_slice(&text[..at]);
         let [b'\\', b'x', high, low, rest @ ..] = &text[at..] else { return None };
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        bytes.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
+        let [high, low] = [*high, *low].map(|byte| char::from(byte).to_digit(16));
+        bytes.push(u8::try_from(high? * 16 + low?).ok()?);
         text = rest;
     }
     bytes.extend_from_slice(text);

@@ -224,7 +224,6 @@ impl<'a> OpenFile<'a> {
         stat: &FileStat,
         halve: bool,
     ) -> Result<Digest, DirectoryError> {
-        let wrong = |error| DirectoryError::of(path, error);
         let original = match self.copy.take_if(|copy| copy.clone_of(&self.file)) {
             // The clone is what is kept, so it is what is hashed.
             Some(clone) => Some(std::mem::replace(&mut self.file, clone.file.into())),
@@ -244,7 +243,8 @@ impl<'a> OpenFile<'a> {
         }
         // The stat was taken before the file was opened.
         let original = original.as_ref().unwrap_or(&self.file);
-        let mut after = FileStat::from(&fstat(original).map_err(wrong)?);
+        let after = fstat(original).map_err(|error| DirectoryError::of(path, error))?;
+        let mut after = FileStat::from(&after);
         if self.watch.linked {
             after.changed_ns = stat.changed_ns;
         }

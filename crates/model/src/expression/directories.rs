@@ -258,15 +258,12 @@ fn is_line(text: &str) -> bool {
 
 /// The target of a link at a path that leads to another path.
 fn relative(from: &str, to: &str) -> String {
-    let parts = |path: &'_ str| -> Vec<String> {
-        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
-    };
-    let (from, to) = (parts(from), parts(to));
+    let [from, to] =
+        [from, to].map(|path| path.split('/').filter(|it| !it.is_empty()).collect::<Vec<_>>());
     let around = &from[..from.len().saturating_sub(1)];
     let common = around.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = vec![".."; around.len() - common];
-    let down = to[common..].iter().map(String::as_str);
-    up.into_iter().chain(down).collect::<Vec<_>>().join("/")
+    up.into_iter().chain(to[common..].iter().copied()).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -290,11 +287,11 @@ mod tests {
         let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures);
         let layout =
             layout.map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let shown = |entry: WorkflowEntry| match entry.kind {
+        let entries = layout.entries.into_iter().map(|entry| match entry.kind {
             WorkflowEntryKind::Link(target) => format!("{} -> {target}", entry.path),
             WorkflowEntryKind::Node { .. } => entry.path,
-        };
-        Ok(layout.entries.into_iter().map(shown).collect())
+        });
+        Ok(entries.collect())
     }
 
     #[test]

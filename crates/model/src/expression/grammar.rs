@@ -280,10 +280,11 @@ pub(super) struct QuotedName<'a>(pub(super) &'a str);
 
 impl fmt::Display for QuotedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ends = |(at, _): (usize, &str)| ends_string(self.0[at + 1..].chars().next());
         let is_awkward = self.0.contains(char::is_control)
             // Behind the last quote comes the one that ends the string.
-            || self.0.match_indices('\'').any(|it| it.0 + 1 < self.0.len() && ends(it));
+            || (self.0.match_indices('\'')).any(|(at, _)| {
+                at + 1 < self.0.len() && ends_string(self.0[at + 1..].chars().next())
+            });
         if is_awkward { in_bars(self.0, f) } else { write!(f, "'{}'", self.0) }
     }
 }

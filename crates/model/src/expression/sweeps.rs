@@ -108,10 +108,9 @@ type FileFault = ((usize, usize), Fault);
 /// Reads the files of a node, which are in their order.
 fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
     let (mut rules, mut faults) = (SweepRules::default(), Vec::new());
-    let number = |name: &str| files.iter().position(|file| *file.name == *name);
     for problem in factor_problems(files.iter().filter_map(RuleFile::factor)) {
-        let place = (number(&problem.file).unwrap_or_default(), problem.line);
-        faults.push((place, problem.fault.into()));
+        let number = files.iter().position(|file| *file.name == *problem.file);
+        faults.push(((number.unwrap_or_default(), problem.line), problem.fault.into()));
     }
     for (number, file) in files.iter().enumerate() {
         let before = faults.len();

@@ -531,15 +531,22 @@ mod tests {
         slice: &[&str],
     ) -> NodeId {
         let mut next = 0;
-        let argument = |node: &NodeId| {
+        let mut arguments = Vec::new();
+        for node in inputs {
             let first = next;
             next += builder[*node].width() as u8;
-            Argument { label: "".into(), first, last: next - 1, node: *node }
-        };
-        let inputs = inputs.iter().map(argument).collect();
+            arguments.push(Argument { label: "".into(), first, last: next - 1, node: *node });
+        }
+        let inputs = arguments.into();
         let outputs = WrittenSlice::parse(slice.iter().copied()).resolve(&[]).0;
         let computation = ComputationId::at(computation).into();
         builder.intern(Node::Computation { computation, inputs, outputs })
+    }
+
+    fn tree(builder: &mut Builder, revision: NodeId, slice: &str) -> NodeId {
+        let inputs = [Argument { label: "".into(), first: 0, last: 0, node: revision }].into();
+        let outputs = WrittenSlice::parse([slice]).resolve(&[]).0;
+        builder.intern(Node::Tree { tree: TaskTreeId::at(0), inputs, outputs })
     }
 
     #[test]
@@ -576,13 +583,8 @@ mod tests {
         let mut builder = Builder::default();
         let x = builder.intern(Node::Input(InputId::at(0)));
         let revision = call(&mut builder, 0, &[x], &["0"]);
-        let mut tree = |revision: NodeId, slice| {
-            let inputs = [Argument { label: "".into(), first: 0, last: 0, node: revision }].into();
-            let outputs = WrittenSlice::parse([slice]).resolve(&[]).0;
-            builder.intern(Node::Tree { tree: TaskTreeId::at(0), inputs, outputs })
-        };
-        let commit = tree(revision, "01");
-        let trees = [tree(revision, "00"), tree(commit, "00"), tree(x, "00")];
+        let commit = tree(&mut builder, revision, "01");
+        let trees = [revision, commit, x].map(|revision| tree(&mut builder, revision, "00"));
         let root = call(&mut builder, 1, &trees, &["0"]);
         let plan = planned(builder.finish(root));
         assert_eq!(plan.derived().len(), 3, "one for each revision");

@@ -179,16 +179,15 @@ impl Planner {
                 inputs.iter().for_each(|it| self.sources(workflow, it.node, &mut sources));
                 let computation = self.computation(task, computation);
                 let call = self.call(plan, id, computation, sources.into());
-                let text = |number: usize| self.text(task, number);
-                let asked = task.resources.of_calls(id, computation);
-                asked.for_each(|lines| plan.request(call, lines.amounts(text)));
+                for lines in task.resources.of_calls(id, computation) {
+                    plan.request(call, lines.amounts(|number| self.text(task, number)));
+                }
                 Step::Call(call)
             }
             Node::Tree { tree, inputs, .. } => {
                 let name = &task.trees[tree.index()].name;
-                let own_name = |name| Derivation::Tree(*tree, Some(name));
                 let how = if name.is_open() {
-                    self.bind(task, name, own_name)
+                    self.bind(task, name, |name| Derivation::Tree(*tree, Some(name)))
                 } else {
                     Derivation::Tree(*tree, None)
                 };
@@ -337,8 +336,9 @@ impl Planner {
     ) -> CallId {
         let body = inputs[0].node;
         let computed = self.first(&task.workflow, &inputs[1..]);
-        let text = |name: &BoundId| self.texts[name.index()].clone().unwrap_or_default();
-        let outer: Box<[_]> = self.free.of(node).iter().map(|name| (*name, text(name))).collect();
+        let outer: Box<[_]> = (self.free.of(node).iter())
+            .map(|name| (*name, self.texts[name.index()].clone().unwrap_or_default()))
+            .collect();
         let key = (sweep, body, computed, outer.iter().map(|(_, text)| text.clone()).collect());
         if let Some(known) = self.known_sweeps.get(&key) {
             let known = *known;
@@ -478,8 +478,9 @@ impl Planner {
 fn wants_directory(task: &Task, sweep: SweepId, inputs: &[Argument]) -> bool {
     task.workflow.nodes().any(|(_, node)| match node {
         Node::Sweep { sweep: other, inputs: others, outputs } => {
-            let nodes = |inputs: &[Argument]| inputs.iter().map(|it| it.node).collect::<Vec<_>>();
-            *other == sweep && nodes(others) == nodes(inputs) && outputs.numbers().any(|it| it == 1)
+            *other == sweep
+                && others.iter().map(|it| it.node).eq(inputs.iter().map(|it| it.node))
+                && outputs.numbers().any(|it| it == 1)
         }
         _ => false,
     })
@@ -494,17 +495,6 @@ fn columns(
     if points.is_empty() {
         return Ok(Vec::new());
     }
-    let column = |name: BoundId| {
-        let text = task.bound[name.index()].as_str();
-        Ok((
-            name,
-            points.column(text).ok_or_else(|| PointsFault::NoColumn {
-                name: text.to_owned(),
-                nearest: crate::hints::nearest(text, points.names()),
-                known: points.names().to_vec(),
-            })?,
-        ))
-    };
     let of_outputs = sweep.columns.iter().filter_map(|column| match &column.shape {
         ColumnShape::One(name) => Some(&**name),
         ColumnShape::Fields | ColumnShape::Rows => None,
@@ -516,7 +506,19 @@ fn columns(
     if let Some(name) = sweep.inputs.iter().find(|name| points.column(name).is_some()) {
         return Err(PointsFault::InputColumn(name.to_string()));
     }
-    sweep.gives().map(column).collect()
+    let mut columns = Vec::new();
+    for name in sweep.gives() {
+        let text = task.bound[name.index()].as_str();
+        let Some(column) = points.column(text) else {
+            return Err(PointsFault::NoColumn {
+                name: text.to_owned(),
+                nearest: crate::hints::nearest(text, points.names()),
+                known: points.names().to_vec(),
+            });
+        };
+        columns.push((name, column));
+    }
+    Ok(columns)
 }
 
 /// The numbers of points in the order of their execution: replicate by replicate, each shuffled, so that a drift of the
@@ -526,15 +528,15 @@ fn order(points: &SweepPoints) -> Vec<u32> {
     let hashes: Vec<Vec<u64>> = (0..points.names().len())
         .map(|column| points.levels(column).iter().map(|text| hash(text)).collect())
         .collect();
-    let key = |number: usize| {
+    let mut order = Vec::with_capacity(points.len());
+    for number in 0..points.len() {
         let levels = points.at(number).level_numbers();
         let parts = levels.iter().enumerate().filter(|(column, _)| Some(*column) != replicate);
         let mixed = parts.fold(0, |sum, (column, level)| mix(sum, hashes[column][*level as usize]));
-        (replicate.map(|column| levels[column]), mixed)
-    };
-    let mut order: Vec<_> = (0..points.len()).map(|number| (key(number), number as u32)).collect();
+        order.push((replicate.map(|column| levels[column]), mixed, number as u32));
+    }
     order.sort_unstable();
-    order.into_iter().map(|(_, number)| number).collect()
+    order.into_iter().map(|(.., number)| number).collect()
 }
 
 /// A hash of a text that is the same everywhere: FNV-1a.

@@ -9,7 +9,8 @@ use crate::exit::Explain;
 use crate::hints::{near, nearest};
 use crate::sweep::{REPLICATE, SweepPoints};
 use crate::task::{
-    Computation, ComputationId, FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task,
+    Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
+    SweepId, Task,
 };
 
 /// The number of texts that are listed when one of them is missed.
@@ -438,20 +439,15 @@ pub fn call_names(task: &Task) -> Vec<String> {
 pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
     let (named, others): (Vec<_>, Vec<_>) =
         names(task).into_iter().partition(|(_, names)| names.iter().any(|name| name == text));
-    let computation = |(node, _): (NodeId, _)| match &task.workflow[node] {
-        Node::Computation { computation, .. } => Some(computation),
-        _ => None,
-    };
-    let closed = named.into_iter().filter_map(computation).filter(|it| it.open.is_none());
+    let named = named.iter().filter_map(|(node, _)| called(task, *node));
+    let closed = named.filter(|it| it.open.is_none());
     let found: BTreeSet<ComputationId> = closed.map(|it| it.first).collect();
     // A name that depends on a point may be that of any computation with as many inputs and outputs.
-    let form = |it: ComputationId| {
-        let computation = &task.computations[it.index()];
-        (computation.inputs.len(), computation.outputs.len())
-    };
-    let is_shared = others.into_iter().filter_map(computation).any(|other| {
+    let is_shared = others.iter().filter_map(|(node, _)| called(task, *node)).any(|other| {
         let is_open = other.open.is_some();
-        found.iter().any(|it| *it == other.first || is_open && form(*it) == form(other.first))
+        found
+            .iter()
+            .any(|it| *it == other.first || is_open && arity(task, *it) == arity(task, other.first))
     });
     let found = found.iter().map(|it| &task.computations[it.index()]);
     let found: Vec<&Computation> = found.collect();
@@ -459,18 +455,33 @@ pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computatio
     (found, is_shared)
 }
 
+/// The computation that a node calls, if it is a call.
+fn called(task: &Task, node: NodeId) -> Option<&NamedComputation> {
+    match &task.workflow[node] {
+        Node::Computation { computation, .. } => Some(computation),
+        _ => None,
+    }
+}
+
+/// The numbers of inputs and outputs of a computation.
+fn arity(task: &Task, id: ComputationId) -> (usize, usize) {
+    let computation = &task.computations[id.index()];
+    (computation.inputs.len(), computation.outputs.len())
+}
+
 /// The names of each node that is a call or a sweep.
 fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
     let paths = LabelPaths::new(&task.workflow);
-    let names = |(id, node): (NodeId, &Node)| {
+    let mut all = Vec::new();
+    for (id, node) in task.workflow.nodes() {
         let own = match node {
             Node::Computation { computation, .. } => computation.written(task).to_owned(),
             Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
-            _ => return None,
+            _ => continue,
         };
         let path = paths.path(&task.workflow, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
         let names = [own, path].into_iter().filter(|name| !name.is_empty());
-        Some((id, names.collect()))
-    };
-    task.workflow.nodes().filter_map(names).collect()
+        all.push((id, names.collect()));
+    }
+    all
 }

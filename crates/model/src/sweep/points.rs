@@ -346,14 +346,20 @@ mod tests {
         assert!(long[0] != long[1] && long[0].len() == LONGEST, "{long:?}");
     }
 
+    fn pairs(texts: &[&str]) -> Vec<Lookalike> {
+        let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
+        alike("n", &texts)
+    }
+
+    /// The first pair, if it is one of numbers.
+    fn pair(texts: &[&str]) -> Option<String> {
+        let pairs = pairs(texts);
+        let pair = pairs.first().filter(|it| it.likeness == Likeness::Number);
+        pair.map(|Lookalike { first, second, .. }| format!("{first} {second}"))
+    }
+
     #[test]
     fn one_number_in_two_spellings_is_seen() {
-        let pair = |texts: &[&str]| {
-            let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
-            let pairs = alike("n", &texts);
-            let pair = pairs.first().filter(|it| it.likeness == Likeness::Number);
-            pair.map(|Lookalike { first, second, .. }| format!("{first} {second}"))
-        };
         for (texts, expected) in [
             (["2", "1", "1.0"], "1 1.0"),
             (["001", "x", "1"], "001 1"),
@@ -391,15 +397,11 @@ mod tests {
 
     #[test]
     fn words_that_differ_in_white_space_only_are_seen() {
-        let alike = |texts: &[&str]| {
-            let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
-            alike("n", &texts).len()
-        };
         for texts in [["a", "a "], ["a b", "a  b"], [" a\u{a0}b", "a b"], ["", " "]] {
-            assert_eq!(alike(&texts), 1, "{texts:?}");
+            assert_eq!(pairs(&texts).len(), 1, "{texts:?}");
         }
         for texts in [["a", "A"], ["ab", "a b"], ["a", "b"]] {
-            assert_eq!(alike(&texts), 0, "{texts:?}");
+            assert_eq!(pairs(&texts).len(), 0, "{texts:?}");
         }
     }
 

@@ -191,20 +191,20 @@ impl SweepPoints {
     /// Returns what is wrong with the exclusion: rows that match nothing, or columns that are not there; then no
     /// point is removed.
     pub fn exclude(&mut self, exclusion: &Self) -> Vec<ExclusionFault> {
-        let column = |name: &String| {
-            let nearest = || nearest(name, self.names());
-            self.column(name).ok_or_else(|| ExclusionFault::NoColumn {
-                name: name.clone(),
-                nearest: nearest(),
-                known: self.names().to_vec(),
-            })
-        };
-        let columns: Vec<_> = exclusion.names().iter().map(column).collect();
-        let faults: Vec<_> = columns.iter().filter_map(|it| it.clone().err()).collect();
+        let (mut columns, mut faults) = (Vec::new(), Vec::new());
+        for name in exclusion.names() {
+            match self.column(name) {
+                Some(column) => columns.push(column),
+                None => faults.push(ExclusionFault::NoColumn {
+                    name: name.clone(),
+                    nearest: nearest(name, self.names()),
+                    known: self.names().to_vec(),
+                }),
+            }
+        }
         if !faults.is_empty() {
             return faults;
         }
-        let columns: Vec<usize> = columns.into_iter().flatten().collect();
         let groups = self.patterns(exclusion, &columns);
         let mut has_match = vec![false; exclusion.len()];
         let (mut rows, mut key) = (Vec::with_capacity(self.rows.len()), Vec::new());
@@ -236,10 +236,8 @@ impl SweepPoints {
     /// The rows of an exclusion as numbers of this one's levels, by the columns in which they are not empty. Rows with a text
     /// that no point has are left out. `columns` are the numbers of the exclusion's columns in this one.
     fn patterns(&self, exclusion: &Self, columns: &[usize]) -> BTreeMap<Vec<usize>, Patterns> {
-        let numbers = |column: &usize| -> HashMap<&Arc<str>, u32> {
-            self.levels(*column).iter().zip(0..).collect()
-        };
-        let numbers: Vec<_> = columns.iter().map(numbers).collect();
+        let numbers: Vec<HashMap<&Arc<str>, u32>> =
+            columns.iter().map(|column| self.levels(*column).iter().zip(0..).collect()).collect();
         let mut groups = BTreeMap::<_, Patterns>::new();
         for (number, point) in exclusion.iter().enumerate() {
             let texts = point.values().map(|(_, text)| text).enumerate();

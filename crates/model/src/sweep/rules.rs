@@ -167,14 +167,13 @@ impl SweepRules {
 
 /// The file and line that a fault is in; line zero is the whole file.
 fn place(product: &Product, fault: &ProductFault) -> (String, usize) {
-    let factor = |number: usize| match product.factors.get(number) {
-        Some(factor) => format!("{FACTORS}/{}", factor.file),
-        None => REPLICATES.to_owned(),
-    };
     match fault {
         ProductFault::Factor(
             FactorFault::NoLevels { factor: number } | FactorFault::SameName { factor: number, .. },
-        ) => (factor(*number), 0),
+        ) => match product.factors.get(*number) {
+            Some(factor) => (format!("{FACTORS}/{}", factor.file), 0),
+            None => (REPLICATES.to_owned(), 0),
+        },
         ProductFault::Factor(_) => (FACTORS.to_owned(), 0),
         ProductFault::Exclusion(ExclusionFault::NoColumn { .. }) => (EXCLUDE.to_owned(), 1),
         ProductFault::Exclusion(ExclusionFault::NoMatch { row, .. }) => {

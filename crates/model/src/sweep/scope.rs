@@ -189,13 +189,13 @@ impl Scopes {
         name: &str,
         inputs: &[InputName],
     ) -> Result<BoundId, SweepFault> {
-        let shadow = || SweepFault::Shadow(name.to_owned());
+        let shadow = SweepFault::Shadow(name.to_owned());
         let parsed: InputName = name.parse().map_err(|_| SweepFault::NoName(name.to_owned()))?;
         if inputs.contains(&parsed) {
-            return Err(shadow());
+            return Err(shadow);
         }
         let id = self.name(parsed);
-        if self.get(scope).bound.contains(&id) { Err(shadow()) } else { Ok(id) }
+        if self.get(scope).bound.contains(&id) { Err(shadow) } else { Ok(id) }
     }
 }
 

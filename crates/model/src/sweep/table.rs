@@ -580,23 +580,21 @@ mod tests {
 
     #[test]
     fn fields_keep_their_types_whatever_the_others_are() {
-        let field = |of, text| TableCell::Field(of, text);
         let cells = [
-            field(JsonType::Text, "1.10"),
-            field(JsonType::Number, "1.10"),
-            field(JsonType::Boolean, "true"),
+            TableCell::Field(JsonType::Text, "1.10"),
+            TableCell::Field(JsonType::Number, "1.10"),
+            TableCell::Field(JsonType::Boolean, "true"),
             TableCell::Null,
-            field(JsonType::Text, "true"),
+            TableCell::Field(JsonType::Text, "true"),
         ];
         assert_eq!(table(&cells), "\"1.10\";1.10;true;null;\"true\";");
         let rows: Vec<TableRow<'_>> = cells.iter().map(|cell| (0, vec![*cell])).collect();
-        let text = |text: &str| CellValue::Text(text.to_owned());
         let values = [
-            text("1.10"),
+            CellValue::Text("1.10".to_owned()),
             CellValue::Number("1.10".to_owned()),
             CellValue::Boolean(true),
             CellValue::Null,
-            text("true"),
+            CellValue::Text("true".to_owned()),
         ];
         assert_eq!(cell_values(1, &rows).concat(), values);
     }

@@ -59,8 +59,9 @@ impl Numbers {
     fn rows(&mut self) -> Vec<Vec<String>> {
         let width = 1 + self.below(4);
         let rows = 2 + self.below(6);
-        let value = |row: usize, numbers: &mut Self| format!("{row}{}", numbers.text());
-        (0..rows).map(|row| (0..width).map(|at| value(row * 9 + at, self)).collect()).collect()
+        (0..rows)
+            .map(|row| (0..width).map(|at| format!("{}{}", row * 9 + at, self.text())).collect())
+            .collect()
     }
 }
 
@@ -258,9 +259,8 @@ fn all_problems_are_told_up_to_a_limit() {
 
 #[test]
 fn a_sheet_has_a_greatest_width() {
-    let names = |count: usize| (0..count).map(|at| at.to_string()).collect::<Vec<_>>();
-    assert_eq!(parsed(Csv, &names(MAX_COLUMNS).join(",")).names().len(), MAX_COLUMNS);
-    let wide = names(MAX_COLUMNS + 2);
+    let wide: Vec<String> = (0..MAX_COLUMNS + 2).map(|at| at.to_string()).collect();
+    assert_eq!(parsed(Csv, &wide[..MAX_COLUMNS].join(",")).names().len(), MAX_COLUMNS);
     let object = format!(
         "{{{}}}",
         wide.iter().map(|name| format!("\"{name}\":1")).collect::<Vec<_>>().join(",")
@@ -278,18 +278,23 @@ fn a_sheet_has_a_greatest_width() {
     );
 }
 
+/// What is wrong with a list of levels.
+fn wrong_levels(levels: &[u8]) -> Vec<String> {
+    read_levels("n", levels).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn levels_are_a_list() {
     let points = read_levels("n", b"\xef\xbb\xbf1\r\n 02 \n\n").unwrap();
     assert_eq!(written(&points), "{\"n\":\"1\"}\n{\"n\":\"02\"}\n");
     assert!(read_levels("n", b"").unwrap().is_empty());
-    let told = |levels: &[u8]| {
-        read_levels("n", levels).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
-    assert_eq!(told(b"1\n\n2\n\n3"), ["line 2: the line is empty", "line 4: the line is empty"]);
-    assert_eq!(told(b"\xff"), ["the list is not UTF-8 text"]);
-    assert_eq!(told(b"1\n2\n1\n"), ["line 3: the row is the same as that of line 1"]);
-    assert_eq!(told(b"1\na\tb\n").len(), 1);
+    assert_eq!(
+        wrong_levels(b"1\n\n2\n\n3"),
+        ["line 2: the line is empty", "line 4: the line is empty"]
+    );
+    assert_eq!(wrong_levels(b"\xff"), ["the list is not UTF-8 text"]);
+    assert_eq!(wrong_levels(b"1\n2\n1\n"), ["line 3: the row is the same as that of line 1"]);
+    assert_eq!(wrong_levels(b"1\na\tb\n").len(), 1);
 }
 
 #[test]
@@ -303,25 +308,38 @@ fn texts_that_are_one_number_are_found_in_their_column() {
     assert_eq!([column, first.as_ref(), second.as_ref()], ["a", "1", "1.0"]);
 }
 
+/// A value of CSV in quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// A value of CSV, in quotes if it needs them.
+fn quoted_if_needed(text: &str) -> String {
+    if text.contains([',', '"']) { quoted(text) } else { text.to_owned() }
+}
+
+/// A sheet with these rows.
+fn sheet(rows: &[Vec<String>], cell: fn(&str) -> String, separator: &str) -> String {
+    let mut lines = Vec::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+        lines.push(cells.join(separator));
+    }
+    lines.join("\n")
+}
+
 #[test]
 fn what_is_written_is_read_as_the_same() {
     let mut numbers = Numbers(2);
     for _ in 0..500 {
         let rows = numbers.rows();
-        let quoted = |text: &String| format!("\"{}\"", text.replace('"', "\"\""));
-        let sheet = |cell: &dyn Fn(&String) -> String, separator| {
-            let row = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(separator);
-            rows.iter().map(row).collect::<Vec<_>>().join("\n")
-        };
-        let needs_quotes = |text: &String| text.contains([',', '"']);
-        let minimal = |text: &String| if needs_quotes(text) { quoted(text) } else { text.clone() };
-        let points = parsed(Csv, &sheet(&quoted, ","));
+        let points = parsed(Csv, &sheet(&rows, quoted, ","));
         assert_eq!(points.names(), rows[0]);
         for (point, row) in points.iter().zip(&rows[1..]) {
             assert!(point.values().map(|(_, text)| text.as_ref()).eq(row));
         }
-        assert_eq!(parsed(Csv, &sheet(&minimal, ",")), points);
-        assert_eq!(parsed(Tsv, &sheet(&Clone::clone, "\t")), points);
+        assert_eq!(parsed(Csv, &sheet(&rows, quoted_if_needed, ",")), points);
+        assert_eq!(parsed(Tsv, &sheet(&rows, str::to_owned, "\t")), points);
         let json = written(&points);
         assert_eq!(parsed(Ndjson, &json), points);
         assert_eq!(written(&parsed(Ndjson, &json)), json);
@@ -387,11 +405,14 @@ fn the_last_factor_varies_fastest_and_replicates_are_innermost() {
     assert_eq!(product.get(1).unwrap().at(3).as_ref(), "2");
 }
 
+fn levels(name: &str, levels: &str) -> SweepPoints {
+    read_levels(name, levels.as_bytes()).unwrap()
+}
+
 #[test]
 fn factors_that_have_no_product_are_told() {
     assert_eq!(product(Vec::new(), None), Err(vec![FactorFault::NoFactors]));
     assert_eq!(product(Vec::new(), NonZeroU32::new(3)).unwrap().len(), 3);
-    let levels = |name, levels: &str| read_levels(name, levels.as_bytes()).unwrap();
     let wrong = vec![levels("a", "1"), levels("b", ""), levels("a", "2"), levels("replicate", "1")];
     let name =
         |name: &str, factor, first| FactorFault::SameName { name: name.to_owned(), factor, first };
@@ -407,13 +428,15 @@ fn factors_that_have_no_product_are_told() {
     assert_eq!(product(many(1), NonZeroU32::new(2)).unwrap().len(), 6000);
 }
 
+/// The number of points that an exclusion leaves, and its faults.
+fn excluded(exclusion: &str) -> (usize, Vec<String>) {
+    let mut points = product(factors(), NonZeroU32::new(2)).unwrap();
+    let faults = points.exclude(&parsed(Tsv, exclusion));
+    (points.len(), faults.iter().map(ToString::to_string).collect())
+}
+
 #[test]
 fn an_exclusion_removes_what_it_matches() {
-    let excluded = |exclusion: &str| {
-        let mut points = product(factors(), NonZeroU32::new(2)).unwrap();
-        let faults = points.exclude(&parsed(Tsv, exclusion));
-        (points.len(), faults.iter().map(ToString::to_string).collect::<Vec<_>>())
-    };
     assert_eq!(excluded("t\n1\n"), (6, vec![]));
     assert_eq!(excluded("w\tt\nx\t1\n\t2\n"), (2, vec![]));
     assert_eq!(excluded("s\tw\n10\tx\n10\t\n"), (8, vec![]));
@@ -441,16 +464,15 @@ fn an_exclusion_removes_what_it_matches() {
 fn permuting_levels_permutes_points() {
     let mut numbers = Numbers(1);
     for _ in 0..50 {
-        let levels =
-            |numbers: &mut Numbers| (0..1 + numbers.below(5)).map(|at| format!("{at}x")).collect();
-        let lists: Vec<Vec<String>> =
-            (0..1 + numbers.below(4)).map(|_| levels(&mut numbers)).collect();
+        let lists: Vec<Vec<String>> = (0..1 + numbers.below(4))
+            .map(|_| (0..1 + numbers.below(5)).map(|at| format!("{at}x")).collect())
+            .collect();
         let exclusion = parsed(Tsv, &format!("n0\n{}\n", lists[0][0]));
         let lines = |lists: &[Vec<String>]| {
-            let factor = |(at, list): (usize, &Vec<String>)| {
-                read_levels(&format!("n{at}"), list.join("\n").as_bytes())
-            };
-            let factors: Vec<_> = lists.iter().enumerate().map(|it| factor(it).unwrap()).collect();
+            let factors: Vec<SweepPoints> = (0..)
+                .zip(lists)
+                .map(|(at, list)| levels(&format!("n{at}"), &list.join("\n")))
+                .collect();
             let mut points = product(factors, NonZeroU32::new(2)).unwrap();
             let size = 2 * lists.iter().map(Vec::len).product::<usize>();
             assert_eq!(points.len(), size);

@@ -100,12 +100,13 @@ impl Task {
     /// they are, so nothing is wrong with those in the path of a file that exists.
     pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
         self.workflow.nodes().flat_map(|(id, node)| {
-            let path = |file: &TaskFileId| &self.files[file.index()].path;
             let names: Vec<&str> = match node {
                 Node::Literal(name) => name.unknown().collect(),
                 Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
                 Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
-                Node::File(file) if path(file).is_open() => path(file).unknown().collect(),
+                Node::File(file) if self.files[file.index()].path.is_open() => {
+                    self.files[file.index()].path.unknown().collect()
+                }
                 Node::Computation { computation, .. } => {
                     computation.open.iter().flat_map(|name| name.unknown()).collect()
                 }
@@ -140,21 +141,18 @@ impl Task {
     /// Whether another version of the task has the same expression, and the same trees of all
     /// computations: from the same inputs it makes the same outputs.
     pub fn means_the_same(&self, other: &Self) -> bool {
-        let trees = |task: &Self| {
-            let trees = task.computations.iter().map(|it| (it.name.clone(), it.tree.clone()));
-            trees.collect::<Vec<_>>()
-        };
-        let files = |task: &Self| {
-            let files = task.files.iter().map(|it| (it.path.clone(), it.contents.clone()));
-            files.collect::<Vec<_>>()
-        };
+        let [files, other_files] = [self, other]
+            .map(|task| task.files.iter().map(|it| (&it.path, &it.contents)).collect::<Vec<_>>());
+        let [trees, other_trees] = [self, other].map(|task| {
+            task.computations.iter().map(|it| (&it.name, &it.tree)).collect::<Vec<_>>()
+        });
         self.inputs == other.inputs
             && self.bound == other.bound
             && self.sweeps == other.sweeps
-            && files(self) == files(other)
+            && files == other_files
             && self.trees == other.trees
             && self.workflow == other.workflow
-            && trees(self) == trees(other)
+            && trees == other_trees
     }
 }
 

@@ -282,7 +282,6 @@ impl LabelPaths {
     /// Returns the labels that lead from the root to the argument where a node occurs first, the last few of them:
     /// `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the root.
     pub fn path(&self, workflow: &Workflow, node: NodeId) -> Option<String> {
-        let is_sweep = |node: NodeId| matches!(workflow[node], Node::Sweep { .. });
         let mut labels: Vec<String> = Vec::new();
         let mut next = self.0[node.index()];
         while let Some((node, at)) = next {
@@ -297,8 +296,11 @@ impl LabelPaths {
                 _ => format!("{label}[{at:02}]"),
             });
             // What is within the body of a sweep is named by its point.
-            next = if is_sweep(node) { None } else { self.0[node.index()] };
-            next = next.filter(|(node, _)| !is_sweep(*node));
+            next = match workflow[node] {
+                Node::Sweep { .. } => None,
+                _ => self.0[node.index()],
+            };
+            next = next.filter(|(node, _)| !matches!(workflow[*node], Node::Sweep { .. }));
         }
         labels.reverse();
         (!labels.is_empty()).then(|| labels.join("/"))
