@@ -4,7 +4,6 @@
 //! pure function that says what the result means. So broken file systems can be tested without
 //! having any. Probes work in the private directory of a run, and leave no files.
 
-mod atomicity;
 mod file_system;
 mod permissions;
 mod timing;
@@ -33,10 +32,10 @@ const ANYWHERE: [Probe; 5] =
 /// Probes of a writable directory. The last one removes the files of all.
 const WRITABLE: [Probe; 15] = [
     file_system::mounts,
-    atomicity::exclusive_files,
-    atomicity::hard_links,
-    atomicity::replacing,
-    atomicity::moving,
+    file_system::exclusive_files,
+    file_system::hard_links,
+    file_system::replacing,
+    file_system::moving,
     timing::flushing,
     file_system::long_names,
     file_system::case,
