@@ -412,20 +412,21 @@ fn unversioned(call: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
     use super::*;
+
+    fn completion(ends: &Sender<Result<Ended, ExecuteError>>) -> Completion {
+        let ends = ends.clone();
+        Completion::new(move |end| ends.send(end).unwrap())
+    }
 
     #[test]
     fn an_execution_that_nobody_completes_is_lost() {
         let (sender, ends) = channel();
-        let completion = || {
-            let sender = sender.clone();
-            Completion::new(move |end| sender.send(end).unwrap())
-        };
-        completion().deliver(Err(ExecuteError::Interrupted));
+        completion(&sender).deliver(Err(ExecuteError::Interrupted));
         assert!(matches!(ends.recv(), Ok(Err(ExecuteError::Interrupted))));
-        drop(completion());
+        drop(completion(&sender));
         assert!(matches!(ends.recv(), Ok(Ok(Ended::Lost(_)))));
         assert!(ends.try_recv().is_err(), "each delivers once");
     }

@@ -315,12 +315,13 @@ fn ranges(numbers: &[usize]) -> String {
 mod tests {
     use super::*;
 
+    fn told(statuses: &[Option<u8>]) -> (Option<Status>, String) {
+        let statuses = TaskStatuses(statuses.into());
+        (statuses.failure(), statuses.to_string())
+    }
+
     #[test]
     fn those_that_failed_by_themselves_are_told_first() {
-        let told = |statuses: &[Option<u8>]| {
-            let statuses = TaskStatuses(statuses.into());
-            (statuses.failure(), statuses.to_string())
-        };
         assert_eq!(
             told(&[Some(143), Some(3), None, Some(0)]),
             (
@@ -345,9 +346,12 @@ mod tests {
         assert_eq!(told(&[Some(143), Some(130), Some(129), None]).0, None, "a stranger ended them");
     }
 
+    fn are_done(statuses: &[Option<u8>]) -> bool {
+        TaskStatuses(statuses.into()).are_done()
+    }
+
     #[test]
     fn only_tasks_that_all_ended_well_are_done() {
-        let are_done = |statuses: &[Option<u8>]| TaskStatuses(statuses.into()).are_done();
         assert!(are_done(&[Some(0), Some(0)]));
         assert!(!are_done(&[Some(0), None]) && !are_done(&[Some(0), Some(1)]) && !are_done(&[]));
     }

@@ -106,22 +106,33 @@ impl Trial {
         }
     }
 
+    /// The path of something in its directory.
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    fn verified(&self, name: &str) -> io::Result<VerifiedPath> {
+        VerifiedPath::of(self.at(name))
+    }
+
     /// Executes the attempts, and returns the findings.
     fn run(mut self, sandbox: Sandbox) -> io::Result<Vec<Diagnosis>> {
-        let at = |name: &str| self.dir.join(name);
         for name in ["tree", "work", "out", "secret"] {
-            fs::create_dir(at(name))?;
+            fs::create_dir(self.at(name))?;
         }
-        fs::write(at("secret/file"), "secret\n")?;
+        fs::write(self.at("secret/file"), "secret\n")?;
         let program = std::env::current_exe()?.canonicalize()?;
         let program_word = quoted_path(&program);
-        fs::write(at("tree/exec"), format!("#!/bin/sh\nexec {program_word} {BREAK_OUT} \"$@\"\n"))?;
-        fs::set_permissions(at("tree/exec"), Permissions::from_mode(0o700))?;
+        fs::write(
+            self.at("tree/exec"),
+            format!("#!/bin/sh\nexec {program_word} {BREAK_OUT} \"$@\"\n"),
+        )?;
+        fs::set_permissions(self.at("tree/exec"), Permissions::from_mode(0o700))?;
         let tcp = TcpListener::bind("127.0.0.1:0")?;
         let socket = format!("ce-doctor-{}", std::process::id());
         let unix = UnixListener::bind_addr(&net::SocketAddr::from_abstract_name(&socket)?)?;
         let targets = Targets {
-            secret: at("secret/file"),
+            secret: self.at("secret/file"),
             home: std::env::home_dir().unwrap_or_default(),
             program: program.clone(),
             process: i32::try_from(self.victim.id()).unwrap_or_default(),
@@ -131,10 +142,10 @@ impl Trial {
             namespaces: namespaces(),
             key: make_decoy(),
         };
-        fs::write(at("facts"), targets.text())?;
+        fs::write(self.at("facts"), targets.text())?;
         let isolated = self.execute(sandbox, targets.text().as_bytes(), program)?;
         drop((tcp, unix));
-        let text = fs::read_to_string(at("out/00")).unwrap_or_default();
+        let text = fs::read_to_string(self.at("out/00")).unwrap_or_default();
         let mut possible: Vec<Option<String>> = text
             .lines()
             .map(|line| Some(line.to_owned()).filter(|line| !line.is_empty()))
@@ -161,20 +172,18 @@ impl Trial {
 
     /// Executes the attempts in the sandbox. Returns whether they were isolated.
     fn execute(&self, sandbox: Sandbox, targets: &[u8], program: PathBuf) -> io::Result<bool> {
-        let at = |name: &str| self.dir.join(name);
-        let verified = |name: &str| VerifiedPath::of(at(name));
         let invocation = Invocation {
             call: String::new(),
             storage: self.dir.clone(),
-            tree: verified("tree")?,
+            tree: self.verified("tree")?,
             tree_id: EMPTY_TREE.parse().map_err(io::Error::other)?,
-            inputs: vec![InputFile { file: verified("facts")?, digest: Digest::of(targets) }],
-            outputs: vec![at("out/00")],
+            inputs: vec![InputFile { file: self.verified("facts")?, digest: Digest::of(targets) }],
+            outputs: vec![self.at("out/00")],
             program: CallProgram::Exec,
             directory: None,
-            work: verified("work")?,
-            outbox: verified("out")?,
-            stage: verified("")?,
+            work: self.verified("work")?,
+            outbox: self.verified("out")?,
+            stage: self.verified("")?,
             log: "log".to_owned(),
             access: Access { rules: vec![Rule::Read(program)] },
             isolate: true,
@@ -421,15 +430,19 @@ fn privileges(_: &Targets) -> Option<String> {
 
 fn mounting(_: &Targets) -> Option<String> {
     let mounted = mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None);
-    let writable = || mount_remount(COMPUTATION, MountFlags::BIND, "");
     let tried = possible(mounted, "something can be mounted")
-        .or_else(|| possible(writable(), "the computation can be made writable"))
+        .or_else(|| possible(make_writable(), "the computation can be made writable"))
         .or_else(|| possible(unmount("/usr", UnmountFlags::DETACH), "the system can be removed"));
     // If there is a user namespace already, a mount namespace is enough.
     let own =
         leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).or_else(|_| leave(UnshareFlags::NEWNS));
-    tried
-        .or_else(|| possible(own.and_then(|()| writable()), "the computation can be made writable"))
+    tried.or_else(|| {
+        possible(own.and_then(|()| make_writable()), "the computation can be made writable")
+    })
+}
+
+fn make_writable() -> Result<(), Errno> {
+    mount_remount(COMPUTATION, MountFlags::BIND, "")
 }
 
 /// All rights to a key, for those who possess it and for its user.
@@ -479,11 +492,10 @@ fn is_exposed(path: &Path) -> bool {
 }
 
 fn shared_memory(_: &Targets) -> Option<String> {
-    let lines = |name: &str| {
+    let other = ["shm", "sem", "msg"].into_iter().find(|name| {
         let list = fs::read_to_string(Path::new("/proc/sysvipc").join(name)).unwrap_or_default();
-        list.lines().count()
-    };
-    let other = ["shm", "sem", "msg"].into_iter().find(|name| lines(name) > 1);
+        list.lines().count() > 1
+    });
     other
         .map(|name| format!("/proc/sysvipc/{name} is not empty"))
         .or_else(|| listed("/dev/shm").next().map(|_| "/dev/shm is not empty".to_owned()))
@@ -568,17 +580,16 @@ impl Targets {
 
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
-        let mut line = || lines.next();
         Some(Self {
-            secret: line()?.into(),
-            home: line()?.into(),
-            program: line()?.into(),
-            process: line()?.parse().ok()?,
-            port: line()?.parse().ok()?,
-            socket: line()?.to_owned(),
-            mark: line()?.to_owned(),
-            namespaces: line()?.to_owned(),
-            key: line()?.parse().ok()?,
+            secret: lines.next()?.into(),
+            home: lines.next()?.into(),
+            program: lines.next()?.into(),
+            process: lines.next()?.parse().ok()?,
+            port: lines.next()?.parse().ok()?,
+            socket: lines.next()?.to_owned(),
+            mark: lines.next()?.to_owned(),
+            namespaces: lines.next()?.to_owned(),
+            key: lines.next()?.parse().ok()?,
         })
     }
 }

@@ -145,13 +145,10 @@ impl TerminalRelay {
         tcsetattr(&slave, OptionalActions::Now, &saved)?;
         let master = File::from(master);
         let (size, mut typed, mut shown) = (master.try_clone()?, master.try_clone()?, master);
-        let resize = move || {
-            let _no_size = tcgetwinsize(io::stdin()).map(|it| tcsetwinsize(&size, it));
-        };
-        resize();
+        resize(&size);
         let mut signals = Signals::new([SIGWINCH])?;
         let resizes = signals.handle();
-        thread::Builder::new().spawn(move || signals.forever().for_each(|_| resize()))?;
+        thread::Builder::new().spawn(move || signals.forever().for_each(|_| resize(&size)))?;
         let mut raw = saved.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
@@ -160,6 +157,11 @@ impl TerminalRelay {
         let shows = thread::Builder::new().spawn(move || pass(&mut shown, &mut io::stdout()))?;
         Ok(Self { path, saved, slave: Some(slave), shows: Some(shows), resizes })
     }
+}
+
+/// Gives a terminal the size of the user's.
+fn resize(terminal: &File) {
+    let _no_size = tcgetwinsize(io::stdin()).map(|it| tcsetwinsize(terminal, it));
 }
 
 impl Drop for TerminalRelay {

@@ -254,7 +254,6 @@ fn execute_unsandboxed(
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
-    let program = || invocation.program_words();
     if let Some(label) = invocation.access.root() {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
@@ -262,13 +261,16 @@ fn execute_unsandboxed(
     let mut command = command(invocation, starter)?;
     check_inputs(invocation)?;
     let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
-        program: program(),
+        program: invocation.program_words(),
         exec: invocation.executable(),
         source,
         lacking: Vec::new(),
     })?;
     let ended = wait(groups, orphans, child, invocation.limit);
-    let over = ended.map_err(|source| ExecuteError::Wait { program: program(), source })?;
+    let over = ended.map_err(|source| {
+        let program = invocation.program_words();
+        ExecuteError::Wait { program, source }
+    })?;
     check_inputs(invocation)?;
     Ok(over)
 }

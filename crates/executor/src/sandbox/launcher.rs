@@ -23,7 +23,6 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto,
     socket_with,
 };
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, WaitOptions, getegid, geteuid,
     getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal,
@@ -33,7 +32,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
 use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
-use super::process::{ProcessEnd, StepError, at, forked, reap, send, send_failed, unshare};
+use super::process::{ProcessEnd, StepError, at, forked, pipe, reap, send, send_failed, unshare};
 use super::protocol::{OWN_NETWORK, ProcessUsage, Reply};
 use super::root::{self, PROC, PreparedRoot, enter};
 use super::seccomp;
@@ -67,10 +66,13 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, ProcessEnd>
     flags.set(UnshareFlags::NEWUSER, nobody.is_none());
     unshare(flags)?;
     if nobody.is_none() {
-        let write = |file: &str, text: &str| fs::write(file, text).map_err(at("write", file));
-        write("/proc/self/setgroups", "deny")?;
-        write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
-        write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
+        for (file, text) in [
+            ("/proc/self/setgroups", "deny".to_owned()),
+            ("/proc/self/uid_map", format!("{user} {user} 1")),
+            ("/proc/self/gid_map", format!("{group} {group} 1")),
+        ] {
+            fs::write(file, text).map_err(at("write", file))?;
+        }
         // In a user namespace of its own a process would have all capabilities. Where /proc/sys cannot be
         // written, as in containers, the filter refuses them.
         let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
@@ -131,7 +133,7 @@ fn serve_requests(mut root: PreparedRoot) -> Result<(), ProcessEnd> {
 
 /// Forks a process that becomes `exec`. If that fails, it reports why and ends.
 fn fork_exec(root: &PreparedRoot, spec: &SandboxSpec) -> Result<Option<Pid>, ProcessEnd> {
-    let (replies, sender) = pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))?;
+    let (replies, sender) = pipe()?;
     let Some(exec) = forked()? else {
         drop(replies);
         let failed = become_exec(root, spec);
@@ -299,7 +301,6 @@ impl NamespaceInit {
     ///
     /// It keeps these capabilities, beside that to set the numbers of its processes.
     pub(super) fn start(keeps: CapabilitySet) -> Result<Self, ProcessEnd> {
-        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         unshare(UnshareFlags::NEWPID)?;
         let Some(pid) = forked()? else {

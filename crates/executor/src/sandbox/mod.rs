@@ -151,12 +151,11 @@ impl Sandbox {
     pub fn is_possible(&self) -> bool {
         self.possible
             .get_or_init(|| {
-                let start = || Launcher::start(&self.program, SharedState::default());
-                let mut started = start();
+                let mut started = Launcher::start(&self.program, SharedState::default());
                 for _ in 1..STARTS {
                     // Somebody may have killed it, which says nothing of this host.
                     if matches!(started, Err(SandboxError::Lost(_))) {
-                        started = start();
+                        started = Launcher::start(&self.program, SharedState::default());
                     }
                 }
                 self.give_back(started?);

@@ -1,9 +1,11 @@
 //! Processes of a launcher: forked, moved to new namespaces, reaped, and heard of; and errors that say which step failed.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use fork::{Fork, fork};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
@@ -72,6 +74,11 @@ pub(super) fn forked() -> Result<Option<Pid>, StepError> {
         Fork::Parent(pid) => Ok(Pid::from_raw(pid)),
         Fork::Child => Ok(None),
     }
+}
+
+/// Makes a pipe: its reader and its writer.
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), StepError> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))
 }
 
 /// Waits for a child and reaps it. Returns the resource usage of it and of the processes that it

@@ -97,8 +97,7 @@ impl Reply {
             b"E" => Self::Ended(i32::from_le_bytes(parts.array()?)),
             b"O" => Self::Over,
             kind @ (b"U" | b"L") => {
-                let mut number = || parts.array().map(u64::from_le_bytes);
-                let [user, system, peak] = [number()?, number()?, number()?];
+                let [user, system, peak] = [parts.number()?, parts.number()?, parts.number()?];
                 let [user, system] = [user, system].map(Duration::from_nanos);
                 let used = ProcessUsage { user, system, peak };
                 if kind == b"U" { Self::Used(used) } else { Self::Last(used) }
@@ -168,13 +167,18 @@ impl Parts {
 
     /// The next parts, which are a list.
     pub(super) fn names(&mut self) -> io::Result<Vec<OsString>> {
-        let count = u64::from_le_bytes(self.array()?);
+        let count = self.number()?;
         (0..count).map(|_| self.name()).collect()
     }
 
     /// The next part, which has so many bytes.
     pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         self.bytes()?.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The next part, which is a number.
+    fn number(&mut self) -> io::Result<u64> {
+        self.array().map(u64::from_le_bytes)
     }
 
     fn take(&mut self, size: usize) -> io::Result<Vec<u8>> {

@@ -54,16 +54,15 @@ impl PreparedRoot {
 
     /// Makes mount points for the inputs that an execution has, and no more.
     pub(super) fn match_inputs(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
-        let input = |number| below(SYSTEM, &spec::name(INPUTS, number));
         while !spec.inputs.starts_with(&self.inputs)
             && let Some(is_dir) = self.inputs.pop()
         {
-            let point = input(self.inputs.len());
+            let point = input_point(self.inputs.len());
             let removed = if is_dir { fs::remove_dir(&point) } else { fs::remove_file(&point) };
             removed.map_err(at("remove", point))?;
         }
         for &is_dir in &spec.inputs[self.inputs.len()..] {
-            let point = input(self.inputs.len());
+            let point = input_point(self.inputs.len());
             let made =
                 if is_dir { fs::create_dir(&point) } else { File::create_new(&point).map(drop) };
             made.map_err(at("make", point))?;
@@ -106,6 +105,11 @@ impl PreparedRoot {
         spec.binds.iter().try_for_each(|it| bind(root, it, owners))?;
         Ok(root)
     }
+}
+
+/// The mount point of an input.
+fn input_point(number: usize) -> PathBuf {
+    below(SYSTEM, &spec::name(INPUTS, number))
 }
 
 /// Makes the links of a root, and the directories where something is mounted.
@@ -482,9 +486,12 @@ mod tests {
 
     #[test]
     fn links_lead_to_the_same_place_below_another_root() {
-        let leads = |name: &str, to: &str| relative(Path::new(name), Path::new(to));
-        assert_eq!(leads("/bin", "usr/bin"), Path::new("usr/bin"));
-        assert_eq!(leads("/bin", "/usr/bin"), Path::new("usr/bin"));
-        assert_eq!(leads("/run/current-system", "/nix/s"), Path::new("../nix/s"));
+        for (name, to, leads) in [
+            ("/bin", "usr/bin", "usr/bin"),
+            ("/bin", "/usr/bin", "usr/bin"),
+            ("/run/current-system", "/nix/s", "../nix/s"),
+        ] {
+            assert_eq!(relative(Path::new(name), Path::new(to)), Path::new(leads));
+        }
     }
 }

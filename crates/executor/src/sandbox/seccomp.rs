@@ -229,14 +229,13 @@ mod tests {
         loop {
             let Instruction { code, jt, jf, k } = program[at];
             at += 1;
-            let mut jump = |is: bool| at += usize::from(if is { jt } else { jf });
             match code {
                 LOAD if k == NUMBER => value = number,
                 LOAD if k == ARCHITECTURE => value = architecture,
                 LOAD if k == ARGUMENT => value = argument as u32,
                 AND => value &= k,
-                IF_EQUAL => jump(value == k),
-                IF_ANY_BIT => jump(value & k != 0),
+                IF_EQUAL => at += usize::from(if value == k { jt } else { jf }),
+                IF_ANY_BIT => at += usize::from(if value & k != 0 { jt } else { jf }),
                 RETURN if k == ALLOW => return 0,
                 RETURN => return k & !REFUSE,
                 _ => panic!("step {at} is unknown"),

@@ -294,9 +294,12 @@ fn environment(
 mod tests {
     use super::*;
 
+    fn bind(mode: BindMode, id: Option<(u64, u64)>) -> Bind {
+        Bind { mode, source: "/a".into(), id, target: "/t".into() }
+    }
+
     #[test]
     fn a_spec_arrives_as_it_was_sent() {
-        let bind = |mode, id| Bind { mode, source: "/a".into(), id, target: "/t".into() };
         let spec = SandboxSpec {
             exec: "/computation/exec".into(),
             arguments: vec!["/inputs/00".into(), "".into()],

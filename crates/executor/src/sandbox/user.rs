@@ -10,10 +10,10 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::fchown;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, LinkNameSpaceType, UnshareFlags,
@@ -22,7 +22,7 @@ use rustix::thread::{
 };
 
 use super::mounts::{exchanged, opened};
-use super::process::{ProcessEnd, StepError, at, forked, reap, unshare};
+use super::process::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
 
 /// The number of nobody outside, and of root inside.
 const NOBODY: u32 = 65534;
@@ -49,7 +49,6 @@ impl Nobody {
         if !geteuid().is_root() {
             return Ok(None);
         }
-        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         let Some(helper) = forked()? else {
             drop((asks, told));
@@ -111,20 +110,20 @@ fn leave(mut asked: &File, tells: &mut File) -> io::Result<()> {
 
 /// Sets who is who in the namespace of the helper, and enters its mounts: the kernel does not let them be taken apart.
 fn enter(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobody> {
-    let file = |name: &str| format!("/proc/{helper}/{name}");
+    let process = Path::new("/proc").join(helper.to_string());
     let mut hear = || -> io::Result<()> {
         let mut word = [0];
         told.read_exact(&mut word)?;
         if word == REFUSED { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
     };
     hear()?;
-    fs::write(file("setgroups"), "deny")?;
-    fs::write(file("gid_map"), EXCHANGED)?;
-    fs::write(file("uid_map"), EXCHANGED)?;
+    fs::write(process.join("setgroups"), "deny")?;
+    fs::write(process.join("gid_map"), EXCHANGED)?;
+    fs::write(process.join("uid_map"), EXCHANGED)?;
     asks.write_all(b"m")?;
     hear()?;
-    let namespace = File::open(file("ns/user"))?.into();
-    let mounts = OwnedFd::from(File::open(file("ns/mnt"))?);
+    let namespace = File::open(process.join("ns/user"))?.into();
+    let mounts = OwnedFd::from(File::open(process.join("ns/mnt"))?);
     move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
     Ok(Nobody { namespace })
 }
@@ -199,16 +198,16 @@ impl<'a> SandboxUser<'a> {
 mod tests {
     use super::*;
 
+    fn entered(word: &[u8], helper: i32) -> io::Error {
+        let ((asked, asks), (told, tells)) = (pipe().unwrap(), pipe().unwrap());
+        File::from(tells).write_all(word).unwrap();
+        let error = enter(helper, asks.into(), told.into()).err().unwrap();
+        drop(asked);
+        error
+    }
+
     #[test]
     fn a_helper_that_was_ended_is_no_refusal() {
-        let entered = |word: &[u8], helper: i32| {
-            let ((asked, asks), (told, tells)) =
-                (pipe_with(PipeFlags::CLOEXEC).unwrap(), pipe_with(PipeFlags::CLOEXEC).unwrap());
-            File::from(tells).write_all(word).unwrap();
-            let error = enter(helper, asks.into(), told.into()).err().unwrap();
-            drop(asked);
-            error
-        };
         assert!(!has_ended(&entered(REFUSED, 0)));
         assert!(has_ended(&entered(b"", 0)), "before it said anything");
         assert!(has_ended(&entered(b"n", i32::MAX)), "afterwards");

@@ -227,17 +227,16 @@ pub(crate) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<Ex
 mod tests {
     use super::*;
 
+    fn shape(variables: &[(&str, &str)]) -> Option<(u32, u32)> {
+        let allocation = Allocation::from_environment(|name| {
+            let mut all = variables.iter().chain(&[("SLURM_JOB_ID", "7")]);
+            all.find(|it| it.0 == name).map(|it| it.1.to_owned())
+        });
+        allocation.map(|it| (it.shape().nodes.get(), it.shape().tasks.get()))
+    }
+
     #[test]
     fn the_shape_is_what_was_asked_for() {
-        let shape = |variables: &[(&str, &str)]| {
-            let value = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1);
-            let allocation = Allocation::from_environment(|name| {
-                value(name)
-                    .map(str::to_owned)
-                    .or_else(|| (name == "SLURM_JOB_ID").then(|| "7".to_owned()))
-            });
-            allocation.map(|it| (it.shape().nodes.get(), it.shape().tasks.get()))
-        };
         let alone = [("SLURM_NNODES", "1"), ("SLURM_TASKS_PER_NODE", "64")];
         assert_eq!(shape(&alone), Some((1, 1)), "its cores are no tasks");
         assert_eq!(shape(&[("SLURM_NNODES", "2")]), Some((2, 2)));

@@ -618,12 +618,11 @@ mod tests {
 
     #[test]
     fn the_environment_of_a_job_is_not_passed_on() {
-        let misleading = |name: &str| is_misleading(OsStr::new(name));
         for name in ["SLURM_JOB_ID", "SLURM_MEM_PER_NODE", "SQUEUE_FORMAT", "SBATCH_ARRAY_INX"] {
-            assert!(misleading(name), "{name}");
+            assert!(is_misleading(OsStr::new(name)), "{name}");
         }
         for name in ["SLURM_CONF", "SLURM_CLUSTERS", "SBATCH_PARTITION", "PATH"] {
-            assert!(!misleading(name), "{name}");
+            assert!(!is_misleading(OsStr::new(name)), "{name}");
         }
     }
 

@@ -231,21 +231,22 @@ mod tests {
         }
     }
 
+    fn task(name: &str, index: &str) -> Option<ArrayTask> {
+        ArrayTask::from_environment(|variable| match variable {
+            "SLURM_JOB_NAME" => Some(name.to_owned()),
+            "SLURM_ARRAY_TASK_ID" => Some(index.to_owned()),
+            _ => None,
+        })
+    }
+
     #[test]
     fn a_worker_knows_which_task_it_is() {
-        let task = |name: &str, index: &str| {
-            let (name, index) = (name.to_owned(), index.to_owned());
-            ArrayTask::from_environment(|variable| match variable {
-                "SLURM_JOB_NAME" => Some(name.clone()),
-                "SLURM_ARRAY_TASK_ID" => Some(index.clone()),
-                _ => None,
-            })
-        };
         let known = task("ce-0123456789abcdef", "12").map(|task| task.to_string());
         assert_eq!(known.as_deref(), Some("ce-0123456789abcdef_12"));
         let task_of_ours = task("ce-0123456789abcdef", "12").unwrap();
-        let array = |variable: &str| (variable == "SLURM_ARRAY_JOB_ID").then(|| "71".to_owned());
-        assert_eq!(task_of_ours.job_id(array).as_deref(), Some("71_12"));
+        let id = task_of_ours
+            .job_id(|variable| (variable == "SLURM_ARRAY_JOB_ID").then(|| "71".to_owned()));
+        assert_eq!(id.as_deref(), Some("71_12"));
         assert_eq!(task("bash", "12"), None, "somebody else's job");
         assert_eq!(task("ce-0123456789abcdef", "0"), None);
         assert_eq!(ArrayTask::from_environment(|_| None), None);

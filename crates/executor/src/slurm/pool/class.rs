@@ -162,30 +162,34 @@ mod tests {
         class.set_demand(Duration::ZERO, Some(demand));
     }
 
+    fn come_and_go(class: &mut WorkerClass, answered: u64, running: u64) -> Option<String> {
+        class.succeeded();
+        set_demand(class, 9, running, answered, 1);
+        class.gone()
+    }
+
     #[test]
     fn workers_that_execute_nothing_stop_it_in_spite_of_their_hello() {
         let mut class = class(9, 0, 1);
-        let mut come_and_go = |answered, running| {
-            class.succeeded();
-            set_demand(&mut class, 9, running, answered, 1);
-            class.gone()
-        };
         for answered in 1..20 {
-            assert_eq!(come_and_go(answered, 0), None, "short calls are executed");
+            assert_eq!(come_and_go(&mut class, answered, 0), None, "short calls are executed");
         }
         for _ in 1..20 {
-            assert_eq!(come_and_go(20, 1), None, "a long call is executed");
+            assert_eq!(come_and_go(&mut class, 20, 1), None, "a long call is executed");
         }
-        let told: Vec<_> = (1..9).filter_map(|_| come_and_go(20, 0)).collect();
+        let told: Vec<_> = (1..9).filter_map(|_| come_and_go(&mut class, 20, 0)).collect();
         let text =
             "no more workers are submitted: 5 workers in a row ended, and had executed nothing";
         assert_eq!(told, [text]);
         assert_eq!((class.lack(0), class.stuck()), (None, Some(text)));
     }
 
+    fn lack(class: &WorkerClass, has: u32) -> Option<u32> {
+        class.lack(has).map(|(_, lack)| lack)
+    }
+
     #[test]
     fn a_class_lacks_workers_for_what_is_queued() {
-        let lack = |class: &WorkerClass, has| class.lack(has).map(|(_, lack)| lack);
         assert_eq!(lack(&class(10, 0, 1), 0), Some(10));
         assert_eq!(lack(&class(10, 4, 1), 4), Some(10));
         assert_eq!(lack(&class(10, 4, 1), 14), None);

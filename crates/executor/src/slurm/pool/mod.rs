@@ -243,9 +243,10 @@ impl WorkerPool {
 
     /// The number of workers that were submitted and have not said hello, and of those that are alive.
     pub fn workers(&self) -> (u32, u32) {
-        let count =
-            |holds: fn(&WorkerState) -> bool| self.arrays.values().map(|it| it.count(holds)).sum();
-        (count(WorkerState::is_waiting), count(|state| *state == WorkerState::Alive))
+        let arrays = self.arrays.values();
+        let waiting = arrays.clone().map(|array| array.count(WorkerState::is_waiting)).sum();
+        let alive = arrays.map(|array| array.count(|state| *state == WorkerState::Alive)).sum();
+        (waiting, alive)
     }
 
     /// The resources of tickets that are queued in vain, and why: they have no worker, and none is submitted any more.
