@@ -1,21 +1,22 @@
-//! The contract between executors and callers that submit invocations; and an executor that starts nothing.
+//! The contract between executors and callers that submit invocations: what goes in, how an execution ends, with its exit status,
+//! resource usage or error, and an executor that starts nothing.
 
 use std::any::Any;
 use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use std::{env, fmt};
+use std::{env, fmt, io};
 
-use ce_model::access::Access;
-use ce_model::digest::{Digest, ObjectId};
-use ce_model::resources::{Resources, TaskLauncher};
 use jiff::Timestamp;
 
 use crate::files::VerifiedPath;
-use crate::outcome::{Ended, ExecuteError, Failed, SUSPENDED, Status, Usage};
 use crate::sandbox::SandboxError;
+use ce_model::access::{Access, Rule};
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::exit::Explain;
+use ce_model::resources::{Resources, TaskLauncher};
 
 /// What an executor has for all executions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -410,6 +411,307 @@ fn unversioned(call: &str) -> Option<(&str, &str)> {
     Some((computation, rest.split_once('/')?.1))
 }
 
+/// The exit status of an `exec` that has started something which goes on elsewhere: `EX_TEMPFAIL`.
+pub const SUSPENDED: i32 = 75;
+
+/// The end of an execution that was started.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// `exec` ended with exit status 0.
+    Done(Usage),
+    /// `exec` ended in another way, which the call is to blame for.
+    Failed(Failed),
+    /// `exec` has started something that goes on elsewhere, and is to be executed again later.
+    Suspended(Usage),
+    /// The worker that executed it ended, which the call is not to blame for; in words, how.
+    Lost(String),
+}
+
+/// An execution that ended without success.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    /// The end of `exec`.
+    pub status: Status,
+    /// Its use of time and memory.
+    pub usage: Usage,
+    /// Lines of `access` that would grant what it may have failed for lack of: what its log complains about,
+    /// and its sandbox does not show.
+    pub lacking: Vec<Rule>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks = &self.usage.tasks;
+        match self.status {
+            Status::Exited(_) | Status::Killed(_) if !tasks.0.is_empty() => tasks.fmt(f),
+            status => status.fmt(f),
+        }
+    }
+}
+
+/// The times, the memory and the isolation of an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// When it was started.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// User CPU time.
+    pub user: Duration,
+    /// System CPU time.
+    pub system: Duration,
+    /// Peak resident memory of the largest process, in bytes.
+    pub peak: u64,
+    /// A process may be left that can still write to the files of this execution, or of another.
+    pub left_behind: bool,
+    /// It may have passed open files of its own to a process that it has not started.
+    pub passed_on: bool,
+    /// Its isolation.
+    pub isolation: Isolation,
+    /// How its tasks ended, if a launcher has started it. What they used is not known then.
+    pub tasks: TaskStatuses,
+}
+
+impl Usage {
+    /// An execution that ends now and used nothing but time.
+    pub fn since(start: Timestamp) -> Self {
+        Self {
+            start,
+            end: Timestamp::now(),
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak: 0,
+            left_behind: false,
+            passed_on: false,
+            isolation: Isolation::None,
+            tasks: TaskStatuses::default(),
+        }
+    }
+
+    /// The duration of the execution, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end.duration_since(self.start).as_secs_f64()
+    }
+}
+
+/// The isolation of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// It was not.
+    None,
+    /// By namespaces of Linux.
+    Namespaces,
+}
+
+/// The reason why an execution did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// It could not be started.
+    #[error("{program} cannot be started")]
+    Start {
+        /// What it is, as in `its exec`.
+        program: String,
+        /// The file.
+        exec: PathBuf,
+        /// The cause.
+        source: io::Error,
+        /// Lines of `access` that would grant its interpreter, which its sandbox does not show.
+        lacking: Vec<Rule>,
+    },
+    /// Its sandbox could not be made, or broke down.
+    #[error("it cannot be isolated")]
+    Isolate(#[source] SandboxError),
+    /// A path does not lead to the file or directory any more that it led to when it was verified.
+    #[error("{} was replaced while it was needed", .0.display())]
+    Replaced(PathBuf),
+    /// The log file could not be created.
+    #[error("its log cannot be written")]
+    Log {
+        /// The file.
+        log: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It was started and cannot be waited for.
+    #[error("{program} cannot be waited for")]
+    Wait {
+        /// What it is, as in `its exec`.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The executor lacks something that it needs, which the call is not to blame for; in words, what.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl ExecuteError {
+    /// Returns how the execution was lost, in words, if a process of this program broke down rather than what it was to execute.
+    pub(super) fn loss(&self) -> Option<String> {
+        let (what, source): (String, &dyn std::error::Error) = match self {
+            Self::Isolate(SandboxError::Lost(source)) => {
+                ("the launcher of its sandbox broke down".to_owned(), source)
+            }
+            Self::Wait { source, .. } => (self.to_string(), source),
+            _ => return None,
+        };
+        Some(format!("{what}: {source}"))
+    }
+
+    /// Whether a directory is not the one any more that was verified, or what is in it is not there any more.
+    pub fn has_lost(&self, directory: &Path) -> bool {
+        match self {
+            Self::Replaced(path) => path == directory,
+            Self::Start { exec, source, .. } => {
+                let is_stale = source.kind() == io::ErrorKind::StaleNetworkFileHandle;
+                is_stale && exec.starts_with(directory)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Explain for ExecuteError {
+    fn hint(&self) -> Option<String> {
+        let (exec, source) = match self {
+            Self::Start { exec, source, .. } => (exec, source),
+            Self::Isolate(_) => {
+                return Some("check what its file access grants, or use --no-isolate".to_owned());
+            }
+            Self::Replaced(_) => {
+                return Some(
+                    "see what moves or replaces files of the storage, then run this again"
+                        .to_owned(),
+                );
+            }
+            Self::Wait { .. } => return Some("run the same command again".to_owned()),
+            Self::Log { .. } | Self::Interrupted | Self::Refused(_) => return None,
+        };
+        let hint = match source.kind() {
+            io::ErrorKind::NotFound if exec.exists() => {
+                Some("its first line names an interpreter that is not installed")
+            }
+            _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+                Some("a script begins with a line such as #!/bin/sh")
+            }
+            io::ErrorKind::ArgumentListTooLong => Some("give the storage a shorter path"),
+            _ => None,
+        };
+        hint.map(str::to_owned)
+    }
+}
+
+/// The end of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this status; zero is success.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// By this signal, which it got after this time limit.
+    TimedOut(i32, Duration),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "it ended with exit status {code}"),
+            Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::TimedOut(_, limit) => write!(f, "it timed out after {} s", limit.as_secs_f64()),
+        }
+    }
+}
+
+/// What a shell adds to the number of the signal that has ended a process.
+const SIGNALLED: u8 = 128;
+/// The greatest number of a signal.
+const LAST_SIGNAL: u8 = 64;
+/// The status of one that was killed: by a launcher when another one has failed, or for lack of memory.
+const KILLED: u8 = SIGNALLED + 9;
+/// Those of tasks that were asked to end by HUP, INT or TERM: by a launcher when another one has failed, or by a stranger.
+const ASKED: [u8; 3] = [SIGNALLED + 1, SIGNALLED + 2, SIGNALLED + 15];
+
+/// The exit statuses of tasks, by their numbers, as a shell has them: 128 and the number of a signal for one that was killed. A
+/// task that was ended before it could note a status has none.
+///
+/// Empty unless a launcher has started tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskStatuses(pub Box<[Option<u8>]>);
+
+impl TaskStatuses {
+    /// Whether there are tasks, and all have ended well.
+    pub fn are_done(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|status| *status == Some(0))
+    }
+
+    /// The end of the first task that has failed by itself, or else of the first one that was killed; `None` if no task has
+    /// noted that it has failed, or was but asked to end.
+    pub fn failure(&self) -> Option<Status> {
+        let status = self.causes().first().map(|(status, _)| *status)?;
+        Some(match status.checked_sub(SIGNALLED) {
+            Some(signal @ 1..=LAST_SIGNAL) => Status::Killed(signal.into()),
+            _ => Status::Exited(status.into()),
+        })
+    }
+
+    /// The statuses of those that have failed by themselves, each with its tasks. If none has, that of those that were killed.
+    fn causes(&self) -> Vec<(u8, Vec<usize>)> {
+        let own = self.tasks_by_status(|it| !matches!(it, 0 | KILLED) && !ASKED.contains(&it));
+        if own.is_empty() { self.tasks_by_status(|it| it == KILLED) } else { own }
+    }
+
+    /// The tasks that ended with each of certain statuses, in the order of their first tasks.
+    fn tasks_by_status(&self, is_wanted: fn(u8) -> bool) -> Vec<(u8, Vec<usize>)> {
+        let mut found: Vec<(u8, Vec<usize>)> = Vec::new();
+        for (task, status) in self.0.iter().enumerate() {
+            let Some(status) = status.filter(|status| is_wanted(*status)) else { continue };
+            match found.iter_mut().find(|(other, _)| *other == status) {
+                Some((_, tasks)) => tasks.push(task),
+                None => found.push((status, vec![task])),
+            }
+        }
+        found
+    }
+}
+
+impl fmt::Display for TaskStatuses {
+    /// Says which tasks have failed, and how.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes = self.causes();
+        let mut reported = 0;
+        for (at, (status, tasks)) in causes.iter().enumerate() {
+            let separator = if at > 0 { "; " } else { "" };
+            let word = if tasks.len() == 1 { "task" } else { "tasks" };
+            write!(f, "{separator}{word} {} ended with exit status {status}", ranges(tasks))?;
+            reported += tasks.len();
+        }
+        let ended = self.0.iter().filter(|status| **status != Some(0)).count() - reported;
+        match ended {
+            0 => Ok(()),
+            ended => write!(f, "; the launcher ended {ended} of {} tasks", self.0.len()),
+        }
+    }
+}
+
+/// Numbers in ascending order, as `0-2, 5`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let mut words = Vec::with_capacity(ranges.len());
+    for (first, last) in ranges {
+        words.push(if first == last { first.to_string() } else { format!("{first}-{last}") });
+    }
+    words.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Sender, channel};
@@ -429,5 +731,46 @@ mod tests {
         drop(completion(&sender));
         assert!(matches!(ends.recv(), Ok(Ok(Ended::Lost(_)))));
         assert!(ends.try_recv().is_err(), "each delivers once");
+    }
+
+    fn told(statuses: &[Option<u8>]) -> (Option<Status>, String) {
+        let statuses = TaskStatuses(statuses.into());
+        (statuses.failure(), statuses.to_string())
+    }
+
+    #[test]
+    fn those_that_failed_by_themselves_are_told_first() {
+        assert_eq!(
+            told(&[Some(143), Some(3), None, Some(0)]),
+            (
+                Some(Status::Exited(3)),
+                "task 1 ended with exit status 3; the launcher ended 2 of 4 tasks".to_owned()
+            )
+        );
+        assert_eq!(
+            told(&[Some(3), Some(3), Some(3), Some(9), Some(0), Some(3)]),
+            (
+                Some(Status::Exited(3)),
+                "tasks 0-2, 5 ended with exit status 3; task 3 ended with exit status 9".to_owned()
+            )
+        );
+        assert_eq!(told(&[Some(139), Some(137)]).0, Some(Status::Killed(11)));
+        assert_eq!(
+            told(&[Some(0), Some(137)]),
+            (Some(Status::Killed(9)), "task 1 ended with exit status 137".to_owned())
+        );
+        assert_eq!(told(&[Some(200)]).0, Some(Status::Exited(200)));
+        assert_eq!(told(&[None, Some(0)]).0, None);
+        assert_eq!(told(&[Some(143), Some(130), Some(129), None]).0, None, "a stranger ended them");
+    }
+
+    fn are_done(statuses: &[Option<u8>]) -> bool {
+        TaskStatuses(statuses.into()).are_done()
+    }
+
+    #[test]
+    fn only_tasks_that_all_ended_well_are_done() {
+        assert!(are_done(&[Some(0), Some(0)]));
+        assert!(!are_done(&[Some(0), None]) && !are_done(&[Some(0), Some(1)]) && !are_done(&[]));
     }
 }

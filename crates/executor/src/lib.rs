@@ -1,28 +1,25 @@
 //! Starting processes, and nothing else: paths go in, an exit status comes out.
 //!
-//! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, `invocation` and `outcome` are
-//! what goes in and comes out. `files` are those that an execution must find unchanged, and its log.
+//! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, with what goes in and comes out.
+//! `files` are those that an execution must find unchanged, and its log.
 //! `local` executes on this host, with or without a `sandbox`. `slurm` submits workers to a cluster, and knows the allocation that
 //! a worker is in. `probes` try to break out of the sandbox. `process` is this process itself: its signals and its terminal.
 
 mod executor;
 mod files;
 mod local;
-mod outcome;
 pub mod probes;
 mod process;
 mod sandbox;
 pub mod slurm;
 
 pub use self::executor::{
-    AllocationShape, CallProgram, Completion, DIRECTORY, Executor, Fake, HostTurn, InputFile,
-    Inspection, Invocation, Offer, Reach, Span, TurnRequest, is_within,
+    AllocationShape, CallProgram, Completion, DIRECTORY, Ended, ExecuteError, Executor, Failed,
+    Fake, HostTurn, InputFile, Inspection, Invocation, Isolation, Offer, Reach, SUSPENDED, Span,
+    Status, TaskStatuses, TurnRequest, Usage, is_within,
 };
 pub use self::files::{HEAD, TAIL, VerifiedPath, head, tail};
 pub use self::local::{GRACE, Local};
-pub use self::outcome::{
-    Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, TaskStatuses, Usage,
-};
 pub use self::process::{
     Detach, Leaving, TerminalRelay, detach, is_terminal, reset_signals, was_ignored,
 };

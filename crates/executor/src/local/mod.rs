@@ -31,13 +31,11 @@ use wait4::Wait4;
 use self::host::{Gpus, HostLock};
 use self::process_groups::{Groups, Orphans, signal};
 use crate::executor::{
-    Completion, DIRECTORY, Executor, HostTurn, Invocation, Offer, Reach, Span, TurnRequest,
-    is_within_call, nesting_variable,
+    Completion, DIRECTORY, Ended, ExecuteError, Executor, Failed, HostTurn, Invocation, Isolation,
+    Offer, Reach, SUSPENDED, Span, Status, TaskStatuses, TurnRequest, Usage, is_within_call,
+    nesting_variable,
 };
 use crate::files::{TAIL, is_replaced, open_log, tail};
-use crate::outcome::{
-    Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, TaskStatuses, Usage,
-};
 use crate::sandbox::{Sandbox, SandboxError, lacking, refused, specify};
 use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
 

@@ -32,8 +32,10 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
 use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
-use super::process::{ProcessEnd, StepError, at, forked, pipe, reap, send, send_failed, unshare};
-use super::protocol::{OWN_NETWORK, ProcessUsage, Reply};
+use super::process::{
+    OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, forked, pipe, reap, send,
+    send_failed, unshare,
+};
 use super::root::{self, PROC, PreparedRoot, enter};
 use super::seccomp;
 use super::spec::{SandboxSpec, TMP};

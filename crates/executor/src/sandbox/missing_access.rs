@@ -7,9 +7,8 @@ use super::SandboxError;
 use super::mounts::{VERIFY, below};
 use super::root::{HARDWARE, PROGRAMS};
 use super::spec::{BindMode, COMPUTATION, INPUTS, OUTPUTS, SandboxSpec, TMP};
-use crate::executor::Invocation;
+use crate::executor::{ExecuteError, Invocation};
 use crate::files::{HEAD, TAIL, head, is_replaced, tail};
-use crate::outcome::ExecuteError;
 use ce_model::access::{Access, Rule};
 
 /// Paths under which every execution has something of its own.

@@ -6,13 +6,12 @@
 //! - `Sandbox` starts launchers and asks them to execute. `missing_access` finds paths that an execution may lack.
 //! - `launcher`: the launcher's side.
 //! - `root`, `user`, `seccomp`: the environment of an execution.
-//! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `process` and `protocol` are used by all.
+//! - `spec`: the visible files and the environment of an execution, as a value. `mounts` and `process` are used by all.
 
 mod launcher;
 mod missing_access;
 mod mounts;
 mod process;
-mod protocol;
 mod root;
 mod seccomp;
 mod spec;
@@ -34,7 +33,7 @@ use ce_model::access::Access;
 use ce_model::exit::Explain;
 use rustix::process::Pid;
 
-use self::protocol::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
+use self::process::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
 use self::spec::SandboxSpec;
 use crate::executor::Invocation;
 

@@ -1,16 +1,20 @@
-//! Processes of a launcher: forked, moved to new namespaces, reaped, and heard of; and errors that say which step failed.
+//! Processes of a launcher: how they are forked, moved to new namespaces and reaped, what they tell the process that started the
+//! launcher, and errors that say which step failed.
+//!
+//! A message is a frame: a length, and then the parts of the message.
 
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fork::{Fork, fork};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
-
-use super::protocol::{ProcessUsage, Reply};
 
 /// A failed step: the operation and the path.
 #[derive(Debug)]
@@ -92,4 +96,212 @@ pub(super) fn reap(child: Pid) -> Result<ProcessUsage, StepError> {
         let usage = ended.rusage;
         ProcessUsage { user: usage.utime, system: usage.stime, peak: usage.maxrss }
     }))
+}
+
+/// The hidden first argument that makes this program a launcher.
+pub(super) const LAUNCH: &str = "--launch";
+
+/// The second argument of a launcher that has a network namespace of its own.
+pub(super) const OWN_NETWORK: &str = "alone";
+
+/// The second argument of a launcher that uses the network of the host.
+pub(super) const HOST_NETWORK: &str = "host";
+
+/// A message from a launcher to the process that started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// It can isolate.
+    Ready,
+    /// A step failed: the operation, the path, and the error number.
+    Failed(String, PathBuf, i32),
+    /// `exec` was started, and leads this process group.
+    Started(i32),
+    /// `exec` ended: an exit status, or minus a signal. The number of its group is not reused yet.
+    Ended(i32),
+    /// An execution could not begin.
+    Over,
+    /// No process of the execution runs any more: what all of them used.
+    Used(ProcessUsage),
+    /// The same, and the launcher ends.
+    Last(ProcessUsage),
+}
+
+/// Resources that the processes of an execution used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessUsage {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+    /// Peak resident memory of the largest process, in bytes.
+    pub(crate) peak: u64,
+}
+
+impl ProcessUsage {
+    /// The sum of these and others; the peak is the greater one.
+    pub(super) fn and(self, others: Self) -> Self {
+        let (user, system) = (self.user + others.user, self.system + others.system);
+        Self { user, system, peak: self.peak.max(others.peak) }
+    }
+}
+
+impl Reply {
+    /// The whole frame. It must be written at once: several processes share a pipe.
+    pub(super) fn frame(&self) -> Vec<u8> {
+        let mut frame = Frame::default();
+        match self {
+            Self::Ready => frame.put(b"R"),
+            Self::Failed(doing, path, errno) => {
+                frame.put(b"F");
+                frame.put(&errno.to_le_bytes());
+                frame.put(doing.as_bytes());
+                frame.put(path.as_os_str().as_bytes());
+            }
+            Self::Started(pid) => {
+                frame.put(b"S");
+                frame.put(&pid.to_le_bytes());
+            }
+            Self::Ended(status) => {
+                frame.put(b"E");
+                frame.put(&status.to_le_bytes());
+            }
+            Self::Over => frame.put(b"O"),
+            Self::Used(used) | Self::Last(used) => {
+                let ProcessUsage { user, system, peak } = used;
+                frame.put(if matches!(self, Self::Used(_)) { b"U" } else { b"L" });
+                frame.put(&(user.as_nanos() as u64).to_le_bytes());
+                frame.put(&(system.as_nanos() as u64).to_le_bytes());
+                frame.put(&peak.to_le_bytes());
+            }
+        }
+        frame.whole()
+    }
+
+    /// Reads the next reply.
+    pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
+        let mut parts = Parts::read(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(match parts.bytes()?.as_slice() {
+            b"R" => Self::Ready,
+            b"F" => {
+                let errno = i32::from_le_bytes(parts.array()?);
+                let doing = String::from_utf8_lossy(&parts.bytes()?).into_owned();
+                Self::Failed(doing, parts.name()?.into(), errno)
+            }
+            b"S" => Self::Started(i32::from_le_bytes(parts.array()?)),
+            b"E" => Self::Ended(i32::from_le_bytes(parts.array()?)),
+            b"O" => Self::Over,
+            kind @ (b"U" | b"L") => {
+                let [user, system, peak] = [parts.number()?, parts.number()?, parts.number()?];
+                let [user, system] = [user, system].map(Duration::from_nanos);
+                let used = ProcessUsage { user, system, peak };
+                if kind == b"U" { Self::Used(used) } else { Self::Last(used) }
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        })
+    }
+}
+
+/// A message that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Frame(Vec<u8>);
+
+impl Frame {
+    /// Adds a part.
+    pub(super) fn put(&mut self, part: &[u8]) {
+        self.0.extend((part.len() as u64).to_le_bytes());
+        self.0.extend(part);
+    }
+
+    /// Adds a list, which is its length and then its parts.
+    pub(super) fn put_all<'a>(&mut self, parts: impl ExactSizeIterator<Item = &'a OsStr>) {
+        self.put(&(parts.len() as u64).to_le_bytes());
+        parts.for_each(|part| self.put(part.as_bytes()));
+    }
+
+    fn whole(self) -> Vec<u8> {
+        [&(self.0.len() as u64).to_le_bytes()[..], &self.0].concat()
+    }
+
+    /// Sends the message.
+    pub(super) fn write(self, to: &mut impl Write) -> io::Result<()> {
+        to.write_all(&self.whole())
+    }
+}
+
+/// The parts of a message that is being read.
+#[derive(Debug)]
+pub(super) struct Parts(std::vec::IntoIter<u8>);
+
+impl Parts {
+    /// Receives a message; `None` if all senders are closed.
+    pub(super) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        let mut size = [0; 8];
+        match from.read_exact(&mut size) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            other => other?,
+        }
+        let size = u64::from_le_bytes(size);
+        let mut bytes = Vec::new();
+        if from.take(size).read_to_end(&mut bytes)? as u64 != size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Some(Self(bytes.into_iter())))
+    }
+
+    /// The next part.
+    pub(super) fn bytes(&mut self) -> io::Result<Vec<u8>> {
+        let size = self.take(8)?.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+        self.take(usize::try_from(u64::from_le_bytes(size)).map_err(io::Error::other)?)
+    }
+
+    /// The next part, as a name.
+    pub(super) fn name(&mut self) -> io::Result<OsString> {
+        self.bytes().map(OsString::from_vec)
+    }
+
+    /// The next parts, which are a list.
+    pub(super) fn names(&mut self) -> io::Result<Vec<OsString>> {
+        let count = self.number()?;
+        (0..count).map(|_| self.name()).collect()
+    }
+
+    /// The next part, which has so many bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.bytes()?.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The next part, which is a number.
+    fn number(&mut self) -> io::Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn take(&mut self, size: usize) -> io::Result<Vec<u8>> {
+        let bytes: Vec<u8> = self.0.by_ref().take(size).collect();
+        if bytes.len() < size { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_arrives_as_it_was_sent() {
+        let used =
+            ProcessUsage { user: Duration::from_nanos(7), peak: 5, ..ProcessUsage::default() };
+        let replies = [
+            Reply::Ready,
+            Reply::Failed("bind".to_owned(), "/a b\n".into(), 13),
+            Reply::Started(10),
+            Reply::Ended(-9),
+            Reply::Over,
+            Reply::Used(used),
+            Reply::Last(used),
+        ];
+        let sent: Vec<u8> = replies.iter().flat_map(Reply::frame).collect();
+        let mut rest = sent.as_slice();
+        replies.iter().for_each(|reply| assert_eq!(Reply::read(&mut rest).unwrap(), *reply));
+        assert!(Reply::read(&mut rest).is_err(), "no reply is left");
+        for cut in 1..replies[1].frame().len() {
+            assert!(Reply::read(&mut &replies[1].frame()[..cut]).is_err(), "cut at {cut}");
+        }
+    }
 }

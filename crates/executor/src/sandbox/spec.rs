@@ -6,7 +6,7 @@ use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::protocol::{Frame, Parts};
+use super::process::{Frame, Parts};
 use crate::executor::{DIRECTORY, Invocation};
 use crate::files::VerifiedPath;
 use ce_model::access::{Access, Rule};

@@ -21,9 +21,9 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::jobs::{
-    ArrayTask, FORMAT, JobAnswer, JobState, JobToken, SlurmJob, meaning, read_accounting,
+    ArrayTask, FORMAT, JobAnswer, JobState, JobToken, RunJob, SlurmJob, Submission, meaning,
+    read_accounting,
 };
-use super::submission::{RunJob, Submission};
 
 /// The time that a program has. A Slurm without its authentication was seen to answer after 49 s.
 const LIMIT: Duration = Duration::from_secs(60);

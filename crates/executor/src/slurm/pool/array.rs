@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use crate::slurm::client::CancelScope;
-use crate::slurm::jobs::{JobState, SlurmJob};
+use crate::slurm::jobs::{JobState, SlurmJob, WorkerRequest};
 use crate::slurm::pool::Backoff;
-use crate::slurm::submission::WorkerRequest;
 
 /// After Slurm has said that a worker ended, its hello may still be on its way through a network file system. If it ended
 /// with success, it has certainly said hello.

@@ -6,7 +6,6 @@
 //! caller says that it is gone.
 
 mod array;
-mod class;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +14,6 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use self::array::{JobArray, WorkerState};
-use self::class::WorkerClass;
 use super::client::SubmitFailure;
 use super::jobs::JobAnswer;
 use super::{ArrayTask, CancelScope, JobToken, SlurmError, SlurmJob, SlurmSettings, WorkerRequest};
@@ -432,5 +430,145 @@ impl Polling {
         self.failures += 1;
         self.next = now + self.backoff.wait();
         self.failures == TOLD_FAILURES
+    }
+}
+
+/// After so many failures in a row nothing more is submitted.
+const FAILURES: u32 = 5;
+/// The first time to wait after a submission that failed. It doubles.
+const RETRY: Duration = Duration::from_secs(2);
+/// So many different failures are told.
+const TEXTS: usize = 3;
+
+/// What is known of the workers with certain resources.
+#[derive(Debug)]
+struct WorkerClass {
+    demand: Option<WorkerDemand>,
+    /// Since when there have been no tickets.
+    idle_since: Option<Duration>,
+    /// The workers that have ended since a ticket was last seen to be executed.
+    idle_ends: u32,
+    /// The number of tickets that were answered at the last look.
+    answered: u64,
+    /// The failures since the last hello.
+    failures: u32,
+    texts: Vec<String>,
+    /// Why nothing more is submitted.
+    stopped: Option<String>,
+    /// Before that nothing is submitted.
+    retry_at: Duration,
+    retry: Backoff,
+}
+
+impl WorkerClass {
+    const fn new() -> Self {
+        Self {
+            demand: None,
+            idle_since: None,
+            idle_ends: 0,
+            answered: 0,
+            failures: 0,
+            texts: Vec::new(),
+            stopped: None,
+            retry_at: Duration::ZERO,
+            retry: Backoff::new(RETRY),
+        }
+    }
+
+    fn set_demand(&mut self, now: Duration, demand: Option<WorkerDemand>) {
+        if demand.is_none_or(|it| it.running > 0 || it.answered != self.answered) {
+            self.idle_ends = 0;
+        }
+        self.answered = demand.map_or(0, |it| it.answered);
+        self.demand = demand.filter(|demand| demand.queued > 0 || demand.running > 0);
+        self.idle_since = match self.demand {
+            Some(_) => None,
+            None => self.idle_since.or(Some(now)),
+        };
+    }
+
+    /// Since when there have been no tickets.
+    const fn idle_since(&self) -> Option<Duration> {
+        self.idle_since
+    }
+
+    /// How many workers it lacks, and from when on they may be submitted, or `None` if it lacks none.
+    fn lack(&self, has: u32) -> Option<(Duration, u32)> {
+        let demand = self.demand.filter(|_| self.stopped.is_none())?;
+        let at_once = u64::from(demand.at_once.get());
+        let wanted = demand.queued.saturating_add(demand.running).div_ceil(at_once);
+        // Tickets that are being executed need no other worker.
+        let lack = wanted.saturating_sub(has.into()).min(demand.queued.div_ceil(at_once));
+        let lack = u32::try_from(lack).unwrap_or(u32::MAX);
+        (lack > 0).then_some((self.retry_at, lack))
+    }
+
+    /// A worker said hello.
+    fn succeeded(&mut self) {
+        self.failures = 0;
+        if self.idle_ends >= FAILURES {
+            return;
+        }
+        self.texts.clear();
+        self.stopped = None;
+    }
+
+    /// A worker that had said hello has ended. Returns what the user should know, once so many have executed nothing.
+    fn gone(&mut self) -> Option<String> {
+        self.demand.filter(|demand| demand.queued > 0)?;
+        self.idle_ends += 1;
+        if self.idle_ends < FAILURES {
+            return None;
+        }
+        self.remember(format!("{FAILURES} workers in a row ended, and had executed nothing"));
+        self.stop()
+    }
+
+    /// Slurm accepted a submission.
+    const fn accepted(&mut self) {
+        self.retry.reset();
+    }
+
+    /// Slurm has refused a submission for ever. Returns what the user should know.
+    fn refused(&mut self, text: &str, advice: Option<String>) -> Option<String> {
+        let advice = advice.map(|advice| format!("; try: {advice}")).unwrap_or_default();
+        self.remember(format!("{text}{advice}"));
+        self.stop()
+    }
+
+    /// A submission failed, and is tried again later. If the reason is unclear, it counts as a failure.
+    fn postponed(&mut self, now: Duration, failure: Option<String>) -> Option<String> {
+        self.retry_at = now + self.retry.wait();
+        failure.and_then(|text| self.failed(text))
+    }
+
+    /// Something failed. Returns what the user should know, once that has happened too often.
+    fn failed(&mut self, text: String) -> Option<String> {
+        self.failures += 1;
+        self.remember(text);
+        if self.failures >= FAILURES { self.stop() } else { None }
+    }
+
+    /// Why tickets are queued in vain, if they are.
+    fn stuck(&self) -> Option<&str> {
+        self.demand.filter(|demand| demand.queued > 0)?;
+        self.stopped.as_deref()
+    }
+
+    fn remember(&mut self, text: String) {
+        if !self.texts.contains(&text) {
+            self.texts.push(text);
+        }
+        let first = self.texts.len().saturating_sub(TEXTS);
+        self.texts.drain(..first);
+    }
+
+    fn stop(&mut self) -> Option<String> {
+        if self.stopped.is_some() {
+            return None;
+        }
+        let text = format!("no more workers are submitted: {}", self.texts.join("; "));
+        self.stopped = Some(text.clone());
+        Some(text)
     }
 }

@@ -512,3 +512,81 @@ fn failures_are_told_once() {
     polling.answered(s(600), true);
     assert!(!polling.failed(s(602)), "the next failure is the first one");
 }
+
+fn class(queued: u64, running: u64, at_once: u32) -> WorkerClass {
+    let mut class = WorkerClass::new();
+    set_demand(&mut class, queued, running, 0, at_once);
+    class
+}
+
+fn set_demand(class: &mut WorkerClass, queued: u64, running: u64, answered: u64, at_once: u32) {
+    let at_once = NonZeroU32::new(at_once).unwrap();
+    let demand = WorkerDemand { queued, running, answered, at_once };
+    class.set_demand(Duration::ZERO, Some(demand));
+}
+
+fn come_and_go(class: &mut WorkerClass, answered: u64, running: u64) -> Option<String> {
+    class.succeeded();
+    set_demand(class, 9, running, answered, 1);
+    class.gone()
+}
+
+#[test]
+fn workers_that_execute_nothing_stop_it_in_spite_of_their_hello() {
+    let mut class = class(9, 0, 1);
+    for answered in 1..20 {
+        assert_eq!(come_and_go(&mut class, answered, 0), None, "short calls are executed");
+    }
+    for _ in 1..20 {
+        assert_eq!(come_and_go(&mut class, 20, 1), None, "a long call is executed");
+    }
+    let told: Vec<_> = (1..9).filter_map(|_| come_and_go(&mut class, 20, 0)).collect();
+    let text = "no more workers are submitted: 5 workers in a row ended, and had executed nothing";
+    assert_eq!(told, [text]);
+    assert_eq!((class.lack(0), class.stuck()), (None, Some(text)));
+}
+
+fn lack(class: &WorkerClass, has: u32) -> Option<u32> {
+    class.lack(has).map(|(_, lack)| lack)
+}
+
+#[test]
+fn a_class_lacks_workers_for_what_is_queued() {
+    assert_eq!(lack(&class(10, 0, 1), 0), Some(10));
+    assert_eq!(lack(&class(10, 4, 1), 4), Some(10));
+    assert_eq!(lack(&class(10, 4, 1), 14), None);
+    assert_eq!(lack(&class(10, 0, 4), 1), Some(2));
+    assert_eq!(lack(&class(1, 4, 1), 0), Some(1), "others execute the rest");
+    assert_eq!(lack(&class(0, 4, 1), 0), None);
+    assert_eq!(lack(&class(u64::MAX, 1, 1), 0), Some(u32::MAX));
+}
+
+#[test]
+fn failures_in_a_row_stop_it_until_a_hello() {
+    let mut class = class(9, 0, 1);
+    let told: Vec<_> = (1..=6).filter_map(|at| class.failed(format!("failure {at}"))).collect();
+    assert_eq!(told, ["no more workers are submitted: failure 3; failure 4; failure 5"]);
+    assert_eq!(class.lack(0), None);
+    assert_eq!(class.stuck(), Some(&*told[0]));
+    class.succeeded();
+    assert_eq!((class.lack(0).is_some(), class.stuck()), (true, None));
+    assert_eq!(class.failed("one more".to_owned()), None);
+    let told = class.refused("no such partition", Some("another".to_owned()));
+    let text = "no more workers are submitted: one more; no such partition; try: another";
+    assert_eq!(told.as_deref(), Some(text));
+}
+
+#[test]
+fn a_busy_slurm_is_not_a_failure() {
+    let mut class = class(9, 0, 1);
+    let s = Duration::from_secs;
+    let mut now = s(0);
+    for wait in [2, 4, 8, 16, 32, 60, 60] {
+        assert_eq!(class.postponed(now, None), None);
+        assert_eq!(class.lack(0), Some((now + s(wait), 9)));
+        now += s(wait);
+    }
+    class.accepted();
+    class.postponed(now, None);
+    assert_eq!(class.lack(0), Some((now + s(2), 9)));
+}
