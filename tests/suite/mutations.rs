@@ -70,7 +70,7 @@ fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
     let lab = lab();
     let task = lab.path("task");
     let names = readable(&task);
-    for seed in 0..rounds(2000) {
+    for seed in 0..rounds(700) {
         let mut random = Random::new(seed);
         let path = &names[random.below(names.len())];
         let before = fs::read(path).unwrap();

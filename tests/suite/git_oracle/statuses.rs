@@ -203,7 +203,7 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
 #[test]
 fn what_is_not_committed_is_what_git_says() {
     let (mut differing, mut ignoring) = (0, 0);
-    for seed in seeds(8) {
+    for seed in seeds(4) {
         let mut random = Random::new(seed);
         let world = committed(&mut random);
         let mut done = Vec::new();

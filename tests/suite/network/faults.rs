@@ -19,12 +19,13 @@ fn run<'a>(lab: &'a Lab, fault: &str, patience: &str) -> Ran<'a> {
     lab.finish(&mut run)
 }
 
-/// Lets faults come at each operation, each of them in turn or all of them. Returns how many operations there are.
+/// Lets faults come at every third operation, each of them in turn, or all of them at each. Returns how many operations
+/// there are.
 fn each(faults: &[fn(u32) -> String]) -> u32 {
     let lab = lab();
     let all = std::env::var("CE_FAULTS").is_ok_and(|which| which == "all");
-    for at in 1.. {
-        let turn = at as usize % faults.len();
+    for (number, at) in (1..).step_by(if all { 1 } else { 3 }).enumerate() {
+        let turn = number % faults.len();
         for fault in if all { faults } else { &faults[turn..=turn] } {
             drop(fs::remove_dir_all(lab.path("storage")));
             let fault = fault(at);
