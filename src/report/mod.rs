@@ -20,7 +20,7 @@ mod package;
 mod page;
 mod printer;
 mod progress;
-mod progress_line;
+mod progress_estimate;
 mod status;
 mod summary;
 mod table;

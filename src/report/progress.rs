@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::calls::title;
 use super::columns::terminal_width;
 use super::failures::trouble_in_words;
-use super::progress_line::{Remaining, RunProgress, TimeLeft};
+use super::progress_estimate::{Remaining, RunProgress, TimeLeft};
 use super::{harmless, say};
 use ce_evaluate::session::{Frontend, InputReading};
 use ce_evaluate::{Evaluation, Event, How, Outcome};

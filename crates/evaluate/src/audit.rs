@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::capacity::{Reservation, Reservations, Unsatisfiable};
+use super::computation_directories::MAX_TRIES;
 use super::execution::turn_request;
-use super::exports::MAX_TRIES;
 use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
 use super::queue::MAX_TICKETS;
-use super::reservations::{Reservation, Reservations, Unsatisfiable};
 use super::scheduler::{Scheduler, Work};
 use super::ticket::TicketCall;
 use super::{CallError, EvaluateError, ExecutionSettings, WorkerQueue};

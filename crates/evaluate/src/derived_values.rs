@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Evaluation;
-use super::trees::{ValueError, export_tree, write};
+use super::tree_values::{ValueError, export_tree, write};
 use ce_git::{SourceRepositories, SourceRepository, Trees};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{MemberPath, TaskPath, TreeName};

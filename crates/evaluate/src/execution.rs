@@ -6,12 +6,12 @@
 
 use std::num::NonZeroU32;
 
-use super::exports::MAX_TRIES;
+use super::capacity::{Reservation, Unsatisfiable};
+use super::computation_directories::MAX_TRIES;
 use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
-use super::reservations::{Reservation, Unsatisfiable};
 use super::step::{
     AbsentCall, AskedCall, BegunCall, CallStep, Grants, QueuedCall, Running, SealedCall,
     SuspendedPlace, call_as_begun, call_of,

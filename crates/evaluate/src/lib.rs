@@ -7,31 +7,32 @@
 
 mod audit;
 mod call;
-mod countdown;
+mod capacity;
+mod computation_directories;
 mod derived_values;
 mod evaluation;
 mod evaluator;
+mod event_loop;
 mod execution;
-mod exports;
 mod hint;
 mod launcher;
 mod outcome;
 mod queue;
-mod reservations;
 mod scheduler;
 pub mod session;
 mod step;
 mod suspension;
 mod sweep;
 mod ticket;
-mod trees;
+mod tree_values;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
+pub use self::capacity::Unsatisfiable;
+pub use self::computation_directories::Exports;
 pub use self::derived_values::TreeValues;
 pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
 pub use self::evaluator::Evaluator;
-pub use self::exports::Exports;
 pub use self::launcher::{
     ExecutionSettings, InspectedCall, KeptDirectory, Policy, SuspensionAnswer, ask_suspended,
     inspect,
@@ -41,8 +42,7 @@ pub use self::outcome::{
     SuspendedCall, Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
-pub use self::reservations::Unsatisfiable;
 pub use self::sweep::point_outputs;
 pub use self::ticket::TicketRules;
-pub use self::trees::{ValueError, export_tree};
+pub use self::tree_values::{ValueError, export_tree};
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::EvaluateError;
-use super::reservations::Unsatisfiable;
+use super::capacity::Unsatisfiable;
 use super::ticket::TicketRules;
 use ce_executor::{AllocationShape, Executor, Reach};
 use ce_model::name::ComputationName;

@@ -8,8 +8,8 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
+use super::capacity::{Reservation, Reservations};
 use super::queue::TicketWatcher;
-use super::reservations::{Reservation, Reservations};
 use super::step::Grants;
 use super::{EvaluateError, ExecutionSettings};
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Invocation, TurnRequest};

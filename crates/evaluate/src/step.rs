@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::capacity::Reservation;
 use super::launcher::Launch;
-use super::reservations::Reservation;
 use super::{Outcome, SuspendedCall};
 use ce_executor::{HostTurn, Invocation, TurnRequest};
 use ce_model::digest::Digest;

@@ -12,9 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::audit::{Audit, AuditBudget, AuditMessage, AuditedCall};
-use super::reservations::{Reservation, Reservations, Unsatisfiable};
+use super::capacity::{Reservation, Reservations, Unsatisfiable};
 use super::{
-    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, countdown, ticket,
+    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, event_loop, ticket,
 };
 use ce_executor::{
     Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
@@ -350,7 +350,7 @@ impl<'a> Worker<'a> {
             }
         };
         let evaluator = Evaluator { evaluation: &evaluation, execution, observe };
-        match countdown::carry_out(&evaluator, NonZeroUsize::MIN) {
+        match event_loop::carry_out(&evaluator, NonZeroUsize::MIN) {
             Ok(()) => {}
             Err(EvaluateError::Storage(error)) => {
                 // It may be published, and be lost with the power.

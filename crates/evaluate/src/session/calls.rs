@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::interaction::Interrupts;
+use super::interrupts::Interrupts;
 use super::{BeginError, Error, OutputError, RunOptions, Stop, local};
 use crate::{CallError, Exports, InspectedCall, KeptDirectory, inspect};
 use ce_executor::{

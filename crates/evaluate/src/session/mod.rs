@@ -7,7 +7,7 @@
 mod calls;
 mod error;
 mod inputs;
-mod interaction;
+mod interrupts;
 mod jobs;
 mod options;
 mod slurm;
@@ -31,8 +31,8 @@ pub use self::error::{
 };
 pub use self::inputs::{BoundTask, InputError, check_trees};
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
-pub use self::interaction::Stop;
-use self::interaction::{Interrupts, StorageNotices, unless_interrupted};
+pub use self::interrupts::Stop;
+use self::interrupts::{Interrupts, StorageNotices, unless_interrupted};
 pub use self::jobs::{
     FinishedJobs, Kept, RangeError, check_own_sheets, check_selection, expand_own_sheets, find_job,
     find_jobs, for_each, open_finished, read_points, record_later_use,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::calls::CallNameError;
-use super::interaction::Interrupts;
+use super::interrupts::Interrupts;
 use super::{BeginError, Error, RunOptions, local};
 use crate::{CallError, SuspensionAnswer, ask_suspended};
 use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::interaction::Interrupts;
-use super::interaction::{StorageNotices, unless_interrupted};
+use super::interrupts::Interrupts;
+use super::interrupts::{StorageNotices, unless_interrupted};
 use super::{BeginError, Error, RunOptions, local};
 use crate::{Exports, Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;

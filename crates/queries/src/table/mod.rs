@@ -3,14 +3,14 @@
 //! A row is made from an evaluation that only looked: nothing is computed, and nothing is written. Rows of different points with the same
 //! number rest on one execution, such as those of commits with the same tree.
 
-mod choice;
+mod sweep_choice;
 
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
+pub use self::sweep_choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
 use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome, point_outputs};
 use ce_history::OriginalExecution;
 use ce_model::digest::Digest;

@@ -1,4 +1,4 @@
-//! Reservations: which calls may begin, by what the running ones leave, and which never may.
+//! Capacity and reservations: which calls may begin, by what the running ones leave, and which never may.
 //!
 //! The oldest call that waits decides: what it lacks is kept for it, and others begin only if they take nothing of that.
 //! So no call waits forever, and what is of no use to it does not lie idle. An exclusive call takes all slots.

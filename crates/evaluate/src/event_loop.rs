@@ -11,9 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::capacity::Reservations;
 use super::execution::CallRunner;
 use super::queue::MAX_TICKETS;
-use super::reservations::Reservations;
 use super::scheduler::{Scheduler, Work};
 use super::step::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::{
