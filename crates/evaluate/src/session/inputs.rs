@@ -73,11 +73,10 @@ impl BoundTask {
             return Ok(self);
         }
         let plan = Plan::of_points(&self.task, selection.clone());
-        let calls = plan.calls().len();
-        expand_own_sheets(trees, &self.task, &plan)?;
+        let has_sheets = expand_own_sheets(trees, &self.task, &plan)?;
         check_selection(&plan)?;
-        // An evaluation expands the sheets itself.
-        let plan = Some(plan).filter(|plan| plan.calls().len() == calls);
+        // An evaluation expands the sheets itself, and tells of it.
+        let plan = (!has_sheets).then_some(plan);
         Ok(Self { selection, is_read, plan, ..self })
     }
 

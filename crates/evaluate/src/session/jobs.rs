@@ -389,12 +389,12 @@ pub fn find_jobs(
 }
 
 /// Adds the calls of all sweeps whose points are files of the task, as an evaluation would. Files whose path depends on
-/// inputs that are not given are left out.
+/// inputs that are not given are left out. Returns whether there is one.
 ///
 /// # Errors
 ///
 /// Fails with the first sheet that cannot be read or does not fit its sweep.
-pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), Error> {
+pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<bool, Error> {
     let mut sheets: HashMap<TaskFileId, SweepPoints> = HashMap::new();
     let mut seen = 0;
     // A sweep in the body of another one is planned when the points of that are known.
@@ -411,7 +411,7 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), 
             plan.expand(task, sweep, points).map_err(PointsError::from)?;
         }
     }
-    Ok(())
+    Ok(!sheets.is_empty())
 }
 
 /// Checks the sheets of points that are files of the task.
@@ -420,7 +420,7 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<(), 
 ///
 /// Fails with the first sheet that cannot be read or does not fit its sweep.
 pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
-    expand_own_sheets(&Trees::new(dir), task, &Plan::new(task))
+    expand_own_sheets(&Trees::new(dir), task, &Plan::new(task)).map(drop)
 }
 
 /// The sweeps whose points are not known yet and are a file of the task, among the calls from a number on.

@@ -121,6 +121,8 @@ impl Session {
     /// Fails as [`open`](Self::open) does.
     pub fn start(dir: &Path, storage: Storage, options: &RunOptions) -> Result<Self, Error> {
         Self::begin(dir, options, |patience| {
+            // What a killed run has left is recovered as soon as the storage is writable.
+            let storage = storage.treating(options.unrecorded);
             storage.into_writable_patiently(options.durability, patience)
         })
     }

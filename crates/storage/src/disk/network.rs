@@ -22,7 +22,7 @@ use super::{Disk, IoContext, Result, StorageError, ValueMetadata, fault, is_abse
 
 /// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
 /// nothing is known.
-const KINDS: [(u32, FileSystemKind); 44] = [
+const KINDS: [(u32, FileSystemKind); 42] = [
     (0xef53, LOCAL),           // ext2, ext3, ext4
     (0x5846_5342, LOCAL),      // xfs
     (0x9123_683e, LOCAL),      // btrfs
@@ -54,8 +54,6 @@ const KINDS: [(u32, FileSystemKind); 44] = [
     (0x7371_7368, UNTRIED),    // squashfs
     (0xe0f5_e1e2, UNTRIED),    // erofs
     (0x9660, UNTRIED),         // iso9660
-    (0x6175_6673, UNTRIED),    // aufs
-    (0x5346_4846, UNTRIED),    // wslfs
     (0x6969, NETWORK),         // nfs
     (0x0bd0_0bd0, NETWORK),    // lustre
     (0x4750_4653, NETWORK),    // gpfs
