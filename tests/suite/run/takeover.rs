@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::faults::stride;
 use crate::lab::{Lab, files};
 use crate::records::schema;
 
@@ -235,4 +236,34 @@ fn a_trusted_tree_is_not_believed_strictly() {
     let ran = lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec!["add", "mul"]);
     ran.says("it was taken over from another commit without isolation, and not executed");
     lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec![]).says("2 reused");
+}
+
+/// A run was killed when the records of what it had taken over were there, and outputs were not. Whoever writes to the storage next
+/// brings them there, as the dead one would have done.
+#[test]
+#[cfg(debug_assertions)]
+fn what_a_dead_run_has_taken_over_is_brought_there_by_other_commands() {
+    let mut half = 0;
+    for at in (1..).step_by(stride(2)) {
+        let lab = trusting();
+        let mut run = lab.evaluation(&["-j1", "--no-sync"]);
+        let ran = lab.finish(run.env("CE_FAULT", format!("{at}:KILL")));
+        if !ran.stderr.contains("fault at operation") {
+            assert!(half > 0, "{at} operations");
+            return;
+        }
+        let commit = lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned();
+        let of_commit = |name: &&String| name.starts_with("c_") && name.contains(&commit);
+        let (names, results) = (lab.storage(), lab.results());
+        let records = names.iter().filter(of_commit).filter(|it| it.contains("/record/")).count();
+        if records == results.keys().filter(of_commit).count() {
+            continue;
+        }
+        half += 1;
+        let diff = ["diff", "--no-isolate", "HEAD~", "../storage", "../data/x", "../data/y"];
+        lab.run("ce", &diff).exit(0);
+        let verified = lab.run("ce", &["verify", "../storage"]);
+        let told = format!("a kill at {at}: {}{}", verified.stdout, verified.stderr);
+        assert_eq!(verified.status.code(), Some(0), "{told}");
+    }
 }
