@@ -138,8 +138,7 @@ fn what_a_half_collected_link_leads_to_stays_with_it() {
     let Some(lab) = taken_over() else { return };
     copy(&lab, "storage", "full");
     let mut half = 0;
-    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 4 };
-    for at in (1..).step_by(step) {
+    for at in (1..).step_by(stride(4)) {
         copy(&lab, "full", "storage");
         let mut command = lab.command("ce");
         let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
@@ -161,5 +160,35 @@ fn what_a_half_collected_link_leads_to_stays_with_it() {
         drop(run);
         assert!(stored(&lab, &link).is_dir(), "a kill at {at}");
         lab.run("ce", &["verify", "../storage"]).exit(0);
+    }
+}
+
+/// A collection was killed when it had removed the records of a directory and of a link to it. A run brings the link back, and the
+/// next collection keeps both: the link, since it is reached, and the directory, since the link leads there.
+#[test]
+#[cfg(debug_assertions)]
+fn what_a_kept_link_leads_to_is_brought_back_with_it() {
+    let Some(lab) = taken_over() else { return };
+    copy(&lab, "storage", "full");
+    let mut half = 0;
+    for at in (1..).step_by(stride(4)) {
+        copy(&lab, "full", "storage");
+        let mut command = lab.command("ce");
+        let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
+        if !ran.stderr.contains("fault at operation") {
+            assert!(half > 2, "{half} of {at} operations");
+            return;
+        }
+        let has_record = |name: &String| name.starts_with("c_make/") && name.contains("/record/");
+        if values(&lab, "c_make/").len() < 2 || lab.storage().iter().any(|name| has_record(name)) {
+            continue;
+        }
+        half += 1;
+        lab.ce_run(&[]).exit(0);
+        lab.run("ce", &["gc", "--delete", "--older=0s", "--keep=.", "../storage"]).exit(0);
+        let verified = lab.run("ce", &["verify", "../storage"]);
+        let told = format!("a kill at {at}: {}{}", verified.stdout, verified.stderr);
+        assert_eq!(verified.status.code(), Some(0), "{told}");
+        lab.ce_run(&["-n"]).exit(0).says("2 reused");
     }
 }

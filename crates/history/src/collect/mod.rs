@@ -213,6 +213,7 @@ pub fn collect(
     storage.suspensions().tidy()?;
     let maintenance = Maintenance::new(storage);
     let mut retired = maintenance.half_collected()?;
+    let half: HashSet<Entry> = retired.iter().map(|one| one.entry().clone()).collect();
     // On the disk, a result with a record must have its files.
     retired.extend(begin(
         storage,
@@ -222,6 +223,7 @@ pub fn collect(
     )?);
     let gone = candidates.iter().map(|it| it.entry).collect();
     let mut in_use = InUse::read(storage, history, gone)?;
+    in_use.add_needed(&half, kept(history, candidates))?;
     // Nobody pins what has no record.
     for one in &retired {
         if one.is_pinned()? {
@@ -298,7 +300,8 @@ fn take_away(
     in_use.update()?;
     let mut stays = settle(&removals, in_use)?;
     let gate = in_use.storage.gc_roots().close_gate()?;
-    if in_use.update()? {
+    // The gate may have been waited for: meanwhile, what has a record may have been pinned.
+    if in_use.update()? || removals.iter().any(Removal::may_be_pinned) {
         stays = settle(&removals, in_use)?;
     }
     for (one, _) in removals.iter_mut().zip(&stays).filter(|(_, stays)| !**stays) {
@@ -311,6 +314,8 @@ fn take_away(
     stays = settle(&removals, in_use)?;
     for (one, stays) in removals.into_iter().zip(stays) {
         let entry = one.entry().clone();
+        // Those before it may have taken long to remove.
+        let stays = stays || one.may_be_pinned() && one.is_pinned()?;
         if stays || !is_held {
             one.restore()?;
             report(&entry, Fate::Kept);
@@ -410,6 +415,36 @@ impl<'a> InUse<'a> {
     /// Adds a result.
     pub(super) fn add(&mut self, entry: &Entry) {
         self.roots.add([entry.clone()]);
+    }
+
+    /// Adds those of some results without a record, which a killed collection has left, that results that stay are made of: a
+    /// directory may be a link to one of theirs.
+    fn add_needed<'r>(
+        &mut self,
+        half: &HashSet<Entry>,
+        kept: impl Iterator<Item = &'r (Entry, Record)>,
+    ) -> Result<(), StorageError> {
+        if half.is_empty() {
+            return Ok(());
+        }
+        for (entry, record) in kept {
+            let mut needed = Vec::new();
+            match (entry, record) {
+                (_, Record::Call(call)) => needed.extend(call.linked()),
+                (_, Record::Job(job)) => {
+                    needed.extend(job.calls.iter().filter_map(|name| Entry::of_short(name)));
+                }
+                (Entry::Table(name), Record::Table(_)) => {
+                    self.storage.tables().read_recipe(name, |row| {
+                        let files = row.outputs.iter().flatten();
+                        needed.extend(files.filter_map(|output| Entry::of_file(&output.file)));
+                    })?;
+                }
+                (_, Record::Table(_) | Record::TaskInput(_)) => {}
+            }
+            self.roots.add(needed.into_iter().filter(|entry| half.contains(entry)));
+        }
+        Ok(())
     }
 
     /// Adds the results that the directories of a call are links to, directly or by way of others.

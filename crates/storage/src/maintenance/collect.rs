@@ -207,12 +207,15 @@ impl Removal<'_> {
         Pins::new(self.storage).has(&self.entry)
     }
 
-    /// Whether it must stay: it is among what is in use, or is a call that was pinned meanwhile. Nobody pins what has no record.
+    /// Whether somebody may pin it meanwhile: it is a call that keeps its record.
+    pub fn may_be_pinned(&self) -> bool {
+        self.kind == RemovalKind::Eviction && matches!(self.entry, Entry::Call(_))
+    }
+
+    /// Whether it must stay: it is among what is in use, or is a call that was pinned meanwhile.
     pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
         let is_in = roots.has(&self.entry, self.entry.expected_files(&self.record).len());
-        let may_be_pinned =
-            self.kind == RemovalKind::Eviction && matches!(self.entry, Entry::Call(_));
-        Ok(is_in || may_be_pinned && self.is_pinned()?)
+        Ok(is_in || self.may_be_pinned() && self.is_pinned()?)
     }
 
     /// Moves away what can be made again by a run that needs it later: the files of a task input, table or job, which have no lease, and
