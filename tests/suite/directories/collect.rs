@@ -180,7 +180,7 @@ fn what_a_kept_link_leads_to_is_brought_back_with_it() {
             return;
         }
         let has_record = |name: &String| name.starts_with("c_make/") && name.contains("/record/");
-        if values(&lab, "c_make/").len() < 2 || lab.storage().iter().any(|name| has_record(name)) {
+        if values(&lab, "c_make/").len() < 2 || lab.storage().iter().any(has_record) {
             continue;
         }
         half += 1;
