@@ -13,8 +13,8 @@ use compeval::history::{self, History};
 use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
 use compeval::storage::records::{Execution, FailureRecord};
 use compeval::storage::{
-    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, RecordState,
-    Record, Storage, StorageError, Survey, Unrecorded,
+    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, Record,
+    RecordState, Stage, Storage, StorageError, Survey, Unrecorded,
 };
 use compeval::task::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
@@ -75,7 +75,9 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
     let path = storage.path(&entry.record());
     let kept = fs::read(&path).unwrap();
     fs::write(&path, text.unwrap()).unwrap();
-    let Ok(RecordState::Valid(again)) = storage.records().read_entry(entry) else { panic!("{entry:?}") };
+    let Ok(RecordState::Valid(again)) = storage.records().read_entry(entry) else {
+        panic!("{entry:?}")
+    };
     assert_eq!(again, *record);
     fs::write(&path, kept).unwrap();
 }
@@ -88,11 +90,11 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
         inputs: &inputs,
         outputs: &COMPUTATION.outputs,
     };
-    let outputs = match storage.find(call)? {
+    let outputs = match storage.calls().find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Away(_) | Found::Archived(_) => panic!("all outputs are here"),
         Found::Absent { name, .. } | Found::Unsettled(name) => {
-            let stage = storage.stage(2)?;
+            let stage = Stage::new(storage, 2)?;
             for output in stage.outputs() {
                 put(&output, b"made\n");
             }

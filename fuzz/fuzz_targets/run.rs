@@ -35,7 +35,9 @@ fuzz_target!(|data: &[u8]| {
     let zero = Digest::of(b"0\n");
     let (version, inputs) = (ComputationVersion::from(&computation), [zero, zero]);
     let call = Call { version, inputs: &inputs, outputs: &computation.outputs };
-    let Ok(Found::Absent { name, .. }) = storage.find(call) else { panic!("nothing is there") };
+    let Ok(Found::Absent { name, .. }) = storage.calls().find(call) else {
+        panic!("nothing is there")
+    };
     if let Err(holder) = storage.leases().acquire(&name) {
         let directory = String::from_utf8_lossy(directory);
         assert!(directory.starts_with(&holder.host), "{holder} has no private directory");
