@@ -262,7 +262,11 @@ fn a_short_form_is_the_ce_in_its_directory() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["ce-run", "ce-sym", "ce-viz"] {
         let copy = dir.path().join(name);
-        fs::copy(program::command(name).get_program(), &copy).unwrap();
+        // A process of its own writes it: else whatever another test starts meanwhile might have it open for writing, and it
+        // could not be executed.
+        let copied =
+            Command::new("cp").arg(program::command(name).get_program()).arg(&copy).status();
+        assert!(copied.unwrap().success());
         let alone = Command::new(&copy).arg("--version").output().unwrap();
         let text = String::from_utf8(alone.stderr).unwrap();
         let ce = dir.path().join("ce");

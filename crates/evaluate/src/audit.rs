@@ -306,11 +306,7 @@ impl RunningAudit<'_> {
     ) {
         let AuditExecution { launch, turn, exports } = execution;
         let call = self.call(id);
-        // Nothing was started, since the storage shows another file than the one that was checked: it is to blame.
-        let is_of_storage =
-            matches!(&end, Err(ExecuteError::Replaced(path)) if *path != launch.tree.path);
-        let end =
-            if is_of_storage { end } else { self.launcher.judge(&launch, &call.sources, end) };
+        let end = self.launcher.judge(&launch, &call.sources, end);
         if self.launcher.is_replaced(&launch, call.computation(), &end) {
             drop(launch);
             if exports > 1 {
