@@ -40,7 +40,7 @@ pub struct AuditedCall {
     pub computation: ComputationId,
     /// The values that it reads, in order.
     pub sources: Vec<Stored>,
-    /// What it asks for.
+    /// The resources that it requests.
     pub resources: Resources,
     /// The result.
     pub recorded: Outputs,
@@ -113,7 +113,7 @@ fn fits(limit: Option<Duration>, elapsed: Duration, expected: Option<Duration>) 
     })
 }
 
-/// What becomes of a call of an audit, once for each.
+/// A message to the thread that began the audit: how a call ended, once for each, or why there is no end.
 pub(super) enum AuditMessage {
     /// It ended like this, here or at a worker.
     Ended(usize, TicketEnd),
@@ -423,10 +423,7 @@ impl AuditedCall {
 
     /// Its computation is not to be had, which the call is not to blame for.
     fn not_executed(&self, error: &CallError) -> TicketEnd {
-        match error.is_storage() {
-            true => self.broken(error),
-            false => TicketEnd::Refused(error.in_full()),
-        }
+        if error.is_storage() { self.broken(error) } else { TicketEnd::Refused(error.in_full()) }
     }
 
     /// The storage cannot be read or written.

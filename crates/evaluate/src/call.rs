@@ -1,6 +1,7 @@
 //! Processing a call: it is found in the storage, or executed with its lease.
 //!
-//! What was found and what is asked for decide what a call is. No step waits: it returns what the next one needs.
+//! A pure function decides the state of a call from the result of the lookup and what is requested. No step waits: it returns what the
+//! next one needs.
 
 use super::execution::CallRunner;
 use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
@@ -16,7 +17,7 @@ use ce_storage::{
     PriorAttempt, ResultName, Sealed, StorageError,
 };
 
-/// What is asked of a call.
+/// The requests of an evaluation that decide what becomes of a call with outputs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Demands {
     /// It is executed even if it has outputs.
@@ -27,7 +28,7 @@ struct Demands {
     executed: bool,
 }
 
-/// What a call is after a look for its outputs.
+/// The state of a call after the lookup of its outputs.
 #[derive(Debug)]
 enum CallLookup {
     /// It is over.
@@ -39,7 +40,7 @@ enum CallLookup {
 }
 
 impl CallLookup {
-    /// Decides what a call is of which this was found.
+    /// Decides the state of a call by the result of the lookup.
     fn of(found: Found, demands: Demands) -> Self {
         let Demands { forced, needed, executed } = demands;
         match found {
@@ -148,7 +149,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What is asked of a call of which this was found.
+    /// The requests that concern a call with this result of the lookup.
     fn demands(&self, id: CallId, found: &Found) -> Demands {
         let forced = match found {
             Found::Hit(outputs) | Found::Away(outputs) => self.is_forced(&outputs.name),
@@ -324,25 +325,31 @@ mod tests {
     use super::*;
     use crate::How;
 
+    /// How a call ends of which such outputs were found; `None` if it is absent.
+    fn decided(found: fn(Outputs) -> Found, demands: Demands) -> Option<How> {
+        let outputs = Outputs { name: ResultName::unknown_table(), files: Box::default() };
+        match CallLookup::of(found(outputs), demands) {
+            CallLookup::Ended(outcome) => Some(outcome.how()),
+            CallLookup::Absent(..) => None,
+            CallLookup::Unsettled(name) => panic!("{name:?}"),
+        }
+    }
+
     #[test]
     fn what_was_found_and_what_is_asked_for_decide_what_a_call_is() {
-        let outputs = || Outputs { name: ResultName::unknown_table(), files: Box::default() };
         let nothing = Demands::default();
         let (forced, needed) =
             (Demands { forced: true, ..nothing }, Demands { needed: true, ..nothing });
         let executed = Demands { executed: true, ..nothing };
-        let how = |found: Found, demands: Demands| match CallLookup::of(found, demands) {
-            CallLookup::Ended(outcome) => Some(outcome.how()),
-            CallLookup::Absent(..) => None,
-            CallLookup::Unsettled(name) => panic!("{name:?}"),
-        };
-        let hit = |demands| how(Found::Hit(outputs()), demands);
-        let away = |demands| how(Found::Away(outputs()), demands);
-        let archived = |demands| how(Found::Archived(outputs()), demands);
-        let all = [nothing, forced, needed, executed];
-        assert_eq!(all.map(hit), [Some(How::Reused), None, Some(How::Reused), Some(How::Reused)]);
-        assert_eq!(all.map(away), [Some(How::Away), None, None, Some(How::Away)]);
-        let kept = Some(How::Archived);
-        assert_eq!(all.map(archived), [kept, kept, kept, None]);
+        let kinds: [fn(Outputs) -> Found; 3] = [Found::Hit, Found::Away, Found::Archived];
+        let (reused, away, archived) = (Some(How::Reused), Some(How::Away), Some(How::Archived));
+        let expected = [
+            [reused, None, reused, reused],
+            [away, None, None, away],
+            [archived, archived, archived, None],
+        ];
+        for (found, expected) in kinds.into_iter().zip(expected) {
+            assert_eq!([nothing, forced, needed, executed].map(|it| decided(found, it)), expected);
+        }
     }
 }

@@ -539,7 +539,7 @@ impl<'e> AwaitedCalls<'e> {
         })
     }
 
-    /// Whether all of these values that are not known are so because nobody asked for them.
+    /// Whether all of these values that are unknown are unknown because their calls were left out.
     pub fn are_left_out(self) -> bool {
         let sources = self.sources.iter();
         let mut unknown =

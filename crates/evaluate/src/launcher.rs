@@ -50,7 +50,7 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) computation: &'a Computation,
     /// The files that it reads.
     pub(super) sources: &'a [Stored],
-    /// What it asks for.
+    /// The resources that the call requests.
     pub(super) resources: &'a Resources,
     /// The graphics processors of its turn.
     pub(super) gpus: &'a [String],

@@ -131,28 +131,37 @@ fn a_job_at_a_commit_notices_what_was_changed() {
     is_sound(&lab);
 }
 
+/// Kills a collection of everything at many operations, and looks at what each has left: at several there must be something of
+/// the kind for which the function returns true.
+#[cfg(debug_assertions)]
+fn at_killed_collections(lab: &Lab, mut is_of_kind: impl FnMut(usize) -> bool) {
+    copy(lab, "storage", "full");
+    let mut several = 0;
+    for at in (1..).step_by(stride(4)) {
+        copy(lab, "full", "storage");
+        let mut command = lab.command("ce");
+        let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
+        if !ran.stderr.contains("fault at operation") {
+            assert!(several > 2, "{several} of {at} operations");
+            return;
+        }
+        several += usize::from(is_of_kind(at));
+    }
+}
+
 /// A collection was killed after it had removed the record of a link, and a run uses that.
 #[test]
 #[cfg(debug_assertions)]
 fn what_a_half_collected_link_leads_to_stays_with_it() {
     let Some(lab) = taken_over() else { return };
-    copy(&lab, "storage", "full");
-    let mut half = 0;
-    for at in (1..).step_by(stride(4)) {
-        copy(&lab, "full", "storage");
-        let mut command = lab.command("ce");
-        let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
-        if !ran.stderr.contains("fault at operation") {
-            assert!(half > 2, "{half} of {at} operations");
-            return;
-        }
+    at_killed_collections(&lab, |at| {
         let made = values(&lab, "c_make/");
         let Some(link) = made.into_iter().find(|name| stored(&lab, name).is_symlink()) else {
-            continue;
+            return false;
         };
         let (directory, inputs) = link.split_once("/00/").unwrap();
         let record = lab.path(&format!("storage/{directory}/record/{inputs}.json"));
-        half += usize::from(!record.exists());
+        let is_half = !record.exists();
         let path = lab.path("storage");
         let run = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
         run.gc_roots().announce([link.clone()]).unwrap();
@@ -160,7 +169,8 @@ fn what_a_half_collected_link_leads_to_stays_with_it() {
         drop(run);
         assert!(stored(&lab, &link).is_dir(), "a kill at {at}");
         lab.run("ce", &["verify", "../storage"]).exit(0);
-    }
+        is_half
+    });
 }
 
 /// A collection was killed when it had removed the records of a directory and of a link to it. A run brings the link back, and the
@@ -169,26 +179,17 @@ fn what_a_half_collected_link_leads_to_stays_with_it() {
 #[cfg(debug_assertions)]
 fn what_a_kept_link_leads_to_is_brought_back_with_it() {
     let Some(lab) = taken_over() else { return };
-    copy(&lab, "storage", "full");
-    let mut half = 0;
-    for at in (1..).step_by(stride(4)) {
-        copy(&lab, "full", "storage");
-        let mut command = lab.command("ce");
-        let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
-        if !ran.stderr.contains("fault at operation") {
-            assert!(half > 2, "{half} of {at} operations");
-            return;
-        }
+    at_killed_collections(&lab, |at| {
         let has_record = |name: &String| name.starts_with("c_make/") && name.contains("/record/");
         if values(&lab, "c_make/").len() < 2 || lab.storage().iter().any(has_record) {
-            continue;
+            return false;
         }
-        half += 1;
         lab.ce_run(&[]).exit(0);
         lab.run("ce", &["gc", "--delete", "--older=0s", "--keep=.", "../storage"]).exit(0);
         let verified = lab.run("ce", &["verify", "../storage"]);
         let told = format!("a kill at {at}: {}{}", verified.stdout, verified.stderr);
         assert_eq!(verified.status.code(), Some(0), "{told}");
         lab.ce_run(&["-n"]).exit(0).says("2 reused");
-    }
+        true
+    });
 }

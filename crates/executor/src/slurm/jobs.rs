@@ -303,22 +303,10 @@ impl Submission<'_> {
     /// `COMPEVAL_DEADLINE` is when the worker must end, in seconds since 1970. A prologue is read by a login shell, which knows
     /// `module`; if a line of it fails, no worker is started.
     pub(super) fn script(&self) -> Vec<u8> {
-        let prologue = &self.settings.prologue;
-        let shell = if prologue.is_empty() { "#!/bin/sh" } else { "#!/bin/bash -l" };
         let limit = self.settings.walltime_for(&self.request.resources);
         let limit = (limit - WARNING.min(limit / 4)).as_secs();
-        let deadline = format!("export COMPEVAL_DEADLINE=$(($(date +%s) + {limit}))");
-        let mut script = format!("{shell}\n{deadline}\n").into_bytes();
-        if !prologue.is_empty() {
-            script.extend(format!("set -e\n{}\n", prologue.join("\n")).bytes());
-        }
-        script.extend(b"exec");
-        for word in self.command {
-            script.push(b' ');
-            script.extend(quoted(word.as_bytes()));
-        }
-        script.push(b'\n');
-        script
+        let deadline = format!("export COMPEVAL_DEADLINE=$(($(date +%s) + {limit}))\n");
+        script(&self.settings.prologue, &deadline, self.command)
     }
 
     /// The log of a worker.
@@ -440,20 +428,24 @@ impl RunJob<'_> {
 
     /// The script. The run takes the place of the shell, so that it gets Slurm's signals.
     pub(super) fn script(&self) -> Vec<u8> {
-        let prologue = &self.settings.prologue;
-        let shell = if prologue.is_empty() { "#!/bin/sh" } else { "#!/bin/bash -l" };
-        let mut script = format!("{shell}\n").into_bytes();
-        if !prologue.is_empty() {
-            script.extend(format!("set -e\n{}\n", prologue.join("\n")).bytes());
-        }
-        script.extend(b"exec");
-        for word in self.command {
-            script.push(b' ');
-            script.extend(quoted(word.as_bytes()));
-        }
-        script.push(b'\n');
-        script
+        script(&self.settings.prologue, "", self.command)
     }
+}
+
+/// A script that executes a command in the place of its shell, after some lines of its own and the prologue.
+fn script(prologue: &[String], first: &str, command: &[OsString]) -> Vec<u8> {
+    let shell = if prologue.is_empty() { "#!/bin/sh" } else { "#!/bin/bash -l" };
+    let mut script = format!("{shell}\n{first}").into_bytes();
+    if !prologue.is_empty() {
+        script.extend(format!("set -e\n{}\n", prologue.join("\n")).bytes());
+    }
+    script.extend(b"exec");
+    for word in command {
+        script.push(b' ');
+        script.extend(quoted(word.as_bytes()));
+    }
+    script.push(b'\n');
+    script
 }
 
 #[cfg(test)]

@@ -221,9 +221,11 @@ pub fn collect(
         |it| maintenance.retire(it.entry, it.record),
         report,
     )?);
-    let gone = candidates.iter().map(|it| it.entry).collect();
-    let mut in_use = InUse::read(storage, history, gone)?;
-    in_use.add_needed(&half, kept(history, candidates))?;
+    let gone: HashSet<&Entry> = candidates.iter().map(|it| it.entry).collect();
+    let mut in_use = InUse::read(storage, history, gone.clone())?;
+    let kept: Vec<_> =
+        history.results().iter().filter(|(entry, _)| !gone.contains(entry)).collect();
+    in_use.add_needed(&half, &kept)?;
     // Nobody pins what has no record.
     for one in &retired {
         if one.is_pinned()? {
@@ -240,19 +242,19 @@ pub fn collect(
             collected.push((name.clone(), record.clone()));
         }
     }
-    let mut gone = HashSet::new();
+    let mut taken = HashSet::new();
     take_away(&mut in_use, linked, &mut |entry, fate| {
-        gone.extend((fate == Fate::Collected).then(|| entry.clone()));
+        taken.extend((fate == Fate::Collected).then(|| entry.clone()));
         report(entry, fate);
     })?;
-    collected.retain(|(name, _)| gone.contains(&Entry::Call(name.clone())));
+    collected.retain(|(name, _)| taken.contains(&Entry::Call(name.clone())));
     take_away_in_batches(&mut in_use, others, report)?;
     let suspended = suspensions(storage)?;
-    let mut used = trees(history, candidates);
+    let mut used = trees(&kept);
     used.extend(suspended.iter().map(|it| it.record.tree.full()));
     maintenance.remove_unused(&used, &collected, &mut in_use.into_roots())?;
-    let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
-    let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
+    let files = kept.iter().flat_map(|(entry, record)| entry.expected_files(record));
+    let digests: Vec<Digest> = files.map(|file| file.digest).collect();
     let directories = digests.iter().filter(|digest| digest.is_directory());
     maintenance.remove_unused_manifests(directories)?;
     storage.flush()
@@ -347,22 +349,23 @@ fn settle(removals: &[Removal<'_>], in_use: &mut InUse<'_>) -> Result<Vec<bool>,
     }
 }
 
-/// The trees of computations with results that are not candidates.
-fn trees<'a>(history: &'a History, candidates: &[Candidate<'_>]) -> HashSet<&'a str> {
-    let trees = kept(history, candidates).filter_map(|(_, record)| match record {
+/// The trees of the computations of these results.
+fn trees<'a>(kept: &[&'a (Entry, Record)]) -> HashSet<&'a str> {
+    let trees = kept.iter().filter_map(|(_, record)| match record {
         Record::Call(call) => Some(call.tree.full()),
         Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
     });
     trees.collect()
 }
 
-/// The results that are not candidates.
-fn kept<'a>(
-    history: &'a History,
-    candidates: &[Candidate<'_>],
-) -> impl Iterator<Item = &'a (Entry, Record)> {
-    let gone: HashSet<Entry> = candidates.iter().map(|it| it.entry.clone()).collect();
-    history.results().iter().filter(move |(entry, _)| !gone.contains(entry))
+/// The results that a table was made from, by its recipe.
+fn made_from(storage: &Storage, table: &ResultName) -> Result<Vec<Entry>, StorageError> {
+    let mut results = Vec::new();
+    storage.tables().read_recipe(table, |row| {
+        let files = row.outputs.iter().flatten();
+        results.extend(files.filter_map(|output| Entry::of_file(&output.file)));
+    })?;
+    Ok(results)
 }
 
 /// What is in use by other runs, by suspended calls, and by results that were published since the history was read.
@@ -419,10 +422,10 @@ impl<'a> InUse<'a> {
 
     /// Adds those of some results without a record, which a killed collection has left, that results that stay are made of: a
     /// directory may be a link to one of theirs.
-    fn add_needed<'r>(
+    fn add_needed(
         &mut self,
         half: &HashSet<Entry>,
-        kept: impl Iterator<Item = &'r (Entry, Record)>,
+        kept: &[&(Entry, Record)],
     ) -> Result<(), StorageError> {
         if half.is_empty() {
             return Ok(());
@@ -435,10 +438,7 @@ impl<'a> InUse<'a> {
                     needed.extend(job.calls.iter().filter_map(|name| Entry::of_short(name)));
                 }
                 (Entry::Table(name), Record::Table(_)) => {
-                    self.storage.tables().read_recipe(name, |row| {
-                        let files = row.outputs.iter().flatten();
-                        needed.extend(files.filter_map(|output| Entry::of_file(&output.file)));
-                    })?;
+                    needed.extend(made_from(self.storage, name)?);
                 }
                 (_, Record::Table(_) | Record::TaskInput(_)) => {}
             }
@@ -469,10 +469,7 @@ impl<'a> InUse<'a> {
             // What a table that was published meanwhile was made from is kept with it.
             RecordState::Valid(Record::Table(_)) => {
                 let Entry::Table(name) = entry else { return Ok(()) };
-                self.storage.tables().read_recipe(name, |row| {
-                    let files = row.outputs.iter().flatten();
-                    self.roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
-                })?;
+                self.roots.add(made_from(self.storage, name)?);
             }
             RecordState::Valid(Record::TaskInput(_))
             | RecordState::Spoiled
