@@ -9,7 +9,7 @@ use crate::report::say;
 use ce_evaluate::session::{Error, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
-use ce_model::hints::is_slip;
+use ce_model::suggest::is_slip;
 use ce_storage::{Site, Storage};
 
 /// Neither the user nor Git's configuration says where something is.
@@ -114,7 +114,7 @@ pub(super) struct AbsentStorage {
 impl AbsentStorage {
     /// What is known of the place of a storage that was opened for reading, if it was not there.
     pub(super) fn of(storage: &Storage) -> Option<Self> {
-        if storage.was_there() {
+        if storage.availability().was_there() {
             return None;
         }
         let path = storage.shown_place().to_owned();

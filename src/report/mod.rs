@@ -8,11 +8,9 @@ mod calls;
 mod columns;
 mod diagnosis;
 mod diff;
-mod diff_json;
 mod events;
 mod exchange;
 mod explanation;
-mod explanation_json;
 mod failures;
 mod log;
 mod maintenance;
@@ -43,8 +41,7 @@ pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
 pub use self::events::{Json, checked_json};
 pub use self::exchange::{not_pulled, not_pushed, pulled, pushed};
-pub use self::explanation::{explanation, reasons};
-pub use self::explanation_json::explanation_json;
+pub use self::explanation::{explanation, explanation_json, reasons};
 pub use self::failures::{
     Failures, failed_points, remembered_points, suspended_points, unfinished_points,
 };

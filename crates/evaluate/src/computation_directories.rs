@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
-use super::tree_values::{ValueError, each_file, write};
+use super::derived_values::{ValueError, each_file, write};
 use ce_executor::VerifiedPath;
 use ce_files::manifest::Scan;
 use ce_git::{Trees, files_in, tree_in};

@@ -1,27 +1,33 @@
 //! Values that no call makes: Git trees, members of directories, and texts and files of points. Each is made once, as soon as
-//! that is known which it is derived from.
+//! that is known which it is derived from. Git trees become directories here.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Evaluation;
-use super::tree_values::{ValueError, export_tree, write};
-use ce_git::{SourceRepositories, SourceRepository, Trees};
+use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
+use ce_git::{
+    AbsentObject, NotCloned, SourceError, SourceRepositories, SourceRepository, TreeFile,
+    TreeFileKind, Trees,
+};
 use ce_model::digest::{Digest, ObjectId};
+use ce_model::exit::{Exit, Explain};
 use ce_model::name::{MemberPath, TaskPath, TreeName};
-use ce_model::plan::{Derivation, Derived, DerivedId, Source};
+use ce_model::plan::{Derivation, Derived, DerivedId, Source, WrongValue};
 use ce_model::sweep;
 use ce_model::task::{FileContents, RecordedTree, Task, TaskTree, TaskTreeId, TreeCommit};
-use ce_model::template::{self, MAX_TEXT};
+use ce_model::template::{self, MAX_TEXT, NoText};
 use ce_storage::records::Stamp;
 use ce_storage::{
-    Input, InputSource, MemberError, OpenedValue, StorageError, Stored, split_member,
+    Input, InputSource, MemberError, NewTree, OpenedValue, StorageError, Stored, split_member,
 };
-use ce_task::load::DeferredFiles;
+use ce_task::load::{DeferredFiles, LoadFault};
 
 /// A derived value.
 #[derive(Debug)]
@@ -451,4 +457,196 @@ impl ValueMaker<'_> {
             Ok(_) => Ok(contents),
         }
     }
+}
+
+/// The reason why a value that no call makes is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// The repository has no such commit or directory, or there is no such repository.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The value that should say which commit is wanted is no text.
+    #[error("the revision of {name} cannot be used: {fault}")]
+    Revision {
+        /// The tree, as the task names it.
+        name: String,
+        /// The fault.
+        fault: NoText,
+    },
+    /// The value that should say which commit is wanted is a directory.
+    #[error("the revision of {0} cannot be used: it is a directory")]
+    Directory(String),
+    /// Git's data cannot be read.
+    #[error(transparent)]
+    Git(Box<dyn std::error::Error + Send + Sync>),
+    /// The same of a tree that is a value.
+    #[error("the tree {name} cannot be read")]
+    Unreadable {
+        /// The tree, as the task names it.
+        name: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The tree has an entry that no value has.
+    #[error("the Git tree {tree} cannot be a value: {fault}")]
+    Entry {
+        /// The first digits of its id.
+        tree: String,
+        /// The fault.
+        fault: ManifestFault,
+    },
+    /// A directory has no such member.
+    #[error(transparent)]
+    Member(MemberError),
+    /// A value is wrong at a point of a sweep.
+    #[error(transparent)]
+    Wrong(WrongValue),
+    /// A file is not in the storage.
+    #[error("{0} is not in the storage")]
+    NoLiteral(String),
+    /// A file of the task cannot be read.
+    #[error("the task's file {path} cannot be read: {fault}")]
+    OwnFile {
+        /// Its path.
+        path: String,
+        /// Why.
+        fault: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The storage could not be read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl ValueError {
+    /// Names the tree of which Git's data cannot be read.
+    pub(super) fn of(self, name: &TreeName) -> Self {
+        match self {
+            Self::Git(source) => Self::Unreadable { name: name.to_string(), source },
+            other => other,
+        }
+    }
+
+    /// Whether the storage is to blame.
+    pub const fn is_storage(&self) -> bool {
+        matches!(self, Self::Storage(_))
+    }
+
+    /// Whether a repository as a whole is to blame, at any commit.
+    pub const fn is_of_repository(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_of_repository())
+    }
+
+    /// Whether the user asked to stop.
+    pub const fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Storage(StorageError::Interrupted))
+    }
+}
+
+impl Explain for ValueError {
+    fn exit(&self) -> Exit {
+        if self.is_storage() { Exit::Storage } else { Exit::Malformed }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::Storage(error) => error.hint(),
+            Self::Member(error) => error.hint(),
+            Self::Revision { .. } | Self::Directory(_) => {
+                Some("write a commit id, a tag or a branch".to_owned())
+            }
+            Self::Unreadable { name, source } if source.is::<NotCloned>() => {
+                let repository = name.split(':').next().unwrap_or(name);
+                let update = "git submodule update --init --recursive";
+                Some(format!("{update} in the repository {repository}"))
+            }
+            Self::Unreadable { source, .. } | Self::Git(source) if source.is::<AbsentObject>() => {
+                Some(
+                    "git fetch --refetch --no-filter there, or clone it again without --filter"
+                        .to_owned(),
+                )
+            }
+            Self::OwnFile { fault, .. } => fault.downcast_ref::<LoadFault>()?.hint(),
+            Self::Unreadable { name, .. } => {
+                Some(format!("git fsck in the repository of {name} says whether it is damaged"))
+            }
+            Self::Entry { .. } => {
+                Some("name a directory of the repository that is without this entry".to_owned())
+            }
+            Self::Wrong(wrong) => wrong.hint(),
+            Self::NoLiteral(_) => Some(
+                "run the task that makes it, or copy it there; its name is in the node".to_owned(),
+            ),
+            Self::Git(_) => Some("git fsck says whether the repository is damaged".to_owned()),
+        }
+    }
+}
+
+/// Writes a file of a tree into a new directory.
+pub(super) fn write(
+    new: &NewTree<'_>,
+    TreeFile { path, kind }: TreeFile,
+) -> Result<(), StorageError> {
+    match kind {
+        TreeFileKind::Plain(contents) => new.file(&path, &contents, false),
+        TreeFileKind::Executable(contents) => new.file(&path, &contents, true),
+        TreeFileKind::Link(target) => new.link(&path, &target),
+    }
+}
+
+/// Passes all files of a tree to a function, in any order, from several threads.
+pub(super) fn each_file(
+    trees: &Trees,
+    tree: &ObjectId,
+    act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
+) -> Result<(), ValueError> {
+    let failed = Mutex::new(None);
+    let passed = trees.files(tree, &|file| {
+        act(file).map_err(|error| {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => passed.map_err(ValueError::Git),
+    }
+}
+
+/// Passes all files of a tree to a function, and returns the manifest of the directory that has them. The
+/// threads that read the files also hash them: nothing is read again.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read, or with what the function returns. Fails at the end if the tree has an
+/// entry that no value has, such as a link that leads out.
+pub fn export_tree(
+    trees: &Trees,
+    tree: &ObjectId,
+    act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
+) -> Result<Manifest, ValueError> {
+    let entries = Mutex::new(Vec::new());
+    each_file(trees, tree, &|file| {
+        let entry = entry(&file);
+        act(file)?;
+        entries.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        Ok(())
+    })?;
+    let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Manifest::new(entries)
+        .map_err(|error| ValueError::Entry { tree: tree.short().to_owned(), fault: error.fault })
+}
+
+fn entry(TreeFile { path, kind }: &TreeFile) -> ManifestEntry<Digest> {
+    let bytes = |path: &Path| path.as_os_str().as_bytes().into();
+    let file = |contents: &[u8], executable| {
+        let contents = Digest::of(contents);
+        EntryKind::File { contents, executable }
+    };
+    let kind = match kind {
+        TreeFileKind::Plain(contents) => file(contents, false),
+        TreeFileKind::Executable(contents) => file(contents, true),
+        TreeFileKind::Link(target) => EntryKind::Link { target: bytes(target) },
+    };
+    ManifestEntry { path: bytes(path), kind }
 }

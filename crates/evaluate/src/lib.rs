@@ -24,13 +24,12 @@ mod step;
 mod suspension;
 mod sweep;
 mod ticket;
-mod tree_values;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;
-pub use self::derived_values::TreeValues;
+pub use self::derived_values::{TreeValues, ValueError, export_tree};
 pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
 pub use self::evaluator::Evaluator;
 pub use self::launcher::{
@@ -44,5 +43,4 @@ pub use self::outcome::{
 pub use self::queue::{TicketCounts, WorkerQueue};
 pub use self::sweep::point_outputs;
 pub use self::ticket::TicketRules;
-pub use self::tree_values::{ValueError, export_tree};
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

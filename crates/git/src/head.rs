@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::errors::{hint_for_unreadable, hint_to_trust};
 use super::opening::{Untrusted, index_path};
-use super::repositories::{object, tree_of};
 use super::status::{self, Changes, Draft};
+use super::submodules::{object, tree_of};
 use super::{GitResult, object_id, open, top};
 use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;

@@ -13,12 +13,12 @@ use gix::traverse::commit::simple::CommitTimeOrder;
 use gix::{ObjectId, Repository};
 use serde::Serialize;
 
+use super::discovery::find_repository;
 use super::errors::{CutOff, SnapshotError, UnreadableRepository};
 use super::opening::open;
-use super::repositories::Repositories;
 use super::snapshot::Snapshot;
+use super::submodules::Repositories;
 use super::trees::{FileEntry, Trees};
-use super::work_tree::find_repository;
 use super::{GitResult, from, object_id, revision};
 use ce_model::digest;
 use ce_model::exit::Explain;

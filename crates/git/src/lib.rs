@@ -5,6 +5,7 @@
 
 mod command;
 mod config;
+mod discovery;
 mod errors;
 mod head;
 mod history;
@@ -12,13 +13,13 @@ mod mirror;
 mod opening;
 mod pack;
 mod reachability;
-mod repositories;
 mod revision;
 mod snapshot;
 mod source_repository;
 mod status;
+mod submodules;
 mod trees;
-mod work_tree;
+mod url;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::command::Prompts;
 pub use self::config::{Config, ConfigEntry, ConfigError};
+pub use self::discovery::{Home, around, create, editor, private_dir, top, unignored};
 pub use self::errors::{SnapshotError, UnreadableRepository};
 pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{
@@ -38,15 +40,14 @@ pub use self::mirror::{
 use self::opening::open;
 pub use self::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree};
 pub use self::reachability::{ReachError, ReachableSet};
-pub use self::repositories::AbsentObject;
 pub use self::revision::references;
 pub use self::snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
 pub use self::status::{Changes, Filtered};
+pub use self::submodules::AbsentObject;
 pub use self::trees::{
     Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in,
 };
-pub use self::work_tree::{Home, around, create, editor, private_dir, top, unignored};
 use ce_model::digest::ObjectId;
 
 /// What an operation of Git returns.

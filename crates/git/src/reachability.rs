@@ -15,8 +15,8 @@ use gix::{ObjectId, Repository};
 
 use super::{GitResult, object_id};
 use crate::errors::{SnapshotError, UnreadableRepository, border};
-use crate::repositories::{self, Repositories, object, tree_of};
 use crate::snapshot::Snapshot;
+use crate::submodules::{self, Repositories, object, tree_of};
 use ce_model::exit::Explain;
 use ce_model::name::StorageName;
 use ce_model::task::LIBRARY;
@@ -228,7 +228,7 @@ impl<'a> Walk<'a> {
         }
         let (Some(kind), Some(value)) = (open.kind, open.value) else { return Ok(()) };
         let read = |file, name| match file {
-            NodeFile::Blob(id) => repositories::blob(repository, id).map(Some),
+            NodeFile::Blob(id) => submodules::blob(repository, id).map(Some),
             NodeFile::Link => self.follow(task, &place().join(name)),
         };
         if let Some(kind) = read(kind, "kind")?

@@ -9,7 +9,7 @@ use gix::{ObjectId, Repository};
 use super::GitResult;
 use super::command::{GitReach, Prompts, git};
 use super::errors::{CutOff, SnapshotError, border};
-use super::repositories::Repositories;
+use super::submodules::Repositories;
 
 /// Finds a revision as Git does. What gix does not understand, or otherwise, Git itself is asked for.
 pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResult<ObjectId> {

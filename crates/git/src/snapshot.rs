@@ -15,7 +15,7 @@ use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
 use super::errors::SnapshotError;
-use super::repositories::{self, Repositories, object, tree_of};
+use super::submodules::{self, Repositories, object, tree_of};
 use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
 
@@ -256,7 +256,7 @@ impl Snapshot {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = repositories::blob(self.repositories.required_repository_of(id)?, id)?;
+        let contents = submodules::blob(self.repositories.required_repository_of(id)?, id)?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }

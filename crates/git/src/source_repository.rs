@@ -9,9 +9,9 @@ use gix::objs::tree::EntryKind;
 
 use super::errors::{CutOff, SnapshotError, hint_for_unreadable, hint_to_trust};
 use super::opening::{Untrusted, open, open_submodule};
-use super::repositories::{Repositories, object, tree_of};
 use super::snapshot::Snapshot;
-use super::{GitResult, Trees, from, object_id, revision, top, work_tree};
+use super::submodules::{Repositories, object, tree_of};
+use super::{GitResult, Trees, discovery, from, object_id, revision, top};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::hints;
@@ -243,7 +243,7 @@ impl SourceRepositories {
 /// Opens a repository that the user has named: a bare one, or one with a work tree, by any directory in it.
 fn named(name: &str, path: &Path) -> Result<(PathBuf, Repositories), SourceError> {
     let (name, path) = (name.to_owned(), path.to_owned());
-    let place = match work_tree::find_repository(&path) {
+    let place = match discovery::find_repository(&path) {
         Ok(Some(place)) => place,
         Ok(None) => return Err(SourceError::NoRepository { name, path }),
         Err(source) => return Err(SourceError::Directory { name, path, source }),

@@ -22,7 +22,7 @@ use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
 use super::opening::{Drivers, index_path, is_blob};
-use super::repositories::{object, tree_of};
+use super::submodules::{object, tree_of};
 use super::{GitResult, to_path};
 
 /// The differences of a directory from the commit at HEAD: files relative to the top of the work

@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 
 use super::{GitResult, from, object_id};
 use crate::head::Heads;
-use crate::repositories::{self, Repositories, object, tree_of};
+use crate::submodules::{self, Repositories, object, tree_of};
 use ce_model::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.
@@ -319,7 +319,7 @@ fn is_file_name(name: &OsStr) -> bool {
 }
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
-    repositories::blob(repositories.required_repository_of(id)?, id)
+    submodules::blob(repositories.required_repository_of(id)?, id)
 }
 
 /// The number of bytes that are searched for zero bytes, as by Git.

@@ -6,10 +6,9 @@
 
 pub mod collect;
 mod input_roles;
-mod input_texts;
 mod log;
 pub mod package;
-mod tables;
+mod points;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -26,12 +25,12 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::input_roles::{InputRoles, RolesOfInputs};
-pub use self::input_texts::{InputTexts, suspended_texts, texts};
 pub use self::log::{
     EarlierCalls, Filter, OriginalExecution, Past, ResourceUsage, SuspendedFact, TakenOver,
     earlier, log, resource_usage, suspended, usual_seconds, why_none,
 };
-pub use self::tables::{PointTexts, PointsInTable, TableSummary};
+pub use self::points::{InputTexts, suspended_texts, texts};
+pub use self::points::{PointTexts, PointsInTable, TableSummary};
 
 /// All records of results.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ce_model::digest::{DIRTY, Digest, ObjectId};
-use ce_model::hints::nearest;
 use ce_model::name::ComputationName;
+use ce_model::suggest::nearest;
 use ce_storage::records::{
     CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionState,
 };
@@ -17,7 +17,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use crate::History;
-use crate::input_texts::{InputTexts, TextsOfCalls, may_be_texts, suspended_texts};
+use crate::points::{InputTexts, TextsOfCalls, may_be_texts, suspended_texts};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.

@@ -36,6 +36,7 @@ pub mod name;
 pub mod plan;
 pub mod resources;
 pub mod slice;
+pub mod suggest;
 pub mod sweep;
 pub mod task;
 pub mod template;

@@ -5,14 +5,13 @@
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
 mod calls;
-mod error;
 mod inputs;
 mod interrupts;
 mod jobs;
 mod options;
 mod slurm;
 mod suspended;
-mod worker;
+mod worker_session;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -21,13 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
-use std::{io, iter, mem, thread};
+use std::{error, io, iter, mem, thread};
 
 pub use self::calls::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
-};
-pub use self::error::{
-    BeginError, Interrupted, OutputError, ResultPathError, WriteError, naming_results,
 };
 pub use self::inputs::{BoundTask, InputError, check_trees};
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
@@ -42,7 +38,7 @@ pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
 use self::slurm::SlurmWorkers;
 pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspended::{SuspensionError, SuspensionSession};
-pub use self::worker::{WorkerOptions, WorkerSession, scheduler_job, time_left};
+pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
     ExecutionSettings, Exports, Files, Outcome, Policy, Texts, Unsatisfiable, WorkerQueue,
@@ -52,6 +48,7 @@ use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
 pub use ce_model::exit::{Error, Exit};
+use ce_model::hints;
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::task::Task;
 use ce_storage::records::RunState;
@@ -577,4 +574,111 @@ fn inspect_existing(dir: &Path, given: &Given, options: &RunOptions) -> Result<S
 /// Fails if threads cannot be started, or the storage cannot be read.
 pub fn look_only(evaluation: &Evaluation, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
     Evaluator { evaluation, execution: None, observe: &|_| {} }.evaluate(jobs)
+}
+
+/// Threads or signals are not to be had.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start threads or watch signals")]
+pub struct BeginError(#[source] Box<dyn error::Error + Send + Sync>);
+
+impl BeginError {
+    /// The error for this reason.
+    pub fn new(reason: impl Into<Box<dyn error::Error + Send + Sync>>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl Explain for BeginError {
+    fn exit(&self) -> Exit {
+        Exit::Storage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(hints::raising_limits())
+    }
+}
+
+/// Standard output could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the standard output")]
+pub struct OutputError(#[source] pub io::Error);
+
+impl Explain for OutputError {
+    fn exit(&self) -> Exit {
+        Exit::Storage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("look at where it leads to: df and ls -l say whether it can be written".to_owned())
+    }
+}
+
+/// A file of the user's could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}")]
+pub struct WriteError {
+    /// The file.
+    pub path: String,
+    /// Why.
+    pub source: io::Error,
+}
+
+impl Explain for WriteError {
+    fn exit(&self) -> Exit {
+        Exit::Storage
+    }
+
+    fn hint(&self) -> Option<String> {
+        hints::for_writing(Path::new(&self.path), &self.source)
+    }
+}
+
+/// A signal of this number came while inputs were read.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted while inputs are read")]
+pub struct Interrupted(pub u8);
+
+impl Explain for Interrupted {
+    fn exit(&self) -> Exit {
+        Exit::Interrupted(self.0)
+    }
+}
+
+/// The reason why a path names no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultPathError {
+    /// It is a storage.
+    #[error("{} is a storage, and no result in it is given", .0.display())]
+    Storage(PathBuf),
+    /// It leads into a storage, to a place where no results are.
+    #[error("{} is in the storage {}, and not where results are", path.display(), storage.display())]
+    Elsewhere {
+        /// The path.
+        path: PathBuf,
+        /// The storage.
+        storage: PathBuf,
+    },
+    /// It leads through no storage.
+    #[error("{} is in no storage, and Git's configuration has no compeval.storage", .0.display())]
+    Nowhere(PathBuf),
+}
+
+/// What to try if no result is named.
+pub fn naming_results() -> String {
+    "give a file of each result, after the storage".to_owned()
+}
+
+impl Explain for ResultPathError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Storage(_) => return Some(naming_results()),
+            Self::Elsewhere { .. } => {
+                "give a file in c_NAME/CCID/NN/, t_NAME/CCID/NN/ or tinputs/ of the storage; ce log lists calls"
+            }
+            Self::Nowhere(_) => {
+                "give the path of a file in a storage, or give the storage before the name of the file"
+            }
+        };
+        Some(hint.to_owned())
+    }
 }

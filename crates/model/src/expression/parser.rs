@@ -9,9 +9,9 @@ use super::grammar::{
 use super::mistake::{Fault, Mistake, Position};
 use super::sweeps::RuleFile;
 use super::{Expression, ExpressionInput, ExpressionNode, Text, TextPlace};
-use crate::hints::nearest;
 use crate::name::InputName;
 use crate::slice::{MAX_ARITY, WrittenSlice};
+use crate::suggest::nearest;
 use crate::task::NodeId;
 
 /// A text, and where its nodes stand.

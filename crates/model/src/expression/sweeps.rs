@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::grammar::NodeKind;
 use super::mistake::Fault;
 use super::{Expression, ExpressionNode, Signatures, TextPlace, passed_names, width};
-use crate::hints::nearest;
 use crate::name::{ComputationName, InputName};
+use crate::suggest::nearest;
 use crate::sweep::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, LevelName, NAMES, PRODUCT_FILES, REPLICATES,
     RuleProblem, SWEEP_FILES, SWEEP_OUTPUTS, ScopeId, Scopes, SheetProblem, SweepFault,

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::{CallId, Plan, Source, SweepRows};
 use crate::exit::Explain;
-use crate::hints::{near, nearest};
+use crate::suggest::{near, nearest};
 use crate::sweep::{REPLICATE, SweepPoints};
 use crate::task::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,

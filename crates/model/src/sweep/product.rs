@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Product;
 use super::points::SweepPoints;
 use crate::exit::Explain;
-use crate::hints::nearest;
+use crate::suggest::nearest;
 
 /// The greatest number of points of a product, before any are excluded.
 pub const MAX_POINTS: usize = 10_000_000;

@@ -13,8 +13,8 @@ use rustix::process::geteuid;
 
 use super::Storage;
 use super::call::{Call, Damage};
+use super::liveness::EXECUTING;
 use super::queue::runs;
-use super::run::EXECUTING;
 use super::stage::Stage;
 use crate::disk::{Metadata, Result, Root, StorageError};
 use crate::paths::{

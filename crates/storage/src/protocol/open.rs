@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use super::call::{Call, ReservedNames};
+use super::equivalent_versions::Versions;
 use super::hashing::FileHasher;
-use super::run::CurrentRun;
-use super::versions::Versions;
-use super::{Storage, Takeover, Unrecorded, run};
+use super::liveness::CurrentRun;
+use super::{Storage, Takeover, Unrecorded, liveness};
 use crate::disk;
 use crate::disk::{Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError};
 use crate::paths::{
@@ -25,7 +25,7 @@ use crate::paths::{
 };
 use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, Digest, SHORT};
-use ce_model::hints::{is_close, nearest_first};
+use ce_model::suggest::{is_close, nearest_first};
 
 /// The interval at which it is looked whether there is a storage by now.
 const LOOK: Duration = Duration::from_millis(100);
@@ -68,11 +68,6 @@ impl Storage {
     /// Fails if there is no storage, or it may not be read.
     pub fn existing(path: &Path) -> Result<Self> {
         Self::look(path, Absent::Refuse, Unrecorded::Refuse)
-    }
-
-    /// Whether the storage was there when it was opened.
-    pub fn was_there(&self) -> bool {
-        self.root.disk.is_there()
     }
 
     /// Opens the storage for reading and writing; creates it if it does not exist.
@@ -137,37 +132,6 @@ impl Storage {
         recover(self);
         Ok(())
     }
-
-    /// Waits until there is a storage at a path: one that another host has just made may not be visible yet. Calls a function
-    /// once if that is not at once, and gives up after a time.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none by then, or it may not be read.
-    pub fn await_existing(
-        path: &Path,
-        time: Duration,
-        patience: &Patience,
-        tell: impl FnOnce(),
-    ) -> Result<()> {
-        let began = Instant::now();
-        let mut tell = Some(tell);
-        loop {
-            let error = match disk::retry_at(path, patience, || Self::existing(path)) {
-                Ok(_) => return Ok(()),
-                Err(error) if error.is_yet_to_be_made() => error,
-                Err(error) => return Err(error),
-            };
-            if began.elapsed() >= time {
-                return Err(error);
-            }
-            if patience.stop.load(Ordering::Relaxed) {
-                return Err(StorageError::Interrupted);
-            }
-            tell.take().into_iter().for_each(|tell| tell());
-            thread::sleep(LOOK.min(time));
-        }
-    }
 }
 
 /// Finds what a user names in a storage: by its name there, or by the path of a file.
@@ -200,7 +164,7 @@ impl<'a> Locator<'a> {
     }
 }
 
-/// Whether a storage answers, and is where it was.
+/// Whether a storage is there, answers, and is where it was.
 #[derive(Clone, Copy, Debug)]
 pub struct Availability<'a> {
     storage: &'a Storage,
@@ -209,6 +173,42 @@ pub struct Availability<'a> {
 impl<'a> Availability<'a> {
     pub(super) const fn new(storage: &'a Storage) -> Self {
         Self { storage }
+    }
+
+    /// Whether the storage was there when it was opened.
+    pub fn was_there(&self) -> bool {
+        self.storage.root.disk.is_there()
+    }
+
+    /// Waits until there is a storage at a path: one that another host has just made may not be visible yet. Calls a function
+    /// once if that is not at once, and gives up after a time.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none by then, or it may not be read.
+    pub fn await_existing(
+        path: &Path,
+        time: Duration,
+        patience: &Patience,
+        tell: impl FnOnce(),
+    ) -> Result<()> {
+        let began = Instant::now();
+        let mut tell = Some(tell);
+        loop {
+            let error = match disk::retry_at(path, patience, || Storage::existing(path)) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_yet_to_be_made() => error,
+                Err(error) => return Err(error),
+            };
+            if began.elapsed() >= time {
+                return Err(error);
+            }
+            if patience.stop.load(Ordering::Relaxed) {
+                return Err(StorageError::Interrupted);
+            }
+            tell.take().into_iter().for_each(|tell| tell());
+            thread::sleep(LOOK.min(time));
+        }
     }
 
     /// An error if the storage is not where it was when it was opened, or was waited for and does not answer.
@@ -439,7 +439,7 @@ fn is_over(storage: &Storage, run: &RunName, directory: &Path) -> bool {
         return storage.run.is_over(run);
     }
     let own = storage.run.appear(&storage.root).ok().and_then(Path::parent);
-    own.is_some_and(|own| run::is_timed_out(&storage.root.disk, directory, own))
+    own.is_some_and(|own| liveness::is_timed_out(&storage.root.disk, directory, own))
 }
 
 /// Moves the outputs of a published execution to their places.

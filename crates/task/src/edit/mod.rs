@@ -26,9 +26,9 @@ use ce_model::expression::{
     Signatures, Style, Text, WorkflowDirectories, WorkflowEntryKind, computation_names,
     drop_default_labels, parse,
 };
-use ce_model::hints::nearest;
 use ce_model::humanize::{counted, size};
 use ce_model::name::InputName;
+use ce_model::suggest::nearest;
 use ce_model::task::LIBRARY;
 use ce_model::template::Template;
 use ce_model::text_file::MAX_POINTS_FILE;

@@ -20,7 +20,7 @@ use ce_model::template::Template;
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
 use super::values::{TaskFiles, TaskTrees};
-use super::worktree::WorkTree;
+use super::work_tree::WorkTree;
 use super::{LoadError, real};
 
 /// Returns a task in a directory without free names, given the contents of the inputs that its values name.

@@ -13,8 +13,8 @@ mod sweep;
 mod sweep_files;
 mod task_cache;
 mod values;
+mod work_tree;
 mod workflow;
-mod worktree;
 mod written;
 
 pub use self::bind::bind;
@@ -38,8 +38,8 @@ use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::hints;
-use ce_model::hints::nearest;
 use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::suggest::nearest;
 use ce_model::task::{LIBRARY, LoadedFrom, Task};
 use ce_model::text_file::TextError;
 
@@ -49,8 +49,8 @@ use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
 use self::values::{TaskFiles, TaskTrees};
+use self::work_tree::WorkTree;
 use self::workflow::{LoadedWorkflow, WorkflowWalk};
-use self::worktree::WorkTree;
 
 /// The parts of a task that belong to the task itself, besides what it need not have.
 const OWN: [&str; 2] = ["workflow", "inputs"];

@@ -19,7 +19,7 @@ use ce_model::template::Template;
 
 use super::problems::{LoadFault, Problems, Warning, WarningKind};
 use super::source::{Located, TaskSource};
-use super::worktree::WorkTree;
+use super::work_tree::WorkTree;
 use super::{DEFAULTS, nearest};
 
 /// The files found so far.

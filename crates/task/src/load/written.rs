@@ -18,7 +18,7 @@ use super::nodes::{Branch, list_numbered};
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource, parse_line, parse_lines};
 use super::sweep_files::{is_read, sweep_files};
-use super::worktree::WorkTree;
+use super::work_tree::WorkTree;
 use super::{LoadError, Uncommitted, inputs, real};
 
 /// A workflow as somebody wrote it.

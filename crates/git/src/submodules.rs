@@ -25,7 +25,7 @@ impl Repositories {
     pub(super) fn open(dir: &Path) -> GitResult<Self> {
         let real = dir.canonicalize();
         let top =
-            crate::work_tree::top(real.as_deref().unwrap_or(dir)).unwrap_or_else(|| dir.to_owned());
+            crate::discovery::top(real.as_deref().unwrap_or(dir)).unwrap_or_else(|| dir.to_owned());
         Ok(Self::of(open(&top)?, Vec::new()))
     }
 

@@ -12,7 +12,7 @@ use super::{BeginError, Error, RunOptions, local};
 use crate::{Exports, Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;
 use ce_executor::slurm::{Allocation, ArrayTask};
-use ce_storage::{Durability, Storage, WorkerAbilities};
+use ce_storage::{Availability, Durability, Storage, WorkerAbilities};
 
 /// The variable that says when the job of a worker ends, in seconds since 1970.
 const DEADLINE: &str = "COMPEVAL_DEADLINE";
@@ -88,7 +88,7 @@ impl WorkerSession {
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         let notices = Arc::new(StorageNotices::new(run.frontend));
         let patience = notices.patience(interrupts.asked(), run.quiet);
-        let opened = Storage::await_existing(storage, idle, &patience, || {
+        let opened = Availability::await_existing(storage, idle, &patience, || {
             let text = "is not there yet: waiting for it, as long as for a call (--idle)";
             (run.frontend.notify)(&format!("the storage {} {text}", storage.display()));
         });
