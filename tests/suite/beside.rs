@@ -130,10 +130,9 @@ fn values(lab: &Lab, prefix: &str) -> BTreeMap<String, Vec<u8>> {
 fn stays_at_any_moment(lab: &Lab, prefix: &str, options: &[&str]) {
     let used = values(lab, prefix);
     assert!(!used.is_empty(), "{prefix}: {:?}", lab.storage());
-    super::hostile::copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     for at in 1.. {
-        fs::remove_dir_all(lab.path("storage")).unwrap();
-        super::hostile::copy(&lab.path("stock"), &lab.path("storage"));
+        lab.copy("stock", "storage");
         let run = open(&lab.path("storage"));
         // An export is announced as a whole.
         let export =
@@ -241,7 +240,7 @@ fn made() -> Lab {
     lab.inputs = vec!["x".to_owned()];
     let lab = lab.commit();
     lab.ce_run(&[]).exit(0);
-    super::hostile::copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     lab
 }
 
@@ -253,8 +252,7 @@ fn stopped_at<'a>(
     at: usize,
     act: &dyn Fn(),
 ) -> Option<Ran<'a>> {
-    fs::remove_dir_all(lab.path("storage")).unwrap();
-    super::hostile::copy(&lab.path("stock"), &lab.path("storage"));
+    lab.copy("stock", "storage");
     let running = Running::start(command.env("CE_FAULT", format!("{at}:STOP")));
     let is_stopped = running.comes_to_a_stop();
     if is_stopped {

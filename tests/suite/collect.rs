@@ -1,7 +1,6 @@
 //! What goes, what stays, and what becomes of those who use it meanwhile.
 
 use std::fs;
-use std::process::Command;
 
 use compeval::history::History;
 use compeval::history::collect::{CollectRequest, Fate, candidates, collect};
@@ -249,22 +248,15 @@ fn open(lab: &Lab) -> Storage {
     Storage::open(&lab.path("storage"), Unrecorded::Refuse, Durability::Unsynced).unwrap()
 }
 
-/// A copy of the storage, as `cp -a` makes it.
-fn copy(lab: &Lab, from: &str, to: &str) {
-    drop(fs::remove_dir_all(lab.path(to)));
-    let copied = Command::new("cp").arg("-a").arg(lab.path(from)).arg(lab.path(to)).status();
-    assert!(copied.unwrap().success());
-}
-
 /// Lets the k-th operation of a collection fail, for every fourth k from the given one on, or for each with `CE_KILLS`; then
 /// everything must be right.
 #[cfg(debug_assertions)]
 fn fail_everywhere(from: usize, fault: &str, right: impl Fn(Option<i32>) -> bool) {
     let lab = evaluated();
-    copy(&lab, "storage", "full");
+    lab.copy("storage", "full");
     let step = stride(4);
     for at in (from.min(step)..).step_by(step) {
-        copy(&lab, "full", "storage");
+        lab.copy("full", "storage");
         let mut command = lab.command("ce");
         command
             .args(["gc", "--delete", "--no-keep", OLDER, "../storage"])
@@ -277,14 +269,14 @@ fn fail_everywhere(from: usize, fault: &str, right: impl Fn(Option<i32>) -> bool
         assert!(right(ran.status.code()), "{at}{fault} {:?} {}", ran.status, ran.stderr);
         lab.run("ce", &["verify", "../storage"]).exit(0);
         // Both ways on: a run, and another collection.
-        copy(&lab, "storage", "left");
+        lab.copy("storage", "left");
         lab.ce_run(&[]).exit(0);
         let called = lab.called();
         assert!(called.len() <= 2, "{called:?}");
         assert_eq!(lab.output(), "5\n");
         assert!(lab.is_tidy());
         lab.run("ce", &["verify", "../storage"]).exit(0);
-        copy(&lab, "left", "storage");
+        lab.copy("left", "storage");
         gc(&lab, &ALL).exit(0);
         let left: Vec<String> = lab.results().into_keys().collect();
         // A task input without a record is nobody's to take away.

@@ -55,8 +55,7 @@ const GATE: &str = "storage/tmp/collecting";
 /// A storage with results, and a gate that a dead collection has left.
 #[cfg(debug_assertions)]
 fn behind_a_dead_collection(lab: &Lab) {
-    drop(fs::remove_dir_all(lab.path("storage")));
-    crate::hostile::copy(&lab.path("stock"), &lab.path("storage"));
+    lab.copy("stock", "storage");
     fs::write(lab.path(GATE), "host-0-1-1-1\n").unwrap();
 }
 
@@ -64,7 +63,7 @@ fn behind_a_dead_collection(lab: &Lab) {
 fn stocked() -> Lab {
     let lab = Lab::task("Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]").commit();
     lab.ce_run(&[]).exit(0);
-    crate::hostile::copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     lab
 }
 
@@ -96,8 +95,7 @@ fn an_error_does_not_open_the_gate() {
     let lab = stocked();
     let (told, path) = (lab.path("told"), lab.path("storage"));
     for at in 1.. {
-        drop(fs::remove_dir_all(&path));
-        crate::hostile::copy(&lab.path("stock"), &path);
+        lab.copy("stock", "storage");
         let other = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let gate = other.gc_roots().close_gate().unwrap();
         let running = with_fault(&lab, &format!("{at}:EIO"), &told);

@@ -1,10 +1,7 @@
 //! The gate of collections: what is recorded before it is closed, and what is done while it is closed.
 
-use std::fs;
-
 use rustix::process::Signal;
 
-use crate::hostile::copy;
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
@@ -27,11 +24,10 @@ fn what_a_run_has_recorded_before_the_gate_is_closed_stays_with_all_that_it_foun
     let lab = Lab::task(TASK).data("z", "917\n").commit();
     lab.ce_run(&[]).exit(0);
     let is_retired = |lab: &Lab| !lab.storage().iter().any(|name| name.contains("tinputs/record/"));
-    copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     let mut tried = 0;
     for at in 1.. {
-        fs::remove_dir_all(lab.path("storage")).unwrap();
-        copy(&lab.path("stock"), &lab.path("storage"));
+        lab.copy("stock", "storage");
         let Some(collection) = collection_at(&lab, at) else { break };
         let begins = is_retired(&lab) && !lab.path("storage/tmp/collecting").exists();
         let mut run = lab.command("ce-run");
@@ -64,11 +60,10 @@ fn a_job_that_is_made_again_while_it_is_collected_stays() {
     let is_retired = |lab: &Lab| {
         !lab.storage().iter().any(|name| name.starts_with("t_") && name.contains("/record/"))
     };
-    copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     let mut tried = 0;
     for at in 1.. {
-        fs::remove_dir_all(lab.path("storage")).unwrap();
-        copy(&lab.path("stock"), &lab.path("storage"));
+        lab.copy("stock", "storage");
         let Some(collection) = collection_at(&lab, at) else { break };
         let is_closed = lab.path("storage/tmp/collecting").exists();
         let begins = is_retired(&lab) && !is_closed && !has_leases(&lab);
@@ -88,11 +83,10 @@ fn a_job_that_is_made_again_while_it_is_collected_stays() {
 /// The number of operations of a collection of everything while the gate is closed, by killing it at each.
 fn operations_inside(lab: &Lab) -> usize {
     lab.ce_run(&[]).exit(0);
-    copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     let mut inside = 0;
     for at in 1.. {
-        fs::remove_dir_all(lab.path("storage")).unwrap();
-        copy(&lab.path("stock"), &lab.path("storage"));
+        lab.copy("stock", "storage");
         let mut command = lab.command("ce");
         command.args(["gc", "--delete"]).args(ALL).arg("../storage");
         let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));

@@ -9,15 +9,16 @@
 //! called      a line for each computation that was really executed
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use tempfile::TempDir;
 
 use super::golden;
@@ -132,7 +133,7 @@ impl Lab {
     pub(crate) fn link(self, name: &str, target: &str) -> Self {
         let path = self.path("task").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(target, path).unwrap();
+        symlink(target, path).unwrap();
         self
     }
 
@@ -254,6 +255,12 @@ impl Lab {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// Makes a directory a copy of another one, whatever it was.
+    pub(crate) fn copy(&self, from: &str, to: &str) {
+        drop(fs::remove_dir_all(self.path(to)));
+        copy(&self.path(from), &self.path(to));
+    }
+
     /// Makes all files in the storage as old as those that were copied with their times.
     pub(crate) fn settle(&self) {
         settle(&self.path("storage"));
@@ -356,6 +363,46 @@ fn executes(dir: &Path) -> bool {
     write(&script, b"#!/bin/sh\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     Command::new(script).status().is_ok_and(|status| status.success())
+}
+
+/// Copies a directory as `cp -a` does, with owners, modes, times and links, and as fast as a test needs it that does so often.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let (mut done, mut linked) = (Vec::new(), HashMap::new());
+    for entry in walkdir::WalkDir::new(from).sort_by_file_name() {
+        let entry = entry.unwrap();
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        let copy = to.join(path.strip_prefix(from).unwrap());
+        match metadata.file_type() {
+            kind if kind.is_dir() => fs::create_dir(&copy).unwrap(),
+            kind if kind.is_symlink() => symlink(fs::read_link(path).unwrap(), &copy).unwrap(),
+            kind => {
+                assert!(kind.is_file(), "{} is no file", path.display());
+                if let Some(other) = linked.get(&metadata.ino()) {
+                    fs::hard_link(other, &copy).unwrap();
+                    continue;
+                }
+                fs::copy(path, &copy).unwrap();
+                if metadata.nlink() > 1 {
+                    linked.insert(metadata.ino(), copy.clone());
+                }
+            }
+        }
+        done.push((copy, metadata));
+    }
+    // What is in a directory changes its time.
+    for (copy, metadata) in done.iter().rev() {
+        // Only root gives files to others.
+        drop(lchown(copy, Some(metadata.uid()), Some(metadata.gid())));
+        if !metadata.is_symlink() {
+            fs::set_permissions(copy, metadata.permissions()).unwrap();
+        }
+        let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+        let times = Timestamps {
+            last_access: time(metadata.atime(), metadata.atime_nsec()),
+            last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
+        };
+        utimensat(CWD, copy, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+    }
 }
 
 fn write(path: &Path, contents: &[u8]) {

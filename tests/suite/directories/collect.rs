@@ -1,7 +1,6 @@
 //! Collections that die, and collections while runs go on, with directories and links to them.
 
 use std::fs;
-use std::process::Command;
 
 use compeval::storage::{Durability, Storage, Unrecorded};
 
@@ -33,20 +32,14 @@ fn taken_over() -> Option<Lab> {
     Some(lab)
 }
 
-fn copy(lab: &Lab, from: &str, to: &str) {
-    drop(fs::remove_dir_all(lab.path(to)));
-    let copied = Command::new("cp").arg("-a").arg(lab.path(from)).arg(lab.path(to)).status();
-    assert!(copied.unwrap().success());
-}
-
 #[test]
 #[cfg(debug_assertions)]
 fn a_collection_that_dies_or_fails_harms_nothing() {
     let Some(lab) = taken_over() else { return };
-    copy(&lab, "storage", "full");
+    lab.copy("storage", "full");
     let step = stride(5);
     for (at, fault) in (1..).step_by(step).zip([":KILL", "+:EIO", ":EACCES"].iter().cycle()) {
-        copy(&lab, "full", "storage");
+        lab.copy("full", "storage");
         let mut command = lab.command("ce");
         let fault = format!("{at}{fault}");
         let ran = lab.finish(command.args(ALL).env("CE_FAULT", &fault));
@@ -57,12 +50,12 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
         let ran = lab.run("ce", &["verify", "../storage"]);
         assert_eq!(ran.status.code(), Some(0), "{fault} {} {}", ran.stdout, ran.stderr);
         // Both ways on: a run, and another collection.
-        copy(&lab, "storage", "left");
+        lab.copy("storage", "left");
         lab.ce_run(&[]).exit(0);
         lab.ce_run(&[]).exit(0).says("2 reused");
         // What had lost its record may be without one still.
         lab.run("ce", &["verify", "../storage"]).exit(0);
-        copy(&lab, "left", "storage");
+        lab.copy("left", "storage");
         lab.run("ce", &ALL).exit(0);
         let mut left = values(&lab, "");
         // A task input without a record is nobody's to take away.
@@ -135,10 +128,10 @@ fn a_job_at_a_commit_notices_what_was_changed() {
 /// the kind for which the function returns true.
 #[cfg(debug_assertions)]
 fn at_killed_collections(lab: &Lab, mut is_of_kind: impl FnMut(usize) -> bool) {
-    copy(lab, "storage", "full");
+    lab.copy("storage", "full");
     let mut several = 0;
     for at in (1..).step_by(stride(4)) {
-        copy(lab, "full", "storage");
+        lab.copy("full", "storage");
         let mut command = lab.command("ce");
         let ran = lab.finish(command.args(ALL).env("CE_FAULT", format!("{at}:KILL")));
         if !ran.stderr.contains("fault at operation") {

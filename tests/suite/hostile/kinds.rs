@@ -12,7 +12,6 @@ use compeval::storage::maintenance::verify::{Request, VerifyError, VerifyEvent, 
 use rayon::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::copy;
 use crate::fifo;
 use crate::lab::{Lab, settle};
 
@@ -81,7 +80,7 @@ fn furnished() -> Lab {
     }
     fs::create_dir(lab.path("decoy")).unwrap();
     fs::write(lab.path("decoy/file"), "decoy").unwrap();
-    copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     lab
 }
 
@@ -223,7 +222,6 @@ fn what_is_in_no_place_of_its_kind_is_named() {
 #[test]
 fn a_run_goes_on_or_says_what_to_try() {
     let lab = furnished();
-    copy(&lab.path("storage"), &lab.path("stock"));
     let places = places(&lab);
     // Other kinds are in `places`.
     let wrong = places.iter().filter_map(|(place, kind)| match kind {
@@ -235,8 +233,7 @@ fn a_run_goes_on_or_says_what_to_try() {
         .collect::<Vec<_>>()
         .par_iter()
         .map_init(furnished, |lab, (place, kind)| {
-            fs::remove_dir_all(lab.path("storage")).unwrap();
-            copy(&lab.path("stock"), &lab.path("storage"));
+            lab.copy("stock", "storage");
             drop(fs::remove_dir_all(lab.path("cache")));
             let path = lab.path("storage").join(place);
             match Kind::of(&path) {

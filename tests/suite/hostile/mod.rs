@@ -11,15 +11,8 @@ mod swaps;
 pub(crate) mod users;
 
 use std::fs;
-use std::path::Path;
 
 use crate::lab::Lab;
-
-/// A copy of a directory, with modes and times.
-pub(crate) fn copy(from: &Path, to: &Path) {
-    let status = std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap();
-    assert!(status.success(), "cp -a {} {}", from.display(), to.display());
-}
 
 /// The only directory below one in the storage whose name begins so.
 #[track_caller]

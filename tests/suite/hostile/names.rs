@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{copy, version};
+use super::version;
 use crate::lab::Lab;
 
 /// Adds a task in a directory of the repository: it calls one computation, which prints a word.
@@ -139,8 +139,7 @@ fn results_that_were_copied_to_another_version_or_computation_are_not_served() {
     // Another version, under whose name somebody puts the results of the old one.
     let lab = lab.computation("mul", "a b", "product", r#"echo another >"$3""#).commit_again();
     let new = lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned();
-    let storage = lab.path("storage");
-    copy(&storage.join("c_mul").join(&old), &storage.join("c_mul").join(&new));
+    lab.copy(&format!("storage/c_mul/{old}"), &format!("storage/c_mul/{new}"));
     lab.ce_run(&["-n"]).exit(3);
     let ran = lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]);
     let ran = ran.says("the record belongs to another name");
@@ -158,8 +157,7 @@ fn results_that_were_copied_to_another_computation_or_other_inputs_are_not_serve
     let storage = lab.path("storage");
     let commit = version(&lab, "c_mul");
     // As if `mul` had made what `add` made.
-    fs::remove_dir_all(storage.join("c_mul")).unwrap();
-    copy(&storage.join("c_add"), &storage.join("c_mul"));
+    lab.copy("storage/c_add", "storage/c_mul");
     let names = |room: &str| {
         let dir = storage.join(format!("c_mul/{commit}/{room}"));
         let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());

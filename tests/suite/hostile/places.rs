@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::copy;
 use crate::faults::stride;
 use crate::fifo;
 use crate::lab::{Lab, settle, snapshot};
@@ -125,15 +124,14 @@ fn attack_all(kinds: &[Kind]) {
 /// A furnished laboratory with a copy of its storage.
 fn stocked() -> Lab {
     let lab = furnished();
-    copy(&lab.path("storage"), &lab.path("stock"));
+    lab.copy("storage", "stock");
     lab
 }
 
 /// Makes the storage anew from its copy, as for a user who has seen neither.
 fn restock(lab: &Lab) {
-    fs::remove_dir_all(lab.path("storage")).unwrap();
     drop(fs::remove_dir_all(lab.path("cache")));
-    copy(&lab.path("stock"), &lab.path("storage"));
+    lab.copy("stock", "storage");
 }
 
 #[test]

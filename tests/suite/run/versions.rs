@@ -202,7 +202,7 @@ fn many_runs_at_many_commits_execute_a_call_once() {
     for at in 0..4 {
         lab = lab.file("README", format!("{at}\n")).commit_again();
         let copy = format!("task{at}");
-        crate::hostile::copy(&lab.path("task"), &lab.path(&copy));
+        lab.copy("task", &copy);
         tasks.push(copy);
     }
     let start = |task: &String| {
@@ -228,7 +228,7 @@ fn runs_of_all_kinds_at_many_commits_all_end() {
         lab = lab.file("README", format!("{at}\n")).commit_again();
         let options = Way::new(at % 2 == 0, at / 2 % 2 == 0).options(&lab);
         let copy = format!("task{at}");
-        crate::hostile::copy(&lab.path("task"), &lab.path(&copy));
+        lab.copy("task", &copy);
         let mut command = lab.evaluation(options);
         running.push(Running::start(command.current_dir(lab.path(&copy))));
     }
@@ -251,7 +251,7 @@ fn a_run_within_a_call_does_not_wait_for_that_call_at_another_commit() {
     );
     let lab = lab.computation("mul", "a b", "product", &script).commit();
     lab.git("task", &["config", "compeval.takeover", "tree"]);
-    crate::hostile::copy(&lab.path("task"), &other);
+    lab.copy("task", "other");
     let lab = lab.file("README", "").commit_again();
     lab.finish(lab.evaluation(&["--no-sync"]).env("CE_RUN", env!("CARGO_BIN_EXE_ce-run"))).exit(0);
     let told = fs::read_to_string(lab.path("told")).unwrap();

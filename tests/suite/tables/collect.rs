@@ -4,7 +4,7 @@ use std::fs;
 
 use compeval::storage::{Durability, Job, Storage, TaskVersion, Unrecorded};
 
-use super::{copy, lab, open, stored, sweep};
+use super::{lab, open, stored, sweep};
 use crate::faults::stride;
 use crate::lab::Lab;
 use crate::lisp;
@@ -176,10 +176,10 @@ fn a_table_that_a_run_looks_for_stays() {
 fn a_collection_that_dies_or_fails_harms_nothing() {
     let lab = lab();
     let name = published(&lab);
-    copy(&lab, "storage", "full");
+    lab.copy("storage", "full");
     let step = stride(3);
     for (at, fault) in (1..).step_by(step).zip([":KILL", "+:EIO", ":EACCES"].iter().cycle()) {
-        copy(&lab, "full", "storage");
+        lab.copy("full", "storage");
         let fault = format!("{at}{fault}");
         let ran = lab.finish(lab.command("ce").args(ALL).env("CE_FAULT", &fault));
         if !ran.stderr.contains("fault at operation") {
@@ -189,13 +189,13 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
         let ran = lab.run("ce", &["verify", "../storage"]);
         assert_eq!(ran.status.code(), Some(0), "{fault} {} {}", ran.stdout, ran.stderr);
         // Both ways on: another collection, and a run.
-        copy(&lab, "storage", "left");
+        lab.copy("storage", "left");
         lab.run("ce", &ALL).exit(0);
         assert_eq!(left(&lab), [0, 0], "{fault}");
         for part in ["00", "01", "recipe"] {
             assert!(!stored(&lab, &format!("{name}/{part}")).exists(), "{fault} {part}");
         }
-        copy(&lab, "left", "storage");
+        lab.copy("left", "storage");
         for level in super::LEVELS {
             fs::write(lab.path("data/x"), format!("{level}\n")).unwrap();
             lab.ce_run(&[]).exit(0);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use compeval::storage::{Durability, LongText, Storage, StorageError, Unrecorded};
 
-use super::{Sweep, aside, copy, lab, open, sweep, sweep_in};
+use super::{Sweep, aside, lab, open, sweep, sweep_in};
 use crate::faults::stride;
 use crate::lab::Lab;
 
@@ -77,10 +77,10 @@ fn recovers(lab: &Lab, fault: &str) {
 #[cfg(debug_assertions)]
 fn fail_everywhere(faults: &[&str], check: impl Fn(&str, &str)) {
     let lab = lab();
-    copy(&lab, "storage", "full");
+    lab.copy("storage", "full");
     let step = stride(2);
     for (at, fault) in (1..).step_by(step).zip(faults.iter().cycle()) {
-        copy(&lab, "full", "storage");
+        lab.copy("full", "storage");
         let fault = format!("{at}{fault}");
         let (said, reached) = publish_with(&lab, &fault);
         if !reached {

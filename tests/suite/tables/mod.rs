@@ -6,9 +6,7 @@ mod faults;
 mod publish;
 mod show;
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use compeval::digest::Digest;
 use compeval::storage::{
@@ -132,13 +130,6 @@ impl Sweep {
             FoundTable::Hit(outputs) => panic!("{outputs:?}"),
         }
     }
-}
-
-/// Copies a directory of the laboratory.
-fn copy(lab: &Lab, from: &str, to: &str) {
-    drop(fs::remove_dir_all(lab.path(to)));
-    let copied = Command::new("cp").arg("-a").arg(lab.path(from)).arg(lab.path(to)).status();
-    assert!(copied.unwrap().success());
 }
 
 /// A path below the storage.
