@@ -5,6 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::lab::{copy, place};
+use crate::repository::{self, LAB};
+
 /// The example in a repository, and a storage with its results.
 pub(crate) struct Arith {
     dir: tempfile::TempDir,
@@ -29,21 +32,17 @@ pub(crate) struct Printed {
 }
 
 impl Arith {
-    /// Copies the example into a new repository and evaluates it.
+    /// Copies the example and its computations into a new repository and evaluates it.
     pub(crate) fn evaluated() -> Self {
-        let arith = Self { dir: tempfile::tempdir().unwrap() };
-        let script = "set -e; mkdir \"$1\"; cp -R computations-example tasks-example \"$1\"; \
-                      cd \"$1\"; git init -q; git add -A; \
-                      git -c user.name=a -c user.email=a@b commit -qm copy";
-        let made = Command::new("sh")
-            .args(["-c", script, "sh"])
-            .arg(arith.dir.path().join("copy"))
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .env_clear()
-            .env("PATH", std::env::var("PATH").unwrap())
-            .env("HOME", arith.dir.path())
-            .status();
-        assert!(made.unwrap().success());
+        let arith = Self { dir: tempfile::tempdir_in(place()).unwrap() };
+        let repository = arith.dir.path().join("copy");
+        let computations = ["add", "divmod", "mul"].map(|it| format!("computations-example/{it}"));
+        for part in computations.iter().map(String::as_str).chain(["tasks-example/arith"]) {
+            fs::create_dir_all(repository.join(part).parent().unwrap()).unwrap();
+            copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &repository.join(part));
+        }
+        repository::init(&repository);
+        repository::commit(&repository, LAB, "copy\n");
         assert_eq!(arith.evaluate().code, 0);
         arith
     }
@@ -60,7 +59,7 @@ impl Arith {
     }
 
     /// Runs `ce` and kills it at an operation on the storage; tells whether it came so far.
-    pub(crate) fn is_killed_at(&self, operation: u32, arguments: &[&str]) -> bool {
+    pub(crate) fn is_killed_at(&self, operation: usize, arguments: &[&str]) -> bool {
         let fault = format!("{operation}:KILL");
         self.command(arguments).env("CE_FAULT", fault).output().unwrap().status.code().is_none()
     }
