@@ -51,11 +51,17 @@ pub(crate) fn stride(usual: usize) -> usize {
     if std::env::var_os("CE_KILLS").is_some() { 1 } else { usual }
 }
 
-/// Lets the k-th operation of a run fail, for every third k from the given one on, in one way after the other; returns how
+/// Whether one of several ways is taken in a case: each in its turn, or all if `CE_KILLS` is set.
+pub(crate) fn is_taken(case: usize, way: usize, ways: usize) -> bool {
+    let ways = stride(ways);
+    case % ways == way % ways
+}
+
+/// Lets the k-th operation of a run fail, for every fifth k from the given one on, in one way after the other; returns how
 /// many operations there are.
 fn fail_everywhere(from: usize, faults: &[&str], check: impl Fn(Option<i32>, &str)) -> usize {
     let lab = lab();
-    let step = stride(3);
+    let step = stride(5);
     for (at, fault) in (from.min(step)..).step_by(step).zip(faults.iter().cycle()) {
         drop(fs::remove_dir_all(lab.path("storage")));
         let fault = format!("{at}{fault}");
@@ -100,7 +106,7 @@ fn a_storage_that_refuses_at_any_operation_loses_nothing() {
 
 #[test]
 fn a_disk_that_fails_from_any_operation_on_is_told_of() {
-    fail_everywhere(1, &["+:EIO", "+:EROFS"], |code, told| {
+    fail_everywhere(4, &["+:EIO", "+:EROFS"], |code, told| {
         // At the very end there is nothing left but to tidy up, or a job that need not be kept.
         let done = ["job output", "the job's outputs were not stored"]
             .iter()
@@ -111,7 +117,7 @@ fn a_disk_that_fails_from_any_operation_on_is_told_of() {
 
 #[test]
 fn a_run_that_dies_at_any_operation_leaves_what_the_next_can_use() {
-    fail_everywhere(2, &[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
+    fail_everywhere(5, &[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
 }
 
 /// Kills runs at moments that differ each time, several at once; then everything is right.

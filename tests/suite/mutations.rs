@@ -70,7 +70,7 @@ fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
     let lab = lab();
     let task = lab.path("task");
     let names = readable(&task);
-    for seed in 0..rounds(700) {
+    for seed in 0..rounds(400) {
         let mut random = Random::new(seed);
         let path = &names[random.below(names.len())];
         let before = fs::read(path).unwrap();
@@ -91,7 +91,7 @@ fn a_storage_that_is_spoiled_anywhere_gives_the_right_result_or_none() {
     lab.ce_run(&[]).exit(0);
     let outside = || (files(&lab.path("data")), files(&lab.path("task")));
     let before = outside();
-    for seed in 0..rounds(150) {
+    for seed in 0..rounds(100) {
         let mut random = Random::new(seed);
         let names: Vec<PathBuf> = readable(&lab.path("storage"));
         let path = &names[random.below(names.len())];

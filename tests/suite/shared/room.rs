@@ -175,7 +175,7 @@ fn a_collection_that_dies_at_any_operation_loses_nothing() {
     let output = lab.output();
     let (mut operations, mut has_left) = (0, false);
     // The state differs each time, so all moments are hit in the end.
-    for at in (1..).step_by(4) {
+    for at in (1..).step_by(6) {
         let mut command = lab.command("ce");
         command.args(["gc"]).args(PUBLISHED).args(["--delete", "../storage"]);
         let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));

@@ -29,7 +29,7 @@ const TABLE: &[u8] = b"{\"n\":1,\"half\":1,\"status\":\"ok\"}\n\
 fn a_run_that_fails_or_dies_at_any_operation_leaves_no_other_table() {
     let lab = lab();
     let faults = [":KILL", ":ENOSPC", ":EIO"];
-    for (at, fault) in (1..).step_by(stride(7)).zip(faults.iter().cycle()) {
+    for (at, fault) in (1..).step_by(stride(10)).zip(faults.iter().cycle()) {
         drop(fs::remove_dir_all(lab.path("storage")));
         let fault = format!("{at}{fault}");
         let ran = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));
