@@ -327,6 +327,20 @@ impl<'a> StoredCalls<'a> {
         })
     }
 
+    /// Moves outputs that are still in their stage to their places, if their record is the one under a name. Nothing is used, so it is all
+    /// the same how outputs without a record, and those of trusted trees, are treated.
+    pub(super) fn finish(&self, name: &ResultName, staged: &CallRecord) -> Result<()> {
+        if self.storage.records().read(&name.record())?.ok().as_ref() != Some(staged) {
+            return Ok(());
+        }
+        for (number, output) in staged.outputs.iter().enumerate() {
+            if !self.storage.values().is_published(&name.output(number), output)? {
+                self.roll_forward(name, number, staged);
+            }
+        }
+        Ok(())
+    }
+
     /// Moves an output to its place if it is still in the stage: its execution had no time to do
     /// so.
     fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {

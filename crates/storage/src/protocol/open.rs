@@ -13,7 +13,7 @@ use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use super::call::{Call, ReservedNames};
+use super::call::ReservedNames;
 use super::equivalent_versions::Versions;
 use super::hashing::FileHasher;
 use super::liveness::CurrentRun;
@@ -24,7 +24,7 @@ use crate::paths::{
     DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, SUSPENDED, TABLES, TASK_INPUTS,
 };
 use crate::records::CallRecord;
-use ce_model::digest::{DIRTY, Digest, SHORT};
+use ce_model::digest::{DIRTY, SHORT};
 use ce_model::suggest::{is_close, nearest_first};
 
 /// The interval at which it is looked whether there is a storage by now.
@@ -450,21 +450,12 @@ fn finish(storage: &Storage, record: &Path) {
     let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
         return;
     };
-    let version = record.version();
-    let names: Vec<String> = record.outputs.iter().map(|it| kind(&it.digest)).collect();
-    let call = Call { version, inputs: &record.inputs, outputs: &names };
-    for directory in version.directories() {
+    for directory in record.version().directories() {
         for digits in DIGITS {
-            let name = ResultName::new(&directory, call.inputs, digits);
-            // Reading the state moves staged outputs, if this execution is the recorded one.
-            drop(storage.calls().state(&name, call));
+            let name = ResultName::new(&directory, &record.inputs, digits);
+            drop(storage.calls().finish(&name, &record));
         }
     }
-}
-
-/// A name for an output that says whether it is a directory.
-fn kind(digest: &Digest) -> String {
-    if digest.is_directory() { "/".to_owned() } else { String::new() }
 }
 
 fn is_record(path: &Path) -> bool {
