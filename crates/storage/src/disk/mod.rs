@@ -12,6 +12,7 @@
 mod directories;
 mod error;
 mod files;
+pub(super) mod kinds;
 mod network;
 pub(super) mod reading;
 mod root;
@@ -35,6 +36,7 @@ pub use self::error::{NoStorage, StorageError, advice};
 pub use self::files::FileId;
 pub(super) use self::files::Linked;
 pub(crate) use self::files::Metadata;
+use self::kinds::FileSystemKind;
 use self::network::{Listings, OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
 pub(super) use self::network::{open_created, patience, retry_at};
@@ -69,7 +71,7 @@ pub(crate) struct Disk {
     /// The mode bits of all new files and directories, if the storage is shared by a group.
     shared: Option<u32>,
     /// What is known of its file system.
-    kind: network::FileSystemKind,
+    kind: FileSystemKind,
     /// The times when it was away.
     outages: Outages,
     /// What directories of a network file system have listed.
@@ -151,7 +153,7 @@ impl Disk {
         // Paths below it are recognised by this prefix.
         let root = root.components().collect();
         let stat = top.as_ref().and_then(|top| fstat(top).ok());
-        let kind = top.as_ref().map(network::FileSystemKind::of).unwrap_or_default();
+        let kind = top.as_ref().map(FileSystemKind::of).unwrap_or_default();
         let mode = stat.map(|stat| stat.st_mode & 0o2777);
         Ok(Self {
             root,
@@ -172,7 +174,7 @@ impl Disk {
             top: None,
             id: None,
             shared: None,
-            kind: network::FileSystemKind::default(),
+            kind: FileSystemKind::default(),
             outages: Outages::default(),
             listings: Listings::default(),
             directories: RwLock::default(),

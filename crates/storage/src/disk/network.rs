@@ -1,4 +1,4 @@
-//! Network file systems: how they are recognised, stale answers, and outages of their servers.
+//! Network file systems: stale answers, and outages of their servers.
 //!
 //! A network file system may return stale answers, or none for a while. [`retry`] is the only place that judges such errors.
 //! It repeats an operation whose answer may be stale a few times within a second or two, and opens the directories anew by their
@@ -8,7 +8,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,113 +17,21 @@ use std::{env, fmt, io, thread};
 use rustix::fs::{Mode, OFlags, fstatfs, open};
 use rustix::io::Errno;
 
+#[cfg(test)]
+use super::kinds;
+use super::kinds::FileSystemKind;
 use super::{Disk, IoContext, Result, StorageError, ValueMetadata, fault, is_absent, lock};
-
-/// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
-/// nothing is known.
-const KINDS: [(u32, FileSystemKind); 42] = [
-    (0xef53, LOCAL),           // ext2, ext3, ext4
-    (0x5846_5342, LOCAL),      // xfs
-    (0x9123_683e, LOCAL),      // btrfs
-    (0x2fc1_2fc1, LOCAL),      // zfs
-    (0xf2f5_2010, LOCAL),      // f2fs
-    (0xca45_1a4e, LOCAL),      // bcachefs
-    (0x0102_1994, LOCAL),      // tmpfs
-    (0x8584_58f6, LOCAL),      // ramfs
-    (0x794c_7630, LOCAL),      // overlay
-    (0xf15f, LOCAL),           // ecryptfs
-    (0x5265_4973, UNTRIED),    // reiserfs
-    (0x3153_464a, UNTRIED),    // jfs
-    (0x3434, UNTRIED),         // nilfs2
-    (0x482b, UNTRIED),         // hfsplus
-    (0x4858, UNTRIED),         // hfsplus, with case
-    (0x2405_1905, UNTRIED),    // ubifs
-    (0x72b6, UNTRIED),         // jffs2
-    (0x137f, UNTRIED),         // minix
-    (0x138f, UNTRIED),         // minix
-    (0x2468, UNTRIED),         // minix
-    (0x2478, UNTRIED),         // minix
-    (0x4d5a, UNTRIED),         // minix
-    (0x1501_3346, UNTRIED),    // udf
-    (0x0001_1954, UNTRIED),    // ufs
-    (0x4d44, UNTRIED),         // vfat
-    (0x2011_bab0, UNTRIED),    // exfat
-    (0x5346_544e, UNTRIED),    // ntfs
-    (0x7366_746e, UNTRIED),    // ntfs3
-    (0x7371_7368, UNTRIED),    // squashfs
-    (0xe0f5_e1e2, UNTRIED),    // erofs
-    (0x9660, UNTRIED),         // iso9660
-    (0x6969, NETWORK),         // nfs
-    (0x0bd0_0bd0, NETWORK),    // lustre
-    (0x4750_4653, NETWORK),    // gpfs
-    (0x00c3_6400, NETWORK),    // ceph
-    (0x1983_0326, NETWORK),    // beegfs
-    (0x5346_414f, NETWORK),    // afs
-    (0x6b41_4653, NETWORK),    // afs
-    (0xff53_4d42, UNRELIABLE), // cifs
-    (0xfe53_4d42, UNRELIABLE), // smb2
-    (0x0102_1997, UNRELIABLE), // 9p
-    (0x6573_5546, UNRELIABLE), // fuse
-];
-
-/// One of this host, with hard links that refuse a name that is taken, as records and leases need.
-const LOCAL: FileSystemKind =
-    FileSystemKind { is_on_network: false, may_show_late: false, may_lack_links: false };
-
-/// One of this host that may lack such hard links.
-const UNTRIED: FileSystemKind = FileSystemKind { may_lack_links: true, ..LOCAL };
-
-/// One that several hosts may write to, with such hard links.
-const NETWORK: FileSystemKind =
-    FileSystemKind { is_on_network: true, may_show_late: true, may_lack_links: false };
-
-/// One that several hosts may write to, and that may lack such hard links.
-const UNRELIABLE: FileSystemKind = FileSystemKind { may_lack_links: true, ..NETWORK };
-
-/// One of which nothing is known.
-const UNKNOWN: FileSystemKind = FileSystemKind { is_on_network: false, ..UNRELIABLE };
-
-/// What is known of the file system of a directory by its kind.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FileSystemKind {
-    /// Several hosts may write to it.
-    pub(super) is_on_network: bool,
-    /// It may show late what other hosts have written. Where that is not known, collections and runs take it for so.
-    pub(super) may_show_late: bool,
-    /// Whether its hard links are what leases need can only be tried.
-    pub(super) may_lack_links: bool,
-}
-
-impl FileSystemKind {
-    /// The kind of the file system of a directory that need not exist: that of the nearest one above it.
-    pub(super) fn of_nearest(path: &Path) -> Self {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let nearest = path.ancestors().find_map(|dir| open(dir, flags, Mode::empty()).ok());
-        nearest.map(Self::of).unwrap_or_default()
-    }
-
-    /// The kind of the file system of an open directory. A build with debug assertions obeys `CE_FILE_SYSTEM`, the number of one.
-    pub(super) fn of(directory: impl AsFd) -> Self {
-        // The numbers have 32 bits; the type that holds them differs between machines.
-        let number = fstatfs(directory).ok().map(|stat| stat.f_type as u32);
-        let told = if cfg!(debug_assertions) { env::var("CE_FILE_SYSTEM").ok() } else { None };
-        let told = told.and_then(|text| u32::from_str_radix(&text, 16).ok());
-        let Some(number) = told.or(number) else { return Self::default() };
-        KINDS.iter().find(|(known, _)| *known == number).map_or(UNKNOWN, |(_, kind)| *kind)
-    }
-}
 
 #[cfg(test)]
 impl Disk {
     /// Takes its file system for one of several hosts.
     pub(crate) const fn put_on_network(&mut self) {
-        self.kind = NETWORK;
+        self.kind = kinds::NETWORK;
     }
 
     /// Takes its file system for one of which nothing is known.
     pub(crate) const fn put_on_unknown(&mut self) {
-        self.kind = UNKNOWN;
+        self.kind = kinds::UNKNOWN;
     }
 }
 
@@ -640,23 +547,5 @@ impl Disk {
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_each_kind_one_thing_is_known() {
-        let mut numbers: Vec<u32> = KINDS.iter().map(|(number, _)| *number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), KINDS.len());
-        let shared = KINDS.iter().filter(|(_, kind)| kind.is_on_network).count();
-        let linking = KINDS.iter().filter(|(_, kind)| !kind.may_lack_links).count();
-        assert_eq!((shared, linking), (11, 17));
-        let late = KINDS.iter().filter(|(_, kind)| kind.may_show_late).count();
-        assert!(late == shared && UNKNOWN.may_show_late && !UNKNOWN.is_on_network);
     }
 }
