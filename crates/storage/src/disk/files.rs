@@ -145,10 +145,10 @@ impl Disk {
         })
     }
 
-    /// Waits until the server of a network file system has what was written to a file: else the error would come when the file is
-    /// closed, where nobody sees it.
+    /// Waits until the server of a network file system, or of one of an unknown kind, which may be one, has what was written to a file:
+    /// else the error would come when the file is closed, where nobody sees it.
     pub(super) fn arrive(&self, file: &File) -> io::Result<()> {
-        if self.is_on_network() { file.sync_data() } else { Ok(()) }
+        if self.may_show_late() { file.sync_data() } else { Ok(()) }
     }
 
     /// Writes a new file. What was begun is begun anew.

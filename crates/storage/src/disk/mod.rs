@@ -377,6 +377,7 @@ fn may_be_gone(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::fs::File;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
@@ -583,6 +584,18 @@ mod tests {
         // Nobody waits for it.
         let (answer, told) = ask(&disk, OnNotFound::Retry, late(Errno::NOTCONN));
         assert!(answer.unwrap_err().is(Errno::NOTCONN) && told.len() == 1);
+    }
+
+    #[test]
+    fn what_is_written_has_arrived_where_an_error_may_come_late() {
+        let (_dir, mut disk, _) = lab();
+        // A pipe cannot be flushed.
+        let pipe = File::from(OwnedFd::from(io::pipe().unwrap().0));
+        disk.arrive(&pipe).unwrap();
+        for put in [Disk::put_on_network, Disk::put_on_unknown] {
+            put(&mut disk);
+            disk.arrive(&pipe).unwrap_err();
+        }
     }
 
     /// What a look finds that answers these, the last one first, and how many of them were asked for.
