@@ -6,11 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use gix::index::entry::Mode;
-use gix::worktree::stack::state::ignore::Source;
-
 use super::errors::SnapshotError;
-use super::status::own_index;
 use super::{GitResult, open};
 
 /// Returns the top of the work tree that a directory is in.
@@ -82,26 +78,6 @@ fn main_work_tree(linked: &Path) -> GitResult<Option<PathBuf>> {
     let main = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
     // The Git directory of a submodule is within another repository.
     Ok(Some(main).filter(|main| top(main).is_none_or(|top| top == *main)))
-}
-
-/// The path of a directory within the work tree that it is in, if Git would add its files with the others there.
-///
-/// `None` if it is in none, is the top of one, or is ignored; or if that cannot be found out: no more than a warning may depend
-/// on it.
-pub fn unignored(dir: &Path) -> Option<PathBuf> {
-    find_unignored(dir).ok().flatten()
-}
-
-fn find_unignored(dir: &Path) -> GitResult<Option<PathBuf>> {
-    let real = dir.canonicalize()?;
-    let Some(top) = top(&real).filter(|top| *top != real) else { return Ok(None) };
-    let path = real.strip_prefix(&top)?;
-    let repository = open(&top)?;
-    let index = own_index(&repository)?;
-    let source = Source::WorktreeThenIdMappingIfNotSkipped;
-    let mut ignored = repository.excludes(&index, None, source)?;
-    let is_ignored = ignored.at_path(path, Some(Mode::DIR))?.is_excluded();
-    Ok((!is_ignored).then(|| path.to_owned()))
 }
 
 /// Returns the command of the user's editor, for a shell: what `git var GIT_EDITOR` says in the

@@ -19,7 +19,6 @@ mod source_repository;
 mod status;
 mod submodules;
 mod trees;
-mod url;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -28,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::command::Prompts;
 pub use self::config::{Config, ConfigEntry, ConfigError};
-pub use self::discovery::{Home, around, create, editor, private_dir, top, unignored};
+pub use self::discovery::{Home, around, create, editor, private_dir, top};
 pub use self::errors::{SnapshotError, UnreadableRepository};
 pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{
@@ -43,7 +42,7 @@ pub use self::reachability::{ReachError, ReachableSet};
 pub use self::revision::references;
 pub use self::snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
-pub use self::status::{Changes, Filtered};
+pub use self::status::{Changes, Filtered, unignored};
 pub use self::submodules::AbsentObject;
 pub use self::trees::{
     Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in,

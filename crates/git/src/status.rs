@@ -19,8 +19,10 @@ use gix::status::index_worktree::Item as Change;
 use gix::submodule::config::Ignore;
 use gix::worktree::IndexPersistedOrInMemory;
 use gix::worktree::stack::state::attributes::Source;
+use gix::worktree::stack::state::ignore;
 use gix::{ObjectId, Repository};
 
+use super::discovery::top;
 use super::opening::{Drivers, index_path, is_blob};
 use super::submodules::{object, tree_of};
 use super::{GitResult, to_path};
@@ -126,6 +128,26 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
     changes.changed.dedup();
     changes.ignored.sort_unstable();
     Ok(changes)
+}
+
+/// The path of a directory within the work tree that it is in, if Git would add its files with the others there.
+///
+/// `None` if it is in none, is the top of one, or is ignored; or if that cannot be found out: no more than a warning may depend
+/// on it.
+pub fn unignored(dir: &Path) -> Option<PathBuf> {
+    find_unignored(dir).ok().flatten()
+}
+
+fn find_unignored(dir: &Path) -> GitResult<Option<PathBuf>> {
+    let real = dir.canonicalize()?;
+    let Some(top) = top(&real).filter(|top| *top != real) else { return Ok(None) };
+    let path = real.strip_prefix(&top)?;
+    let repository = super::open(&top)?;
+    let index = own_index(&repository)?;
+    let source = ignore::Source::WorktreeThenIdMappingIfNotSkipped;
+    let mut ignored = repository.excludes(&index, None, source)?;
+    let is_ignored = ignored.at_path(path, Some(Mode::DIR))?.is_excluded();
+    Ok((!is_ignored).then(|| path.to_owned()))
 }
 
 /// Finds the paths in a directory that the index records in another way than HEAD.
