@@ -3,21 +3,18 @@
 //! A file has a header and a line for each execution: of a push, those of the results that were new, of an audit what was
 //! found. Its name is the hash of its contents.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ce_git::{Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, Digest, ObjectId};
 use ce_model::humanize::counted_all;
 use ce_model::name::ComputationName;
 use ce_storage::records::{AuditReport, CallRecord, HostKind, Origin};
-use ce_storage::{Ledger, Record, SignerNote, Storage, StorageError, ledger_file, of_ledger_file};
+use ce_storage::{Ledger, Storage, StorageError, ledger_file};
 use serde::{Deserialize, Serialize};
 
 use crate::ResultsError;
-use crate::attestation::{Attested, Attester, AttesterStances};
-use crate::push_selection::SharedResult;
-use crate::repository::{Finder, LEDGER};
-use crate::trust::{FileSigner, Trust};
+use crate::repository::Finder;
 
 /// The greatest number of lines in a file.
 const LINES: usize = 10_000;
@@ -202,6 +199,24 @@ pub(super) fn own_executions(storage: &Storage) -> Result<HashSet<Blake3>, Stora
 }
 
 impl LedgerLine {
+    /// The execution of a call with this short name; `None` unless it was executed in this storage.
+    pub(super) fn of(name: String, call: &CallRecord) -> Option<Self> {
+        let Origin::Executed { execution, .. } = &call.origin else { return None };
+        if execution.taken_over.is_some() {
+            return None;
+        }
+        Some(Self {
+            call: name,
+            id: call_identity(call),
+            outputs: Some(call.outputs.iter().map(|it| it.digest).collect()),
+            failed: None,
+            seconds: call.seconds().unwrap_or_default(),
+            peak_bytes: execution.peak_bytes,
+            isolation: execution.isolation.clone(),
+            host_kind: execution.host_kind.clone(),
+        })
+    }
+
     /// Its text in a file.
     pub(super) fn line(&self) -> Vec<u8> {
         json(self)
@@ -213,175 +228,9 @@ impl LedgerLine {
     }
 }
 
-/// The execution of a result; `None` unless it was executed in this storage.
-pub(super) fn execution(result: &SharedResult) -> Option<LedgerLine> {
-    let Record::Call(call) = &result.record else { return None };
-    let Origin::Executed { execution, .. } = &call.origin else { return None };
-    if execution.taken_over.is_some() {
-        return None;
-    }
-    Some(LedgerLine {
-        call: result.entry.short(),
-        id: call_identity(call),
-        outputs: Some(call.outputs.iter().map(|it| it.digest).collect()),
-        failed: None,
-        seconds: call.seconds().unwrap_or_default(),
-        peak_bytes: execution.peak_bytes,
-        isolation: execution.isolation.clone(),
-        host_kind: execution.host_kind.clone(),
-    })
-}
-
 fn json(value: &impl Serialize) -> Vec<u8> {
     // Nothing here has a map whose keys are no texts, which alone could fail.
     serde_json::to_vec(value).unwrap_or_default()
-}
-
-/// A file of the ledger of a repository.
-#[derive(Debug)]
-struct LedgerFile {
-    path: String,
-    id: ObjectId,
-    contents: Blake3,
-}
-
-/// The text of a file of the ledger, and what it attests.
-type ReadFile = (Vec<u8>, Vec<LedgerLine>);
-
-/// Files of the ledger of a repository.
-#[derive(Debug, Default)]
-pub(super) struct TakenEvidence {
-    /// The number of those that were new, or would be.
-    pub(super) new: usize,
-    /// The paths of those that are no evidence.
-    pub(super) refused: Vec<String>,
-}
-
-/// The evidence in a repository.
-#[derive(Debug)]
-pub(super) struct Evidence {
-    files: Vec<LedgerFile>,
-    /// The paths of those that are not named by any contents.
-    strange: Vec<String>,
-    /// The attestations of each call, each with the number of its file.
-    of_call: HashMap<Blake3, Vec<(usize, LedgerLine)>>,
-}
-
-impl Evidence {
-    /// Lists the files of the ledger, and reads them if that is wanted. What does not belong to its name, or cannot be understood, is left
-    /// out.
-    pub(super) fn of(
-        mirror: &Mirror,
-        finder: &mut Finder<'_>,
-        is_read: bool,
-    ) -> Result<Self, ResultsError> {
-        let (mut files, mut strange) = (Vec::new(), Vec::new());
-        for (path, id) in finder.files_in(LEDGER)? {
-            match of_ledger_file(&path) {
-                Some(contents) => files.push(LedgerFile { path, id, contents }),
-                None => strange.push(path),
-            }
-        }
-        let mut evidence = Self { files, strange, of_call: HashMap::new() };
-        if is_read {
-            let ids: Vec<ObjectId> = evidence.files.iter().map(|it| it.id.clone()).collect();
-            mirror.fetch_files(&ids)?;
-            for (number, file) in evidence.files.iter().enumerate() {
-                let Some((_, attestations)) = file.read(mirror)? else { continue };
-                for attestation in attestations {
-                    let of_call = evidence.of_call.entry(attestation.id).or_default();
-                    of_call.push((number, attestation));
-                }
-            }
-        }
-        Ok(evidence)
-    }
-
-    /// Who has attested a call with these outputs. Each signer who is trusted for it counts as one, and all others together as one.
-    pub(super) fn attested(
-        &self,
-        trust: &Trust,
-        (call, owner): (&Blake3, &str),
-        outputs: &[Digest],
-    ) -> Attested {
-        let mut attested = AttesterStances::default();
-        for (number, line) in self.of_call.get(call).into_iter().flatten() {
-            let LedgerFile { path, id, .. } = &self.files[*number];
-            let signers = trust.signers(path, id).into_iter().map(|it| it.principal);
-            let trusted = signers.filter(|it| trust.is_trusted(it, owner));
-            let mut attesters: Vec<Attester> =
-                trusted.map(|it| Attester::Signer(it.to_owned())).collect();
-            if attesters.is_empty() {
-                attesters.push(Attester::Unsigned);
-            }
-            for attester in attesters {
-                let kind = line.host_kind.as_ref();
-                attested.add(attester, kind, outputs, line.outputs.as_deref());
-            }
-        }
-        attested.into()
-    }
-
-    /// Brings the files that a storage does not have, and notes who vouches for them, unless nothing is to be written.
-    pub(super) fn import(
-        &self,
-        storage: &Storage,
-        mirror: &Mirror,
-        trust: &Trust,
-        dry: bool,
-    ) -> Result<TakenEvidence, ResultsError> {
-        let ledger = storage.ledger();
-        let mut lacking = Vec::new();
-        for file in &self.files {
-            if !ledger.has(&file.contents)? {
-                lacking.push(file);
-            }
-        }
-        let mut taken = TakenEvidence { new: lacking.len(), refused: self.strange.clone() };
-        if dry {
-            return Ok(taken);
-        }
-        let ids: Vec<ObjectId> = lacking.iter().map(|it| it.id.clone()).collect();
-        mirror.fetch_files(&ids)?;
-        for file in lacking {
-            match file.read(mirror)? {
-                Some((text, _)) => drop(ledger.add(&text)?),
-                None => {
-                    taken.new -= 1;
-                    taken.refused.push(file.path.clone());
-                }
-            }
-        }
-        for file in &self.files {
-            if let Some(signer) = trust.signers(&file.path, &file.id).first()
-                && ledger.has(&file.contents)?
-                && ledger.signer(&file.contents)?.is_none()
-            {
-                ledger.note_signer(&file.contents, &signer_note(signer, mirror.url()))?;
-            }
-        }
-        Ok(taken)
-    }
-}
-
-impl LedgerFile {
-    /// Its contents, and what they attest. `None` if they do not belong to the name, or cannot be understood.
-    fn read(&self, mirror: &Mirror) -> Result<Option<ReadFile>, ResultsError> {
-        let text = mirror.contents(&self.id, Ledger::MAX_BYTES)?;
-        let text = text.filter(|text| Blake3::of(text) == self.contents);
-        Ok(text.and_then(|text| parse(&text).map(|found| (text, found))))
-    }
-}
-
-/// The note of who vouches for a file of the ledger.
-fn signer_note(FileSigner { principal, key, commit }: &FileSigner<'_>, url: &str) -> SignerNote {
-    SignerNote {
-        own: false,
-        signer: Some((*principal).to_owned()),
-        key: Some((*key).to_owned()),
-        commit: Some(commit.full().to_owned()),
-        repository: Some(url.to_owned()),
-    }
 }
 
 /// Writes the files of a storage that the repository lacks, unless nothing is to be written. Returns their number. Where the commit

@@ -5,6 +5,7 @@
 //! doc/results.md describes it for users.
 
 mod attestation;
+mod beliefs;
 mod join;
 mod ledger;
 mod pull;
@@ -31,14 +32,13 @@ use serde::ser::SerializeMap;
 use crate::repository::FORMAT;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
+pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
-pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, RemovedFile, pull};
-pub use self::push::{
-    DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, StrangeInbox, push, revoke,
-};
-pub use self::push_selection::{LeftOut, PushedLogs, Withheld};
-pub use self::repository::{CrowdedDirectory, ResultsBranch, copies};
-pub use self::trust::{Distrust, RevokedResult, TrustRule, TrustSettings};
+pub use self::pull::{PullRequest, Pulled, pull};
+pub use self::push::{DEFAULT_LIMIT, RevokeRequest, push, revoke};
+pub use self::push_selection::{LeftOut, PushRequest, Pushed, PushedLogs, StrangeInbox, Withheld};
+pub use self::repository::{CrowdedDirectory, MAX_LIMIT, ResultsBranch, copies};
+pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
 /// Serialises a reason as a text.
 fn in_words<S: Serializer>(reason: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {

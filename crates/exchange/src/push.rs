@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ce_git::{
@@ -11,16 +10,13 @@ use ce_git::{
 };
 use ce_model::digest::ObjectId;
 use ce_model::humanize::counted;
-use ce_storage::{Entry, Storage, is_users_file};
+use ce_storage::{Entry, Record, Revocation, RevocationRecord, Storage, is_users_file};
 
-use serde::Serialize;
-
+use crate::ResultsError;
 use crate::join::join;
-use crate::ledger::{add_evidence, counted_with_ledger, keep_evidence};
-use crate::push_selection::{LeftOut, PushedLogs, Selection};
-use crate::repository::{CrowdedDirectory, Finder, ResultsBranch, TOP, crowded};
-use crate::trust::revocation_of;
-use crate::{ExchangeProgress, ResultsError, reference_and_commit};
+use crate::ledger::{add_evidence, keep_evidence};
+use crate::push_selection::{PushRequest, Pushed, Selection, StrangeInbox};
+use crate::repository::{Finder, MAX_RECORD, ResultsBranch, TOP, crowded};
 
 /// How often a push is tried before it goes to the inbox.
 const ATTEMPTS: u32 = 5;
@@ -119,6 +115,31 @@ pub fn revoke(
         storage.flush()?;
     }
     Ok(pushed)
+}
+
+/// Makes the revocation of a call, as the repository and the storage have it, or one of them. `None` if neither has the call.
+fn revocation_of(
+    storage: &Storage,
+    mirror: &Mirror,
+    there: &mut Finder<'_>,
+    (entry, reason): (&Entry, &str),
+) -> Result<Option<Revocation>, ResultsError> {
+    let there = there.file(&entry.record())?;
+    mirror.fetch_files(there.as_slice())?;
+    let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
+    let shared = text.flatten().and_then(|text| Record::of_shared(entry, &text));
+    let own = storage.records().read_fitting(entry)?;
+    let [shared, own] = [shared, own].map(|record| Some(entry.outputs(&record?)));
+    if shared.is_some() && own.is_some() && shared != own {
+        return Err(ResultsError::OtherOutputs(entry.short()));
+    }
+    let Some(outputs) = shared.or(own) else { return Ok(None) };
+    let revoked =
+        RevocationRecord { revoked: RevocationRecord::FORMAT, outputs, reason: reason.to_owned() };
+    // Nothing in it cannot be written as JSON.
+    let mut text = serde_json::to_vec(&revoked).unwrap_or_default();
+    text.push(b'\n');
+    Ok(Some(Revocation { entry: entry.clone(), record: revoked, text }))
 }
 
 /// Writes a tree with these files.
@@ -362,34 +383,6 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
 /// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
 pub const DEFAULT_LIMIT: &str = "64M";
 
-/// The greatest limit, in bytes: files are held in memory.
-pub const MAX_LIMIT: u64 = 256 << 20;
-
-/// What is pushed.
-#[derive(Debug)]
-pub struct PushRequest {
-    /// The greatest size of a file, in bytes.
-    pub limit: u64,
-    /// How the one who pushes wants to be called in the ledger.
-    pub by: Option<String>,
-    /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
-    pub attest: bool,
-    /// Whether files that seem to hold secrets are pushed.
-    pub allow_secrets: bool,
-    /// The logs that are pushed, too.
-    pub logs: PushedLogs,
-    /// Whether the inputs of jobs are pushed, too.
-    pub inputs: bool,
-    /// Whether results in inboxes become results of the repository.
-    pub collect: bool,
-    /// Whether commits are signed, as the user's `git` signs.
-    pub sign: bool,
-    /// Whether nothing is written.
-    pub dry: bool,
-    /// Learns how far the push is.
-    pub progress: Arc<ExchangeProgress>,
-}
-
 /// What is revoked.
 #[derive(Debug)]
 pub struct RevokeRequest {
@@ -401,93 +394,6 @@ pub struct RevokeRequest {
     pub sign: bool,
     /// Whether nothing is written.
     pub dry: bool,
-}
-
-/// What was pushed, or would be. As JSON: doc/programs/ce-push.md describes the fields.
-#[derive(Debug, Default, Serialize)]
-pub struct Pushed {
-    /// The number of calls that were new.
-    pub calls: usize,
-    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
-    pub away: usize,
-    /// The number of jobs that were new.
-    pub jobs: usize,
-    /// The number of tables that were new.
-    pub tables: usize,
-    /// The number of logs that were new.
-    pub logs: usize,
-    /// The number of task inputs that were new.
-    pub inputs: usize,
-    /// The number of calls that the repository had already and that were attested.
-    pub attested: usize,
-    /// The number of revocations that were new.
-    pub revoked: usize,
-    /// The number of revocations that were there already, of those that were asked for.
-    #[serde(skip)]
-    pub revoked_before: usize,
-    /// The number of files of the ledger that were new, beside those of the calls.
-    pub ledger: usize,
-    /// The size of their files, in bytes.
-    pub bytes: u64,
-    /// The number of results that were there already.
-    pub known: usize,
-    /// The paths of records that the repository has with other outputs.
-    pub differing: Vec<String>,
-    /// What stays here.
-    pub left_out: Vec<LeftOut>,
-    /// The reference that has them now, and the commit; none if nothing was new.
-    #[serde(flatten, serialize_with = "reference_and_commit")]
-    pub now: Option<RemoteRef>,
-    /// Whether that is an inbox, from which somebody else takes them.
-    pub inbox: bool,
-    /// The number of inboxes that there were.
-    #[serde(rename = "inboxes")]
-    pub waiting: usize,
-    /// The number of those that were emptied.
-    pub emptied: usize,
-    /// Inboxes that have something else than results.
-    pub strange: Vec<StrangeInbox>,
-    /// The largest directory that the push adds to, if that has very many entries now.
-    #[serde(skip)]
-    pub crowded: Option<CrowdedDirectory>,
-}
-
-/// An inbox that has something else than results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StrangeInbox {
-    /// Its name.
-    pub inbox: String,
-    /// The path of what is no result.
-    pub path: String,
-}
-
-impl Pushed {
-    /// Whether the repository has everything in its place that may be pushed.
-    pub fn is_complete(&self) -> bool {
-        let is_withheld = self.left_out.iter().any(|it| it.why.is_wrong());
-        !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
-    }
-
-    /// How many of each kind were new, in words; empty if nothing was.
-    pub fn summary(&self) -> String {
-        let Self { calls, jobs, tables, logs, inputs, attested, revoked, ledger, .. } = self;
-        let results = [
-            (*calls, "call"),
-            (*jobs, "job"),
-            (*tables, "table"),
-            (*logs, "log"),
-            (*inputs, "input"),
-            (*attested, "attestation"),
-            (*revoked, "revocation"),
-        ];
-        counted_with_ledger(&results, *ledger)
-    }
-
-    /// Whether anything is new to the repository.
-    pub const fn is_new(&self) -> bool {
-        let extras = self.logs + self.inputs + self.attested + self.ledger + self.revoked;
-        self.calls + self.jobs + self.tables + extras > 0
-    }
 }
 
 /// Finds a name in a tree that no results repository has, such as a program or a workflow of a server; `None` if there is none.

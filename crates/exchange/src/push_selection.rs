@@ -1,10 +1,11 @@
-//! What a push adds: results that the repository has not, without those that stay here, and what belongs to them: executions, logs,
+//! What is asked of a push, and what it adds: results that the repository has not, without those that stay here, and what belongs to them: executions, logs,
 //! inputs and revocations.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
-use ce_git::{BlobHash, Mirror, PackWriter, UnwrittenTree};
+use ce_git::{BlobHash, Mirror, PackWriter, RemoteRef, UnwrittenTree};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_model::humanize::size;
 use ce_storage::records::{CallRecord, Origin};
@@ -14,11 +15,10 @@ use ce_storage::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::ledger::{LedgerReason, LedgerWriter, execution, own_executions};
-use crate::push::{PushRequest, Pushed};
-use crate::repository::{Finder, place, stored_size};
+use crate::ledger::{LedgerLine, LedgerReason, LedgerWriter, counted_with_ledger, own_executions};
+use crate::repository::{CrowdedDirectory, Finder, place, stored_size};
 use crate::secrets::{Secrets, has, has_word};
-use crate::{ResultsError, in_words};
+use crate::{ExchangeProgress, ResultsError, in_words, reference_and_commit};
 
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;
@@ -162,7 +162,8 @@ impl<'a> Selection<'a> {
         result: &SharedResult,
         is_there: bool,
     ) -> Result<bool, ResultsError> {
-        let Some(execution) = execution(result) else { return Ok(false) };
+        let Record::Call(call) = &result.record else { return Ok(false) };
+        let Some(execution) = LedgerLine::of(result.entry.short(), call) else { return Ok(false) };
         if is_there {
             let attested = match &mut self.attested {
                 Some(attested) => attested,
@@ -398,6 +399,118 @@ pub(super) struct SharedFile {
     pub(super) path: Option<String>,
     /// Whether it is too large. Then it stays here, and the result is there without it.
     pub(super) stays: bool,
+}
+
+/// What is pushed.
+#[derive(Debug)]
+pub struct PushRequest {
+    /// The greatest size of a file, in bytes.
+    pub limit: u64,
+    /// How the one who pushes wants to be called in the ledger.
+    pub by: Option<String>,
+    /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
+    pub attest: bool,
+    /// Whether files that seem to hold secrets are pushed.
+    pub allow_secrets: bool,
+    /// The logs that are pushed, too.
+    pub logs: PushedLogs,
+    /// Whether the inputs of jobs are pushed, too.
+    pub inputs: bool,
+    /// Whether results in inboxes become results of the repository.
+    pub collect: bool,
+    /// Whether commits are signed, as the user's `git` signs.
+    pub sign: bool,
+    /// Whether nothing is written.
+    pub dry: bool,
+    /// Learns how far the push is.
+    pub progress: Arc<ExchangeProgress>,
+}
+
+/// What was pushed, or would be. As JSON: doc/programs/ce-push.md describes the fields.
+#[derive(Debug, Default, Serialize)]
+pub struct Pushed {
+    /// The number of calls that were new.
+    pub calls: usize,
+    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
+    pub away: usize,
+    /// The number of jobs that were new.
+    pub jobs: usize,
+    /// The number of tables that were new.
+    pub tables: usize,
+    /// The number of logs that were new.
+    pub logs: usize,
+    /// The number of task inputs that were new.
+    pub inputs: usize,
+    /// The number of calls that the repository had already and that were attested.
+    pub attested: usize,
+    /// The number of revocations that were new.
+    pub revoked: usize,
+    /// The number of revocations that were there already, of those that were asked for.
+    #[serde(skip)]
+    pub revoked_before: usize,
+    /// The number of files of the ledger that were new, beside those of the calls.
+    pub ledger: usize,
+    /// The size of their files, in bytes.
+    pub bytes: u64,
+    /// The number of results that were there already.
+    pub known: usize,
+    /// The paths of records that the repository has with other outputs.
+    pub differing: Vec<String>,
+    /// What stays here.
+    pub left_out: Vec<LeftOut>,
+    /// The reference that has them now, and the commit; none if nothing was new.
+    #[serde(flatten, serialize_with = "reference_and_commit")]
+    pub now: Option<RemoteRef>,
+    /// Whether that is an inbox, from which somebody else takes them.
+    pub inbox: bool,
+    /// The number of inboxes that there were.
+    #[serde(rename = "inboxes")]
+    pub waiting: usize,
+    /// The number of those that were emptied.
+    pub emptied: usize,
+    /// Inboxes that have something else than results.
+    pub strange: Vec<StrangeInbox>,
+    /// The largest directory that the push adds to, if that has very many entries now.
+    #[serde(skip)]
+    pub crowded: Option<CrowdedDirectory>,
+}
+
+/// An inbox that has something else than results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StrangeInbox {
+    /// Its name.
+    pub inbox: String,
+    /// The path of what is no result.
+    pub path: String,
+}
+
+impl Pushed {
+    /// Whether the repository has everything in its place that may be pushed.
+    pub fn is_complete(&self) -> bool {
+        let is_withheld = self.left_out.iter().any(|it| it.why.is_wrong());
+        !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
+    }
+
+    /// How many of each kind were new, in words; empty if nothing was.
+    pub fn summary(&self) -> String {
+        let Self { calls, jobs, tables, logs, inputs, attested, revoked, ledger, .. } = self;
+        let results = [
+            (*calls, "call"),
+            (*jobs, "job"),
+            (*tables, "table"),
+            (*logs, "log"),
+            (*inputs, "input"),
+            (*attested, "attestation"),
+            (*revoked, "revocation"),
+        ];
+        counted_with_ledger(&results, *ledger)
+    }
+
+    /// Whether anything is new to the repository.
+    pub const fn is_new(&self) -> bool {
+        let extras = self.logs + self.inputs + self.attested + self.ledger + self.revoked;
+        self.calls + self.jobs + self.tables + extras > 0
+    }
 }
 
 /// A result that is not pushed.

@@ -8,7 +8,9 @@ use ce_model::digest::{Digest, ObjectId};
 use ce_storage::{Entry, ExpectedFile, Record, Storage, archive_name};
 
 use crate::ResultsError;
-use crate::push::MAX_LIMIT;
+
+/// The greatest limit, in bytes: files are held in memory.
+pub const MAX_LIMIT: u64 = 256 << 20;
 
 /// The branch with the results of a repository that has nothing else.
 const BRANCH: &str = "refs/heads/results";

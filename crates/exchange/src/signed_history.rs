@@ -1,9 +1,11 @@
-//! The history of results: what each commit adds, and who has signed it.
+//! The history of results: what each commit adds, who has signed it, and whose signatures count.
 //!
 //! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each side
 //! vouches for its own. A commit that takes away or replaces what is there, other than by joining, vouches for nothing of that.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use ce_git::{
     CommitSignature, Mirror, MirrorCommit, MirrorEntry, MirrorError, MirrorKind, SignatureKind,
@@ -11,15 +13,45 @@ use ce_git::{
 use ce_model::digest::{Blake3, ObjectId};
 use serde::{Deserialize, Serialize};
 
+use crate::ResultsError;
 use crate::join::{Conflict, RecordComparison, join, settled};
 use crate::repository::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
-use crate::trust::Signers;
 
 /// The name under which a mirror remembers what was judged.
 const NOTE: &str = "history";
 
 /// The version of the rules: what was judged by others is judged again.
 const RULES: u32 = 3;
+
+/// What git calls the file of revoked ssh keys.
+const REVOCATIONS: &str = "gpg.ssh.revocationFile";
+
+/// The files that decide whose signatures count.
+#[derive(Debug)]
+pub(super) struct Signers {
+    /// The absolute path of the file of allowed signers.
+    pub(super) file: PathBuf,
+    /// The hash of all that decides.
+    pub(super) keys: Blake3,
+}
+
+impl Signers {
+    /// Reads the file of allowed signers, and that of revoked keys, if `git` has one.
+    pub(super) fn read(mirror: &Mirror, file: &Path) -> Result<Self, ResultsError> {
+        let read = |path: &Path| Ok((path.canonicalize()?, fs::read(path)?));
+        let (real, mut keys) =
+            read(file).map_err(|source| ResultsError::Signers { path: file.to_owned(), source })?;
+        if let Some(revoked) = mirror.users_path(REVOCATIONS)?.map(PathBuf::from) {
+            let (place, revoked) = read(&revoked)
+                .map_err(|source| ResultsError::RevokedKeys { path: revoked.clone(), source })?;
+            keys.push(0);
+            keys.extend(place.as_os_str().as_encoded_bytes());
+            keys.push(0);
+            keys.extend(revoked);
+        }
+        Ok(Self { file: real, keys: Blake3::of(&keys) })
+    }
+}
 
 /// A commit, and what it adds to the join of its parents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
