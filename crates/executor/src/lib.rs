@@ -1,12 +1,12 @@
 //! Starting processes, and nothing else: paths go in, an exit status comes out.
 //!
-//! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, with what goes in and comes out.
-//! `files` are those that an execution must find unchanged, and its log.
+//! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, with what comes out; `invocation` is
+//! what goes in.
 //! `local` executes on this host, with or without a `sandbox`. `slurm` submits workers to a cluster, and knows the allocation that
 //! a worker is in. `probes` try to break out of the sandbox. `process` is this process itself: its signals and its terminal.
 
 mod executor;
-mod files;
+mod invocation;
 mod local;
 pub mod probes;
 mod process;
@@ -14,11 +14,13 @@ mod sandbox;
 pub mod slurm;
 
 pub use self::executor::{
-    AllocationShape, CallProgram, Completion, DIRECTORY, Ended, ExecuteError, Executor, Failed,
-    Fake, HostTurn, InputFile, Inspection, Invocation, Isolation, Offer, Reach, SUSPENDED, Span,
-    Status, TaskStatuses, TurnRequest, Usage, is_within,
+    AllocationShape, Completion, Ended, ExecuteError, Executor, Failed, Fake, HostTurn, Isolation,
+    Offer, Reach, SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within,
 };
-pub use self::files::{HEAD, TAIL, VerifiedPath, head, tail};
+pub use self::invocation::{
+    CallProgram, DIRECTORY, HEAD, InputFile, Inspection, Invocation, Span, TAIL, VerifiedPath,
+    head, tail,
+};
 pub use self::local::{GRACE, Local};
 pub use self::process::{
     Detach, Leaving, TerminalRelay, detach, is_terminal, reset_signals, was_ignored,

@@ -15,7 +15,8 @@ use std::sync::{self, Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use crate::executor::{ExecuteError, VISIBLE_GPUS};
+use crate::executor::ExecuteError;
+use crate::invocation::VISIBLE_GPUS;
 
 /// The interval at which locks of other runs are polled, and at which a run that executes looks whether others wait.
 pub(super) const POLL: Duration = Duration::from_millis(50);

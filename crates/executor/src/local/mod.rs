@@ -31,12 +31,13 @@ use wait4::Wait4;
 use self::host::{Gpus, HostLock};
 use self::process_groups::{Groups, Orphans, signal};
 use crate::executor::{
-    Completion, DIRECTORY, Ended, ExecuteError, Executor, Failed, HostTurn, Invocation, Isolation,
-    Offer, Reach, SUSPENDED, Span, Status, TaskStatuses, TurnRequest, Usage, is_within_call,
-    nesting_variable,
+    Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
+    SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
 };
-use crate::files::{TAIL, is_replaced, open_log, tail};
-use crate::sandbox::{Sandbox, SandboxError, lacking, refused, specify};
+use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
+use crate::sandbox::{
+    Sandbox, SandboxError, SandboxSpec, VERIFY, lacking, lacking_interpreter, specify,
+};
 use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
 
 /// Executes processes of this host, until it is cancelled.
@@ -455,6 +456,24 @@ fn execute_sandboxed(
         tasks: TaskStatuses::default(),
         launcher_error: None,
     })
+}
+
+/// Returns why an execution could not begin in its sandbox.
+fn refused(spec: &SandboxSpec, invocation: &Invocation, error: SandboxError) -> ExecuteError {
+    match error {
+        SandboxError::Step { doing, source, .. } if doing == "start" => {
+            let (program, exec) = (invocation.program_words(), invocation.executable());
+            let lacking = lacking_interpreter(spec, &exec);
+            ExecuteError::Start { program, exec, source, lacking }
+        }
+        SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
+            ExecuteError::Log { log: path, source }
+        }
+        SandboxError::Step { doing, path, source } if doing == VERIFY && is_replaced(&source) => {
+            ExecuteError::Replaced(path)
+        }
+        error => ExecuteError::Isolate(error),
+    }
 }
 
 /// Executes, and waits until nothing of the execution runs any more, on any host, as far as Slurm knows.

@@ -40,7 +40,7 @@ use super::root::{self, PROC, PreparedRoot, enter};
 use super::seccomp;
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
-use crate::files::{open_log, open_verified};
+use crate::invocation::{open_log, open_verified};
 
 /// Runs the launcher until its standard input ends. The process must have one thread.
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {

@@ -3,12 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 use std::{env, fs};
 
-use super::SandboxError;
-use super::mounts::{VERIFY, below};
+use super::mounts::below;
 use super::root::{HARDWARE, PROGRAMS};
 use super::spec::{BindMode, COMPUTATION, INPUTS, OUTPUTS, SandboxSpec, TMP};
-use crate::executor::{ExecuteError, Invocation};
-use crate::files::{HEAD, TAIL, head, is_replaced, tail};
+use crate::invocation::{HEAD, TAIL, head, tail};
 use ce_model::access::{Access, Rule};
 
 /// Paths under which every execution has something of its own.
@@ -38,30 +36,12 @@ pub(crate) fn lacking(spec: &SandboxSpec) -> Vec<Rule> {
     lacking_in(spec, &String::from_utf8_lossy(&log), Path::exists)
 }
 
-/// Returns why an execution could not begin.
-pub(crate) fn refused(
-    spec: &SandboxSpec,
-    invocation: &Invocation,
-    error: SandboxError,
-) -> ExecuteError {
-    let exec = invocation.executable();
-    match error {
-        SandboxError::Step { doing, source, .. } if doing == "start" => {
-            let script = head(&exec, HEAD).unwrap_or_default();
-            // A root of its own has its own interpreters.
-            let named = interpreter(&script).filter(|_| spec.root.is_none());
-            let lacking = named.map(|path| installations(spec, &path));
-            let lacking = lacking.unwrap_or_default();
-            ExecuteError::Start { program: invocation.program_words(), exec, source, lacking }
-        }
-        SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
-            ExecuteError::Log { log: path, source }
-        }
-        SandboxError::Step { doing, path, source } if doing == VERIFY && is_replaced(&source) => {
-            ExecuteError::Replaced(path)
-        }
-        error => ExecuteError::Isolate(error),
-    }
+/// Returns the lines of `access` that would grant the interpreter of a script that could not be started.
+pub(crate) fn lacking_interpreter(spec: &SandboxSpec, script: &Path) -> Vec<Rule> {
+    let line = head(script, HEAD).unwrap_or_default();
+    // A root of its own has its own interpreters.
+    let named = interpreter(&line).filter(|_| spec.root.is_none());
+    named.map(|path| installations(spec, &path)).unwrap_or_default()
 }
 
 /// The lines of `access` that would grant an interpreter that exists outside only, and what its links lead
@@ -179,7 +159,7 @@ mod tests {
 
     use super::super::spec::Bind;
     use super::*;
-    use crate::files::VerifiedPath;
+    use crate::invocation::VerifiedPath;
 
     fn bind(mode: BindMode, path: &str) -> Bind {
         let (source, target) = (path.into(), path.into());

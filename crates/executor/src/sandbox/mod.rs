@@ -18,8 +18,10 @@ mod spec;
 mod user;
 
 pub use self::missing_access::{installation, interpreter, is_shown, links};
-pub(crate) use self::missing_access::{lacking, refused};
+pub(crate) use self::missing_access::{lacking, lacking_interpreter};
+pub(crate) use self::mounts::VERIFY;
 pub(crate) use self::root::{DEVICES, TELLING};
+pub(crate) use self::spec::SandboxSpec;
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
 
 use std::ffi::OsString;
@@ -34,8 +36,7 @@ use ce_model::exit::Explain;
 use rustix::process::Pid;
 
 use self::process::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
-use self::spec::SandboxSpec;
-use crate::executor::Invocation;
+use crate::invocation::Invocation;
 
 /// The reason why an execution cannot be isolated.
 #[derive(Debug, thiserror::Error)]

@@ -31,7 +31,7 @@ pub(super) const SYSTEM: &str = "/system";
 pub(super) const NEW: &str = "/new";
 
 /// The step that fails if a path leads elsewhere than when it was verified.
-pub(super) const VERIFY: &str = "find again";
+pub(crate) const VERIFY: &str = "find again";
 
 /// A path of a root, as it is named outside of it.
 pub(super) fn below(root: impl AsRef<Path>, path: &Path) -> PathBuf {

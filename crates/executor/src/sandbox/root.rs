@@ -30,7 +30,7 @@ use super::mounts::{
 use super::process::{StepError, at};
 use super::spec::{self, Bind, BindMode, COMPUTATION, HOME, INPUTS, OUTPUTS, SandboxSpec, TMP};
 use super::user::{MEMORY, Nobody, SandboxUser};
-use crate::files::open_verified;
+use crate::invocation::open_verified;
 
 /// The directories that every execution has, beside parts of the system.
 const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];

@@ -7,8 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::process::{Frame, Parts};
-use crate::executor::{DIRECTORY, Invocation};
-use crate::files::VerifiedPath;
+use crate::invocation::{DIRECTORY, Invocation, VerifiedPath};
 use ce_model::access::{Access, Rule};
 
 /// The path of the computation's directory in the sandbox.
@@ -162,7 +161,7 @@ impl SandboxSpec {
     }
 
     /// The log, as a path of the host.
-    pub(super) fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.stage.path.join(&self.log)
     }
 

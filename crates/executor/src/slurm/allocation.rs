@@ -19,7 +19,8 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::client::{Slurm, SlurmError};
 use super::jobs::JobToken;
-use crate::executor::{AllocationShape, Span};
+use crate::executor::AllocationShape;
+use crate::invocation::Span;
 
 /// The number of the step that a shell of `salloc` is, which has the whole allocation.
 const INTERACTIVE: &str = "4294967290";

@@ -1,0 +1,309 @@
+//! One execution, as an executor is asked for it: its program, its files, which must still be those that were verified, and its log.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ce_model::access::Access;
+use ce_model::digest::{Digest, ObjectId};
+use ce_model::resources::{Resources, TaskLauncher};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, lstat, open, openat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+/// One execution, as an executor is asked for it. All paths but those that `access` grants are in the
+/// storage.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// The name of the call, which is also that of its lease.
+    pub call: String,
+    /// The directory of the storage.
+    pub storage: PathBuf,
+    /// The directory of the computation.
+    pub tree: VerifiedPath,
+    /// Which of its files is executed.
+    pub program: CallProgram,
+    /// The Git tree that this directory is an export of.
+    pub tree_id: ObjectId,
+    /// The values that it reads, in order.
+    pub inputs: Vec<InputFile>,
+    /// The files and directories that it makes, in order. The directories exist, and are empty.
+    pub outputs: Vec<PathBuf>,
+    /// The directory that it works in, which is empty.
+    pub work: VerifiedPath,
+    /// Another empty one, where a sandbox lets it write its outputs, by their numbers: `00`, `01`.
+    pub outbox: VerifiedPath,
+    /// A directory of the call, which it finds by [`DIRECTORY`] and may write, and which stays.
+    pub directory: Option<VerifiedPath>,
+    /// The directory in which the log is made.
+    pub stage: VerifiedPath,
+    /// The name of the log file, which is empty or does not exist.
+    pub log: String,
+    /// Access that it has beyond all that, in a sandbox.
+    pub access: Access,
+    /// Whether it is executed in a sandbox. An executor that has none refuses it then.
+    pub isolate: bool,
+    /// Its time limit.
+    pub limit: Option<Duration>,
+    /// The names of the graphics processors that its turn lets it use.
+    pub visible_gpus: Vec<String>,
+    /// Whether nothing else may be executed on the host meanwhile.
+    pub exclusive: bool,
+    /// A command in place of the program, with which a user looks into the sandbox.
+    pub inspection: Option<Inspection>,
+    /// What it asks for of an allocation, which it has to itself. It is not isolated then.
+    pub span: Option<Span>,
+}
+
+/// A command with which a user looks into a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// The terminal that it has, as a path of the host. Without one it prints to the log, and has no input.
+    pub terminal: Option<PathBuf>,
+}
+
+/// What an execution asks for of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The number of hosts, if it matters.
+    pub nodes: Option<NonZeroU32>,
+    /// The number of tasks.
+    pub tasks: NonZeroU32,
+    /// The number of processors of each task.
+    pub cpus: NonZeroU32,
+    /// The program that starts `exec` on every task. Without one, `exec` is executed once.
+    pub launcher: Option<TaskLauncher>,
+}
+
+impl Span {
+    /// What a call needs of an allocation, if it needs one.
+    pub fn of(resources: &Resources) -> Option<Self> {
+        let Resources { nodes, launcher, .. } = *resources;
+        let cpus = resources.cpus.unwrap_or(NonZeroU32::MIN);
+        let tasks = resources.task_count();
+        resources.spans().then_some(Self { nodes, tasks, cpus, launcher })
+    }
+}
+
+/// A program of a computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallProgram {
+    /// Makes its outputs.
+    Exec,
+    /// Tells what has become of what it has started elsewhere.
+    Status,
+    /// Ends what it has started elsewhere.
+    Cancel,
+}
+
+impl CallProgram {
+    /// The name of the file, in the directory of the computation.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::Status => "status",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+/// A file or directory that an execution reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// The file or directory.
+    pub file: VerifiedPath,
+    /// Its digest, which tells whether it is a directory.
+    pub digest: Digest,
+}
+
+/// The variable that names the directory of a call which stays as long as that is suspended.
+pub const DIRECTORY: &str = "CE_DIRECTORY";
+
+/// The variable that names the graphics processors of a process.
+pub(super) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
+
+impl Invocation {
+    /// What is executed, in words.
+    pub(super) fn program_words(&self) -> String {
+        match &self.inspection {
+            Some(_) => self.executable().display().to_string(),
+            None => format!("its {}", self.program.file()),
+        }
+    }
+
+    /// The variable of the environment that names its graphics processors, and its value.
+    pub(super) fn gpu_variable(&self) -> Option<(&'static str, String)> {
+        let names = &self.visible_gpus;
+        (!names.is_empty()).then(|| (VISIBLE_GPUS, names.join(",")))
+    }
+
+    /// The file that is executed.
+    pub(super) fn executable(&self) -> PathBuf {
+        match self.inspection.as_ref().and_then(|it| it.command.first()) {
+            Some(command) => command.into(),
+            None => self.tree.path.join(self.program.file()),
+        }
+    }
+
+    /// The variable of the environment that names its directory, and its value.
+    pub(super) fn directory_variable(&self) -> Option<(&'static str, &PathBuf)> {
+        self.directory.as_ref().map(|directory| (DIRECTORY, &directory.path))
+    }
+
+    /// The path of the log.
+    pub fn log(&self) -> PathBuf {
+        self.stage.path.join(&self.log)
+    }
+}
+
+/// An absolute path without symbolic links, and the file or directory that it leads to.
+///
+/// Any directory on the way may be replaced meanwhile, by a link or another directory. The user of
+/// the path must check that the inode is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedPath {
+    /// The path.
+    pub path: PathBuf,
+    /// The device and inode of the file or directory.
+    pub id: (u64, u64),
+}
+
+impl VerifiedPath {
+    /// Verifies whatever is at this path, which has no symbolic link.
+    pub fn of(path: PathBuf) -> io::Result<Self> {
+        let stat = lstat(&path)?;
+        Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
+    }
+
+    /// Opens the file or directory: see [`open_verified`].
+    pub(super) fn open(&self) -> io::Result<OwnedFd> {
+        open_verified(&self.path, self.id)
+    }
+
+    /// Checks that the path still leads to the same file or directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `ESTALE` if it does not.
+    pub(super) fn check(&self) -> io::Result<()> {
+        compare(&lstat(&self.path)?, self.id)
+    }
+}
+
+/// Opens a file or directory that was verified, wherever this process finds it. No rights are needed:
+/// the descriptor is a place, and cannot be read.
+///
+/// # Errors
+///
+/// Fails with `ESTALE` if the path leads to another device and inode by now.
+pub(super) fn open_verified(path: &Path, id: (u64, u64)) -> io::Result<OwnedFd> {
+    let place = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    compare(&fstat(&place)?, id)?;
+    Ok(place)
+}
+
+fn compare(found: &Stat, id: (u64, u64)) -> io::Result<()> {
+    if (found.st_dev, found.st_ino) == id { Ok(()) } else { Err(Errno::STALE.into()) }
+}
+
+/// Whether an error says that a path leads elsewhere, or nowhere.
+pub(super) fn is_replaced(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, StaleNetworkFileHandle};
+    let is_link = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    is_link || matches!(error.kind(), NotADirectory | NotFound | StaleNetworkFileHandle)
+}
+
+/// How many bytes at the end of a log are searched for why an execution failed.
+pub const TAIL: u64 = 4000;
+
+/// How many bytes at the beginning of a script are read: as many as the kernel reads of the line that names
+/// the interpreter.
+pub const HEAD: u64 = 256;
+
+/// Opens the file that takes what an execution prints: an empty one, or one that is yet to be made.
+///
+/// Another execution without isolation may have put a link or a FIFO in its place: neither is used.
+pub(super) fn open_log(stage: &OwnedFd, name: impl Arg) -> io::Result<File> {
+    // To cut it would be a change of the file system, even where it is empty.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let log = openat(stage, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?;
+    match FileType::from_raw_mode(fstat(&log)?.st_mode) {
+        FileType::RegularFile => Ok(log.into()),
+        _ => Err(io::Error::other("it is not a plain file")),
+    }
+}
+
+/// Returns the last bytes of a plain file, at most so many.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, or is something else, such as a link.
+pub fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let (mut file, size) = open_plain(path, OFlags::NOFOLLOW)?;
+    file.seek(SeekFrom::Start(size.saturating_sub(bytes)))?;
+    read(file, bytes)
+}
+
+/// Returns the first bytes of a plain file, or of one that a link leads to, at most so many.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, or is something else.
+pub fn head(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    read(open_plain(path, OFlags::empty())?.0, bytes)
+}
+
+/// Opens a plain file for reading; returns its size, too. A FIFO, for example, is refused.
+fn open_plain(path: &Path, flags: OFlags) -> io::Result<(File, u64)> {
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    Ok((file, metadata.len()))
+}
+
+fn read(file: File, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut read = Vec::new();
+    file.take(bytes).read_to_end(&mut read)?;
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_copy_is_not_the_directory_that_was_verified() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("room")).unwrap();
+        fs::write(at("room/file"), "a").unwrap();
+        let file = VerifiedPath::of(at("room/file")).unwrap();
+        file.check().unwrap();
+        drop(file.open().unwrap());
+
+        fs::rename(at("room"), at("away")).unwrap();
+        assert_eq!(file.check().unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::create_dir(at("copy")).unwrap();
+        fs::write(at("copy/file"), "a").unwrap();
+        symlink(at("copy"), at("room")).unwrap();
+        let stale = Some(Errno::STALE.raw_os_error());
+        assert_eq!(file.check().unwrap_err().raw_os_error(), stale);
+        assert_eq!(file.open().unwrap_err().raw_os_error(), stale);
+
+        fs::remove_file(at("room")).unwrap();
+        symlink(at("away"), at("room")).unwrap();
+        file.check().unwrap();
+    }
+}
