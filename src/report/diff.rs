@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{derived_title, output_names, point_in_words, title, title_at_any_point};
 use super::explanation::log;
-use super::harmless;
 use super::summary::tally;
+use super::{harmless, json_line};
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, Manifest, shown};
 use ce_model::digest::Digest;
@@ -311,10 +311,6 @@ impl DiffReport<'_> {
     ///
     /// Fails if the output cannot be written.
     pub fn print_json(&self, exit: Exit, out: &mut dyn Write) -> io::Result<()> {
-        let mut print = |line: Value| {
-            serde_json::to_writer(&mut *out, &line)?;
-            out.write_all(b"\n")
-        };
         let [old, new] = [0, 1].map(|at| {
             let side = self.sides[at];
             json!({
@@ -324,38 +320,43 @@ impl DiffReport<'_> {
             })
         });
         let task = self.sides[1].task.name.as_str();
-        print(json!({ "event": "versions", "task": task, "old": old, "new": new }))?;
+        json_line(&json!({ "event": "versions", "task": task, "old": old, "new": new }), out)?;
         let outputs = compare::outputs(self.sides);
-        outputs.iter().enumerate().try_for_each(|(at, it)| print(self.output_json(at, it)))?;
-        if outputs.iter().any(|output| output.verdict != OutputVerdict::Same) {
-            self.differences_json(&mut print)?;
+        for (number, output) in outputs.iter().enumerate() {
+            json_line(&self.output_json(number, output), out)?;
         }
-        print(json!({ "event": "end", "exit": exit.code() }))
+        if outputs.iter().any(|output| output.verdict != OutputVerdict::Same) {
+            self.differences_json(out)?;
+        }
+        json_line(&json!({ "event": "end", "exit": exit.code() }), out)
     }
 
-    fn differences_json(&self, print: &mut dyn FnMut(Value) -> io::Result<()>) -> io::Result<()> {
+    fn differences_json(&self, out: &mut dyn Write) -> io::Result<()> {
         for TreeDifference { name, versions: [old, new], came, went } in
             compare::tree_differences(self.sides)
         {
-            print(json!({
-                "event": "tree", "tree": name, "old": old, "new": new,
-                "came": came, "went": went,
-            }))?;
+            json_line(
+                &json!({
+                    "event": "tree", "tree": name, "old": old, "new": new,
+                    "came": came, "went": went,
+                }),
+                out,
+            )?;
         }
         for compared in compare::compared_sweeps(self.sides) {
-            print(self.sweep_json(&compared))?;
+            json_line(&self.sweep_json(&compared), out)?;
         }
         for divergent in compare::divergent_calls(self.sides) {
-            print(self.call_json(&divergent))?;
+            json_line(&self.call_json(&divergent), out)?;
         }
         for WorkflowDifference { path, nodes } in compare::workflow_differences(self.sides) {
             let [old, new] = [0, 1].map(|at| node_words(self.sides[at], nodes[at]));
-            print(json!({ "event": "workflow", "path": path, "old": old, "new": new }))?;
+            json_line(&json!({ "event": "workflow", "path": path, "old": old, "new": new }), out)?;
         }
         for TaskFileDifference { path, contents: [old, new] } in
             compare::file_differences(self.sides)
         {
-            print(json!({ "event": "file", "file": path, "old": old, "new": new }))?;
+            json_line(&json!({ "event": "file", "file": path, "old": old, "new": new }), out)?;
         }
         Ok(())
     }
@@ -388,15 +389,15 @@ impl DiffReport<'_> {
         let first: Vec<Value> = match rows {
             [Some((_, before)), Some((sweep, now))] => {
                 let names = newer.task.passed_names(sweep.body);
-                let point = |it: &ComparedPoint| {
+                let points = first.iter().map(|it| {
                     let [old, new] = [before.row(it.rows[0]), now.row(it.rows[1])]
                         .map(|row| row.get(it.output).copied());
                     let [old, new] = self.sides_json([old, new]);
                     let point = point_json(now.points.at(it.rows[1]));
                     let output = names.get(it.output);
                     json!({ "point": point, "output": output, "old": old, "new": new })
-                };
-                first.iter().map(point).collect()
+                });
+                points.collect()
             }
             _ => Vec::new(),
         };
@@ -416,11 +417,11 @@ impl DiffReport<'_> {
 
     fn call_json(&self, DivergentCall { calls, outputs }: &DivergentCall) -> Value {
         let newer = self.sides[1];
-        let output = |number: &usize| {
+        let outputs = outputs.iter().map(|number| {
             let sources = calls.map(|call| Some(Source::Output { call, number: *number as u8 }));
             let [old, new] = self.sides_json(sources);
             json!({ "number": number, "name": self.symbol(sources), "old": old, "new": new })
-        };
+        });
         let point: Map<String, Value> = newer
             .plan
             .point(&newer.task, calls[1])
@@ -432,7 +433,7 @@ impl DiffReport<'_> {
             "computation": newer.computation(calls[1]).map(|it| it.name.as_str()),
             "label": label(newer, calls[1]),
             "point": point,
-            "outputs": outputs.iter().map(output).collect::<Vec<_>>(),
+            "outputs": outputs.collect::<Vec<_>>(),
         })
     }
 

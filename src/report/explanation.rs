@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{derived_title, point_of_call, title, title_at_any_point, tree_version};
 use super::columns::aligned;
-use super::harmless;
+use super::{harmless, json_line};
 use ce_evaluate::{Evaluation, Outcome};
 use ce_git::{ChangeLog, FileChange, LineCounts};
 use ce_model::digest::Digest;
@@ -580,17 +580,13 @@ pub fn explanation_json(
     changes: &HashMap<usize, Change>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut line = |line: Value| {
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")
-    };
     for (at, first) in explanation.causes.iter().enumerate() {
         let mut told = json!({ "event": "cause", "number": at + 1, "calls": first.calls });
         merge(&mut told, cause_json(evaluation, &first.cause));
         if let Some(change) = changes.get(&at) {
             merge(&mut told, json!(change));
         }
-        line(told)?;
+        json_line(&told, out)?;
     }
     for explained in &explanation.calls {
         let Explained { call, whys, nearest, seconds } = explained;
@@ -617,18 +613,19 @@ pub fn explanation_json(
                 point.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
             merge(&mut told, json!({ "point": point }));
         }
-        line(told)?;
+        json_line(&told, out)?;
     }
     // The sum of no numbers is -0.0.
     let seconds = 0.0 + explanation.calls.iter().filter_map(|it| it.seconds).sum::<f64>();
-    line(json!({
+    let end = json!({
         "event": "end",
         "calls": explanation.calls.len(),
         "seconds": seconds,
         "unknown": explanation.calls.iter().filter(|it| it.seconds.is_none()).count(),
         "unread": explanation.unread,
         "exit": evaluation.exit().code(),
-    }))
+    });
+    json_line(&end, out)
 }
 
 fn merge(line: &mut Value, more: Value) {
