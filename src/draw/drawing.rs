@@ -379,12 +379,12 @@ mod tests {
 
     fn call(builder: &mut Builder, at: usize, inputs: &[(&str, NodeId)], slice: &[&str]) -> NodeId {
         let mut next = 0;
-        let argument = |(label, node): &(&str, NodeId)| {
+        let inputs = inputs.iter().map(|(label, node)| {
             let first = next;
             next += builder[*node].width() as u8;
             Argument { label: (*label).into(), first, last: next - 1, node: *node }
-        };
-        let inputs = inputs.iter().map(argument).collect();
+        });
+        let inputs = inputs.collect();
         builder.intern(Node::Computation {
             computation: ComputationId::at(at).into(),
             inputs,

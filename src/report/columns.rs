@@ -36,12 +36,12 @@ pub(super) fn terminal_width(out: &(impl AsFd + IsTerminal)) -> Option<usize> {
 
 /// Returns a line for each row. Columns of numbers end at the same place.
 pub(super) fn fitted(rows: &[Vec<String>], numbers: &[bool]) -> Vec<String> {
-    let style = |at| ColumnStyle {
+    let columns = 0..rows.iter().map(Vec::len).max().unwrap_or_default();
+    let styles = columns.map(|at| ColumnStyle {
         is_number: numbers.get(at).copied().unwrap_or_default(),
         ..ColumnStyle::default()
-    };
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    fitted_within(rows, &(0..columns).map(style).collect::<Vec<_>>(), None).0
+    });
+    fitted_within(rows, &styles.collect::<Vec<_>>(), None).0
 }
 
 /// Returns a line for each row, and the columns that are left out. With a width, the widest texts are cut until the lines
@@ -52,8 +52,8 @@ pub(super) fn fitted_within(
     most: Option<usize>,
 ) -> (Vec<String>, Vec<usize>) {
     let most = most.unwrap_or(usize::MAX);
-    let width = |at: usize| rows.iter().map(|row: &Vec<String>| row[at].chars().count()).max();
-    let whole: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or_default()).collect();
+    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| row[at].chars().count()).max());
+    let whole: Vec<usize> = widths.map(Option::unwrap_or_default).collect();
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     let mut left_out = Vec::new();
     let all = |shown: &[usize], width: &dyn Fn(usize) -> usize| {
@@ -77,7 +77,7 @@ pub(super) fn fitted_within(
         widths[*widest] -= 1;
         surplus -= 1;
     }
-    let line = |row: &Vec<String>| {
+    let lines = rows.iter().map(|row| {
         let texts = shown.iter().map(|at| {
             let (text, width) = (cut(&row[*at], widths[*at]), widths[*at]);
             match columns[*at].is_number {
@@ -86,8 +86,8 @@ pub(super) fn fitted_within(
             }
         });
         texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    (rows.iter().map(line).collect(), left_out)
+    });
+    (lines.collect(), left_out)
 }
 
 /// Returns a text of at most this many characters.

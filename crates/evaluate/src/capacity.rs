@@ -269,13 +269,12 @@ impl Unsatisfiable {
     /// Returns why a call that asks for an allocation can never have one.
     pub(super) fn of_span(resources: &Resources, reach: Reach) -> Option<Self> {
         let Resources { nodes, tasks, launcher, .. } = *resources;
-        let several = |number: Option<NonZeroU32>| number.filter(|it| it.get() > 1);
+        let [nodes_asked, tasks_asked] = [nodes, tasks].map(|it| it.map_or(1, NonZeroU32::get));
         match reach {
             Reach::Any => None,
-            Reach::Process => several(nodes)
-                .map(|nodes| Self::Nodes(nodes.get()))
-                .or_else(|| several(tasks).map(|tasks| Self::Tasks(tasks.get())))
-                .or_else(|| launcher.map(Self::Launcher)),
+            Reach::Process if nodes_asked > 1 => Some(Self::Nodes(nodes_asked)),
+            Reach::Process if tasks_asked > 1 => Some(Self::Tasks(tasks_asked)),
+            Reach::Process => launcher.map(Self::Launcher),
             // exec may use all that it finds, so it must not find more than it asks for.
             Reach::Allocation(there) => {
                 let is_shape = nodes.is_none_or(|nodes| nodes == there.nodes)

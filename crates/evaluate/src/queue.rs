@@ -484,15 +484,12 @@ impl QueueMessages {
         workers: &[(WorkerName, WorkerRecord)],
         storage: &Path,
     ) {
-        let reach = |worker: &WorkerRecord| match (worker.nodes, worker.tasks) {
-            (Some(nodes), Some(tasks)) => Reach::Allocation(AllocationShape { nodes, tasks }),
-            _ => Reach::Process,
-        };
         for PendingTicket { ticket: Ticket { resources, .. }, .. } in tickets {
-            let mut workers = workers.iter().map(|(_, worker)| reach(worker)).peekable();
             let is_unserved = resources.spans()
-                && workers.peek().is_some()
-                && workers.all(|reach| Unsatisfiable::of_span(resources, reach).is_some());
+                && !workers.is_empty()
+                && workers.iter().all(|(_, worker)| {
+                    Unsatisfiable::of_span(resources, worker_reach(worker)).is_some()
+                });
             if is_unserved && self.unserved.insert(resources.class()) {
                 self.add(format!(
                     "no worker has an allocation for {}; such calls wait\n  try: sbatch {}--wrap 'ce worker {}', or give --on slurm",
@@ -502,6 +499,14 @@ impl QueueMessages {
                 ));
             }
         }
+    }
+}
+
+/// The hosts and tasks that a call may have of a worker.
+fn worker_reach(worker: &WorkerRecord) -> Reach {
+    match (worker.nodes, worker.tasks) {
+        (Some(nodes), Some(tasks)) => Reach::Allocation(AllocationShape { nodes, tasks }),
+        _ => Reach::Process,
     }
 }
 

@@ -4,8 +4,8 @@
 //! vouches for its own. A commit that takes away or replaces what is there, other than by joining, vouches for nothing of that.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use ce_git::{
     CommitSignature, Mirror, MirrorCommit, MirrorEntry, MirrorError, MirrorKind, SignatureKind,
@@ -38,11 +38,10 @@ pub(super) struct Signers {
 impl Signers {
     /// Reads the file of allowed signers, and that of revoked keys, if `git` has one.
     pub(super) fn read(mirror: &Mirror, file: &Path) -> Result<Self, ResultsError> {
-        let read = |path: &Path| Ok((path.canonicalize()?, fs::read(path)?));
-        let (real, mut keys) =
-            read(file).map_err(|source| ResultsError::Signers { path: file.to_owned(), source })?;
+        let (real, mut keys) = located(file)
+            .map_err(|source| ResultsError::Signers { path: file.to_owned(), source })?;
         if let Some(revoked) = mirror.users_path(REVOCATIONS)?.map(PathBuf::from) {
-            let (place, revoked) = read(&revoked)
+            let (place, revoked) = located(&revoked)
                 .map_err(|source| ResultsError::RevokedKeys { path: revoked.clone(), source })?;
             keys.push(0);
             keys.extend(place.as_os_str().as_encoded_bytes());
@@ -51,6 +50,11 @@ impl Signers {
         }
         Ok(Self { file: real, keys: Blake3::of(&keys) })
     }
+}
+
+/// The real path of a file, and its contents.
+fn located(file: &Path) -> io::Result<(PathBuf, Vec<u8>)> {
+    Ok((file.canonicalize()?, fs::read(file)?))
 }
 
 /// A commit, and what it adds to the join of its parents.

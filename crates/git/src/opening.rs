@@ -92,8 +92,7 @@ fn is_own(path: &Path, repository: &Repository) -> bool {
 
 /// Whether `safe.directory` names a repository. Of its own configuration that does not count.
 fn is_safe(path: &Path, repository: &Repository) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    let Some(place) = real(path) else { return false };
+    let Ok(place) = path.canonicalize() else { return false };
     let config = repository.config_snapshot();
     let values = config
         .plumbing()
@@ -113,10 +112,10 @@ fn is_safe(path: &Path, repository: &Repository) -> bool {
                 };
                 let named = gix::config::Path::from(value.as_bstr()).interpolate(context);
                 named.is_ok_and(|named| match named.strip_suffix_star() {
-                    Some(above) => real(&above).is_some_and(|above| place.starts_with(above)),
+                    Some(above) => above.canonicalize().is_ok_and(|above| place.starts_with(above)),
                     None => {
                         (named.is_absolute() || named == Path::new("."))
-                            && real(&named).as_ref() == Some(&place)
+                            && named.canonicalize().is_ok_and(|named| named == place)
                     }
                 })
             }

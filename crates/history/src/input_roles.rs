@@ -94,10 +94,9 @@ impl History {
             let tables = levels.filter(|_| is_certain).map(|it| &*it.tables).unwrap_or_default();
             let inputs = match jobs.get(&read.input.call) {
                 Some(jobs) => {
-                    let has_table =
-                        |job: &JobOfCall<'_>| job.tables.iter().any(|it| tables.contains(it));
-                    let jobs = jobs.iter().filter(|job| !has_table(job)).map(|job| job.job);
-                    inputs_with(jobs, &read.file.promise.digest)
+                    let jobs = jobs.iter();
+                    let jobs = jobs.filter(|job| !job.tables.iter().any(|it| tables.contains(it)));
+                    inputs_with(jobs.map(|job| job.job), &read.file.promise.digest)
                 }
                 None if is_certain => BTreeSet::new(),
                 None => any.inputs.clone(),
@@ -147,9 +146,9 @@ impl History {
 
     /// The jobs that have the calls of some inputs.
     fn jobs_of(&self, reads: &[InputRead<'_>]) -> HashMap<usize, Vec<JobOfCall<'_>>> {
-        let name = |read: &InputRead<'_>| self.results[read.input.call].0.short();
+        let calls = reads.iter().map(|read| read.input.call);
         let calls: HashMap<String, usize> =
-            reads.iter().map(|read| (name(read), read.input.call)).collect();
+            calls.map(|call| (self.results[call].0.short(), call)).collect();
         let mut jobs: HashMap<usize, Vec<JobOfCall<'_>>> = HashMap::new();
         for (_, record) in &self.results {
             let Record::Job(job) = record else { continue };
@@ -456,8 +455,7 @@ fn by_contents(texts: &[Vec<String>]) -> Vec<HashMap<Digest, u32>> {
 
 /// Whether contents are those of a level with this text.
 fn is_level(text: &str, digest: &Digest) -> bool {
-    let is_equal = || Digest::of(format!("{text}\n").as_bytes()) == *digest;
-    digest.size == text.len() as u64 + 1 && is_equal()
+    digest.size == text.len() as u64 + 1 && Digest::of(format!("{text}\n").as_bytes()) == *digest
 }
 
 /// Adds the levels of points to those of a result. Returns whether these are others now.

@@ -545,12 +545,12 @@ mod tests {
 
     /// Commits of these parents, in the order of their numbers.
     fn history(parents: &[&[usize]]) -> Vec<Commit> {
-        let commit = |(number, parents): (usize, &&[usize])| Commit {
+        let commits = parents.iter().enumerate().map(|(number, parents)| Commit {
             id: id(number),
             parents: parents.iter().copied().map(id).collect(),
             subject: String::new(),
-        };
-        parents.iter().enumerate().map(commit).collect()
+        });
+        commits.collect()
     }
 
     fn number(commit: &Commit) -> usize {

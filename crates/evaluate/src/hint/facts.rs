@@ -142,11 +142,10 @@ fn interpreters(script: &[u8], root: Option<&Path>) -> (Vec<PathBuf>, bool) {
         None => named.map(|path| links(&path)).unwrap_or_default(),
         Some(_) => Vec::from_iter(named),
     };
-    let inside = |path: &Path| match root {
-        None => path.to_owned(),
-        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
-    };
-    let is_missing = found.last().is_some_and(|path| !inside(path).exists());
+    let is_missing = found.last().is_some_and(|path| match root {
+        None => !path.exists(),
+        Some(root) => !root.join(path.strip_prefix("/").unwrap_or(path)).exists(),
+    });
     (found, is_missing)
 }
 

@@ -253,14 +253,17 @@ fn suffix(facts: &FailureFacts) -> Option<String> {
 /// A file was left in the working directory: one named like the output, or any that is not temporary.
 fn elsewhere(facts: &FailureFacts) -> Option<String> {
     let missing = missing(facts)?;
-    let stem = |name: &str| Path::new(name).file_stem().map(ToOwned::to_owned);
-    let same = facts.left.iter().find(|name| stem(name) == stem(&missing.name));
-    let temporary = |name: &str| name.starts_with('.') || name.to_lowercase().starts_with("tmp");
-    let left = same.or_else(|| facts.left.iter().find(|name| !temporary(name)))?;
+    let stem = Path::new(&*missing.name).file_stem();
+    let same = facts.left.iter().find(|name| Path::new(name).file_stem() == stem);
+    let left = same.or_else(|| facts.left.iter().find(|name| !is_temporary(name)))?;
     Some(format!(
         "it left {left} in its working directory, which is not kept; let it write to {}",
         place(missing)
     ))
+}
+
+fn is_temporary(name: &str) -> bool {
+    name.starts_with('.') || name.to_lowercase().starts_with("tmp")
 }
 
 /// No output was made, and what was printed is no complaint.

@@ -168,19 +168,18 @@ impl Manifest {
     ///
     /// Fails unless the text is the very one that [`Manifest::write`] writes for the entries.
     pub fn parse(text: &[u8]) -> Result<Self, ManifestError> {
-        let wrong = |line: usize, fault| ManifestError { line, fault };
         if text == HEADER.as_bytes() {
-            return Err(wrong(1, ManifestFault::Cut));
+            return Err(ManifestError { line: 1, fault: ManifestFault::Cut });
         }
         let rest = text.strip_prefix(HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n"));
-        let mut rest = rest.ok_or_else(|| wrong(1, ManifestFault::Header))?;
+        let mut rest = rest.ok_or(ManifestError { line: 1, fault: ManifestFault::Header })?;
         let (mut entries, mut order) = (Vec::new(), PathOrder::default());
         while !rest.is_empty() {
-            let number = entries.len() + 2;
+            let line = entries.len() + 2;
             let end = rest.iter().position(|byte| *byte == b'\n');
-            let end = end.ok_or_else(|| wrong(number, ManifestFault::Cut))?;
-            let entry = parse_line(&rest[..end]).map_err(|fault| wrong(number, fault))?;
-            order.check(&entries, &entry).map_err(|fault| wrong(number, fault))?;
+            let end = end.ok_or(ManifestError { line, fault: ManifestFault::Cut })?;
+            let entry = parse_line(&rest[..end]).map_err(|fault| ManifestError { line, fault })?;
+            order.check(&entries, &entry).map_err(|fault| ManifestError { line, fault })?;
             entries.push(entry);
             rest = &rest[end + 1..];
         }

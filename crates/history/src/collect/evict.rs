@@ -114,8 +114,7 @@ impl<'a> Remakeable<'a> {
             let waiting = mem::take(&mut self.waiting);
             // Nothing makes what they read.
             let (stuck, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, call)| {
-                let lacks = |it: &&Digest| !self.known.contains(it) && !produced.contains(it);
-                call.inputs.iter().any(|input| lacks(&input))
+                call.inputs.iter().any(|it| !self.known.contains(it) && !produced.contains(it))
             });
             self.waiting = waiting;
             if stuck.is_empty() {

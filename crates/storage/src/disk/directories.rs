@@ -127,8 +127,7 @@ impl Disk {
 
     /// Calls a function with each name in a directory, if that exists, until it returns false.
     fn each_entry(&self, dir: &Path, next: impl FnMut(&OsStr, FileType) -> bool) -> Result<()> {
-        let list = || each_entry(&self.at(dir, open_listed)?, next);
-        look_once("list", dir, list).map(drop)
+        look_once("list", dir, || each_entry(&self.at(dir, open_listed)?, next)).map(drop)
     }
 
     /// Calls a function with the files below a directory, in any order, until it returns true.

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::network::OnNotFound;
 use super::reading::Reading;
-use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
+use super::{Disk, ForeignEntry, IoContext, Result, found, stat};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, PIECE};
 
@@ -265,14 +265,14 @@ impl Disk {
     ///
     /// The file is opened anew: over NFS, only then is its size known for certain.
     pub(crate) fn read_from(&self, path: &Path, from: u64, most: u64) -> Result<Vec<u8>> {
-        let read = || {
+        let read = self.look("read", path, || {
             let mut file = self.open_file(path)?.0;
             let mut contents = Vec::new();
             file.seek(SeekFrom::Start(from))?;
             file.take(most).read_to_end(&mut contents)?;
             Ok(contents)
-        };
-        Ok(self.look("read", path, read)?.unwrap_or_default())
+        });
+        Ok(read?.unwrap_or_default())
     }
 
     /// Waits until a file, or the list of entries of a directory, is on the disk. Does nothing if
@@ -372,14 +372,14 @@ impl Disk {
     /// Tries whether a hard link is the same file under another name, and is refused if the name is taken: one file gets it, and
     /// another one tries to.
     pub(crate) fn links_refuse(&self, [one, other]: [&Path; 2], name: &Path) -> bool {
-        let is_one = || Ok::<_, StorageError>(self.id(name)? == self.id(one)?);
-        let refuse = || {
-            Ok::<_, StorageError>(self.link(one, name)? && !self.link(other, name)? && is_one()?)
-        };
         // Where nothing can be linked, there are no leases.
-        let refuse = refuse().unwrap_or(false);
+        let refuse = self.try_links([one, other], name).unwrap_or(false);
         drop(self.remove(name));
         refuse
+    }
+
+    fn try_links(&self, [one, other]: [&Path; 2], name: &Path) -> Result<bool> {
+        Ok(self.link(one, name)? && !self.link(other, name)? && self.id(name)? == self.id(one)?)
     }
 
     /// The device and inode of a file, if it exists.

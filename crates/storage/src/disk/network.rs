@@ -268,8 +268,7 @@ impl Disk {
             None if self.may_show_late() => {}
             found => return Ok(found),
         }
-        let mut looked = || look()?.ok_or_else(absent);
-        match self.retry(OnNotFound::Retry, |_| looked()) {
+        match self.retry(OnNotFound::Retry, |_| look()?.ok_or_else(absent)) {
             Err(error) if error.is(Errno::NOENT) => Ok(None),
             found => found.map(Some),
         }

@@ -297,8 +297,8 @@ mod tests {
             File::create(&file).unwrap().set_len(size).unwrap();
             let stop = AtomicBool::new(false);
             let mut reading = Reading::open_unless(&stop, &file).unwrap();
-            let full = |_: &[u8]| Err(StorageError::Unsteady(copy.clone()));
-            assert!(matches!(reading.pieces(&mut { full }), Err(StorageError::Unsteady(_))));
+            let failed = reading.pieces(&mut |_| Err(StorageError::Unsteady(copy.clone())));
+            assert!(matches!(failed, Err(StorageError::Unsteady(_))));
             reading.rewind().unwrap();
             let mut pieces = 0;
             let asked = reading.pieces(&mut |_| {

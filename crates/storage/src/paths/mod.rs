@@ -253,13 +253,16 @@ impl ResultName {
 
     /// Whether a call may have this name: its version and its inputs have at least as many digits as the specification's.
     pub fn may_be_of_call(&self) -> bool {
-        let has_digits =
-            |text: &str| text.len() >= SHORT && text.bytes().all(|it| it.is_ascii_hexdigit());
         let version = self.version();
         version.strip_prefix(DIRTY).unwrap_or(version).split('-').all(has_digits)
             && (self.inputs().next().is_some() || self.short().ends_with("/_"))
             && self.inputs().all(has_digits)
     }
+}
+
+/// Whether a text is hexadecimal digits, at least as many as the specification has.
+fn has_digits(text: &str) -> bool {
+    text.len() >= SHORT && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -422,13 +425,16 @@ pub(crate) fn waiting(stage: &str, number: usize) -> String {
 
 /// Whether this may be the name of a stage: one in the private directory of a run.
 pub(crate) fn is_stage(stage: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     match stage.split('/').collect::<Vec<_>>()[..] {
         [RUNS, run, slot, call] => {
             run.parse::<RunName>().is_ok() && is_number(slot) && is_number(call)
         }
         _ => false,
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit())
 }
 
 /// The ending of the names of records in a stage.

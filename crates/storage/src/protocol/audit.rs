@@ -389,8 +389,8 @@ mod tests {
     }
 
     fn line(number: u64, recorded: Option<&str>, found: Option<&str>) -> Option<LineDifference> {
-        let owned = |text: Option<&str>| text.map(str::to_owned);
-        Some(LineDifference { number, recorded: owned(recorded), found: owned(found) })
+        let [recorded, found] = [recorded, found].map(|text| text.map(str::to_owned));
+        Some(LineDifference { number, recorded, found })
     }
 
     #[test]

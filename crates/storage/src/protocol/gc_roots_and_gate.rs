@@ -275,8 +275,8 @@ mod tests {
         fs::copy(&file, &old).unwrap();
         run.gc_roots().announce(["t_a/1".to_owned()]).unwrap();
         assert!(has("t_a/1/00/x").unwrap());
-        let names = || fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name());
-        let sizes: Vec<_> = names().filter_map(|it| it.into_string().ok()).collect();
+        let names = fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name());
+        let sizes: Vec<_> = names.filter_map(|it| it.into_string().ok()).collect();
         let sizes: Vec<&String> = sizes.iter().filter(|it| it.starts_with("uses-")).collect();
         assert_eq!(sizes, [&format!("uses-{}", "\nc_add/123\n\nt_a/1\n".len())]);
         // An older version of the file is shown for a while, or for good.

@@ -215,12 +215,14 @@ impl<'a> ReadPath<'a> {
     /// Whether it may be, hold, or be in a file or directory with this path.
     fn may_touch(&self, path: &str) -> bool {
         let Self { begin, is_whole } = self;
-        let is_below = |path: &str, above: &str| {
-            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         is_below(begin, path)
             || if *is_whole { is_below(path, begin) } else { path.starts_with(begin) }
     }
+}
+
+/// Whether a path is another one, or below it.
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Takes back that nothing reads the files and directories that a task reads as values. `place` is the path of the task in its
