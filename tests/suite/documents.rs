@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use rayon::prelude::*;
 
 use crate::examples::programs_of;
-use crate::lab::place;
+use crate::lab::{copy, place};
 use crate::needs::{self, Lack};
 
 /// A command of a console block, and what it prints.
@@ -163,10 +163,10 @@ fn fits(expected: &str, printed: &str) -> bool {
 }
 
 /// Makes a repository of what the documents use, and a directory with the programs.
-fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
-    let (copy, bin) = (dir.join("compeval"), dir.join("bin"));
-    fs::create_dir_all(&copy).unwrap();
-    fs::create_dir_all(&bin).unwrap();
+fn prepare(dir: &Path) {
+    let (repository, bin) = (dir.join("compeval"), dir.join("bin"));
+    fs::create_dir(&repository).unwrap();
+    fs::create_dir(&bin).unwrap();
     let programs = [
         env!("CARGO_BIN_EXE_ce"),
         env!("CARGO_BIN_EXE_ce-run"),
@@ -177,17 +177,20 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
         let name = Path::new(program).file_name().unwrap();
         std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
     }
-    let script = "set -e; cp -R computations-example tasks-example \"$1\"; cd \"$1\"; \
-                  git init -q; git add -A; git -c user.name=a -c user.email=a@b commit -qm copy";
-    let made = Command::new("sh")
-        .args(["-c", script, "sh"])
-        .arg(&copy)
-        .current_dir(root())
-        .env_clear()
-        .envs([("PATH", std::env::var("PATH").unwrap()), ("HOME", dir.display().to_string())])
-        .status();
-    assert!(made.unwrap().success());
-    (copy, bin)
+    for name in ["computations-example", "tasks-example"] {
+        copy(&root().join(name), &repository.join(name));
+    }
+    git(&repository, &["init", "-q"]);
+    git(&repository, &["add", "-A"]);
+    git(&repository, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "copy"]);
+    git(&repository, &["repack", "-adq"]);
+}
+
+fn git(dir: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(dir).env_clear().env("HOME", dir.parent().unwrap());
+    let status = git.env("PATH", std::env::var("PATH").unwrap()).status();
+    assert!(status.unwrap().success(), "git {arguments:?}");
 }
 
 /// What became of the commands of a document.
@@ -223,8 +226,8 @@ fn leave_out(
     (all, first)
 }
 
-/// Executes the blocks of a document.
-fn execute(document: &Path, ci: &str) -> Outcome {
+/// Executes the blocks of a document, in a copy of what is prepared.
+fn execute(document: &Path, prepared: &Path, ci: &str) -> Outcome {
     let mut wrong = Vec::new();
     let mut steps = steps(&fs::read_to_string(root().join(document)).unwrap());
     steps.retain_mut(|step| {
@@ -241,8 +244,12 @@ fn execute(document: &Path, ci: &str) -> Outcome {
     let mut printed = Vec::new();
     if !commands.is_empty() {
         let dir = tempfile::tempdir_in(place()).unwrap();
-        let (copy, bin) = prepare(dir.path());
-        printed = type_in(&copy, &bin, &commands);
+        let place = dir.path().join("place");
+        copy(prepared, &place);
+        let repository = place.join("compeval");
+        // These files are other ones than the index knows.
+        git(&repository, &["update-index", "-q", "--refresh"]);
+        printed = type_in(&repository, &place.join("bin"), &commands);
     }
     for (at, (step, printed)) in steps.iter().zip(printed).enumerate() {
         if agree(&step.expected, &printed) {
@@ -265,8 +272,10 @@ fn execute(document: &Path, ci: &str) -> Outcome {
 fn every_block_prints_what_it_says() {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
     let documents = documents();
-    let outcomes: Vec<Outcome> =
-        documents.par_iter().map(|document| execute(document, &ci)).collect();
+    let prepared = tempfile::tempdir_in(place()).unwrap();
+    prepare(prepared.path());
+    let outcome = |document: &PathBuf| execute(document, prepared.path(), &ci);
+    let outcomes: Vec<Outcome> = documents.par_iter().map(outcome).collect();
     let mut wrong = Vec::new();
     for outcome in outcomes {
         wrong.extend(outcome.wrong);
