@@ -411,7 +411,9 @@ impl TreePath {
 
     /// Whether it is in a directory, or anywhere below.
     pub fn is_below(&self, directory: &Self) -> bool {
-        self.step.place().starts_with(directory.step.place())
+        // The way to it mostly leads through that very directory.
+        let is_on_the_way = self.step.upwards().any(|step| std::ptr::eq(step, &*directory.step));
+        is_on_the_way || self.step.place().starts_with(directory.step.place())
     }
 
     /// The commit of the innermost repository.
