@@ -272,9 +272,10 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         T: AsRef<str> + FromStr<Err = NameError>,
     {
         let written: T = value.parse().map_err(LoadFault::Name)?;
-        let Some(inputs) = self.inputs else {
-            return Ok((!value.contains('{')).then(|| written.into()));
-        };
+        if !value.contains('{') {
+            return Ok(Some(written.into()));
+        }
+        let Some(inputs) = self.inputs else { return Ok(None) };
         let place = self.library.source.place(dir);
         let template =
             Template::new(written, |name| self.scopes.number(scope, inputs, name), &place);
