@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use ce_evaluate::{Absence, Evaluation, Outcome};
+use ce_model::expression::written_contents;
 use ce_model::humanize::counted;
 use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
 use ce_model::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
@@ -140,6 +141,7 @@ impl<'a> Artist<'a> {
                 let path = &self.task.files[file.index()].path;
                 (ShapeKind::Literal, format!("OWN {path}"))
             }
+            Node::Text(text) => (ShapeKind::Literal, written_contents(text.as_str())),
             Node::Computation { computation, .. } => {
                 (ShapeKind::Computation, computation.written(self.task).to_owned())
             }
@@ -266,6 +268,7 @@ impl<'a> Artist<'a> {
             Node::Input(_)
             | Node::Literal(_)
             | Node::File(_)
+            | Node::Text(_)
             | Node::Bound(_)
             | Node::Points(_)
             | Node::Member { .. } => Vec::new(),
@@ -374,6 +377,7 @@ mod tests {
                 computation("join", &["a", "b", "c", "d"], &["all", "log"]),
             ],
             workflow,
+            definitions: Default::default(),
         }
     }
 

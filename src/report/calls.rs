@@ -7,7 +7,7 @@ use super::harmless;
 use super::terminal::without_controls;
 use ce_evaluate::{Evaluation, InspectedCall, TreeValues};
 use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
-use ce_model::expression::written_alone;
+use ce_model::expression::{written_alone, written_contents};
 use ce_model::humanize::counted;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
 use ce_model::sweep::{
@@ -124,6 +124,7 @@ pub(super) fn derived_title(evaluation: &Evaluation, value: DerivedId, number: u
         Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
         Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
         Derivation::Text(text) => format!("'{}'", harmless(text)),
+        Derivation::Written(text) => harmless(&written_contents(text)).into_owned(),
         Derivation::Points(points) => {
             format!("POINTS('{}')", harmless(&evaluation.task.sweeps[points.index()].label))
         }

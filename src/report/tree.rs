@@ -87,6 +87,8 @@ impl<'a> TreePrinter<'a> {
 
     /// Prints a leaf, or begins the subtree of another node.
     fn open(&mut self, node: NodeId, label: &'a str, out: &mut dyn Write) -> io::Result<()> {
+        let defined = self.evaluation.task.definitions.get(&node).and_then(|names| names.first());
+        let label = defined.map_or(label, |name| name);
         match self.evaluation.plan.step(node) {
             Step::Leaf(source) => {
                 let text = written_alone(&self.evaluation.task, node);

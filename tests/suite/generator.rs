@@ -186,5 +186,5 @@ pub(crate) fn printed(expression: &Expression, sharing: Sharing) -> String {
         node.outputs.get_or_insert_with(|| WrittenSlice::all(1));
     }
     let inputs = Some(INPUTS.iter().map(|name| name.parse().unwrap()).collect());
-    shown(&Text { inputs, expression }, Style { sharing, labels: Labels::Hide })
+    shown(&Text { inputs, expression, ..Text::default() }, Style { sharing, labels: Labels::Hide })
 }

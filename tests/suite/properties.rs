@@ -49,7 +49,7 @@ fn try_on(count: u64, property: impl Fn(&Lab, &Expression, &mut Random)) {
 fn write(lab: &Lab, workflow: &Expression) {
     drop(fs::remove_dir_all(lab.path("task/workflow")));
     let inputs = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
-    let text = Text { inputs: Some(inputs), expression: workflow.clone() };
+    let text = Text { inputs: Some(inputs), expression: workflow.clone(), ..Text::default() };
     lisp::write(&lab.path("task"), &text);
 }
 

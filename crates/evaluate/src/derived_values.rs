@@ -104,6 +104,7 @@ impl DerivedValues {
     pub(super) fn source(&self, task: &Task, how: &Derivation) -> Result<InputSource, ValueError> {
         match how {
             Derivation::Text(text) => Ok(InputSource::Bytes(format!("{text}\n").into_bytes())),
+            Derivation::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
             Derivation::Points(points) => {
                 let product = &task.sweeps[points.index()].product;
                 // Loading the task has checked that there are some.
@@ -128,6 +129,7 @@ impl DerivedValues {
         let error = |fault| ValueError::OwnFile { path: path.to_string(), fault };
         match contents.map_err(|fault| error(fault.into()))? {
             FileContents::Blob(id) => Ok(InputSource::Bytes(self.later.blob(&id).map_err(error)?)),
+            FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
             FileContents::Uncommitted(path) => {
                 self.is_changed.store(true, Ordering::Relaxed);
                 Ok(InputSource::File(path))
@@ -255,6 +257,7 @@ impl ValueMaker<'_> {
                     Some(found)
                 }
                 Derivation::Text(_)
+                | Derivation::Written(_)
                 | Derivation::Points(_)
                 | Derivation::File(_)
                 | Derivation::Wrong(_) => Some(self.written(how)),

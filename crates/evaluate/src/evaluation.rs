@@ -190,11 +190,9 @@ impl Evaluation {
         self.plan.computation(call).map(|id| &self.task.computations[id.index()])
     }
 
-    /// Returns the labels that lead from the root to the argument where a call occurs first in the workflow, the last few of
-    /// them: `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the root, which is no
-    /// argument.
+    /// Returns the name that a call is defined by, or else the labels that lead to it: see [`LabelPaths::path`].
     pub fn label_path(&self, call: CallId) -> Option<String> {
-        self.labels().path(&self.task.workflow, self.plan.call(call).node)
+        self.labels().path(&self.task, self.plan.call(call).node)
     }
 
     /// Where the nodes of the workflow are.
@@ -647,6 +645,7 @@ mod tests {
             resources: Default::default(),
             computations: vec![],
             workflow: builder.finish(root),
+            definitions: Default::default(),
         };
         let plan = Plan::new(&task);
         let files = Files {

@@ -18,8 +18,9 @@ use crate::errors::{SnapshotError, UnreadableRepository, border};
 use crate::snapshot::Snapshot;
 use crate::submodules::{self, Repositories, object, tree_of};
 use ce_model::exit::Explain;
+use ce_model::expression::{Mistake, parse};
 use ce_model::name::StorageName;
-use ce_model::task::LIBRARY;
+use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 use ce_model::{digest, text_file};
 
 /// The commits and literals that some repositories can reach.
@@ -44,6 +45,18 @@ pub enum ReachError {
         /// The first digits of the commits without their parents.
         border: String,
     },
+    /// The text of a workflow cannot be read, so it is not known what it names.
+    #[error("{}: at the commit {commit}, {} cannot be read: {fault}", repository.display(), path.display())]
+    Unreadable {
+        /// The repository.
+        repository: PathBuf,
+        /// The first digits of the commit.
+        commit: String,
+        /// The text, relative to the repository.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        fault: String,
+    },
     /// The computations of a commit cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]
     NotCloned {
@@ -61,6 +74,9 @@ impl Explain for ReachError {
         let hint = match self {
             Self::Repository(error) => return error.hint(),
             Self::Shallow { .. } => "git fetch --unshallow",
+            Self::Unreadable { .. } => {
+                "if no branch or tag needs this commit, remove those that lead to it; else correct its text with git rebase"
+            }
             Self::NotCloned { .. } => {
                 "git submodule update --init --recursive, or git fetch in the submodule"
             }
@@ -92,6 +108,10 @@ impl ReachableSet {
                     commit: name.short().to_owned(),
                     submodule: submodule.to_hex_with_len(digest::SHORT).to_string(),
                 });
+            }
+            if let Some((path, fault)) = walk.unreadable.take() {
+                let (repository, commit) = (dir.to_owned(), name.short().to_owned());
+                return Err(ReachError::Unreadable { repository, commit, path, fault });
             }
             walk.reach.commits.insert(name);
         }
@@ -150,6 +170,10 @@ struct Walk<'a> {
     linked: HashMap<ObjectId, bool>,
     /// The commits that are yet to be looked into, and where they are in the task's repository.
     commits: Vec<(PathBuf, ObjectId)>,
+    /// The texts of workflows that were read.
+    texts: HashSet<ObjectId>,
+    /// One that cannot be read, and why.
+    unreadable: Option<(PathBuf, String)>,
 }
 
 /// A commit of the task's repository, opened where a link is to be followed.
@@ -168,12 +192,21 @@ struct TreeBeingRead {
     submodules: Vec<(OsString, ObjectId)>,
     kind: Option<NodeFile>,
     value: Option<NodeFile>,
+    /// The text of a workflow.
+    text: Option<NodeFile>,
     linked: bool,
 }
 
 impl<'a> Walk<'a> {
     fn new(repositories: &'a Rc<Repositories>, reach: &'a mut ReachableSet) -> Self {
-        Self { repositories, reach, linked: HashMap::new(), commits: Vec::new() }
+        Self {
+            repositories,
+            reach,
+            linked: HashMap::new(),
+            commits: Vec::new(),
+            texts: HashSet::new(),
+            unreadable: None,
+        }
     }
 
     /// Adds the entries of a commit. Returns the commit of a library that is not cloned, if there
@@ -226,20 +259,43 @@ impl<'a> Walk<'a> {
                 self.commits.push((place().join(name), *id));
             }
         }
+        let is_known = matches!(open.text, Some(NodeFile::Blob(id)) if self.texts.contains(&id));
+        if let Some(text) = open.text.filter(|_| !is_known)
+            && let Some(contents) =
+                self.read(task, repository, text, || place().join(WORKFLOW_TEXT))?
+        {
+            match literals(&contents) {
+                Ok(names) => self.reach.literals.extend(names),
+                Err(fault) => self.unreadable = Some((place().join(WORKFLOW_TEXT), fault)),
+            }
+            if let NodeFile::Blob(id) = text {
+                self.texts.insert(id);
+            }
+        }
         let (Some(kind), Some(value)) = (open.kind, open.value) else { return Ok(()) };
-        let read = |file, name| match file {
-            NodeFile::Blob(id) => submodules::blob(repository, id).map(Some),
-            NodeFile::Link => self.follow(task, &place().join(name)),
-        };
-        if let Some(kind) = read(kind, "kind")?
+        if let Some(kind) = self.read(task, repository, kind, || place().join("kind"))?
             && text_file::line(&kind).is_ok_and(|(kind, _)| kind == "literal")
-            && let Some(value) = read(value, "value")?
+            && let Some(value) = self.read(task, repository, value, || place().join("value"))?
             && let Ok((name, _)) = text_file::line(&value)
             && let Ok(name) = name.parse()
         {
             self.reach.literals.insert(name);
         }
         Ok(())
+    }
+
+    /// Reads a file in a tree, which is at this place.
+    fn read(
+        &self,
+        task: &OpenedCommit,
+        repository: &Repository,
+        file: NodeFile,
+        place: impl FnOnce() -> PathBuf,
+    ) -> GitResult<Option<Vec<u8>>> {
+        match file {
+            NodeFile::Blob(id) => submodules::blob(repository, id).map(Some),
+            NodeFile::Link => self.follow(task, &place()),
+        }
     }
 
     /// Reads the file that a link in the task leads to, if the task could be loaded with it.
@@ -277,12 +333,21 @@ fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<Tree
         let known = match name.as_bytes() {
             b"kind" => &mut open.kind,
             b"value" => &mut open.value,
+            name if name == WORKFLOW_TEXT.as_bytes() => &mut open.text,
             _ => continue,
         };
         *known = Some(file);
         open.linked |= matches!(file, NodeFile::Link);
     }
     Ok(open)
+}
+
+/// The files in the storage that the text of a workflow names, or what is wrong with it.
+fn literals(contents: &[u8]) -> Result<Vec<StorageName>, String> {
+    let text = std::str::from_utf8(contents)
+        .map_err(|error| Mistake::not_text(contents, error.valid_up_to()).to_string())?;
+    let parsed = parse(text).map_err(|mistake| mistake.to_string())?;
+    Ok(parsed.literals.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// A file of a node, in a tree.

@@ -99,6 +99,11 @@ fn within(text: &str) -> Result<Box<str>, NameError> {
     line(text)
 }
 
+/// Any text.
+fn whole(text: &str) -> Result<Box<str>, NameError> {
+    Ok(text.into())
+}
+
 /// A repository, and a path in it if there is a colon.
 fn tree(text: &str) -> Result<Box<str>, NameError> {
     let (source, path) = text.split_once(':').unwrap_or((text, "a"));
@@ -184,6 +189,8 @@ names! {
     MemberPath: within;
     /// The name of a file in the storage, relative to its root, with `/` between components.
     StorageName: inside;
+    /// The contents of a file, as a workflow holds them: any text.
+    WrittenText: whole;
     /// A Git repository, or `SOURCE:PATH` for a directory in it. The repository is the task's own, `.`, a submodule, by its
     /// path relative to the task, or one that the user names.
     TreeName: tree;

@@ -279,6 +279,7 @@ fn pairs(
             one.task.sweeps[a.index()].product == other.task.sweeps[b.index()].product
         }
         (Node::Literal(a), Node::Literal(b)) => a == b,
+        (Node::Text(a), Node::Text(b)) => a == b,
         (Node::File(a), Node::File(b)) => {
             one.task.files[a.index()].path == other.task.files[b.index()].path
         }

@@ -15,7 +15,7 @@ const TEXTS: [&str; 48] = [
     "Inputs: 'x'",
     "Inputs: 'x', \nINPUT('x')",
     "Inputs: 'x', 'x'\nINPUT('x')",
-    "Inputs: x\nINPUT('x')",
+    "Inputs: x y\nx",
     "INPUT('x') INPUT('y')",
     "INPUT('x'",
     "INPUT('x)\n",

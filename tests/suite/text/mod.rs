@@ -3,6 +3,7 @@
 mod edit;
 mod init;
 mod mistakes;
+mod one_text;
 mod round_trip;
 mod sweeps;
 mod write;

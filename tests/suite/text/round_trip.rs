@@ -34,7 +34,7 @@ const LABELS: [&str; 12] = [
 ];
 
 /// Gives every input of an expression a label.
-fn label(expression: &mut Expression, random: &mut Random) {
+pub(super) fn label(expression: &mut Expression, random: &mut Random) {
     for argument in expression.nodes_mut().iter_mut().flat_map(|node| &mut node.inputs) {
         argument.label = Some(random.one_of(&LABELS).into());
     }
@@ -52,7 +52,8 @@ fn a_text_with_labels_is_written_and_read_back_byte_for_byte() {
         let mut random = Random::new(seed);
         let mut expression = generator::workflow(&mut random);
         label(&mut expression, &mut random);
-        let text = shown(&Text { inputs: Some(inputs.clone()), expression }, ALL);
+        let text =
+            shown(&Text { inputs: Some(inputs.clone()), expression, ..Text::default() }, ALL);
         assert_eq!(shown(&lisp::text(&text), ALL), text, "seed {seed}: parsed and printed");
         write(&lab.path("task"), &text);
         let read = load::written(&lab.path("task")).unwrap();
@@ -69,7 +70,7 @@ fn directories_are_the_same_after_they_were_text() {
         let mut random = Random::new(seed);
         let expression = generator::workflow(&mut random);
         drop(fs::remove_dir_all(task.join("workflow")));
-        lisp::write(&task, &Text { inputs: None, expression });
+        lisp::write(&task, &Text { expression, ..Text::default() });
         fs::write(task.join("inputs"), "x\ny\nstop words\n").unwrap();
         relabel(&lab, &mut random);
         let (before, first) = (tree(&task.join("workflow")), World::load(&lab));
@@ -172,7 +173,7 @@ fn names_of_any_characters_are_read_back() {
                 outputs,
             });
             let inputs = Some(vec![name.parse().unwrap()]);
-            let text = Text { inputs, expression };
+            let text = Text { inputs, expression, ..Text::default() };
             let read = lisp::text(&shown(&text, ALL));
             assert_eq!(read.expression.nodes(), text.expression.nodes(), "{name:?}");
             assert_eq!(read.inputs, text.inputs);

@@ -214,6 +214,7 @@ pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<Option<InputSo
 pub(super) fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
     match &file.contents {
         FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
+        FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
         FileContents::Blob(id) => match trees.blob(id) {
             Ok(contents) => Ok(InputSource::Bytes(contents)),
             Err(source) => Err(InputError::OwnFile { path: file.path.to_string(), source }.into()),

@@ -1,21 +1,29 @@
 //! The grammar of expressions: what the printer writes, and what the parser reads.
 //!
 //! ```text
-//! text       = [ "Inputs:" [ string { "," string } ] ] expression
+//! text       = [ inputs ] { reference "=" expression } expression
+//! inputs     = "Inputs:" [ input { "," input } ] end of line
+//! input      = ( string | reference ) [ "=" ( string | "OWN(" string ")" ) ]
 //! expression = [ "#" number "=" ] node | "#" number "#"
-//! node       = "(" name { argument } ")" [ slice ]
+//! node       = string | reference [ slice ]
+//!            | "(" name { argument } ")" [ slice ]
 //!            | WORD "(" [ string ] { argument } ")" [ slice ]
 //! argument   = [ ":" name ] expression
-//!            | ":" name { string | "(" string { string } ")" }
+//!            | ":" name { string | level | row }
+//!            | ":over" ( reference { string | level } | row { row } )
+//! row        = "(" ( string | level ) { string | level } ")"
 //! slice      = "[" output { "," output } "]"
 //! output     = number | name
 //! string     = "'" any characters "'" | bars
+//! level      = [ "+" | "-" ] digit { reference character }
+//! reference  = reference characters, no digit and no colon first | bars
 //! name       = plain characters | bars
 //! bars       = "|" any characters, or \| or \\ or \xHH; "|"
 //! ```
 //!
-//! White space and comments (`;` to the end of the line) may stand between all of these. A quote ends a
-//! string only if it [may](ends_string), so that `'it's'` is one. A kind of node is a row of [`SPELLINGS`]:
+//! Where an expression is expected, bars are a reference. White space and comments (`;`, or `#` before anything but a digit, to the
+//! end of the line) may stand between all of these. In the line of the inputs, a line ends only behind a comma. A quote ends a string
+//! only if it [may](ends_string), so that `'it's'` is one. A kind of node is a row of [`SPELLINGS`]:
 //! neither the printer nor the parser knows kinds.
 
 use std::fmt::{self, Write};
@@ -28,6 +36,9 @@ use crate::suggest::nearest;
 use crate::sweep::{
     ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, is_sheet,
 };
+
+/// The word behind the lines of a text of which the last one has no end.
+pub(super) const UNENDED: &str = ":unended";
 
 /// The word that begins the line with the names of the task's inputs.
 pub(super) const INPUTS: &str = "Inputs:";
@@ -43,6 +54,8 @@ pub enum NodeKind {
     Literal,
     /// A file of the task itself.
     File,
+    /// A text that the workflow holds.
+    Text,
     /// A Git repository at a commit.
     Tree,
     /// A file or directory within a directory.
@@ -74,11 +87,12 @@ enum Reads {
     ForSlice,
 }
 
-const SPELLINGS: [Spelling; 8] = [
+const SPELLINGS: [Spelling; 9] = [
     row(NodeKind::Computation, "computation", "", Reads::ForSlice),
     row(NodeKind::Input, "input", "INPUT", Reads::Nothing),
     row(NodeKind::Literal, "literal", "FILE", Reads::Nothing),
     row(NodeKind::File, "file", "OWN", Reads::Nothing),
+    row(NodeKind::Text, "text", "TEXT", Reads::Nothing),
     row(NodeKind::Tree, "tree", "TREE", Reads::ForSlice),
     row(NodeKind::Member, "member", "MEMBER", Reads::ForOne),
     row(NodeKind::Sweep, "sweep", "SWEEP", Reads::ForSlice),
@@ -101,10 +115,11 @@ impl NodeKind {
             Self::Input => &SPELLINGS[1],
             Self::Literal => &SPELLINGS[2],
             Self::File => &SPELLINGS[3],
-            Self::Tree => &SPELLINGS[4],
-            Self::Member => &SPELLINGS[5],
-            Self::Sweep => &SPELLINGS[6],
-            Self::Points => &SPELLINGS[7],
+            Self::Text => &SPELLINGS[4],
+            Self::Tree => &SPELLINGS[5],
+            Self::Member => &SPELLINGS[6],
+            Self::Sweep => &SPELLINGS[7],
+            Self::Points => &SPELLINGS[8],
         }
     }
 
@@ -157,8 +172,8 @@ impl NodeKind {
             Self::File => text.parse::<TaskPath>()?.into(),
             Self::Tree => text.parse::<TreeName>()?.into(),
             Self::Member => text.parse::<MemberPath>()?.into(),
-            // A label, for humans.
-            Self::Sweep | Self::Points => text.to_owned(),
+            // A label, for humans; or any text.
+            Self::Sweep | Self::Points | Self::Text => text.to_owned(),
         };
         Ok(String::into_boxed_str(value))
     }
@@ -211,6 +226,7 @@ impl RuleShape {
     pub(super) fn of(kind: NodeKind, name: &str) -> Option<Self> {
         let entry = name.split('/').next().unwrap_or_default();
         let is_known = match kind {
+            NodeKind::Computation => entry == RESOURCES,
             NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
             NodeKind::Points => PRODUCT_FILES.contains(&entry),
             _ => false,
@@ -229,6 +245,21 @@ impl RuleShape {
 /// Whether a character may stand in a name without bars.
 pub(super) fn is_plain(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !matches!(c, '(' | ')' | '|' | '\\' | ';')
+}
+
+/// The file of a node with what it asks for.
+pub const RESOURCES: &str = "resources";
+
+/// Whether a character may stand in a name that is an expression.
+pub(super) fn is_reference(c: char) -> bool {
+    is_plain(c)
+        && !matches!(c, ',' | '=' | '[' | ']' | '\'' | '"' | '#' | '`')
+        && !matches!(c, '\u{b4}' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}')
+}
+
+/// Whether a text begins with a number, which may be a level without quotes.
+pub(super) fn begins_level(text: &str) -> bool {
+    text.strip_prefix(['+', '-']).unwrap_or(text).starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Whether a quote ends a string if this stands behind it.
@@ -289,6 +320,41 @@ impl fmt::Display for QuotedName<'_> {
     }
 }
 
+/// The contents of a file as they are written: `'x'` for a line, else `TEXT('x' 'y')`.
+pub(super) struct WrittenLines<'a>(pub(super) &'a str);
+
+impl fmt::Display for WrittenLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.strip_suffix('\n') {
+            Some(line)
+                if !line.contains(char::is_control)
+                    && QuotedName(line).to_string().starts_with('\'') =>
+            {
+                write!(f, "{}", QuotedName(line))
+            }
+            _ => write!(f, "TEXT({})", TextLines(self.0)),
+        }
+    }
+}
+
+/// What stands between the parentheses of `TEXT(...)`.
+pub(super) struct TextLines<'a>(pub(super) &'a str);
+
+impl fmt::Display for TextLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.0.strip_suffix('\n').unwrap_or(self.0);
+        if !self.0.is_empty() {
+            for (at, line) in lines.split('\n').enumerate() {
+                write!(f, "{}{}", if at == 0 { "" } else { " " }, QuotedName(line))?;
+            }
+            if !self.0.ends_with('\n') {
+                write!(f, " {UNENDED}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn in_bars(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('|')?;
     for c in text.chars() {
@@ -340,7 +406,7 @@ mod tests {
         }
         assert_eq!(
             NodeKind::words().collect::<Vec<_>>(),
-            ["INPUT", "FILE", "OWN", "TREE", "MEMBER", "SWEEP", "POINTS"]
+            ["INPUT", "FILE", "OWN", "TEXT", "TREE", "MEMBER", "SWEEP", "POINTS"]
         );
     }
 }

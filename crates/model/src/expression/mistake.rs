@@ -45,6 +45,9 @@ pub struct Mistake {
     excerpt: (String, usize),
 }
 
+/// A mistake, and its byte.
+pub(super) type Wrong = (usize, Fault);
+
 /// How much of a line is shown on either side of a place, in characters.
 const AROUND: usize = 40;
 
@@ -115,6 +118,68 @@ pub enum Fault {
     /// A name that may not be one.
     #[error("{0}")]
     Name(NameError),
+    /// A number or word that should be a text in quotes.
+    #[error("a constant stands in quotes: {0}")]
+    Unquoted(String),
+    /// A character that looks like a quote.
+    #[error("{0:?} does not begin a text")]
+    Quote(char),
+    /// A comma between arguments.
+    #[error("there is a comma between arguments")]
+    Comma,
+    /// A definition begins within an expression.
+    #[error(
+        "{name:?} is defined within the expression that begins at {begin}, which is not closed"
+    )]
+    UnclosedBefore {
+        /// The name.
+        name: String,
+        /// Where the expression begins.
+        begin: Position,
+    },
+    /// There is no expression behind the definitions.
+    #[error("the text ends with the definition of {0:?}, and has no workflow")]
+    NoWorkflow(String),
+    /// Something stands behind the last expression.
+    #[error("the expression before this is the workflow, and nothing may follow it")]
+    BehindWorkflow {
+        /// It is a closing bracket.
+        is_bracket: bool,
+    },
+    /// Two definitions have one name.
+    #[error("{0:?} is defined twice: first at {1}")]
+    DefinedTwice(String, Position),
+    /// A definition has the name of an input of the task.
+    #[error("{0:?} is an input of the task, and cannot be defined")]
+    DefinedInput(String),
+    /// A sweep binds the name of a definition.
+    #[error("the sweep binds {0:?}, which is defined as an expression")]
+    BoundDefinition(String),
+    /// A definition contains itself.
+    #[error("{0:?} is a part of what defines it")]
+    DefinedByItself(String),
+    /// A slice of something that passes up one value.
+    #[error("{0:?} passes up one value: there is nothing to choose")]
+    OnePassedUp(String),
+    /// A slice has what a definition does not pass up.
+    #[error("{name:?} passes up {passed}, and no {output}")]
+    NotPassedUp {
+        /// The definition.
+        name: String,
+        /// The outputs that it passes up.
+        passed: String,
+        /// The output that was asked for.
+        output: String,
+    },
+    /// A range of levels that is none.
+    #[error("{0:?} is no range of numbers")]
+    Range(String),
+    /// A range of too many levels.
+    #[error("the range has more than {0} levels")]
+    LongRange(usize),
+    /// A text without lines, of which the last one should have no end.
+    #[error("the text has no line that could be unended")]
+    NoLines,
     /// A name that a line of a file cannot hold.
     #[error("{0:?} cannot be a line of a file: {reason}", reason = line_fault(.0))]
     Line(String),
@@ -251,6 +316,11 @@ impl Explain for Fault {
             Self::OwnDirectory(_) => {
                 "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
             }
+            Self::Word { word, .. } if word.chars().any(char::is_lowercase) => {
+                return Some(format!(
+                    "write ({word} ...) if it is a computation: the bracket comes first"
+                ));
+            }
             Self::Word { .. } => {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
                  the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
@@ -258,7 +328,7 @@ impl Explain for Fault {
             Self::NoInput { nearest: None, .. } => {
                 "name it in the line Inputs: of the text, or in the file inputs of the task"
             }
-            Self::Unclosed(_) => "write the `)` that is missing",
+            Self::Unclosed(_) | Self::UnclosedBefore { .. } => "write the `)` that is missing",
             Self::Open(_) => "end it with the character that it begins with",
             Self::Name(error) => return error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",
@@ -280,13 +350,43 @@ impl Explain for Fault {
             Self::Deep => "write shorter labels",
             Self::Line(_) => "write a text of one line, without white space around it",
             Self::Cycle(_) => "write another expression there",
-            _ => return None,
+            _ => return self.hint_about_names(),
         };
         Some(hint.to_owned())
     }
 }
 
 impl Fault {
+    /// What to try if something is wrong with a constant, a definition or a range.
+    fn hint_about_names(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unquoted(text) => return Some(format!("write '{text}'")),
+            Self::Quote(_) => "write texts in plain quotes, as in 'x'",
+            Self::Comma => "separate them by spaces",
+            Self::NoWorkflow(name) => {
+                return Some(format!(
+                    "write the expression that the task is; it may be {name} alone"
+                ));
+            }
+            Self::BehindWorkflow { is_bracket: true } => "remove the `)`",
+            Self::BehindWorkflow { .. } => {
+                "write a call in brackets, as in (add x y); and NAME = before what others name"
+            }
+            Self::DefinedTwice(..) | Self::DefinedInput(_) => "give it another name",
+            Self::BoundDefinition(_) => "rename one of them",
+            Self::DefinedByItself(_) => "name another expression in it",
+            Self::OnePassedUp(_) => "leave out the brackets",
+            Self::NotPassedUp { .. } => "count what is passed up, from 00",
+            Self::Range(_) => {
+                "write 1..8, 0..100+25 or 1..64*2; or quotes around it if it is a text"
+            }
+            Self::LongRange(_) => "let a computation make the points",
+            Self::NoLines => "write :unended behind a line",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
     /// The line that a level or a row is the same as, if that is what is wrong with it.
     pub(super) fn same_line(&self) -> Option<usize> {
         let Self::Sweep(fault) = self else { return None };

@@ -6,8 +6,11 @@
 //! task. What is printed can be parsed, and is printed the same again. Nothing recurses, and nothing
 //! here reads or writes a file.
 
+mod definitions;
 mod directories;
 mod grammar;
+mod levels;
+mod lexer;
 mod mistake;
 mod parser;
 mod printer;
@@ -17,25 +20,39 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Index;
 
+pub use self::definitions::Definition;
 pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKind};
-pub use self::grammar::NodeKind;
-use self::grammar::{BareName, QuotedName, SliceText};
+use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
+pub use self::grammar::{NodeKind, RESOURCES};
 pub use self::mistake::{Fault, Mistake, Position};
 pub use self::parser::{Parsed, parse};
 pub use self::printer::{Labels, Sharing, Style};
 pub use self::sweeps::{BoundNames, RuleFile, computation_names, rule_files};
-use crate::name::InputName;
+use crate::name::{InputName, TaskPath};
 use crate::slice::{Slice, WrittenSlice};
 use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepRules};
 use crate::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task, VALUE};
 
-/// A text: an expression, and the task's inputs if it names them.
-#[derive(Clone, Debug)]
+/// A text: an expression, its definitions, and the task's inputs if it names them.
+#[derive(Clone, Debug, Default)]
 pub struct Text {
     /// The symbolic names of the task's inputs, all different.
     pub inputs: Option<Vec<InputName>>,
+    /// The default of each of these inputs, if it has one.
+    pub defaults: Vec<Option<InputDefault>>,
+    /// The names of expressions.
+    pub definitions: Vec<Definition>,
     /// The expression.
     pub expression: Expression,
+}
+
+/// What an input of the task is unless it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputDefault {
+    /// A file with these contents.
+    Text(Box<str>),
+    /// A file of the task.
+    File(TaskPath),
 }
 
 /// An expression as it is written. Each node stands after those that it reads; the last one is the
@@ -150,7 +167,7 @@ impl From<&Task> for Text {
         if shared.get(root.index()).is_none_or(Option::is_none) {
             expression.push(without_inputs(task, root));
         }
-        Self { inputs: Some(task.inputs.clone()), expression }
+        Self { inputs: Some(task.inputs.clone()), expression, ..Self::default() }
     }
 }
 
@@ -164,10 +181,16 @@ pub fn written_alone(task: &Task, id: NodeId) -> String {
     let ExpressionNode { kind, value, outputs, .. } = without_inputs(task, id);
     let value = match kind {
         NodeKind::Computation => BareName(&value).to_string(),
+        NodeKind::Text => WrittenLines(&value).to_string(),
         _ if kind.has_files() && value.is_empty() => format!("{}()", kind.word()),
         _ => format!("{}({})", kind.word(), QuotedName(&value)),
     };
     format!("{value}{}", outputs.map(|it| SliceText(&it).to_string()).unwrap_or_default())
+}
+
+/// The contents of a file as the text of a workflow holds them: `'20'`, or `TEXT('a' 'b')`.
+pub fn written_contents(contents: &str) -> String {
+    WrittenLines(contents).to_string()
 }
 
 /// A node of a task, without what it reads.
@@ -179,6 +202,7 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
         Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str(), None),
         Node::Literal(name) => (NodeKind::Literal, name.as_str(), None),
         Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str(), None),
+        Node::Text(text) => (NodeKind::Text, text.as_str(), None),
         Node::Tree { tree, outputs, .. } => {
             (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
         }
@@ -297,7 +321,11 @@ fn signature<'a>(node: &ExpressionNode, signatures: &'a Signatures) -> Option<Co
             let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
             Some(Cow::Owned(Signature { inputs, outputs: names(&SWEEP_OUTPUTS) }))
         }
-        NodeKind::Input | NodeKind::Literal | NodeKind::File | NodeKind::Points => None,
+        NodeKind::Input
+        | NodeKind::Literal
+        | NodeKind::File
+        | NodeKind::Text
+        | NodeKind::Points => None,
     }
 }
 
@@ -311,10 +339,21 @@ fn default_label(
     let names = reader.and_then(|signature| signature.inputs.as_ref());
     let names = names.and_then(|names| names.get(first..first + width));
     let label = match (names, node.kind) {
-        (Some(names), _) => names.join("-"),
+        (Some(names), _) => return label_of(names),
         (None, NodeKind::Literal | NodeKind::File) => "file".to_owned(),
+        (None, NodeKind::Text) => "text".to_owned(),
         (None, _) => node.value.to_string(),
     };
+    short_label(&label)
+}
+
+/// The label of what fills these inputs.
+pub fn label_of(inputs: &[String]) -> String {
+    short_label(&inputs.join("-"))
+}
+
+/// A label that can be a part of the name of a directory.
+fn short_label(label: &str) -> String {
     let label = label.replace(|c: char| c == '/' || c.is_control(), "-");
     let end = (0..=LONGEST_LABEL.min(label.len())).rev().find(|at| label.is_char_boundary(*at));
     label[..end.unwrap_or_default()].to_owned()

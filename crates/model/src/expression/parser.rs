@@ -1,17 +1,21 @@
-//! Reads an expression from text. The parser keeps its own stack, so that no depth is too great.
+//! Reads the text of a workflow. The parser keeps its own stack, so that no depth is too great.
 
 use std::collections::{HashMap, HashSet};
 
+use super::definitions::{DefinedExpression, FilePlaces, RawKind, RawNode, RawNodeId, resolve};
 use super::grammar::{
-    INPUTS, NodeKind, RuleShape, SWEEP_ROLES, ends_string, is_plain, is_plain_in_slice,
-    nearest_word,
+    INPUTS, NodeKind, RESOURCES, RuleShape, SWEEP_ROLES, UNENDED, begins_level, is_plain,
+    is_plain_in_slice, is_reference, nearest_word,
 };
-use super::mistake::{Fault, Mistake, Position};
+use super::levels::levels;
+use super::lexer::Lexer;
+use super::mistake::{Fault, Mistake, Position, Wrong};
 use super::sweeps::RuleFile;
-use super::{Expression, ExpressionInput, ExpressionNode, Text, TextPlace};
-use crate::name::InputName;
+use super::{ExpressionNode, InputDefault, Text, TextPlace};
+use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
+use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX};
 use crate::task::NodeId;
 
 /// A text, and where its nodes stand.
@@ -19,19 +23,19 @@ use crate::task::NodeId;
 pub struct Parsed<'a> {
     /// The result of parsing.
     pub text: Text,
-    source: &'a str,
+    /// The names of all files in the storage that the text holds, whether or not the workflow needs them.
+    pub literals: Vec<Box<str>>,
+    pub(super) source: &'a str,
+    /// Where each line ends, in bytes.
+    line_ends: Vec<usize>,
+    /// Where each input of the task is named, in bytes.
+    inputs: Vec<usize>,
+    /// Where each definition begins, in bytes.
+    definitions: Vec<usize>,
     /// Where each node begins, in bytes.
     places: Vec<usize>,
     /// Where the files of nodes stand.
     files: HashMap<NodeId, Vec<FilePlaces>>,
-}
-
-/// Where a file of a node stands, in bytes.
-#[derive(Debug, Default)]
-struct FilePlaces {
-    name: usize,
-    /// Each of its lines.
-    lines: Vec<usize>,
 }
 
 impl Parsed<'_> {
@@ -60,6 +64,37 @@ impl Parsed<'_> {
         Mistake::at(self.source, self.byte(place), fault)
     }
 
+    /// Where a node begins.
+    pub fn position(&self, node: NodeId) -> Position {
+        let byte = self.byte(TextPlace::of(node));
+        let line = self.line_of(byte);
+        let start = line.checked_sub(2).and_then(|before| self.line_ends.get(before));
+        let start = start.map_or(0, |end| end + 1);
+        Position { line, column: 1 + self.source[start..byte].chars().count() }
+    }
+
+    /// The line of a file of a node, or of a line in it, which is counted from one; zero is the whole file.
+    pub fn line_of_file(&self, node: NodeId, file: &str, line: usize) -> usize {
+        let files = &self.text.expression[node].files;
+        let number = files.iter().position(|it| *it.name == *file);
+        let file = number.map(|number| (number, line));
+        self.line_of(self.byte(TextPlace { node, file }))
+    }
+
+    /// The line in which an input of the task is named, by its number.
+    pub fn line_of_input(&self, number: usize) -> usize {
+        self.line_of(self.inputs.get(number).copied().unwrap_or_default())
+    }
+
+    /// The line in which a definition begins, by its number.
+    pub fn line_of_definition(&self, number: usize) -> usize {
+        self.line_of(self.definitions.get(number).copied().unwrap_or_default())
+    }
+
+    fn line_of(&self, byte: usize) -> usize {
+        1 + self.line_ends.partition_point(|end| *end < byte)
+    }
+
     /// The byte at which a place begins.
     pub(super) fn byte(&self, place: TextPlace) -> usize {
         let node = self.places.get(place.node.index()).copied().unwrap_or_default();
@@ -75,37 +110,32 @@ impl Parsed<'_> {
 ///
 /// # Errors
 ///
-/// Returns the first place where the text is not what [`Text::write`] writes, and what was expected
-/// there.
+/// Returns the first place where the text does not follow the grammar, and what was expected there.
 pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut parser = Parser {
-        source,
-        at,
-        expression: Expression::default(),
-        places: Vec::new(),
-        files: HashMap::new(),
+        lexer: Lexer { source, at },
+        raw: Vec::new(),
+        definitions: Vec::new(),
+        literals: Vec::new(),
         shared: HashMap::new(),
         stack: Vec::new(),
     };
-    match parser.text() {
-        Ok(inputs) => {
-            let text = Text { inputs, expression: parser.expression };
-            Ok(Parsed { text, source, places: parser.places, files: parser.files })
-        }
-        Err((at, fault)) => Err(Mistake::at(source, at, fault)),
-    }
+    parser.text().map_err(|(at, fault)| Mistake::at(source, at, fault))
 }
 
-/// A mistake, and its byte.
-type Wrong = (usize, Fault);
+/// The word for a factor of a sweep.
+const OVER: &str = "over";
+
+/// The word for the rows that are left out.
+const EXCLUDED: &str = "exclude";
 
 struct Parser<'a> {
-    source: &'a str,
-    at: usize,
-    expression: Expression,
-    places: Vec<usize>,
-    files: HashMap<NodeId, Vec<FilePlaces>>,
+    lexer: Lexer<'a>,
+    /// All nodes and names, each after those that it reads in the text.
+    raw: Vec<RawNode>,
+    definitions: Vec<DefinedExpression>,
+    literals: Vec<Box<str>>,
     shared: HashMap<u32, SharedExpression>,
     /// The expressions around the place.
     stack: Vec<UnfinishedNode>,
@@ -116,7 +146,7 @@ struct Parser<'a> {
 enum SharedExpression {
     /// Its expression is being read.
     Open,
-    Done(NodeId),
+    Done(RawNodeId),
 }
 
 /// A node of which the inputs are being read.
@@ -124,7 +154,7 @@ struct UnfinishedNode {
     kind: NodeKind,
     value: Box<str>,
     files: Vec<(RuleFile, FilePlaces)>,
-    inputs: Vec<ExpressionInput>,
+    inputs: Vec<(Option<Box<str>>, RawNodeId)>,
     /// Where it begins.
     at: usize,
     number: Option<u32>,
@@ -132,96 +162,202 @@ struct UnfinishedNode {
     label: Option<Box<str>>,
 }
 
+/// The names of the task's inputs.
+#[derive(Default)]
+struct WrittenInputs {
+    names: Vec<InputName>,
+    defaults: Vec<Option<InputDefault>>,
+    places: Vec<usize>,
+}
+
 impl<'a> Parser<'a> {
-    fn text(&mut self) -> Result<Option<Vec<InputName>>, Wrong> {
-        self.skip();
-        let inputs = if self.eat(INPUTS) { Some(self.inputs()?) } else { None };
+    fn text(&mut self) -> Result<Parsed<'a>, Wrong> {
+        self.lexer.skip();
+        let inputs = if self.lexer.eat(INPUTS) { Some(self.inputs()?) } else { None };
+        let root = loop {
+            self.lexer.skip();
+            let at = self.lexer.at;
+            let Some(name) = self.definition()? else {
+                if let Some(last) = self.definitions.last()
+                    && at == self.lexer.source.len()
+                {
+                    return Err((last.at, Fault::NoWorkflow(last.name.to_string())));
+                }
+                break self.expression()?;
+            };
+            if let Some(first) = self.definitions.iter().find(|it| it.name == name) {
+                let first = Position::of(self.lexer.source, first.at);
+                return Err((at, Fault::DefinedTwice(name.into(), first)));
+            }
+            let root = self.expression()?;
+            self.definitions.push(DefinedExpression { name, at, root });
+        };
+        self.lexer.skip();
+        if self.lexer.at < self.lexer.source.len() {
+            let is_bracket = self.lexer.rest().starts_with(')');
+            return Err((self.lexer.at, Fault::BehindWorkflow { is_bracket }));
+        }
+        let has_inputs = inputs.is_some();
+        let WrittenInputs { names, defaults, places: inputs_at } = inputs.unwrap_or_default();
+        let raw = std::mem::take(&mut self.raw);
+        let resolved = resolve(raw, &self.definitions, &names, root)?;
+        let text = Text {
+            inputs: has_inputs.then_some(names),
+            defaults,
+            definitions: resolved.definitions,
+            expression: resolved.expression,
+        };
+        Ok(Parsed {
+            text,
+            literals: std::mem::take(&mut self.literals),
+            source: self.lexer.source,
+            line_ends: self.lexer.source.match_indices('\n').map(|(at, _)| at).collect(),
+            inputs: inputs_at,
+            definitions: self.definitions.iter().map(|it| it.at).collect(),
+            places: resolved.places,
+            files: resolved.files,
+        })
+    }
+
+    /// Reads the name of a definition and its `=`, if these come next.
+    fn definition(&mut self) -> Result<Option<Box<str>>, Wrong> {
+        let at = self.lexer.at;
+        if let Some(name) = self.reference()? {
+            self.lexer.skip();
+            if self.lexer.eat("=") {
+                return Ok(Some(name.into()));
+            }
+        }
+        self.lexer.at = at;
+        Ok(None)
+    }
+
+    /// Reads a whole expression.
+    fn expression(&mut self) -> Result<RawNodeId, Wrong> {
         let mut ended = self.begin()?;
         loop {
             if let Some(node) = ended {
-                let Some(open) = self.stack.last_mut() else { break };
+                let Some(open) = self.stack.last_mut() else { return Ok(node) };
                 let label = open.label.take();
-                open.inputs.push(ExpressionInput { label, node });
+                open.inputs.push((label, node));
             }
-            self.skip();
-            ended = if self.eat(")") { self.end()? } else { self.argument()? };
+            self.lexer.skip();
+            ended = if self.lexer.eat(")") { self.end()? } else { self.argument()? };
         }
-        self.skip();
-        if self.at < self.source.len() {
-            return Err(self.expected("the end of the text"));
-        }
-        Ok(inputs)
     }
 
-    /// Reads the names of the task's inputs.
-    fn inputs(&mut self) -> Result<Vec<InputName>, Wrong> {
-        let (mut names, mut known) = (Vec::new(), HashSet::new());
-        self.skip();
-        if !self.rest().starts_with(['\'', '|']) {
-            return Ok(names);
+    /// Reads the names of the task's inputs, up to the end of the line.
+    fn inputs(&mut self) -> Result<WrittenInputs, Wrong> {
+        let (mut inputs, mut known) = (WrittenInputs::default(), HashSet::new());
+        self.lexer.skip_in_line();
+        if self.lexer.is_at_line_end() {
+            return Ok(inputs);
         }
         loop {
-            let at = self.at;
-            let text = self.string()?;
+            let at = self.lexer.at;
+            let text = match self.lexer.rest().starts_with('\'') {
+                true => self.lexer.string()?,
+                false => match self.reference()? {
+                    Some(name) => name,
+                    None => return Err(self.lexer.expected("the name of an input")),
+                },
+            };
             let name: InputName = text.parse().map_err(|error| (at, Fault::Name(error)))?;
             if !known.insert(text.clone()) {
                 return Err((at, Fault::Duplicate(text)));
             }
-            names.push(name);
-            self.skip();
-            if !self.eat(",") {
-                return Ok(names);
+            self.lexer.skip_in_line();
+            let default = if self.lexer.eat("=") { Some(self.default()?) } else { None };
+            inputs.names.push(name);
+            inputs.defaults.push(default);
+            inputs.places.push(at);
+            self.lexer.skip_in_line();
+            if self.lexer.is_at_line_end() {
+                return Ok(inputs);
             }
-            self.skip();
+            if !self.lexer.eat(",") {
+                return Err(self.lexer.expected("`,` or the end of the line"));
+            }
+            self.lexer.skip();
         }
     }
 
+    /// Reads the default of an input: a text, or a file of the task.
+    fn default(&mut self) -> Result<InputDefault, Wrong> {
+        self.lexer.skip_in_line();
+        if !self.lexer.eat("OWN(") {
+            if !self.lexer.rest().starts_with('\'') {
+                return Err(self.lexer.expected("a text in quotes, or OWN('PATH')"));
+            }
+            return Ok(InputDefault::Text((self.lexer.string()? + "\n").into()));
+        }
+        self.lexer.skip();
+        let at = self.lexer.at;
+        let path: TaskPath =
+            self.lexer.string()?.parse().map_err(|error| (at, Fault::Name(error)))?;
+        self.lexer.skip();
+        if !self.lexer.eat(")") {
+            return Err(self.lexer.expected("`)`"));
+        }
+        Ok(InputDefault::File(path))
+    }
+
     /// Reads a label if there is one, and begins an expression that a node reads.
-    fn argument(&mut self) -> Result<Option<NodeId>, Wrong> {
-        if self.at == self.source.len() {
+    fn argument(&mut self) -> Result<Option<RawNodeId>, Wrong> {
+        if self.lexer.at == self.lexer.source.len() {
             return Err(self.unclosed());
         }
         let Some(kind) = self.stack.last().map(|open| open.kind) else { return self.begin() };
-        let is_named = self.rest().starts_with(':');
+        let is_named = self.lexer.rest().starts_with(':');
         if !(kind.has_inputs() || kind.has_files() && is_named) {
-            return Err(self.expected("`)`"));
+            return Err(self.lexer.expected("`)`"));
         }
         if !is_named {
             return self.begin();
         }
-        if kind.has_files() && self.rule_file(kind)? {
+        let may_be_file =
+            kind.has_files() || kind == NodeKind::Computation && self.stands_at_resources();
+        if may_be_file && self.rule_file(kind)? {
             return Ok(None);
         }
-        self.eat(":");
-        let label = self.name("a label")?;
+        self.lexer.eat(":");
+        let label = self.lexer.name("a label")?;
         if let Some(open) = self.stack.last_mut() {
             open.label = Some(label.into());
         }
         self.begin()
     }
 
-    /// Begins an expression: returns it if it is a shared one that was read before.
-    fn begin(&mut self) -> Result<Option<NodeId>, Wrong> {
-        self.skip();
-        let at = self.at;
+    /// Begins an expression: returns it if it is a text, a name, or a shared one that was read before.
+    fn begin(&mut self) -> Result<Option<RawNodeId>, Wrong> {
+        self.lexer.skip();
+        let at = self.lexer.at;
         let mut number = None;
-        if self.eat("#") {
-            let shared = self.number()?;
-            if self.eat("#") {
+        if self.lexer.eat("#") {
+            let shared = self.lexer.number()?;
+            if self.lexer.eat("#") {
                 return match self.shared.get(&shared) {
                     Some(SharedExpression::Done(node)) => Ok(Some(*node)),
                     Some(SharedExpression::Open) => Err((at, Fault::Cycle(shared))),
                     None => Err((at, Fault::Unknown(shared))),
                 };
             }
-            if !self.eat("=") {
-                return Err(self.expected("`=` or `#` after the number"));
+            if !self.lexer.eat("=") {
+                return Err(self.lexer.expected("`=` or `#` after the number"));
             }
             if self.shared.insert(shared, SharedExpression::Open).is_some() {
                 return Err((at, Fault::Twice(shared)));
             }
             number = Some(shared);
-            self.skip();
+            self.lexer.skip();
+        }
+        if let Some(leaf) = self.leaf()? {
+            self.raw.push(RawNode { at, kind: leaf });
+            let id = self.raw.len() - 1;
+            if let Some(number) = number {
+                self.shared.insert(number, SharedExpression::Done(id));
+            }
+            return Ok(Some(id));
         }
         let (kind, value) = self.head()?;
         let (files, inputs, label) = (Vec::new(), Vec::new(), None);
@@ -229,91 +365,171 @@ impl<'a> Parser<'a> {
         Ok(None)
     }
 
+    /// Reads a text in quotes, or a name with its slice, if one comes next.
+    fn leaf(&mut self) -> Result<Option<RawKind>, Wrong> {
+        if self.lexer.rest().starts_with('\'') {
+            let value = (self.lexer.string()? + "\n").into();
+            return Ok(Some(RawKind::leaf(NodeKind::Text, value)));
+        }
+        let at = self.lexer.at;
+        let word = self.lexer.take(char::is_alphanumeric);
+        let is_head = self.lexer.rest().starts_with('(');
+        self.lexer.at = at;
+        if is_head {
+            return Ok(None);
+        }
+        let Some(name) = self.reference()? else {
+            let c = self.lexer.rest().chars().next();
+            return Err(match c {
+                Some(c) if c.is_ascii_digit() || matches!(c, '+' | '-') => {
+                    (at, Fault::Unquoted(self.lexer.take(|c| is_plain(c) && c != ',').to_owned()))
+                }
+                Some(
+                    c @ ('"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}' | '`'),
+                ) => (at, Fault::Quote(c)),
+                Some(',') => (at, Fault::Comma),
+                _ => self.no_expression(),
+            });
+        };
+        debug_assert!(word.is_empty() || !name.is_empty(), "a word begins a name");
+        let end = self.lexer.at;
+        self.lexer.skip();
+        if let Some(open) = self.stack.last()
+            && self.lexer.rest().starts_with('=')
+        {
+            let begin = Position::of(self.lexer.source, open.at);
+            return Err((at, Fault::UnclosedBefore { name, begin }));
+        }
+        self.lexer.at = end;
+        let outputs = self.slice()?;
+        Ok(Some(RawKind::Name { name: name.into(), outputs }))
+    }
+
+    fn no_expression(&self) -> Wrong {
+        let words: Vec<String> = NodeKind::words().map(|word| format!("{word}(")).collect();
+        self.lexer.expected(&format!(
+            "an expression: a name, a text in quotes, `(`, `{}`",
+            words.join("`, `")
+        ))
+    }
+
+    /// Reads a name that stands for an expression, plain or in bars, if one comes next.
+    fn reference(&mut self) -> Result<Option<String>, Wrong> {
+        if self.lexer.rest().starts_with('|') {
+            return self.lexer.bars().map(Some);
+        }
+        if self.lexer.rest().starts_with(|c: char| c.is_ascii_digit() || c == ':')
+            || begins_level(self.lexer.rest())
+        {
+            return Ok(None);
+        }
+        let name = self.lexer.take(is_reference);
+        Ok((!name.is_empty()).then(|| name.to_owned()))
+    }
+
     /// Reads what a node begins with: its kind and its value.
     fn head(&mut self) -> Result<(NodeKind, Box<str>), Wrong> {
-        let start = self.at;
-        let word = self.take(char::is_alphanumeric);
-        if !self.eat("(") {
-            let words: Vec<String> = NodeKind::words().map(|word| format!("{word}(")).collect();
-            self.at = start;
-            return Err(self.expected(&format!("an expression: `(`, `{}`", words.join("`, `"))));
+        let start = self.lexer.at;
+        let word = self.lexer.take(char::is_alphanumeric);
+        if !self.lexer.eat("(") {
+            self.lexer.at = start;
+            return Err(self.no_expression());
         }
         let Some(kind) = NodeKind::of_word(word) else {
             let words: Vec<String> = NodeKind::words().map(str::to_owned).collect();
             let nearest = nearest(&word.to_uppercase(), &words);
             return Err((start, Fault::Word { word: word.to_owned(), nearest }));
         };
-        self.skip();
-        let at = self.at;
-        let text = match kind.word() {
-            "" => self.name("the name of a computation")?,
+        self.lexer.skip();
+        let at = self.lexer.at;
+        let text = match kind {
+            NodeKind::Computation => self.lexer.name("the name of a computation")?,
+            NodeKind::Text => return Ok((kind, self.lines()?.into())),
             // Their label may be left out.
-            _ if kind.has_files() && !self.rest().starts_with(['\'', '|']) => String::new(),
-            _ => self.string()?,
+            _ if kind.has_files() && !self.lexer.rest().starts_with(['\'', '|']) => String::new(),
+            _ => self.lexer.string()?,
         };
         let value = kind.value(&text).map_err(|error| (at, Fault::Name(error)))?;
+        if kind == NodeKind::Literal {
+            self.literals.push(value.clone());
+        }
         Ok((kind, value))
     }
 
+    /// Reads the lines of a text.
+    fn lines(&mut self) -> Result<String, Wrong> {
+        let mut text = String::new();
+        while self.skips_to_string() {
+            text += &self.lexer.string()?;
+            text.push('\n');
+        }
+        if self.lexer.rest().starts_with(':') {
+            let at = self.lexer.at;
+            if !self.lexer.eat(UNENDED) {
+                return Err(self.lexer.expected(&format!("`{UNENDED}` or `)`")));
+            }
+            if text.pop().is_none() {
+                return Err((at, Fault::NoLines));
+            }
+        }
+        Ok(text)
+    }
+
     /// Ends a node behind its parenthesis, where its slice may stand.
-    fn end(&mut self) -> Result<Option<NodeId>, Wrong> {
+    fn end(&mut self) -> Result<Option<RawNodeId>, Wrong> {
         if self.stack.last().is_some_and(|open| open.label.is_some()) {
-            self.at -= 1;
-            return Err(self.expected("an expression after the label"));
+            self.lexer.at -= 1;
+            return Err(self.lexer.expected("an expression after the label"));
         }
         let Some(open) = self.stack.pop() else {
-            self.at -= 1;
-            return Err(self.expected("an expression"));
+            self.lexer.at -= 1;
+            return Err(self.lexer.expected("an expression"));
         };
         let UnfinishedNode { kind, value, mut files, inputs, at, number, .. } = open;
         let outputs = if kind.has_slice() { self.slice()? } else { None };
         files.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
-        let (files, places): (Vec<_>, Vec<_>) = files.into_iter().unzip();
-        let node = self.expression.push(ExpressionNode { kind, value, files, inputs, outputs });
-        if !places.is_empty() {
-            self.files.insert(node, places);
-        }
-        self.places.push(at);
+        self.raw.push(RawNode { at, kind: RawKind::Node { kind, value, files, inputs, outputs } });
+        let id = self.raw.len() - 1;
         if let Some(number) = number {
-            self.shared.insert(number, SharedExpression::Done(node));
+            self.shared.insert(number, SharedExpression::Done(id));
         }
-        Ok(Some(node))
+        Ok(Some(id))
     }
 
     fn slice(&mut self) -> Result<Option<WrittenSlice>, Wrong> {
-        let end = self.at;
-        self.skip();
-        let start = self.at;
-        if !self.eat("[") {
-            self.at = end;
+        let end = self.lexer.at;
+        self.lexer.skip();
+        let start = self.lexer.at;
+        if !self.lexer.eat("[") {
+            self.lexer.at = end;
             return Ok(None);
         }
         let mut outputs: Vec<String> = Vec::new();
         loop {
-            self.skip();
-            let at = self.at;
-            let output = if self.rest().starts_with('|') {
-                self.bars()?
+            self.lexer.skip();
+            let at = self.lexer.at;
+            let output = if self.lexer.rest().starts_with('|') {
+                self.lexer.bars()?
             } else {
-                self.take(is_plain_in_slice).to_owned()
+                self.lexer.take(is_plain_in_slice).to_owned()
             };
-            if self.at == at && outputs.is_empty() && self.eat("]") {
+            if self.lexer.at == at && outputs.is_empty() && self.lexer.eat("]") {
                 return Err((start, Fault::NoOutput));
             }
             if output.is_empty() {
-                self.at = at;
-                return Err(self.expected("the number or name of an output"));
+                self.lexer.at = at;
+                return Err(self.lexer.expected("the number or name of an output"));
             }
             if let Some((_, error)) = WrittenSlice::parse([&*output]).wrong().next() {
                 return Err((at, Fault::Slice(error)));
             }
             outputs.push(output);
-            self.skip();
-            if self.eat("]") {
+            self.lexer.skip();
+            if self.lexer.eat("]") {
                 break;
             }
-            if !self.eat(",") {
-                return Err(self.expected("`,` or `]`"));
+            if !self.lexer.eat(",") {
+                return Err(self.lexer.expected("`,` or `]`"));
             }
         }
         if outputs.len() > MAX_ARITY {
@@ -325,22 +541,28 @@ impl<'a> Parser<'a> {
     /// The mistake that the text ends within an expression.
     fn unclosed(&self) -> Wrong {
         let begin = self.stack.last().map_or(0, |open| open.at);
-        (self.at, Fault::Unclosed(Position::of(self.source, begin)))
+        (begin, Fault::Unclosed(Position::of(self.lexer.source, begin)))
     }
 }
 
 impl Parser<'_> {
     /// Reads a file of a node of this kind. Returns false, and reads nothing, if a label of an input stands here.
     pub(super) fn rule_file(&mut self, kind: NodeKind) -> Result<bool, Wrong> {
-        let at = self.at;
-        self.eat(":");
-        let is_plain = !self.rest().starts_with('|');
-        let name = self.name("the name of a file or of an input")?;
+        let at = self.lexer.at;
+        self.lexer.eat(":");
+        let is_plain = !self.lexer.rest().starts_with('|');
+        let mut name = self.lexer.name("the name of a file or of an input")?;
         // In bars, a word is only a label.
         let is_file = is_plain || name.contains('/');
+        if kind.has_files() && is_plain && name == OVER {
+            return self.factor(at).map(|()| true);
+        }
+        if kind.has_files() && is_plain && name == EXCLUDED {
+            name = EXCLUDE.to_owned();
+        }
         let Some(shape) = RuleShape::of(kind, &name).filter(|_| is_file) else {
             self.check_label(kind, &name, is_plain).map_err(|fault| (at, fault))?;
-            self.at = at;
+            self.lexer.at = at;
             return Ok(false);
         };
         let mut places = FilePlaces { name: at, lines: Vec::new() };
@@ -348,35 +570,89 @@ impl Parser<'_> {
         match shape {
             RuleShape::Nothing => {}
             RuleShape::Line => {
-                self.skip();
-                places.lines.push(self.at);
-                rows.push(vec![self.string()?.into_boxed_str()]);
+                self.lexer.skip();
+                places.lines.push(self.lexer.at);
+                rows.push(vec![self.level()?.into_boxed_str()]);
             }
             RuleShape::Lines => {
-                while self.skips_to_string() {
-                    places.lines.push(self.at);
-                    rows.push(vec![self.string()?.into_boxed_str()]);
+                while self.skips_to_level() {
+                    places.lines.push(self.lexer.at);
+                    rows.push(vec![self.level()?.into_boxed_str()]);
                 }
-                if self.stands_at_word() {
-                    return Err(self.expected("a text in quotes, as in '1'"));
+                if kind.has_files() && self.stands_at_word() {
+                    return Err(self.lexer.expected("a text in quotes, as in '1'"));
                 }
             }
             RuleShape::Sheet => {
-                while self.skips_to_row() {
-                    places.lines.push(self.at);
-                    rows.push(self.row()?);
-                }
-                if self.stands_at_word() || self.rest().starts_with(['\'', '|']) {
-                    return Err(self.expected("a row in parentheses, as in ('a' 'b')"));
-                }
+                rows = self.rows(&mut places)?;
             }
         }
-        let Some(open) = self.stack.last_mut() else { return Ok(true) };
-        if open.files.iter().any(|(file, _)| *file.name == *name) {
-            return Err((at, Fault::FileTwice(name)));
+        self.add_file(at, RuleFile { name: name.into(), rows }, places).map(|()| true)
+    }
+
+    /// Adds a file to the node that is being read.
+    fn add_file(&mut self, at: usize, file: RuleFile, places: FilePlaces) -> Result<(), Wrong> {
+        let Some(open) = self.stack.last_mut() else { return Ok(()) };
+        if open.files.iter().any(|(other, _)| *other.name == *file.name) {
+            return Err((at, Fault::FileTwice(file.name.into())));
         }
-        open.files.push((RuleFile { name: name.into(), rows }, places));
-        Ok(true)
+        open.files.push((file, places));
+        Ok(())
+    }
+
+    /// Reads a factor: a name and its levels, or rows of names that vary together. Factors are numbered in the order in which
+    /// they are written.
+    fn factor(&mut self, at: usize) -> Result<(), Wrong> {
+        let files = self.stack.last().map(|open| &open.files).into_iter().flatten();
+        let number = files.filter(|(file, _)| file.factor().is_some()).count();
+        let mut places = FilePlaces { name: at, lines: Vec::new() };
+        if self.skips_to_row() {
+            let rows = self.rows(&mut places)?;
+            let names = rows.first().map(|row| row.join("-")).unwrap_or_default();
+            let name = format!("{FACTORS}/{number:02}-{names}{SHEET_SUFFIX}");
+            return self.add_file(at, RuleFile { name: name.into(), rows }, places);
+        }
+        let Some(name) = self.reference()? else {
+            return Err(self.lexer.expected("the name of a factor, or rows such as ('a' 'b')"));
+        };
+        let mut rows = Vec::new();
+        while self.skips_to_level() {
+            let at = self.lexer.at;
+            let is_plain = !self.lexer.rest().starts_with(['\'', '|']);
+            let level = self.level()?;
+            let levels = if is_plain { levels(&level) } else { Ok(vec![level]) };
+            let levels = levels.map_err(|fault| (at, fault))?;
+            places.lines.extend(levels.iter().map(|_| at));
+            rows.extend(levels.into_iter().map(|level| vec![level.into_boxed_str()]));
+        }
+        if self.stands_at_word() {
+            return Err(self.lexer.expected("a level: a number, or a text in quotes"));
+        }
+        let name = format!("{FACTORS}/{number:02}-{name}");
+        self.add_file(at, RuleFile { name: name.into(), rows }, places)
+    }
+
+    /// Reads rows in parentheses.
+    fn rows(&mut self, places: &mut FilePlaces) -> Result<Vec<Vec<Box<str>>>, Wrong> {
+        let mut rows = Vec::new();
+        while self.skips_to_row() {
+            places.lines.push(self.lexer.at);
+            rows.push(self.row()?);
+        }
+        if self.stands_at_word() || self.skips_to_level() {
+            return Err(self.lexer.expected("a row in parentheses, as in ('a' 'b')"));
+        }
+        Ok(rows)
+    }
+
+    /// Whether the resources of a node come next, rather than an input with this label.
+    fn stands_at_resources(&mut self) -> bool {
+        let at = self.lexer.at;
+        self.lexer.eat(":");
+        let is_word = self.lexer.take(is_plain) == RESOURCES;
+        let is_file = is_word && self.skips_to_string();
+        self.lexer.at = at;
+        is_file
     }
 
     /// Checks what stands where a label may: a word for an input of a sweep, or any label in bars.
@@ -396,159 +672,187 @@ impl Parser<'_> {
 
     /// Reads a row of a sheet, in parentheses.
     fn row(&mut self) -> Result<Vec<Box<str>>, Wrong> {
-        self.eat("(");
+        self.lexer.eat("(");
         let mut cells = Vec::new();
         loop {
-            self.skip();
-            if !cells.is_empty() && self.eat(")") {
+            self.lexer.skip();
+            if !cells.is_empty() && self.lexer.eat(")") {
                 return Ok(cells);
             }
-            cells.push(self.string()?.into_boxed_str());
+            cells.push(self.level()?.into_boxed_str());
         }
     }
 
     fn skips_to_string(&mut self) -> bool {
-        self.skip();
-        self.rest().starts_with(['\'', '|'])
+        self.lexer.skip();
+        self.lexer.rest().starts_with(['\'', '|'])
+    }
+
+    /// Whether a text in quotes or a number stands next.
+    fn skips_to_level(&mut self) -> bool {
+        self.skips_to_string() || begins_level(self.lexer.rest())
+    }
+
+    /// Reads a text in quotes, or a number as it is written.
+    fn level(&mut self) -> Result<String, Wrong> {
+        match begins_level(self.lexer.rest()) {
+            true => Ok(self.lexer.take(is_reference).to_owned()),
+            false => self.lexer.string(),
+        }
     }
 
     /// Whether a row stands next, rather than a computation.
     fn skips_to_row(&mut self) -> bool {
-        self.skip();
-        let at = self.at;
-        let is_row = self.eat("(") && (self.skips_to_string() || self.rest().starts_with(')'));
-        self.at = at;
+        self.lexer.skip();
+        let at = self.lexer.at;
+        let is_row =
+            self.lexer.eat("(") && (self.skips_to_level() || self.lexer.rest().starts_with(')'));
+        self.lexer.at = at;
         is_row
     }
 
     /// Whether a word stands here that begins no node.
     fn stands_at_word(&mut self) -> bool {
-        let at = self.at;
-        let is_word = !self.take(char::is_alphanumeric).is_empty();
-        let is_node = self.rest().starts_with('(');
-        self.at = at;
+        let at = self.lexer.at;
+        let is_word = !self.lexer.take(char::is_alphanumeric).is_empty();
+        let is_node = self.lexer.rest().starts_with('(');
+        self.lexer.at = at;
         is_word && !is_node
     }
 }
 
-impl<'a> Parser<'a> {
-    /// Reads the number of a shared expression.
-    pub(super) fn number(&mut self) -> Result<u32, Wrong> {
-        let at = self.at;
-        let digits = self.take(|c| c.is_ascii_digit());
-        if digits.is_empty() {
-            return Err(self.expected("a number after `#`"));
-        }
-        digits.parse().map_err(|_| (at, Fault::Number(digits.to_owned())))
+#[cfg(test)]
+mod tests {
+    use super::super::{Labels, Sharing, Style};
+    use super::*;
+
+    /// The expression as it is printed, with what is shared written once.
+    fn printed(source: &str) -> String {
+        let parsed = parse(source).unwrap_or_else(|mistake| panic!("{source}: {mistake}"));
+        let mut text = Vec::new();
+        let style = Style { sharing: Sharing::Label, labels: Labels::Show };
+        parsed.text.expression.write(style, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        text.split_whitespace().collect::<Vec<_>>().join(" ").replace(" )", ")")
     }
 
-    /// Reads a name, plain or in bars.
-    pub(super) fn name(&mut self, what: &str) -> Result<String, Wrong> {
-        if self.rest().starts_with('|') {
-            return self.bars();
-        }
-        let name = self.take(is_plain);
-        if name.is_empty() || name.starts_with([':', '#']) {
-            self.at -= name.len();
-            return Err(self.expected(what));
-        }
-        Ok(name.to_owned())
-    }
-
-    /// Reads a string, in quotes or in bars.
-    pub(super) fn string(&mut self) -> Result<String, Wrong> {
-        let start = self.at;
-        if self.rest().starts_with('|') {
-            return self.bars();
-        }
-        if !self.eat("'") {
-            return Err(self.expected("a name in quotes, as in 'x'"));
-        }
-        let mut text = String::new();
-        loop {
-            text += self.take(|c| c != '\'' && !c.is_control());
-            if !self.eat("'") {
-                return Err((start, Fault::Open("the name in quotes")));
-            }
-            if ends_string(self.rest().chars().next()) {
-                return Ok(text);
-            }
-            text.push('\'');
+    fn mistake(source: &str) -> String {
+        match parse(source) {
+            Ok(parsed) => panic!("{source} is {:?}", parsed.text),
+            Err(mistake) => mistake.to_string(),
         }
     }
 
-    pub(super) fn bars(&mut self) -> Result<String, Wrong> {
-        let start = self.at;
-        let open = (start, Fault::Open("the name in bars"));
-        self.eat("|");
-        let mut text = String::new();
-        loop {
-            text += self.take(|c| !matches!(c, '|' | '\\'));
-            if self.eat("|") {
-                return Ok(text);
-            }
-            let at = self.at;
-            if !self.eat("\\") {
-                return Err(open);
-            }
-            let Some(c) = self.rest().chars().next() else { return Err(open) };
-            self.at += c.len_utf8();
-            match c {
-                '|' | '\\' => text.push(c),
-                'x' => {
-                    let digits = self.take(|c| c.is_ascii_hexdigit());
-                    let c = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-                    let (Some(c), true) = (c, self.eat(";")) else {
-                        return Err((at, Fault::Escape));
-                    };
-                    text.push(c);
-                }
-                _ => return Err((at, Fault::Escape)),
-            }
+    #[test]
+    fn a_name_is_the_expression_that_it_is_defined_as() {
+        for (source, expected) in [
+            ("x", "INPUT('x')"),
+            ("'x'", "TEXT('x')"),
+            ("a = (f x)\n(g a a)", "(g #1=(f INPUT('x')) #1#)"),
+            ("# why\na = b ; how\nb = (f)\n\n(g a b)[00]", "(g #1=(f) #1#)[00]"),
+            ("a = (f)\n(g a[01] a[x] a[01])", "(g #1=(f)[01] (f)[x] #1#)"),
+            ("a = (f)[02, x, 00]\nb = a[01, 02]\n(g b[01] b)", "(g (f)[00] (f)[x, 00])"),
+            ("a = (f)[02]\na", "(f)[02]"),
+            ("|a b| = (f)\n(g |a b|)", "(g (f))"),
+            ("a = #1=(f)\nb = #1#\n(g a b)", "(g #1=(f) #1#)"),
+            ("(a#1 x)", "(a#1 INPUT('x'))"),
+        ] {
+            assert_eq!(printed(source), expected, "{source}");
         }
     }
 
-    pub(super) fn rest(&self) -> &'a str {
-        &self.source[self.at..]
+    #[test]
+    fn what_no_expression_needs_is_left_out_and_stays_a_definition() {
+        let parsed = parse("a = (f unknown)\nb = (g)\nc = a\n(h b b[00])").unwrap();
+        let used: Vec<_> =
+            parsed.text.definitions.iter().map(|it| (&*it.name, it.nodes.len())).collect();
+        assert_eq!(used, [("a", 0), ("b", 2), ("c", 0)]);
+        assert_eq!(parsed.text.expression.nodes().len(), 3);
+        assert_eq!([0, 1, 2].map(|number| parsed.line_of_definition(number)), [1, 2, 3]);
     }
 
-    /// Goes over white space and comments.
-    pub(super) fn skip(&mut self) {
-        loop {
-            self.take(char::is_whitespace);
-            if !self.rest().starts_with(';') {
-                return;
-            }
-            self.take(|c| c != '\n');
+    #[test]
+    fn inputs_have_defaults_and_end_with_their_line() {
+        let parsed =
+            parse("Inputs: samples, 'a b' = '20',\n  data = OWN('data/x') # here\n(f a)").unwrap();
+        let names = parsed.text.inputs.unwrap();
+        assert_eq!(
+            names.iter().map(InputName::as_str).collect::<Vec<_>>(),
+            ["samples", "a b", "data"]
+        );
+        let file = InputDefault::File("data/x".parse().unwrap());
+        assert_eq!(
+            parsed.text.defaults,
+            [None, Some(InputDefault::Text("20\n".into())), Some(file)]
+        );
+        assert_eq!(
+            [0, 1, 2].map(|number| parse("Inputs: a,\nb,\nc\nx").unwrap().line_of_input(number)),
+            [1, 2, 3]
+        );
+        assert_eq!(parse("Inputs:\n(f)").unwrap().text.inputs, Some(Vec::new()));
+        assert_eq!(parse("(f)").unwrap().text.inputs, None);
+        assert_eq!(
+            mistake("Inputs: a b\nx"),
+            "1:11: expected `,` or the end of the line, found \"b\""
+        );
+    }
+
+    #[test]
+    fn factors_are_numbered_as_they_are_written() {
+        assert_eq!(
+            printed("SWEEP((f n v) :over n 1 2..3 '4' :over ('v' 'w') (1 'x') :replicates 3)"),
+            "SWEEP(:factors/00-n '1' '2' '3' '4' :factors/01-v-w.tsv ('v' 'w') ('1' 'x') :replicates '3' \
+             :body (f INPUT('n') INPUT('v')))"
+        );
+        let parsed = parse("(f :resources 'cpus 4' 'exclusive')").unwrap();
+        let node = &parsed.text.expression.nodes()[0];
+        assert_eq!(node.files[0].contents(), "cpus 4\nexclusive\n");
+        assert_eq!(printed("(f :resources x)"), "(f :resources INPUT('x'))", "a label");
+    }
+
+    #[test]
+    fn texts_have_lines() {
+        for (source, value) in [
+            ("'a'", "a\n"),
+            ("TEXT('a' 'b {x}')", "a\nb {x}\n"),
+            ("TEXT('a' :unended)", "a"),
+            ("TEXT()", ""),
+        ] {
+            let parsed = parse(source).unwrap();
+            let node = &parsed.text.expression.nodes()[0];
+            assert_eq!((node.kind, &*node.value), (NodeKind::Text, value), "{source}");
+            assert_eq!(parse(&printed(source)).unwrap().text.expression.nodes()[0], *node);
         }
     }
 
-    /// Goes over a text if it stands here.
-    pub(super) fn eat(&mut self, text: &str) -> bool {
-        let is_here = self.rest().starts_with(text);
-        if is_here {
-            self.at += text.len();
+    #[test]
+    fn each_mistake_says_what_is_wrong() {
+        for (source, expected) in [
+            ("", "1:1: expected an expression"),
+            ("a = (f)", "1:1: the text ends with the definition of \"a\""),
+            ("(f a, b)", "1:5: there is a comma between arguments"),
+            ("f(a)", "1:1: \"f\" is not a kind of node"),
+            ("(f 20)", "1:4: a constant stands in quotes: 20"),
+            ("(f \u{2018}a\u{2019})", "1:4: '\u{2018}' does not begin a text"),
+            ("(f \"a\")", "1:4: '\"' does not begin a text"),
+            (
+                "a = (f b\nc = (g)\n(h a c)",
+                "2:1: \"c\" is defined within the expression that begins at 1:5",
+            ),
+            ("a = (f)\na = (g)\na", "2:1: \"a\" is defined twice: first at 1:1"),
+            ("Inputs: a\na = (f)\na", "2:1: \"a\" is an input of the task"),
+            ("a = (f b)\nb = (g a)\na", "2:8: \"a\" is a part of what defines it"),
+            ("a = a\na", "1:5: \"a\" is a part of what defines it"),
+            ("(f x[00])", "1:4: \"x\" passes up one value"),
+            ("a = (f)[00]\n(g a[01])", "2:4: \"a\" passes up 00, and no 01"),
+            ("a = (f)\nSWEEP((g a) :over a 1)", "2:13: the sweep binds \"a\""),
+            ("SWEEP((g a) :over a 4..1)", "1:21: \"4..1\" is no range of numbers"),
+            ("(f) (g)", "1:5: the expression before this is the workflow"),
+            ("(f :unended x", "1:1: the expression that begins at 1:1 is not closed"),
+            ("TEXT(:unended)", "1:6: the text has no line"),
+        ] {
+            let found = mistake(source);
+            assert!(found.starts_with(expected), "{source}: {found}");
         }
-        is_here
-    }
-
-    /// Goes over all characters that fit.
-    pub(super) fn take(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
-        let rest = self.rest();
-        let end = rest.find(|c| !fits(c)).unwrap_or(rest.len());
-        self.at += end;
-        &rest[..end]
-    }
-
-    /// The mistake that something else stands here.
-    pub(super) fn expected(&self, what: &str) -> Wrong {
-        let rest = self.rest();
-        let word = rest.find(|c| !is_plain(c)).unwrap_or(rest.len());
-        let found = match rest.chars().next() {
-            None => "the end".to_owned(),
-            Some(c) if word == 0 => format!("{:?}", c.to_string()),
-            Some(_) => format!("{:?}", rest[..word].chars().take(20).collect::<String>()),
-        };
-        (self.at, Fault::Expected { expected: what.to_owned(), found })
     }
 }

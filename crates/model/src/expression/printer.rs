@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::grammar::{BareName, INPUTS, NodeKind, QuotedName, SWEEP_ROLES, SliceText, SweepLabel};
+use super::grammar::{
+    BareName, INPUTS, NodeKind, QuotedName, SWEEP_ROLES, SliceText, SweepLabel, TextLines,
+};
 use super::sweeps::RuleFile;
 use super::{Expression, ExpressionNode, Text};
 use crate::sweep::is_sheet;
@@ -127,8 +129,9 @@ impl Printer<'_> {
         if node.kind.has_files() {
             return self.open_with_files(id, column);
         }
-        let value = match word {
-            "" => BareName(&node.value).to_string(),
+        let value = match node.kind {
+            NodeKind::Computation => BareName(&node.value).to_string(),
+            NodeKind::Text => TextLines(&node.value).to_string(),
             _ => QuotedName(&node.value).to_string(),
         };
         write!(self.out, "{word}({value}")?;

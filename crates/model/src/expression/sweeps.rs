@@ -53,7 +53,7 @@ impl RuleFile {
     }
 
     /// Its name in `factors/`, if it is there.
-    pub(super) fn factor(&self) -> Option<&str> {
+    pub fn factor(&self) -> Option<&str> {
         self.name.strip_prefix(FACTORS)?.strip_prefix('/')
     }
 
@@ -459,6 +459,7 @@ fn names_read(node: &ExpressionNode) -> Vec<String> {
         NodeKind::Computation
         | NodeKind::Literal
         | NodeKind::File
+        | NodeKind::Text
         | NodeKind::Tree
         | NodeKind::Member => {
             let value = Template::new(&*node.value, |_| None, Path::new(""));

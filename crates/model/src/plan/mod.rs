@@ -626,6 +626,7 @@ mod tests {
             resources: Default::default(),
             computations: Vec::new(),
             workflow,
+            definitions: Default::default(),
         })
     }
 }

@@ -12,7 +12,7 @@ use super::{
     PointOfSweep, PointsFault, Source, Step, SweepRows, add_sources,
 };
 use crate::exit::Explain;
-use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName};
+use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName, WrittenText};
 use crate::sweep::{
     self, BoundId, ColumnShape, ExclusionFault, REPLICATE, STATUS, Sweep, SweepPoints,
 };
@@ -31,6 +31,8 @@ pub enum Derivation {
     Member(MemberPath),
     /// It is the text of a name, and a newline.
     Text(Arc<str>),
+    /// It is a text that the workflow holds.
+    Written(Arc<str>),
     /// It is the product of factors.
     Points(SweepId),
     /// It is a file of the task, whose path depends on names that a sweep binds.
@@ -172,6 +174,11 @@ impl Planner {
             Node::Bound(name) => {
                 let text = self.texts[name.index()].clone().unwrap_or_default();
                 self.leaf(plan, Derivation::Text(text))
+            }
+            Node::Text(text) => {
+                let written = |text: WrittenText| Derivation::Written(text.as_str().into());
+                let how = self.bind(task, text, written);
+                self.leaf(plan, how)
             }
             Node::Points(points) => self.leaf(plan, Derivation::Points(*points)),
             Node::Computation { computation, inputs, .. } => {

@@ -479,8 +479,9 @@ fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
             Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
             _ => continue,
         };
-        let path = paths.path(&task.workflow, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
-        let names = [own, path].into_iter().filter(|name| !name.is_empty());
+        let path = paths.path(task, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
+        let defined = task.definitions.get(&id).into_iter().flatten().map(ToString::to_string);
+        let names = [own, path].into_iter().chain(defined).filter(|name| !name.is_empty());
         all.push((id, names.collect()));
     }
     all

@@ -26,7 +26,7 @@ pub use self::product::{
 };
 pub use self::rules::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
-    RuleProblem, SWEEP_FILES, SweepFault, SweepRules, column_problems, factor_label,
+    RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, column_problems, factor_label,
     factor_problems, input_problem, is_sheet, known_columns, read_column, read_replicates,
     same_name_problems, table_columns, unread_problems,
 };

@@ -51,8 +51,11 @@ pub struct SweepRules {
 
 /// Whether the file of this name is a sheet with a header, rather than a list of lines.
 pub fn is_sheet(file: &str) -> bool {
-    file.ends_with(".tsv")
+    file.ends_with(SHEET_SUFFIX)
 }
+
+/// The end of the names of sheets beside a node.
+pub const SHEET_SUFFIX: &str = ".tsv";
 
 /// Returns the number and the label in the name `nn-LABEL` of a factor's file.
 pub fn factor_label(file: &str) -> Option<(&str, &str)> {

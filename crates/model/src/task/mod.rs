@@ -4,7 +4,7 @@ mod workflow;
 
 pub use self::workflow::{
     Argument, Builder, ComputationId, FreeNames, InputId, LIBRARY, LabelPaths, NONDETERMINISTIC,
-    Node, NodeId, ROOT_LABEL, SweepId, TaskFileId, TaskParts, TaskTreeId, Workflow,
+    Node, NodeId, ROOT_LABEL, SweepId, TaskFileId, TaskParts, TaskTreeId, WORKFLOW_TEXT, Workflow,
 };
 
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ pub struct Task {
     pub resources: TaskResources,
     /// The expression.
     pub workflow: Workflow,
+    /// The names that its text defines for nodes.
+    pub definitions: BTreeMap<NodeId, Vec<Box<str>>>,
 }
 
 /// The version of its repository that a task is loaded from. The commit is [`Task::commit`].
@@ -88,6 +90,7 @@ impl Task {
         let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {
             Node::Literal(name) => name.names().collect(),
             Node::Member { path, .. } => path.names().collect(),
+            Node::Text(text) => text.names().collect(),
             _ => Vec::new(),
         });
         let names = nodes.chain(self.files.iter().flat_map(|file| file.path.names()));
@@ -110,7 +113,9 @@ impl Task {
                 Node::Computation { computation, .. } => {
                     computation.open.iter().flat_map(|name| name.unknown()).collect()
                 }
-                Node::File(_)
+                // Braces in a text mean nothing unless they hold a name.
+                Node::Text(_)
+                | Node::File(_)
                 | Node::Input(_)
                 | Node::Bound(_)
                 | Node::Points(_)
@@ -172,6 +177,8 @@ pub enum FileContents {
     Blob(ObjectId),
     /// In the work tree: the file has changes that are not committed.
     Uncommitted(PathBuf),
+    /// In the text of the workflow, which holds them.
+    Written(Box<str>),
     /// Unknown, since the path has free names.
     Unbound,
 }
@@ -491,6 +498,7 @@ impl Renaming<'_> {
                     }
                 }
                 Node::Literal(name) => Node::Literal(self.template(name)),
+                Node::Text(text) => Node::Text(self.template(text)),
                 Node::Member { path, inputs } => Node::Member { path: self.template(path), inputs },
                 Node::Computation { computation, inputs, outputs } => {
                     let open = computation.open.map(|name| Box::new(self.template(*name)));

@@ -10,11 +10,14 @@ use std::ops::Index;
 use serde::{Deserialize, Serialize};
 
 use super::{NamedComputation, TREE_OUTPUTS, Task, TaskFile, TaskTree, VALUE};
-use crate::name::{MemberPath, StorageName};
+use crate::name::{MemberPath, StorageName, WrittenText};
 use crate::resources::ResourceLines;
 use crate::slice::Slice;
 use crate::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
 use crate::template::Template;
+
+/// The file of a task that is the text of its workflow.
+pub const WORKFLOW_TEXT: &str = "workflow.ce";
 
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";
@@ -55,6 +58,8 @@ pub enum Node {
     Literal(Template<StorageName>),
     /// A file of the task itself.
     File(TaskFileId),
+    /// A text that the workflow holds: the contents of a file.
+    Text(Template<WrittenText>),
     /// A Git repository at a commit.
     Tree {
         /// The repository, and the path in it.
@@ -114,6 +119,7 @@ impl Node {
             Self::Input(_)
             | Self::Literal(_)
             | Self::File(_)
+            | Self::Text(_)
             | Self::Member { .. }
             | Self::Bound(_)
             | Self::Points(_) => None,
@@ -138,6 +144,7 @@ impl Node {
             Self::Input(_)
             | Self::Literal(_)
             | Self::File(_)
+            | Self::Text(_)
             | Self::Member { .. }
             | Self::Bound(_)
             | Self::Points(_) => vec![VALUE.to_owned()],
@@ -154,6 +161,7 @@ impl Node {
             Self::Input(_)
             | Self::Literal(_)
             | Self::File(_)
+            | Self::Text(_)
             | Self::Bound(_)
             | Self::Points(_) => &[],
         }
@@ -201,6 +209,7 @@ enum NodeKey {
     Input(InputId),
     Literal(Template<StorageName>),
     File(TaskFileId),
+    Text(Template<WrittenText>),
     Tree(TaskTreeId, Box<[NodeId]>, Slice),
     Member(Template<MemberPath>, Box<[NodeId]>),
     Bound(BoundId),
@@ -223,6 +232,7 @@ impl Builder {
             Node::Input(input) => NodeKey::Input(*input),
             Node::Literal(name) => NodeKey::Literal(name.clone()),
             Node::File(file) => NodeKey::File(*file),
+            Node::Text(text) => NodeKey::Text(text.clone()),
             Node::Bound(name) => NodeKey::Bound(*name),
             Node::Points(points) => NodeKey::Points(*points),
             Node::Sweep { sweep, outputs, .. } => NodeKey::Sweep(*sweep, read(), outputs.clone()),
@@ -279,9 +289,15 @@ impl LabelPaths {
         self.0[node.index()].map(|(reader, at)| &workflow[reader].inputs()[at])
     }
 
-    /// Returns the labels that lead from the root to the argument where a node occurs first, the last few of them:
-    /// `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the root.
-    pub fn path(&self, workflow: &Workflow, node: NodeId) -> Option<String> {
+    /// Returns the name that a node is defined by; or else the labels that lead to the argument where it occurs first, from a definition
+    /// or from the root, the last few of them: `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the
+    /// root.
+    pub fn path(&self, task: &Task, node: NodeId) -> Option<String> {
+        let workflow = &task.workflow;
+        let defined = |node: NodeId| task.definitions.get(&node)?.first();
+        if let Some(name) = defined(node) {
+            return Some(name.to_string());
+        }
         let mut labels: Vec<String> = Vec::new();
         let mut next = self.0[node.index()];
         while let Some((node, at)) = next {
@@ -295,6 +311,10 @@ impl LabelPaths {
                 1 => label.to_string(),
                 _ => format!("{label}[{at:02}]"),
             });
+            if let Some(name) = defined(node) {
+                labels.push(name.to_string());
+                break;
+            }
             // What is within the body of a sweep is named by its point.
             next = match workflow[node] {
                 Node::Sweep { .. } => None,
@@ -333,6 +353,7 @@ impl TaskParts<'_> {
             Node::Bound(name) => vec![self.inputs + name.index()],
             Node::Literal(name) => name.names().collect(),
             Node::File(file) => self.files[file.index()].path.names().collect(),
+            Node::Text(text) => text.names().collect(),
             Node::Tree { tree, .. } => self.trees[tree.index()].name.names().collect(),
             Node::Member { path, .. } => path.names().collect(),
             Node::Computation { computation, .. } => computation.names().collect(),

@@ -586,7 +586,9 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
             WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
                 fs::create_dir(&path)?;
                 fs::write(path.join("kind"), format!("{kind}\n"))?;
-                if !value.is_empty() {
+                if *kind == NodeKind::Text.file() {
+                    fs::write(path.join("value"), &**value)?;
+                } else if !value.is_empty() {
                     fs::write(path.join("value"), format!("{value}\n"))?;
                 }
                 for file in files {

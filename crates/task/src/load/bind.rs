@@ -4,7 +4,7 @@
 //! from. So it is refused if it has uncommitted changes, unless they are to be evaluated.
 
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ce_git::Snapshot;
@@ -12,7 +12,7 @@ use ce_model::name::{InputName, NameError};
 use ce_model::resources::ResourceLine;
 use ce_model::task::{
     Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
-    TreeCommit,
+    TreeCommit, WORKFLOW_TEXT,
 };
 use ce_model::template;
 use ce_model::template::Template;
@@ -82,6 +82,7 @@ impl Binder {
                     binder.read_value(&task.trees[tree.index()].name, &mut contents);
                 }
                 Node::Member { path, .. } => binder.read_value(path, &mut contents),
+                Node::Text(text) => binder.read_value(text, &mut contents),
                 Node::Input(_)
                 | Node::Bound(_)
                 | Node::Points(_)
@@ -94,7 +95,7 @@ impl Binder {
 
     /// Takes the texts that the value of a node names, if they were not taken before.
     fn read_value<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
-        self.read(value, &value.place().join("value"), contents);
+        self.read(value, &value_file(value), contents);
     }
 
     /// Takes the texts that a value in a file names, if they were not taken before.
@@ -131,6 +132,7 @@ impl Binder {
         {
             self.add_changes(&mut task, source);
         }
+        let definitions = mem::take(&mut task.definitions);
         let mut builder = Builder::default();
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
         for (_, node) in task.workflow.nodes() {
@@ -142,6 +144,7 @@ impl Binder {
             let node = match node {
                 Node::Literal(name) => self.value(name).map(Node::Literal),
                 Node::File(file) => ids[file.index()].map(Node::File),
+                Node::Text(text) => self.value(text).map(Node::Text),
                 leaf @ (Node::Input(_) | Node::Bound(_) | Node::Points(_)) => Some(leaf.clone()),
                 Node::Sweep { sweep, outputs, .. } => {
                     let (sweep, outputs) = (*sweep, outputs.clone());
@@ -169,7 +172,10 @@ impl Binder {
                 let text = |at: usize| self.texts.get(at)?.as_deref();
                 let resources = task.resources.bind(text, |node| nodes[node.index()]);
                 let workflow = builder.finish(root);
-                Ok(Task { files, trees, defaults, resources, workflow, ..task })
+                let definitions = definitions.into_iter();
+                let definitions = definitions.filter_map(|(id, it)| Some((nodes[id.index()]?, it)));
+                let definitions = definitions.collect();
+                Ok(Task { definitions, files, trees, defaults, resources, workflow, ..task })
             }
             _ => Err(self.findings),
         }
@@ -247,6 +253,15 @@ impl Binder {
             texts.dedup();
             LoadFault::Bound { value: value.as_str().to_owned(), texts, fault: Box::new(fault) }
         });
-        self.findings.note(&value.place().join("value"), result)
+        self.findings.note(&value_file(value), result)
     }
+}
+
+/// The file that a value is written in; or where it is in a text.
+fn value_file<T: AsRef<str>>(value: &Template<T>) -> PathBuf {
+    let place = value.place();
+    if place.to_string_lossy().starts_with(WORKFLOW_TEXT) {
+        return place.to_owned();
+    }
+    place.join("value")
 }

@@ -299,7 +299,7 @@ pub(super) fn read_resources<S: TaskSource>(
     dir: &S::Dir,
     findings: &mut Problems,
 ) -> Vec<WrittenLine> {
-    let path = source.place(dir).join(RESOURCES_FILE);
+    let (path, _) = source.line(dir, RESOURCES_FILE, 0);
     let mut found: Vec<WrittenLine> = Vec::new();
     for (line, text) in lines(source, dir, &path, findings) {
         let first = |resource| found.iter().find(|it| it.resource == resource).map(|it| it.line);
@@ -308,9 +308,13 @@ pub(super) fn read_resources<S: TaskSource>(
             None => Ok((resource, amount)),
         }) {
             Ok((resource, amount)) => {
+                let (_, line) = source.line(dir, RESOURCES_FILE, line);
                 found.push(WrittenLine { resource, amount, path: path.clone(), line });
             }
-            Err(fault) => findings.problem_in_line(&path, line, fault),
+            Err(fault) => {
+                let (path, line) = source.line(dir, RESOURCES_FILE, line);
+                findings.problem_in_line(&path, line, fault);
+            }
         }
     }
     found

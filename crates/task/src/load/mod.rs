@@ -12,6 +12,7 @@ mod source;
 mod sweep;
 mod sweep_files;
 mod task_cache;
+mod text;
 mod values;
 mod work_tree;
 mod workflow;
@@ -25,7 +26,7 @@ pub use self::values::DeferredFiles;
 pub use self::written::{Written, written};
 pub use ce_model::task::Uncommitted;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -37,10 +38,13 @@ use ce_git::{Changes, Config, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
+use ce_model::expression::Parsed;
 use ce_model::hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
-use ce_model::task::{LIBRARY, LoadedFrom, Task};
+use ce_model::task::{
+    Computation, LIBRARY, LoadedFrom, NodeId, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
+};
 use ce_model::text_file::TextError;
 
 use self::computations::{Library, SharedLines, signature};
@@ -48,12 +52,19 @@ use self::nodes::NodeReader;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
+use self::text::TextSource;
 use self::values::{TaskFiles, TaskTrees};
 use self::work_tree::WorkTree;
 use self::workflow::{LoadedWorkflow, WorkflowWalk};
 
-/// The parts of a task that belong to the task itself, besides what it need not have.
-const OWN: [&str; 2] = ["workflow", "inputs"];
+/// The parts of a task that are its workflow, in one form or the other.
+const OWN: [&str; 4] = [WORKFLOW, INPUTS, DEFAULTS, WORKFLOW_TEXT];
+
+/// The directory of a task with its nodes.
+const WORKFLOW: &str = "workflow";
+
+/// The file of a task with the names of its inputs.
+const INPUTS: &str = "inputs";
 
 /// The directory of a task with the defaults of its inputs.
 const DEFAULTS: &str = "defaults";
@@ -79,10 +90,10 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// The directory holds no workflow.
-    #[error("{} holds no task: it has no directory workflow", .0.display())]
+    #[error("{} holds no task: it has neither {WORKFLOW_TEXT} nor a directory workflow", .0.display())]
     NoTask(PathBuf),
     /// The directory held no workflow at a revision.
-    #[error("{} held no task at {rev}: it had no directory workflow", path.display())]
+    #[error("{} held no task at {rev}: it had neither {WORKFLOW_TEXT} nor a directory workflow", path.display())]
     NoTaskAt {
         /// The directory.
         path: PathBuf,
@@ -112,7 +123,7 @@ impl Explain for LoadError {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
             Self::NoTaskAt { .. } => Some(
-                "give a revision at which it has workflow/, or name another task with --task"
+                "give a revision at which it has its workflow, or name another task with --task"
                     .to_owned(),
             ),
             Self::Snapshot(error) => error.hint(),
@@ -145,7 +156,7 @@ pub fn task(
         Lookup::Stale => uncommitted != Uncommitted::Ignore,
         Lookup::Miss => false,
     };
-    if !real.join("workflow").is_dir() {
+    if !is_task(&real) {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
     let began = SystemTime::now();
@@ -213,11 +224,23 @@ fn task_in(
     loaded_from: LoadedFrom,
 ) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
-    match snapshot.find(Path::new("workflow")) {
-        Ok(spot) if spot.kind() == Kind::Directory => read(dir, &real, &mut snapshot, loaded_from),
-        Err(error @ SnapshotError::Git(_)) => Err(error.into()),
-        _ => Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() }),
+    let mut is_there = false;
+    for (name, is_directory) in [(WORKFLOW, true), (WORKFLOW_TEXT, false)] {
+        is_there |= match snapshot.find(Path::new(name)) {
+            Ok(found) => (found.kind() == Kind::Directory) == is_directory,
+            Err(error @ SnapshotError::Git(_)) => return Err(error.into()),
+            Err(_) => false,
+        };
     }
+    if is_there {
+        return read(dir, &real, &mut snapshot, loaded_from);
+    }
+    Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() })
+}
+
+/// Whether a directory, given by its real path, holds a task.
+pub fn is_task(dir: &Path) -> bool {
+    dir.join(WORKFLOW).is_dir() || dir.join(WORKFLOW_TEXT).is_file()
 }
 
 /// Returns the name of the task in a directory, the commit of a revision, and the path of the task
@@ -265,18 +288,19 @@ fn read(
     let here = Path::new("");
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
-    let inputs = inputs(source, &mut findings);
-    let mut files = TaskFiles::default();
-    let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
-    let shared = SharedLines::of_task(source, computations::names, &mut findings);
-    let mut library = Library::new(source);
-    let mut trees = TaskTrees::default();
-    let leaves = (&mut files, &mut trees, shared);
-    let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, &mut findings);
-    let workflow = WorkflowWalk::new(nodes).load();
-    let (files, computations) = (files.into_files(), library.into_computations());
-    let (trees, place) = (trees.into_trees(), place(real));
-    values::retain_unread(&mut findings.warnings, (&files, &trees), &place);
+    let expression = match text::contents(source, &mut findings) {
+        None => read_expression(source, None, &mut findings),
+        Some(text) => text::parsed(&text, &mut findings).and_then(|parsed| {
+            let mut text = TextSource::new(source, &parsed);
+            let read = read_expression(&mut text, Some(&parsed), &mut findings);
+            text.locate(&mut findings);
+            read
+        }),
+    };
+    let place = place(real);
+    if let Some(ReadExpression { files, trees, .. }) = &expression {
+        values::retain_unread(&mut findings.warnings, (files, trees), &place);
+    }
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
@@ -285,37 +309,92 @@ fn read(
         findings.warning(here, WarningKind::Uncommitted(changed.clone()));
     }
     findings.sort();
-    match (commit, name, inputs, workflow) {
-        (
-            Some(commit),
-            Some(name),
-            Some(inputs),
-            Some(LoadedWorkflow { workflow, bound, sweeps, resources }),
-        ) if findings.problems.is_empty() => {
-            let task = Task {
-                name,
-                commit,
-                place,
-                loaded_from,
-                changed,
+    match (commit, name, expression) {
+        (Some(commit), Some(name), Some(read)) if findings.problems.is_empty() => {
+            let ReadExpression {
                 inputs,
                 defaults,
                 files,
                 trees,
-                bound,
-                sweeps,
                 computations,
-                resources,
                 workflow,
-            };
-            Ok(Loaded { task, warnings: findings.warnings })
+                definitions,
+            } = read;
+            if let (Some(inputs), Some(workflow)) = (inputs, workflow) {
+                let LoadedWorkflow { workflow, bound, sweeps, resources, .. } = workflow;
+                let task = Task {
+                    name,
+                    commit,
+                    place,
+                    loaded_from,
+                    changed,
+                    inputs,
+                    defaults,
+                    files,
+                    trees,
+                    bound,
+                    sweeps,
+                    computations,
+                    resources,
+                    workflow,
+                    definitions,
+                };
+                return Ok(Loaded { task, warnings: findings.warnings });
+            }
         }
-        _ => {
-            debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
-            let Problems { problems, warnings } = findings;
-            Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
+        _ => {}
+    }
+    debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
+    let Problems { problems, warnings } = findings;
+    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
+}
+
+/// What was read of an expression, and what its nodes refer to. What has a problem is missing.
+struct ReadExpression {
+    inputs: Option<Vec<InputName>>,
+    defaults: Vec<Option<TaskFileId>>,
+    files: Vec<TaskFile>,
+    trees: Vec<TaskTree>,
+    computations: Vec<Computation>,
+    workflow: Option<LoadedWorkflow>,
+    definitions: BTreeMap<NodeId, Vec<Box<str>>>,
+}
+
+/// Reads the inputs of a task and its expression, from a text or from directories.
+fn read_expression<S: TaskSource>(
+    source: &mut S,
+    text: Option<&Parsed<'_>>,
+    findings: &mut Problems,
+) -> Option<ReadExpression> {
+    let mut files = TaskFiles::default();
+    let inputs = match text {
+        Some(parsed) => Some(text::inputs(parsed)),
+        None => inputs(source, findings),
+    };
+    let defaults = match text {
+        Some(parsed) => files.written_defaults(source, parsed, findings),
+        None => files.defaults(source, inputs.as_deref().unwrap_or_default(), findings),
+    };
+    let shared = SharedLines::of_task(source, computations::names, findings);
+    let mut library = Library::new(source);
+    let mut trees = TaskTrees::default();
+    let leaves = (&mut files, &mut trees, shared);
+    let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, findings);
+    let workflow = WorkflowWalk::new(nodes).load();
+    let mut definitions = BTreeMap::<NodeId, Vec<Box<str>>>::new();
+    if let (Some(parsed), Some(loaded)) = (text, &workflow) {
+        for definition in &parsed.text.definitions {
+            for (_, node) in loaded.of_text.iter().filter(|(id, _)| definition.nodes.contains(id)) {
+                let names = definitions.entry(*node).or_default();
+                if !names.contains(&definition.name) {
+                    names.push(definition.name.clone());
+                }
+            }
         }
     }
+    let (files, computations) = (files.into_files(), library.into_computations());
+    let trees = trees.into_trees();
+    Some(ReadExpression { inputs, defaults, files, trees, computations, workflow, definitions })
 }
 
 /// The path of the task in its repository. Bytes that are not UTF-8 are escaped.
@@ -337,8 +416,8 @@ fn name(real: &Path) -> Result<TaskName, LoadFault> {
 }
 
 fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<InputName>> {
-    let path = Path::new("inputs");
-    let lines = source.task().and_then(|task| source.read(&task, "inputs"));
+    let path = Path::new(INPUTS);
+    let lines = source.task().and_then(|task| source.read(&task, INPUTS));
     let lines = findings.note_lines(path, parse_lines(lines))?;
     let mut first = HashMap::new();
     let mut names = Vec::with_capacity(lines.len());
@@ -360,14 +439,20 @@ fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<I
 /// Returns the inputs of the task in a directory, as it is checked out or at a revision. There are none if
 /// the task or its repository cannot be read, or is not trusted.
 pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
-    let mut problems = Problems::default();
     let names = match at {
-        Some(rev) => {
-            Snapshot::open(dir, rev).ok().and_then(|mut it| inputs(&mut it, &mut problems))
-        }
-        None => work_tree(dir).and_then(|mut it| inputs(&mut it, &mut problems)),
+        Some(rev) => Snapshot::open(dir, rev).ok().and_then(|mut it| any_inputs(&mut it)),
+        None => work_tree(dir).and_then(|mut it| any_inputs(&mut it)),
     };
     names.unwrap_or_default()
+}
+
+/// The names of the inputs of a task, whatever the form of its workflow.
+fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
+    let mut problems = Problems::default();
+    match text::contents(source, &mut problems) {
+        Some(text) => text::parsed(&text, &mut problems).map(|parsed| text::inputs(&parsed)),
+        None => inputs(source, &mut problems),
+    }
 }
 
 /// Returns the computations of the task in a directory, as it is checked out. There are none if the task or

@@ -57,6 +57,8 @@ pub(super) struct OpenNode<D> {
     /// The lines of its file `resources`.
     pub(super) resources: Vec<WrittenLine>,
     pub(super) branches: Vec<Branch>,
+    /// The labels that are written, if the order of the branches says which inputs they fill.
+    pub(super) labels: Option<Vec<Option<String>>>,
     pub(super) nodes: Vec<Option<NodeId>>,
 }
 
@@ -147,6 +149,16 @@ impl NodeOperation {
             Self::Tree(_) => TREE_INPUTS.len().min(given),
             Self::Member(_) => MEMBER_INPUTS.len(),
             Self::Sweep(_) => given.clamp(1, SWEEP_INPUTS.len()),
+        }
+    }
+
+    /// The names of its inputs, if so many are given.
+    pub(super) fn inputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
+        match self {
+            Self::Computation(it) => library.get(it.named.first).inputs.clone(),
+            Self::Tree(_) => TREE_INPUTS.map(str::to_owned).into(),
+            Self::Member(_) => MEMBER_INPUTS.map(str::to_owned).into(),
+            Self::Sweep(_) => SWEEP_INPUTS.map(str::to_owned).into(),
         }
     }
 
@@ -245,8 +257,16 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             return Ok(Some(Node::Bound(bound)));
         }
         let names = inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
+        let names = names.chain(self.library.source.defined());
         let nearest = nearest(name, &names.collect::<Vec<_>>());
         Err(LoadFault::NoInput { name: name.to_owned(), nearest })
+    }
+
+    /// A text that the workflow holds.
+    pub(super) fn text(&mut self, dir: &S::Dir, scope: ScopeId) -> Result<Option<Node>, LoadFault> {
+        let contents = self.library.source.read(dir, "value")?;
+        let contents = String::from_utf8(contents).map_err(|_| TextError::NotText)?;
+        Ok(self.template(dir, scope, &contents)?.map(Node::Text))
     }
 
     pub(super) fn file(
@@ -465,6 +485,11 @@ impl Branch {
     /// The number of inputs that it fills.
     pub(super) fn places(&self) -> usize {
         usize::from(self.last + 1).saturating_sub(usize::from(self.first))
+    }
+
+    /// The one with this number, where the order says which inputs it fills.
+    pub(super) fn in_order(number: usize) -> Self {
+        Self { name: number.to_string(), first: 0, last: 0, label: String::new() }
     }
 
     fn parse(name: &str) -> Option<Self> {

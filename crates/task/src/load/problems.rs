@@ -6,6 +6,7 @@ use std::{fmt, io};
 use ce_git::{HeadError, SnapshotError};
 use ce_model::access::RuleError;
 use ce_model::exit::Explain;
+use ce_model::expression::Mistake;
 use ce_model::humanize::counted;
 use ce_model::name::NameError;
 use ce_model::resources::{AmountError, Resource};
@@ -53,6 +54,20 @@ pub enum LoadFault {
     /// The file, or a line of it, is not a valid text.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// A task has a workflow in both forms.
+    #[error("the task has {0}, too: its workflow is one text, or directories")]
+    TwoForms(&'static str),
+    /// The text of a workflow has a mistake.
+    #[error("{}", mistake_in_line(.0))]
+    Mistake(Box<Mistake>),
+    /// A label names an input that is filled by another expression.
+    #[error("the label {label:?} stands before the input {place:?}")]
+    LabelPlace {
+        /// The label.
+        label: String,
+        /// The input, or inputs, of the place.
+        place: String,
+    },
     /// The word in `kind` is unknown.
     #[error("{0:?} is not a kind of node")]
     Kind(String),
@@ -352,6 +367,7 @@ impl LoadFault {
             Self::Read(_) => "ls -l shows what it is, and who may read it",
             Self::NotAFile => "replace it by a file",
             Self::NotADirectory => "replace it by a directory",
+            Self::TwoForms(_) => "remove one of the two",
             Self::Text(error) => return error.hint(),
             _ => return None,
         };
@@ -375,8 +391,10 @@ impl Explain for LoadFault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Kind(_) => {
-                "write computation, input, literal, file, tree, member, sweep or points"
+                "write computation, input, literal, file, text, tree, member, sweep or points"
             }
+            Self::Mistake(mistake) => return mistake.fault.hint(),
+            Self::LabelPlace { .. } => "put the expressions into the order of the inputs",
             Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. }
             | Self::NoLabel { nearest: Some(name), .. } => {
@@ -389,7 +407,7 @@ impl Explain for LoadFault {
                 "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
             }
             Self::NoInput { nearest: None, .. } => {
-                "name it in the file inputs of the task, or bind it in a sweep around the node"
+                "name it among the inputs of the task, or bind it in a sweep around the node: :names lists what computed points bind"
             }
             Self::Duplicate { .. } => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",
@@ -421,7 +439,7 @@ impl Explain for LoadFault {
             }
             Self::Exposed { exposed, .. } => return exposed.hint.clone(),
             Self::Slice(error) => return error.hint(),
-            Self::NoOutput => "remove the file to pass up all outputs",
+            Self::NoOutput => "leave out the slice to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
             Self::NoSubmodule(_) => "say which commit is read, with a node in inputs/00-revision",
@@ -436,7 +454,7 @@ impl Explain for LoadFault {
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
             Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::Arity { .. } => {
-                "give the node as many inputs: directories inputs/00-NAME and so on"
+                "give the node as many inputs: expressions in a text, or directories inputs/00-NAME and so on"
             }
             Self::InputText { .. } => "give the input one line of UTF-8 text",
             Self::Moved => "run it again",
@@ -471,6 +489,9 @@ pub enum WarningKind {
     /// Files have uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
+    /// Nothing needs a definition.
+    #[error("nothing needs {0:?}, which is defined here; the names in it are not checked")]
+    Unneeded(String),
     /// There are lines after the first one.
     #[error("only the first line is read")]
     MoreLines,
@@ -488,6 +509,7 @@ impl Explain for WarningKind {
             Self::Unread => "remove it, or correct its name",
             Self::Ignored => "move it elsewhere, or take its name out of .gitignore and commit it",
             Self::Uncommitted(_) => committing(),
+            Self::Unneeded(_) => "remove it, or name it in the workflow",
             Self::MoreLines => "remove the other lines",
             Self::Lookalike(_) => "spell them alike if one level is meant",
         };
@@ -586,6 +608,12 @@ pub fn listed(paths: &[PathBuf]) -> String {
         names.push(format!("and {more} more"));
     }
     names.join(", ")
+}
+
+/// What is wrong in a line of a text, with the line and its place there.
+fn mistake_in_line(mistake: &Mistake) -> String {
+    let [line, pointer] = mistake.excerpt();
+    format!("{}\n    | {line}\n    | {pointer}", mistake.fault)
 }
 
 /// A number of files.

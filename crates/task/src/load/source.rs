@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use ce_git::{Changes, Kind, Snapshot, SnapshotError, TreeId, TreePath};
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
-use ce_model::task::{FileContents, RecordedTree};
+use ce_model::task::{FileContents, NodeId, RecordedTree};
 use ce_model::text_file;
 
+use super::WORKFLOW;
 use super::problems::LoadFault;
 
 /// The greatest size of a file that is read whole, in bytes.
@@ -25,6 +26,8 @@ const MAX_POINTS_SIZE: u64 = text_file::MAX_POINTS_FILE as u64;
 pub(super) enum Identity {
     /// Device and inode of a directory in a work tree.
     Inode(u64, u64),
+    /// The node of a text.
+    Node(NodeId),
     /// The number of the place of a directory in a commit.
     Place(u32),
     /// The Git tree of a directory without links, which means the same everywhere.
@@ -78,6 +81,27 @@ pub(super) trait TaskSource {
 
     /// Returns the real path of a directory, relative to the task.
     fn place(&self, dir: &Self::Dir) -> PathBuf;
+
+    /// The path, relative to the task, and the number of a line of a file in a directory. Line zero is the whole file.
+    fn line(&self, dir: &Self::Dir, name: &str, line: usize) -> (PathBuf, usize) {
+        (self.place(dir).join(name), line)
+    }
+
+    /// The inputs of a node of which this is the directory, each with its label if one is written, if their order alone says which
+    /// inputs they fill. Then they are found by their numbers.
+    fn arguments(&mut self, _: &Self::Dir) -> Option<Vec<Option<String>>> {
+        None
+    }
+
+    /// The name of the root of the workflow in the directory of the task.
+    fn root(&self) -> &'static str {
+        WORKFLOW
+    }
+
+    /// The names that stand for expressions.
+    fn defined(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Returns the entry with this name in a directory, following links.
     fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault>;

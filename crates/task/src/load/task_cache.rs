@@ -10,11 +10,11 @@ use std::time::SystemTime;
 use ce_files::cache::{Cache, Fingerprint, Lookup, Table};
 use ce_git::RepoState;
 use ce_model::digest::ObjectId;
-use ce_model::task::{LIBRARY, Task, TreeCommit};
+use ce_model::task::{LIBRARY, Task, TreeCommit, WORKFLOW_TEXT};
 use serde::{Deserialize, Serialize};
 
 use super::computations::RESOURCES_FILE;
-use super::{DEFAULTS, Loaded, OWN};
+use super::{DEFAULTS, INPUTS, Loaded, WORKFLOW};
 
 /// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
 /// entry.
@@ -23,8 +23,8 @@ const MIN_NODES: usize = 256;
 /// The number of tasks in the cache.
 const MAX_TASKS: usize = 32;
 
-/// The parts that a task need not have.
-const OPTIONAL: [&str; 2] = [DEFAULTS, RESOURCES_FILE];
+/// The parts of a task that are its workflow, in one form or the other. It has some of them.
+const PARTS: [&str; 5] = [WORKFLOW, INPUTS, WORKFLOW_TEXT, DEFAULTS, RESOURCES_FILE];
 
 /// The dependencies of a task as it is checked out. A task at a commit has none.
 #[derive(Default, Serialize, Deserialize)]
@@ -70,9 +70,8 @@ pub(super) fn insert(
 /// It may be taken during the load: a file that is changed meanwhile is racy, or has another stat
 /// at the next look-up.
 pub(super) fn own_fingerprint(task: &Path, began: SystemTime) -> Option<Fingerprint> {
-    let parts = OWN.map(|name| task.join(name)).into_iter();
-    let optional = OPTIONAL.map(|name| task.join(name)).into_iter();
-    Fingerprint::take(parts.chain(optional.filter(|part| exists(part))), began)
+    let parts = PARTS.map(|name| task.join(name)).into_iter();
+    Fingerprint::take(parts.filter(|part| exists(part)), began)
 }
 
 fn exists(path: &Path) -> bool {
@@ -110,7 +109,7 @@ impl Dependencies {
         let places = fingerprints.iter().flat_map(Fingerprint::places).map(PathBuf::as_path);
         let tops =
             places.chain([task]).map(|place| (place.to_owned(), ce_git::top(place))).collect();
-        let optional = OPTIONAL.map(|name| task.join(name)).into_iter();
+        let optional = PARTS.map(|name| task.join(name)).into_iter();
         let absent = optional.filter(|part| !exists(part)).collect();
         Some(Self { tops, repositories, absent, fingerprints })
     }

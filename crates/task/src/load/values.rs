@@ -10,10 +10,11 @@ use std::{io, thread};
 
 use ce_git::{Snapshot, Trees};
 use ce_model::digest::ObjectId;
+use ce_model::expression::{InputDefault, Parsed};
 use ce_model::name::{InputName, TaskPath, TreeName};
 use ce_model::task::{
     FileContents, LoadedFrom, RecordedTree, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
-    TreeCommit,
+    TreeCommit, WORKFLOW_TEXT,
 };
 use ce_model::template::Template;
 
@@ -41,6 +42,11 @@ impl TaskFiles {
     /// Adds a file that was found before, unless it is there.
     pub(super) fn add(&mut self, file: &TaskFile) -> Option<TaskFileId> {
         let found = &mut self.found;
+        // Texts have no file of their own.
+        if matches!(file.contents, FileContents::Written(_)) {
+            found.push(file.clone());
+            return Some(TaskFileId::at(found.len() - 1));
+        }
         *self.known.entry(file.path.clone()).or_insert_with(|| {
             found.push(file.clone());
             Some(TaskFileId::at(found.len() - 1))
@@ -113,6 +119,36 @@ impl TaskFiles {
                 }
             };
             findings.note(path.as_ref(), default);
+        }
+        defaults
+    }
+}
+
+impl TaskFiles {
+    /// Returns the default of each input that the text of a workflow names: a text in it, or a file of the task.
+    pub(super) fn written_defaults(
+        &mut self,
+        source: &mut impl TaskSource,
+        parsed: &Parsed<'_>,
+        findings: &mut Problems,
+    ) -> Vec<Option<TaskFileId>> {
+        let mut defaults = Vec::with_capacity(parsed.text.defaults.len());
+        for (number, default) in parsed.text.defaults.iter().enumerate() {
+            let found = match default {
+                None => Ok(None),
+                Some(InputDefault::File(path)) => self.find(source, path.clone().into(), findings),
+                Some(InputDefault::Text(text)) => {
+                    let path: Result<TaskPath, _> = WORKFLOW_TEXT.parse();
+                    let contents = FileContents::Written(text.clone());
+                    let path = path.map_err(LoadFault::Name);
+                    path.map(|path| self.add(&TaskFile { path: path.into(), contents }))
+                }
+            };
+            let found = found.map_err(|fault| {
+                let line = parsed.line_of_input(number);
+                findings.problem_in_line(WORKFLOW_TEXT.as_ref(), line, fault);
+            });
+            defaults.push(found.ok().flatten());
         }
         defaults
     }

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use super::computations::LISTS;
 use super::problems::LoadFault;
 use super::source::{DirectoryVersion, Identity, Located, TaskSource};
-use super::{DEFAULTS, OWN, Uncommitted};
+use super::{OWN, Uncommitted};
 
 /// A task that is checked out.
 #[derive(Debug)]
@@ -212,10 +212,12 @@ impl TaskSource for WorkTree {
 
     fn changes(&mut self) -> Result<Changes, LoadFault> {
         if self.uncommitted != Uncommitted::Ignore {
-            let defaults = self.task.join(DEFAULTS);
-            let has_defaults = defaults.symlink_metadata().is_ok() || self.heads.has(&defaults)?;
-            for part in OWN.into_iter().chain(has_defaults.then_some(DEFAULTS)) {
+            for part in OWN {
                 let part = self.task.join(part);
+                // It need not be there; but somebody may have removed it.
+                if part.symlink_metadata().is_err() && !self.heads.has(&part)? {
+                    continue;
+                }
                 let changes = self.heads.changes(&part, &part)?;
                 let filtered = changes.filtered.into_iter().map(|it| it.path);
                 let read = changes.ignored.into_iter().chain(filtered).filter(|path| is_read(path));
@@ -285,7 +287,7 @@ fn is_read(path: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_owned());
     let in_inputs = path.parent().and_then(name).as_deref() == Some(b"inputs");
     match name(path).as_deref() {
-        Some(b"workflow" | b"kind" | b"value" | b"inputs" | b"outputs") => true,
+        Some(b"workflow" | b"workflow.ce" | b"kind" | b"value" | b"inputs" | b"outputs") => true,
         Some([b'.', ..]) | None => false,
         Some(_) => in_inputs,
     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use ce_model::expression::NodeKind;
+use ce_model::expression::{NodeKind, label_of};
 use ce_model::name::InputName;
 use ce_model::slice::{MAX_ARITY, Slice, WrittenSlice};
 use ce_model::sweep::{ScopeId, Sweep};
@@ -36,12 +36,14 @@ pub(super) struct LoadedWorkflow {
     pub(super) bound: Vec<InputName>,
     pub(super) sweeps: Vec<Sweep>,
     pub(super) resources: TaskResources,
+    /// The nodes that the nodes of a text are, by its nodes.
+    pub(super) of_text: Vec<(NodeId, NodeId)>,
 }
 
 /// The result of entering a directory.
 enum Visited<D> {
     Node(Option<NodeId>),
-    OpenNode(OpenNode<D>),
+    OpenNode(Box<OpenNode<D>>),
 }
 
 impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
@@ -52,11 +54,11 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     /// Reads the whole workflow. Returns the expression unless there are problems.
     pub(super) fn load(mut self) -> Option<LoadedWorkflow> {
         let task = self.nodes.findings.note(Path::new(""), self.nodes.library.source.task())?;
-        let mut entered = self.enter(&task, "workflow", ScopeId::default());
+        let mut entered = self.enter(&task, self.nodes.library.source.root(), ScopeId::default());
         loop {
             let node = match entered {
                 Visited::OpenNode(frame) => {
-                    self.stack.push(frame);
+                    self.stack.push(*frame);
                     None
                 }
                 Visited::Node(node) => Some(node),
@@ -66,7 +68,12 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let workflow = self.nodes.builder.finish(root);
                 let NodeReader { scopes, sweeps, resources, .. } = self.nodes;
                 let bound = scopes.into_bound();
-                return Some(LoadedWorkflow { workflow, bound, sweeps, resources });
+                let of_text = self.visited.into_iter().filter_map(|((id, _), node)| match id {
+                    Identity::Node(id) => Some((id, node?)),
+                    _ => None,
+                });
+                let of_text = of_text.collect();
+                return Some(LoadedWorkflow { workflow, bound, sweeps, resources, of_text });
             };
             frame.nodes.extend(node);
             let scope = if frame.nodes.is_empty() { frame.first_scope } else { frame.scope };
@@ -108,11 +115,14 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             }
         };
         self.nodes.warn_of_unread(&dir, &entries, kind);
-        let has_label = matches!(kind, Some(NodeKind::Sweep | NodeKind::Points));
-        let value = if entries.has("value") || !has_label {
-            self.nodes.single(&dir, "value", entries.has("value"))
-        } else {
-            Some(String::new())
+        let value = match kind {
+            // It is any text, and read whole.
+            Some(NodeKind::Text) => Some(String::new()),
+            // A label may be left out.
+            Some(NodeKind::Sweep | NodeKind::Points) if !entries.has("value") => {
+                Some(String::new())
+            }
+            _ => self.nodes.single(&dir, "value", entries.has("value")),
         };
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),
@@ -146,6 +156,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let node = match leaf {
                     NodeKind::Input => self.nodes.input(scope, &value),
                     NodeKind::File => self.nodes.file(&dir, scope, &value),
+                    NodeKind::Text => self.nodes.text(&dir, scope),
                     NodeKind::Points => Ok(self.nodes.points(&dir, &entries, &value)),
                     _ => {
                         self.nodes.template(&dir, scope, &value).map(|name| name.map(Node::Literal))
@@ -198,8 +209,13 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             let entered = self.nodes.library.source.enter(&dir, "inputs");
             inputs = self.nodes.note(&dir, "inputs", entered);
         }
+        let mut labels = None;
         if let Some(inputs) = &inputs {
-            branches = list_numbered(self.nodes.library.source, inputs, self.nodes.findings);
+            labels = self.nodes.library.source.arguments(inputs);
+            branches = match &labels {
+                Some(labels) => (0..labels.len()).map(Branch::in_order).collect(),
+                None => list_numbered(self.nodes.library.source, inputs, self.nodes.findings),
+            };
         }
         let first_scope = match &maker {
             Some(NodeOperation::Sweep(files)) => {
@@ -219,7 +235,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         };
         self.open.insert(id.clone(), self.stack.len() as u32);
         let nodes = Vec::with_capacity(branches.len());
-        Visited::OpenNode(OpenNode {
+        Visited::OpenNode(Box::new(OpenNode {
             dir,
             inputs,
             id,
@@ -229,8 +245,9 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             slice,
             resources,
             branches,
+            labels,
             nodes,
-        })
+        }))
     }
 
     fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&NodeOperation>) -> Option<Slice> {
@@ -273,7 +290,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         node
     }
 
-    fn node(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
+    /// What a node reads, as the numbers of the branches say which inputs it fills.
+    fn numbered(&mut self, frame: &OpenNode<S::Dir>) -> Vec<Argument> {
         let mut arguments = Vec::with_capacity(frame.branches.len());
         for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
             let Some(node) = *node else { continue };
@@ -287,8 +305,56 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             let Branch { first, last, ref label, .. } = *branch;
             arguments.push(Argument { label: label.as_str().into(), first, last, node });
         }
+        arguments
+    }
+
+    /// What a node reads, of which the order says which inputs it fills: each as many as it passes up. Labels that are not written are
+    /// the names of these inputs. `None` if an input has a problem, or there are too many.
+    fn in_order(
+        &mut self,
+        frame: &OpenNode<S::Dir>,
+        labels: &[Option<String>],
+    ) -> Option<Vec<Argument>> {
         let maker = frame.maker.as_ref()?;
-        let given = frame.branches.iter().map(Branch::places).sum();
+        let names = maker.inputs(self.nodes.library);
+        let (mut arguments, mut filled) = (Vec::with_capacity(labels.len()), 0);
+        for (node, label) in frame.nodes.iter().zip(labels) {
+            let node = (*node)?;
+            let width = match maker {
+                NodeOperation::Sweep(_) => 1,
+                _ => self.nodes.builder[node].width(),
+            };
+            let places = filled..filled + width;
+            filled = places.end;
+            if filled > MAX_ARITY {
+                self.nodes.problem(&frame.dir, "", LoadFault::TooMany(filled));
+                return None;
+            }
+            let place = label_of(names.get(places.clone()).unwrap_or_default());
+            if let Some(label) = label
+                && *label != place
+                && names.contains(label)
+            {
+                let (label, place) = (label.clone(), place.clone());
+                self.nodes.problem(&frame.dir, "", LoadFault::LabelPlace { label, place });
+            }
+            let label = label.clone().unwrap_or(place).into();
+            let (first, last) = (places.start as u8, (filled - 1) as u8);
+            arguments.push(Argument { label, first, last, node });
+        }
+        Some(arguments)
+    }
+
+    fn node(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
+        let (arguments, given) = match &frame.labels {
+            Some(labels) => {
+                let arguments = self.in_order(frame, labels)?;
+                let given = arguments.last().map_or(0, |it| usize::from(it.last) + 1);
+                (arguments, given)
+            }
+            None => (self.numbered(frame), frame.branches.iter().map(Branch::places).sum()),
+        };
+        let maker = frame.maker.as_ref()?;
         let takes = maker.takes(self.nodes.library, given);
         if let NodeOperation::Sweep(files) = maker {
             let outputs = frame.slice.clone()?;

@@ -13,6 +13,7 @@ use ce_model::expression::{
 use ce_model::slice::WrittenSlice;
 use ce_model::sweep::FACTORS;
 use ce_model::task::NodeId;
+use ce_model::text_file::TextError;
 
 use super::nodes::{Branch, list_numbered};
 use super::problems::{LoadFault, Problems, WarningKind};
@@ -58,7 +59,7 @@ pub fn written(dir: &Path) -> Result<Written, LoadError> {
     let Reader { mut findings, expression, unread, .. } = reader;
     findings.sort();
     if findings.problems.is_empty() {
-        return Ok(Written { text: Text { inputs, expression }, unread });
+        return Ok(Written { text: Text { inputs, expression, ..Text::default() }, unread });
     }
     let Problems { problems, warnings } = findings;
     Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
@@ -180,7 +181,9 @@ impl<S: TaskSource> Reader<'_, S> {
             self.findings.note(&place.join("kind"), kind)
         });
         let has_files = kind.is_some_and(NodeKind::has_files);
-        let value = if !has_files || entries.iter().any(|entry| entry == "value") {
+        let value = if kind == Some(NodeKind::Text) {
+            self.whole(dir, "value")
+        } else if !has_files || entries.iter().any(|entry| entry == "value") {
             self.line(dir, "value")
         } else {
             Some(String::new())
@@ -244,6 +247,14 @@ impl<S: TaskSource> Reader<'_, S> {
                 self.unread.push(place.join(name));
             }
         }
+    }
+
+    /// Reads a file that is any text.
+    fn whole(&mut self, dir: &S::Dir, name: &str) -> Option<String> {
+        let text = self.source.read(dir, name).and_then(|contents| {
+            String::from_utf8(contents).map_err(|_| LoadFault::Text(TextError::NotText))
+        });
+        self.findings.note(&self.source.place(dir).join(name), text)
     }
 
     /// Reads a file of one line.

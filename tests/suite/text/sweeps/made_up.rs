@@ -179,5 +179,5 @@ pub(super) fn generated(lab: &Lab, seed: u64) -> String {
     let mut generator = Generator { random: &mut random, expression, names: 0 };
     generator.sweep(depth, false);
     let inputs = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
-    shown(&Text { inputs: Some(inputs), expression: generator.expression }, ALL)
+    shown(&Text { inputs: Some(inputs), expression: generator.expression, ..Text::default() }, ALL)
 }

@@ -23,7 +23,7 @@ const WRONG: [&str; 43] = [
     "SWEEP(:factor/00-a '1' BODY)",
     "SWEEP(:factors '1' BODY)",
     "SWEEP(:factors/00-a/b '1' BODY)",
-    "SWEEP(:factors/00-a 1 BODY)",
+    "SWEEP(:factors/00-a one BODY)",
     "SWEEP(:factors/00-a.tsv 'a' '1' BODY)",
     "SWEEP(:factors/00-a.tsv BODY)",
     "SWEEP(:factors/00-a.tsv () BODY)",

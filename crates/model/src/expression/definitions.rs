@@ -1,0 +1,301 @@
+//! Definitions: names that stand for expressions, and what becomes of them. A name is the node itself, which is shared.
+
+use std::collections::HashMap;
+
+use super::grammar::NodeKind;
+use super::mistake::{Fault, Wrong};
+use super::sweeps::RuleFile;
+use super::{Expression, ExpressionInput, ExpressionNode};
+use crate::name::InputName;
+use crate::slice::WrittenSlice;
+use crate::sweep::{NAMES, factor_label, is_sheet};
+use crate::task::NodeId;
+
+/// Where a file of a node stands, in bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FilePlaces {
+    pub(super) name: usize,
+    /// Each of its lines.
+    pub(super) lines: Vec<usize>,
+}
+
+/// The number of a [`RawNode`].
+pub(super) type RawNodeId = usize;
+
+/// A node as it was read, before it is known what names stand for.
+#[derive(Debug)]
+pub(super) struct RawNode {
+    /// Where it begins, in bytes.
+    pub(super) at: usize,
+    pub(super) kind: RawKind,
+}
+
+#[derive(Debug)]
+pub(super) enum RawKind {
+    Node {
+        kind: NodeKind,
+        value: Box<str>,
+        files: Vec<(RuleFile, FilePlaces)>,
+        /// The labels that are written, and what is read.
+        inputs: Vec<(Option<Box<str>>, RawNodeId)>,
+        outputs: Option<WrittenSlice>,
+    },
+    /// A name, and what it passes up of what it stands for.
+    Name { name: Box<str>, outputs: Option<WrittenSlice> },
+}
+
+impl RawKind {
+    /// A node that reads nothing.
+    pub(super) const fn leaf(kind: NodeKind, value: Box<str>) -> Self {
+        Self::Node { kind, value, files: Vec::new(), inputs: Vec::new(), outputs: None }
+    }
+}
+
+/// An expression with a name, as it was read.
+#[derive(Debug)]
+pub(super) struct DefinedExpression {
+    pub(super) name: Box<str>,
+    /// Where it begins, in bytes.
+    pub(super) at: usize,
+    pub(super) root: RawNodeId,
+}
+
+/// A name that stands for an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The name.
+    pub name: Box<str>,
+    /// The nodes that it is: one for each slice with which it is named. There are none if nothing needs it.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What a text says, once names are known.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) expression: Expression,
+    pub(super) definitions: Vec<Definition>,
+    /// Where each node begins, in bytes.
+    pub(super) places: Vec<usize>,
+    /// Where the files of nodes stand.
+    pub(super) files: HashMap<NodeId, Vec<FilePlaces>>,
+}
+
+/// Finds out what each name stands for: a definition, or else an input of the task or of a sweep. Nodes that the root does not need
+/// are left out.
+///
+/// # Errors
+///
+/// Fails if a definition contains itself, has the name of something else, or passes up less than a slice asks for.
+pub(super) fn resolve(
+    raw: Vec<RawNode>,
+    definitions: &[DefinedExpression],
+    inputs: &[InputName],
+    root: RawNodeId,
+) -> Result<Resolved, Wrong> {
+    let names: HashMap<&str, usize> =
+        definitions.iter().enumerate().map(|(at, it)| (&*it.name, at)).collect();
+    if let Some(it) =
+        definitions.iter().find(|it| inputs.iter().any(|name| name.as_str() == &*it.name))
+    {
+        return Err((it.at, Fault::DefinedInput(it.name.to_string())));
+    }
+    let mut resolver = Resolver {
+        done: vec![None; raw.len()],
+        raw,
+        definitions,
+        names,
+        sliced: HashMap::new(),
+        resolved: Resolved::default(),
+    };
+    let unnamed = definitions.iter();
+    resolver.resolved.definitions =
+        unnamed.map(|it| Definition { name: it.name.clone(), nodes: Vec::new() }).collect();
+    resolver.walk(root)?;
+    Ok(resolver.resolved)
+}
+
+struct Resolver<'a> {
+    raw: Vec<RawNode>,
+    definitions: &'a [DefinedExpression],
+    names: HashMap<&'a str, usize>,
+    /// What became of each.
+    done: Vec<Option<NodeId>>,
+    /// The nodes of names with slices.
+    sliced: HashMap<(NodeId, String), NodeId>,
+    resolved: Resolved,
+}
+
+impl Resolver<'_> {
+    /// Makes all nodes that the root needs, each after those that it reads.
+    fn walk(&mut self, root: RawNodeId) -> Result<(), Wrong> {
+        let mut is_open = vec![false; self.raw.len()];
+        let mut stack = vec![(root, 0)];
+        is_open[root] = true;
+        while let Some((id, next)) = stack.last_mut() {
+            let id = *id;
+            let Some(child) = self.child(id, *next) else {
+                let node = self.node(id)?;
+                self.done[id] = Some(node);
+                is_open[id] = false;
+                stack.pop();
+                continue;
+            };
+            *next += 1;
+            if self.done[child].is_some() {
+                continue;
+            }
+            if std::mem::replace(&mut is_open[child], true) {
+                // Only a name leads back.
+                let names = stack.iter().rev().filter_map(|(id, _)| self.definition(*id));
+                let own = names.map(|number| &self.definitions[number]).find(|it| it.root == child);
+                let name = own.map(|it| it.name.to_string()).unwrap_or_default();
+                return Err((self.raw[id].at, Fault::DefinedByItself(name)));
+            }
+            stack.push((child, 0));
+        }
+        Ok(())
+    }
+
+    /// The definition that a name is.
+    fn definition(&self, id: RawNodeId) -> Option<usize> {
+        match &self.raw[id].kind {
+            RawKind::Name { name, .. } => self.names.get(&**name).copied(),
+            RawKind::Node { .. } => None,
+        }
+    }
+
+    /// What a node reads, or a name stands for.
+    fn child(&self, id: RawNodeId, number: usize) -> Option<RawNodeId> {
+        match &self.raw[id].kind {
+            RawKind::Node { inputs, .. } => inputs.get(number).map(|(_, input)| *input),
+            RawKind::Name { .. } if number > 0 => None,
+            RawKind::Name { .. } => Some(self.definitions[self.definition(id)?].root),
+        }
+    }
+
+    /// Makes a node of which all inputs are made.
+    fn node(&mut self, id: RawNodeId) -> Result<NodeId, Wrong> {
+        let definition = self.definition(id);
+        let at = self.raw[id].at;
+        let empty = RawKind::leaf(NodeKind::Input, Box::default());
+        match std::mem::replace(&mut self.raw[id].kind, empty) {
+            RawKind::Node { kind, value, files, inputs, outputs } => {
+                let (files, places): (Vec<_>, Vec<FilePlaces>) = files.into_iter().unzip();
+                self.check_bound(&files, &places)?;
+                let inputs = inputs.into_iter().filter_map(|(label, input)| {
+                    Some(ExpressionInput { label, node: self.done[input]? })
+                });
+                let inputs = inputs.collect();
+                let node = ExpressionNode { kind, value, files, inputs, outputs };
+                Ok(self.push(at, node, places))
+            }
+            RawKind::Name { name, outputs } => match definition {
+                Some(number) => self.named(at, number, outputs),
+                None if outputs.is_some() => Err((at, Fault::OnePassedUp(name.into()))),
+                None => {
+                    let value = NodeKind::Input.value(&name);
+                    let value = value.map_err(|error| (at, Fault::Name(error)))?;
+                    let (kind, files, inputs) = (NodeKind::Input, Vec::new(), Vec::new());
+                    let node = ExpressionNode { kind, value, files, inputs, outputs };
+                    Ok(self.push(at, node, Vec::new()))
+                }
+            },
+        }
+    }
+
+    fn push(&mut self, at: usize, node: ExpressionNode, places: Vec<FilePlaces>) -> NodeId {
+        let id = self.resolved.expression.push(node);
+        self.resolved.places.push(at);
+        if !places.is_empty() {
+            self.resolved.files.insert(id, places);
+        }
+        id
+    }
+
+    /// Returns the node that a definition is, or the one that passes up what a slice chooses of it.
+    fn named(
+        &mut self,
+        at: usize,
+        number: usize,
+        outputs: Option<WrittenSlice>,
+    ) -> Result<NodeId, Wrong> {
+        let DefinedExpression { name, root, .. } = &self.definitions[number];
+        let Some(whole) = self.done[*root] else {
+            return Err((at, Fault::DefinedByItself(name.to_string())));
+        };
+        let node = match outputs {
+            None => whole,
+            Some(slice) => {
+                let key = (whole, slice.lines());
+                match self.sliced.get(&key) {
+                    Some(known) => *known,
+                    None => {
+                        let node = self.slice(at, name, whole, &slice)?;
+                        self.sliced.insert(key, node);
+                        node
+                    }
+                }
+            }
+        };
+        let nodes = &mut self.resolved.definitions[number].nodes;
+        if !nodes.contains(&node) {
+            nodes.push(node);
+        }
+        Ok(node)
+    }
+
+    /// Makes a node that passes up some of what another one does. It counts these, and not all that is made.
+    fn slice(
+        &mut self,
+        at: usize,
+        name: &str,
+        whole: NodeId,
+        slice: &WrittenSlice,
+    ) -> Result<NodeId, Wrong> {
+        let node = &self.resolved.expression[whole];
+        if !node.kind.has_slice() {
+            return Err((at, Fault::OnePassedUp(name.to_owned())));
+        }
+        let outputs = match &node.outputs {
+            None => slice.clone(),
+            Some(passed) => {
+                let passed: Vec<_> = passed.texts().collect();
+                let mut chosen = Vec::new();
+                for text in slice.texts() {
+                    let by_number =
+                        text.parse::<usize>().ok().and_then(|number| passed.get(number));
+                    let found = by_number.or_else(|| passed.iter().find(|it| **it == text));
+                    let Some(found) = found else {
+                        let (name, passed) = (name.to_owned(), passed.join(", "));
+                        let output = text.into_owned();
+                        return Err((at, Fault::NotPassedUp { name, passed, output }));
+                    };
+                    chosen.push(found.as_ref());
+                }
+                WrittenSlice::parse(chosen)
+            }
+        };
+        let node = ExpressionNode { outputs: Some(outputs), ..node.clone() };
+        let places = self.resolved.files.get(&whole).cloned().unwrap_or_default();
+        Ok(self.push(at, node, places))
+    }
+
+    /// Checks that a sweep binds no name of a definition.
+    fn check_bound(&self, files: &[RuleFile], places: &[FilePlaces]) -> Result<(), Wrong> {
+        for (file, place) in files.iter().zip(places) {
+            let first = || file.rows.first().into_iter().flatten().map(|name| &**name);
+            let names: Vec<&str> = match file.factor() {
+                Some(factor) if is_sheet(factor) => first().collect(),
+                Some(factor) => factor_label(factor).into_iter().map(|(_, label)| label).collect(),
+                None if *file.name == *NAMES => {
+                    file.rows.iter().filter_map(|row| row.first()).map(|name| &**name).collect()
+                }
+                None => Vec::new(),
+            };
+            if let Some(name) = names.into_iter().find(|name| self.names.contains_key(name)) {
+                return Err((place.name, Fault::BoundDefinition(name.to_owned())));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! A workflow that is one text, `workflow.ce`, as a source of a task: its nodes look like the directories that they would be, but
+//! nothing is read more than once. Everything else of the task is where it is for any workflow.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ce_git::Changes;
+use ce_model::digest::ObjectId;
+use ce_model::expression::{ExpressionInput, ExpressionNode, NodeKind, Parsed, RuleFile, parse};
+use ce_model::name::{InputName, TreeName};
+use ce_model::slice::WrittenSlice;
+use ce_model::sweep::{FACTORS, NAMES};
+use ce_model::task::{FileContents, NodeId, RecordedTree, WORKFLOW_TEXT};
+use ce_model::text_file::TextError;
+
+use super::problems::{LoadFault, Problem, Problems, Warning, WarningKind};
+use super::source::{DirectoryVersion, Identity, Located, TaskSource};
+use super::{DEFAULTS, INPUTS, WORKFLOW};
+
+/// The name of the root of a text, which no file can have.
+const ROOT: &str = "/";
+
+/// The greatest size of a text, in bytes.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Reads the text of a task's workflow; `None` if it has none, or one that cannot be read.
+pub(super) fn contents(source: &mut impl TaskSource, findings: &mut Problems) -> Option<String> {
+    let task = source.task().ok()?;
+    if matches!(source.find(&task, WORKFLOW_TEXT), Err(LoadFault::Missing)) {
+        return None;
+    }
+    let path = Path::new(WORKFLOW_TEXT);
+    for other in [WORKFLOW, INPUTS, DEFAULTS] {
+        if !matches!(source.find(&task, other), Err(LoadFault::Missing)) {
+            findings.problem(path, LoadFault::TwoForms(other));
+        }
+    }
+    let contents = source.read_at_most(&task, WORKFLOW_TEXT, MAX_TEXT);
+    let contents = findings.note(path, contents)?;
+    let text = String::from_utf8(contents);
+    findings.note(path, text.map_err(|_| LoadFault::Text(TextError::NotText)))
+}
+
+/// Parses the text of a task's workflow, or adds what is wrong with it.
+pub(super) fn parsed<'a>(text: &'a str, findings: &mut Problems) -> Option<Parsed<'a>> {
+    match parse(text) {
+        Ok(parsed) => Some(parsed),
+        Err(mistake) => {
+            let line = mistake.position.line;
+            let fault = LoadFault::Mistake(Box::new(mistake));
+            findings.problem_in_line(Path::new(WORKFLOW_TEXT), line, fault);
+            None
+        }
+    }
+}
+
+/// The names of the task's inputs, as the text has them.
+pub(super) fn inputs(parsed: &Parsed<'_>) -> Vec<InputName> {
+    parsed.text.inputs.clone().unwrap_or_default()
+}
+
+/// A task of which the workflow is a text.
+pub(super) struct TextSource<'a, S: TaskSource> {
+    source: &'a mut S,
+    parsed: &'a Parsed<'a>,
+    /// The nodes by the places where they begin.
+    places: HashMap<PathBuf, NodeId>,
+}
+
+/// A directory, or what would be one.
+#[derive(Clone)]
+pub(super) enum TextDir<D> {
+    Real(D),
+    Node(NodeId),
+    /// The inputs of a node.
+    Inputs(NodeId),
+    /// The factors of a node.
+    Factors(NodeId),
+}
+
+impl<'a, S: TaskSource> TextSource<'a, S> {
+    pub(super) fn new(source: &'a mut S, parsed: &'a Parsed<'a>) -> Self {
+        let mut text = Self { source, parsed, places: HashMap::new() };
+        let ids = (0..parsed.text.expression.nodes().len()).map(NodeId::at);
+        text.places = ids.map(|id| (text.place_of(id), id)).collect();
+        text
+    }
+
+    fn node(&self, id: NodeId) -> &'a ExpressionNode {
+        &self.parsed.text.expression[id]
+    }
+
+    fn place_of(&self, id: NodeId) -> PathBuf {
+        format!("{WORKFLOW_TEXT}:{}", self.parsed.position(id)).into()
+    }
+
+    /// The contents of a file of a node.
+    fn file(&self, id: NodeId, name: &str) -> Result<String, LoadFault> {
+        let node = self.node(id);
+        let lists_names = || node.files.iter().any(|file| *file.name == *NAMES);
+        match name {
+            "kind" => Ok(format!("{}\n", node.kind.file())),
+            "value" if node.kind == NodeKind::Text => Ok(node.value.to_string()),
+            "value" => Ok(format!("{}\n", node.value)),
+            "outputs" => node.outputs.as_ref().map(WrittenSlice::lines).ok_or(LoadFault::Missing),
+            // In a text, a sweep binds what it lists.
+            NAMES if is_computed(node) && !lists_names() => Ok(String::new()),
+            name => {
+                let file = node.files.iter().find(|file| *file.name == *name);
+                file.map(RuleFile::contents).ok_or(LoadFault::Missing)
+            }
+        }
+    }
+
+    /// Lets problems and warnings say where in the text they are.
+    pub(super) fn locate(&self, findings: &mut Problems) {
+        let find = |path: &Path| {
+            let mut parts = path.components();
+            let place = PathBuf::from(parts.next()?.as_os_str());
+            let node = *self.places.get(&place)?;
+            Some((node, parts.as_path().to_string_lossy().into_owned()))
+        };
+        for Problem { path, line, .. } in &mut findings.problems {
+            if let Some((node, file)) = find(path) {
+                *line = Some(self.parsed.line_of_file(node, &file, line.unwrap_or_default()));
+                *path = WORKFLOW_TEXT.into();
+            }
+        }
+        for Warning { path, .. } in &mut findings.warnings {
+            if let Some((node, file)) = find(path) {
+                let line = self.parsed.line_of_file(node, &file, 0);
+                *path = format!("{WORKFLOW_TEXT}:{line}").into();
+            }
+        }
+        for (number, definition) in self.parsed.text.definitions.iter().enumerate() {
+            if definition.nodes.is_empty() {
+                let line = self.parsed.line_of_definition(number);
+                let path = format!("{WORKFLOW_TEXT}:{line}");
+                let name = definition.name.to_string();
+                findings.warning(path.as_ref(), WarningKind::Unneeded(name));
+            }
+        }
+    }
+}
+
+/// Whether the points of a sweep are computed.
+fn is_computed(node: &ExpressionNode) -> bool {
+    node.kind == NodeKind::Sweep && node.inputs.len() > 1
+}
+
+impl<S: TaskSource> TaskSource for TextSource<'_, S> {
+    type Dir = TextDir<S::Dir>;
+
+    fn commit(&mut self) -> Result<ObjectId, LoadFault> {
+        self.source.commit()
+    }
+
+    fn task(&mut self) -> Result<Self::Dir, LoadFault> {
+        Ok(TextDir::Real(self.source.task()?))
+    }
+
+    fn place(&self, dir: &Self::Dir) -> PathBuf {
+        match dir {
+            TextDir::Real(dir) => self.source.place(dir),
+            TextDir::Node(id) | TextDir::Inputs(id) | TextDir::Factors(id) => self.place_of(*id),
+        }
+    }
+
+    fn line(&self, dir: &Self::Dir, name: &str, line: usize) -> (PathBuf, usize) {
+        match dir {
+            TextDir::Real(dir) => self.source.line(dir, name, line),
+            TextDir::Node(id) | TextDir::Inputs(id) | TextDir::Factors(id) => {
+                (WORKFLOW_TEXT.into(), self.parsed.line_of_file(*id, name, line))
+            }
+        }
+    }
+
+    fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault> {
+        let in_text = |dir, id: NodeId| Located::Directory {
+            dir,
+            identity: Identity::Node(id),
+            outside: false,
+        };
+        match dir {
+            TextDir::Real(_) if name == ROOT => {
+                let root = self.parsed.text.expression.root().ok_or(LoadFault::Missing)?;
+                Ok(in_text(TextDir::Node(root), root))
+            }
+            TextDir::Real(dir) => Ok(match self.source.find(dir, name)? {
+                Located::Directory { dir, identity, outside } => {
+                    Located::Directory { dir: TextDir::Real(dir), identity, outside }
+                }
+                Located::File { plain, executable } => Located::File { plain, executable },
+            }),
+            TextDir::Node(id) => match name {
+                "inputs" => Ok(in_text(TextDir::Inputs(*id), *id)),
+                FACTORS => Ok(in_text(TextDir::Factors(*id), *id)),
+                name => {
+                    self.file(*id, name).map(|_| Located::File { plain: true, executable: false })
+                }
+            },
+            TextDir::Inputs(id) => {
+                let input = name.parse().ok().and_then(|at: usize| self.node(*id).inputs.get(at));
+                let ExpressionInput { node, .. } = input.ok_or(LoadFault::Missing)?;
+                Ok(in_text(TextDir::Node(*node), *node))
+            }
+            TextDir::Factors(_) => Ok(Located::File { plain: true, executable: false }),
+        }
+    }
+
+    fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, LoadFault> {
+        match dir {
+            TextDir::Real(dir) => self.source.holds(dir, name),
+            _ => Ok(true),
+        }
+    }
+
+    fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, LoadFault> {
+        let names: Vec<&str> = match dir {
+            TextDir::Real(dir) => return self.source.list(dir),
+            TextDir::Node(id) => {
+                let node = self.node(*id);
+                let files = node.files.iter().filter_map(|file| file.name.split('/').next());
+                let has_names = files.clone().any(|name| name == NAMES);
+                let has_value = !node.value.is_empty() || node.kind == NodeKind::Text;
+                let value = has_value.then_some("value");
+                let mut names: Vec<&str> = ["kind"].into_iter().chain(value).chain(files).collect();
+                names.extend((is_computed(node) && !has_names).then_some(NAMES));
+                names.extend(node.outputs.is_some().then_some("outputs"));
+                names.extend((!node.inputs.is_empty()).then_some("inputs"));
+                names.dedup();
+                names
+            }
+            TextDir::Inputs(_) => Vec::new(),
+            TextDir::Factors(id) => {
+                self.node(*id).files.iter().filter_map(|file| file.factor()).collect()
+            }
+        };
+        Ok(names.into_iter().map(OsString::from).collect())
+    }
+
+    fn arguments(&mut self, dir: &Self::Dir) -> Option<Vec<Option<String>>> {
+        let TextDir::Inputs(id) = dir else { return None };
+        let inputs = self.node(*id).inputs.iter();
+        Some(inputs.map(|input| input.label.as_deref().map(str::to_owned)).collect())
+    }
+
+    fn read_at_most(
+        &mut self,
+        dir: &Self::Dir,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, LoadFault> {
+        let contents = match dir {
+            TextDir::Real(dir) => return self.source.read_at_most(dir, name, most),
+            TextDir::Node(id) => self.file(*id, name)?,
+            TextDir::Factors(id) => self.file(*id, &format!("{FACTORS}/{name}"))?,
+            TextDir::Inputs(_) => return Err(LoadFault::Missing),
+        };
+        if contents.len() as u64 > most {
+            return Err(LoadFault::too_large(most));
+        }
+        Ok(contents.into_bytes())
+    }
+
+    fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault> {
+        match dir {
+            TextDir::Real(dir) => self.source.version(dir),
+            _ => Err(LoadFault::NotADirectory),
+        }
+    }
+
+    fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault> {
+        match dir {
+            TextDir::Real(dir) => self.source.contents(dir, name),
+            _ => Err(LoadFault::Missing),
+        }
+    }
+
+    fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
+        self.source.recorded(name)
+    }
+
+    fn changes(&mut self) -> Result<Changes, LoadFault> {
+        self.source.changes()
+    }
+
+    fn root(&self) -> &'static str {
+        ROOT
+    }
+
+    fn defined(&self) -> Vec<String> {
+        self.parsed.text.definitions.iter().map(|it| it.name.to_string()).collect()
+    }
+}

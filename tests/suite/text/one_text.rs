@@ -1,0 +1,290 @@
+//! A workflow that is one text, `workflow.ce`: it is the same task as its directories, wherever it is loaded from.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+
+use compeval::expression::{Labels, Sharing, Style, Text};
+use compeval::git::ReachableSet;
+use compeval::load;
+use compeval::load::Uncommitted;
+use compeval::task::Task;
+
+use super::round_trip::label;
+use crate::generator::{self, Random};
+use crate::golden;
+use crate::lab::{Lab, Library};
+use crate::lisp::{self, shown};
+
+const FILE: &str = "tinputs/ad/48103e4fc7";
+
+/// A task with this text, which is not committed yet. Its inputs are files in `data/`.
+fn task(text: &str) -> Lab {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");
+    one_text(lab, text)
+}
+
+/// Puts a text in the place of directories.
+fn one_text(lab: Lab, text: &str) -> Lab {
+    lab.without("workflow").without("inputs").file("workflow.ce", text)
+}
+
+fn loaded(lab: &Lab) -> Task {
+    load::task(&lab.path("task"), Uncommitted::Ignore, None).unwrap().task
+}
+
+#[test]
+fn random_workflows_are_the_same_task_in_both_forms() {
+    let lab = generator::lab();
+    let task = lab.path("task");
+    let inputs: Vec<_> = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
+    for seed in generator::seeds(60) {
+        let mut random = Random::new(seed);
+        let mut expression = generator::workflow(&mut random);
+        label(&mut expression, &mut random);
+        let text = Text { inputs: Some(inputs.clone()), expression, ..Text::default() };
+        drop(fs::remove_dir_all(task.join("workflow")));
+        drop(fs::remove_file(task.join("workflow.ce")));
+        lisp::write(&task, &text);
+        fs::write(task.join("inputs"), "x\ny\nstop words\n").unwrap();
+        let of_directories = loaded(&lab);
+        fs::remove_dir_all(task.join("workflow")).unwrap();
+        fs::remove_file(task.join("inputs")).unwrap();
+        for sharing in [Sharing::Label, Sharing::Repeat] {
+            let style = Style { sharing, labels: Labels::Show };
+            fs::write(task.join("workflow.ce"), shown(&text, style)).unwrap();
+            let of_text = loaded(&lab);
+            assert_eq!(of_text.workflow, of_directories.workflow, "seed {seed}, labels and all");
+            assert!(of_text.means_the_same(&of_directories), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_changes_its_form_computes_nothing_again() {
+    let directories = "Inputs: 'x', 'y'\n(mul (add INPUT('x') INPUT('y')) INPUT('y'))";
+    let lab = trusting(Lab::task(directories)).commit();
+    let first = lab.ce_run(&[]).exit(0);
+    assert!(first.stderr.contains("2 calls: 2 computed"), "{}", first.stderr);
+    let results = |lab: &Lab| {
+        let names = lab.results().into_keys();
+        names.filter(|name| name.starts_with("c_")).map(|it| without_commit(&it)).collect()
+    };
+    let before: BTreeSet<String> = results(&lab);
+    let text = "Inputs: x, y\nsum = (add x y)\n(mul sum y)";
+    let lab = one_text(lab, text).commit_again();
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 taken over");
+    assert_eq!(results(&lab), before, "calls have the same names");
+    let storage = "../storage";
+    let ran = lab
+        .run("ce", &["diff", "--no-isolate", "HEAD~1", "HEAD", storage, "../data/x", "../data/y"]);
+    assert_eq!(ran.exit(0).stdout, "output 00 product: the same\n");
+    let lab = lab.without("workflow.ce");
+    lisp::write(&lab.path("task"), &lisp::text(directories));
+    let lab = lab.file("inputs", "x\ny\n").commit_again();
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 taken over");
+    assert_eq!(lab.called().len(), 2, "nothing was executed again");
+}
+
+/// Lets the user trust trees.
+fn trusting(lab: Lab) -> Lab {
+    let config = "[safe]\n\tdirectory = *\n[compeval]\n\ttakeover = tree\n";
+    fs::write(lab.path("home/.gitconfig"), config).unwrap();
+    lab
+}
+
+/// The name of a result without the commit of its computation.
+fn without_commit(name: &str) -> String {
+    let mut parts: Vec<&str> = name.split('/').collect();
+    parts.remove(1);
+    parts.join("/")
+}
+
+#[test]
+fn a_text_is_loaded_from_work_tree_and_commit_and_with_its_changes() {
+    let lab = task("Inputs: x, y = '100'\n(add x y)").commit();
+    let given = ["../storage", "../data/x"];
+    lab.run("ce-run", &[&["-q"], &given[..]].concat()).exit(0);
+    assert_eq!(lab.stored(&output(&lab, &given)), "117\n");
+    let lab = lab.file("workflow.ce", "Inputs: x, y = '200'\n(add x y)");
+    let ran = lab.run("ce-run", &[&["-q"], &given[..]].concat()).exit(0);
+    let ran = ran.says("the job's outputs were not stored: workflow.ce has uncommitted changes");
+    assert_eq!(lab.stored(ran.lines()[0]), "217\n");
+    let ran = lab.run("ce-run", &[&["-q", "--at", "HEAD"], &given[..]].concat());
+    assert_eq!(lab.stored(ran.exit(0).lines()[0]), "117\n");
+    fs::remove_file(lab.path("task/workflow.ce")).unwrap();
+    lab.run("ce", &["check"]).exit(2).says("neither workflow.ce nor a directory workflow");
+    let ran = lab.run("ce-run", &[&["-q", "--at", "HEAD"], &given[..]].concat());
+    assert_eq!(lab.stored(ran.exit(0).lines()[0]), "117\n");
+}
+
+/// The output of the task as it is there.
+fn output(lab: &Lab, given: &[&str]) -> String {
+    let ran = lab.run("ce-run", &[&["-n", "-q"], given].concat()).exit(0);
+    ran.lines()[0].to_owned()
+}
+
+#[test]
+fn computations_may_be_submodules() {
+    for library in [Library::Submodule, Library::Submodules] {
+        let lab = task("Inputs: x, y\n(add x y)").commit_with(library);
+        lab.ce_run(&[]).exit(0).says("1 call: 1 computed");
+    }
+}
+
+#[test]
+fn a_definition_names_its_call_and_can_be_asked_for() {
+    let lab =
+        task("Inputs: x, y\nsum = (add x y)\nproduct = (mul sum sum)\n(add product y)").commit();
+    let ran = lab.ce_run(&["--only", "sum"]).exit(0);
+    assert!(ran.stdout.contains("add (sum)"), "{}", ran.stdout);
+    assert_eq!(lab.called(), ["add"]);
+    let ran = lab.ce_run(&[]).exit(0);
+    assert!(ran.stdout.contains("mul (product)"), "{}", ran.stdout);
+    assert_eq!(lab.called(), ["mul", "add"]);
+    let json = lab.ce_run(&["--json", "--dirty"]).exit(0).stdout.clone();
+    assert!(json.contains(r#""label":"product""#), "{json}");
+}
+
+#[test]
+fn constants_and_factors_are_written_in_the_text() {
+    let text = "Inputs: x, y\nscaled = (mul x '3')\nSWEEP((add scaled n) :over n 1..3 10)";
+    let lab = trusting(task(text)).commit();
+    lab.ce_run(&[]).exit(0);
+    let table = lab.run("ce", &["table", "../storage", "../data/x", "../data/y"]);
+    let table = table.exit(0).stdout.clone();
+    for sum in ["52", "53", "54", "61"] {
+        assert!(table.contains(sum), "{table}");
+    }
+    let given = "Inputs: x, y\n(mul x y)";
+    let lab = lab.file("workflow.ce", given).data("y", "3\n").commit_again();
+    lab.ce_run(&[]).exit(0).says("1 taken over");
+}
+
+#[test]
+fn a_collection_keeps_what_a_text_names_at_any_commit() {
+    let lab = task(&format!("Inputs: x, y\nunused = (add FILE('{FILE}') y)\n(add x y)")).commit();
+    let lab = lab.file("workflow.ce", "Inputs: x, y\n(add x y)").commit_again();
+    let reached = |lab: &Lab| {
+        let mut reach = ReachableSet::default();
+        let added = reach.add(&lab.path("task"));
+        added.map(|()| reach.literals().map(str::to_owned).collect::<Vec<_>>())
+    };
+    assert_eq!(reached(&lab).unwrap(), [FILE]);
+    let lab = lab.file("workflow.ce", "Inputs: x, y\n(add x y").commit_again();
+    let error = reached(&lab).unwrap_err().to_string();
+    assert!(error.contains("workflow.ce cannot be read: 2:1: the expression"), "{error}");
+}
+
+#[test]
+fn both_forms_at_once_are_refused() {
+    let lab =
+        Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").file("workflow.ce", "(add x y)");
+    let lab = lab.commit();
+    lab.run("ce", &["check"])
+        .exit(2)
+        .says("workflow.ce: the task has workflow, too")
+        .says("workflow.ce: the task has inputs, too");
+}
+
+#[test]
+fn problems_say_where_in_the_text_they_are() {
+    for (text, told) in [
+        ("Inputs: x, y\n\n(add\n  x z)", "workflow.ce:4: the task has no input \"z\""),
+        ("Inputs: x, y\nsum = (add x y)\n(mul som x)", "did you mean \"sum\"?"),
+        ("Inputs: x, y\n(ad x y)", "workflow.ce:2: there is no computation \"ad\""),
+        ("Inputs: x, y\n(add x)", "workflow.ce:2: add takes 2 inputs, not 1"),
+        ("Inputs: x, y\n(add x y)[02]", "workflow.ce:2: add has 1 output"),
+        (
+            "Inputs: x, y\n(add :b x y)",
+            "workflow.ce:2: the label \"b\" stands before the input \"a\"",
+        ),
+        ("Inputs: x = OWN('no')\n(add x x)", "workflow.ce:1: the task has no file \"no\""),
+        (
+            "Inputs: x, y\n(add x y",
+            "workflow.ce:2: the expression that begins at 2:1 is not closed",
+        ),
+        ("Inputs: x, y\n(add x y :resources 'cpu 4')", "workflow.ce:2: \"cpu\" is no resource"),
+        ("Inputs: x\nSWEEP((add x n) :over n 1 1)", "workflow.ce:2:"),
+        ("Inputs: x\nSWEEP((add x n) :over n\n 1\n 2\n :columns '07 a')", "workflow.ce:5:"),
+        ("Inputs: x\n(add x OWN('workflow'))", "workflow.ce:2: the task has no file"),
+    ] {
+        let lab = task(text).commit();
+        lab.run("ce", &["check"]).exit(2).says(told);
+    }
+    let lab = task("Inputs: x, y\n\nunused = (f z)\n(add x y)").commit();
+    lab.run("ce", &["check"]).exit(0).says("workflow.ce:3: nothing needs \"unused\"");
+}
+
+/// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
+const OF_BEGINNERS: [&str; 30] = [
+    "(add x y",
+    "(add x (mul x y)",
+    "sum = (add x y\nproduct = (mul x y)\n(add sum product)",
+    "(add x y))",
+    "(add x, y)",
+    "add(x, y)",
+    "add x y",
+    "(add \u{2018}x\u{2019} y)",
+    "(add \"5\" y)",
+    "(add x 5)",
+    "sum := (add x y)\nsum",
+    "sum = (add x y)",
+    "sum = (add x y)\n(mul sum sum)\n(add sum sum)",
+    "sum = (add x y)\nsum = (mul x y)\nsum",
+    "sum = (add sum y)\nsum",
+    "a = (add b y)\nb = (add a y)\na",
+    "x = (add y y)\n(mul x x)",
+    "sum = (add x y)\n(mul smu x)",
+    "sum = (add x y)\n(mul sum[01] x)",
+    "(add x y)[sum",
+    "(add x[00] y)",
+    "(sum x y)",
+    "(add x)",
+    "(add :b x :a y)",
+    "SWEEP((add x n) :over n)",
+    "SWEEP((add x m) :over n 1 2)",
+    "SWEEP((add x n) :over n one two)",
+    "SWEEP((add x n) :over n 1 2 :column '00 sum')",
+    "SWEEP((add x n) over n 1 2)",
+    "SWEEP((add x n) POINTS(:over n 1 2))",
+];
+
+#[test]
+fn the_mistakes_of_beginners_have_one_message_each_that_helps() {
+    let mut lab = task("Inputs: x, y\n(add x y)").commit();
+    let mut told = String::new();
+    for text in OF_BEGINNERS {
+        lab = lab.file("workflow.ce", format!("Inputs: x, y\n\n{text}\n"));
+        let ran = lab.run("ce", &["check"]).exit(2);
+        let (told_of_text, _) = ran.stderr.split_once("  warning: ").unwrap();
+        write!(told, "{text}\n\n{told_of_text}\n").unwrap();
+    }
+    golden::check("text/beginners.txt", &told);
+    for (text, exit) in [
+        ("\u{feff}Inputs: x, y\r\n\r\nsum\t=\t(add x y)\r\nsum\r\n", 0),
+        ("Inputs: x\n# \u{fffd}\n(add x x)", 0),
+    ] {
+        lab = lab.file("workflow.ce", text);
+        lab.run("ce", &["check"]).exit(exit);
+    }
+    lab = lab.file("workflow.ce", b"Inputs: x\n(add x '\xff')");
+    lab.run("ce", &["check"]).exit(2).says("workflow.ce: is not UTF-8");
+    lab =
+        lab.file("workflow.ce", format!("Inputs: x, y\n{}(add x y", "# comment\n".repeat(1 << 20)));
+    lab.run("ce", &["check"]).exit(2).says("workflow.ce:1048578: the expression");
+}
+
+#[test]
+fn a_chain_of_definitions_may_have_any_length_and_paths_do_not_count() {
+    let mut text = "Inputs: x, y\na0 = (add x y)\n".to_owned();
+    for number in 1..10_000 {
+        let before = number - 1;
+        writeln!(text, "a{number} = (add a{before} a{before})").unwrap();
+    }
+    text += "a9999";
+    let lab = task(&text).commit();
+    let task = loaded(&lab);
+    assert_eq!(task.workflow.nodes().len(), 10_002);
+    assert_eq!(task.definitions.len(), 10_000);
+}
