@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::columns::aligned;
+use super::terminal::aligned;
 use super::{harmless, json_line};
 use ce_evaluate::AuditedEnd;
 use ce_exchange::Attested;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::calls::{derived_title, point_of_call, title, title_at_any_point, tree_version};
-use super::columns::aligned;
+use super::terminal::aligned;
 use super::{harmless, json_line};
 use ce_evaluate::{Evaluation, Outcome};
 use ce_git::{ChangeLog, FileChange, LineCounts};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::calls::texts_in_words;
-use super::columns::fitted;
+use super::terminal::fitted;
 use super::{harmless, json_line};
 use ce_exchange::Attested;
 use ce_git::{Commit, LogLine};

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::columns::aligned;
 use super::json_line;
+use super::terminal::aligned;
 use ce_history::collect::{Candidate, Group, Presence};
 use ce_model::humanize::{duration, size};
 use ce_storage::maintenance::verify::{Verdict, VerifyEvent};

@@ -5,7 +5,6 @@
 mod ancestry;
 mod audit;
 mod calls;
-mod columns;
 mod diagnosis;
 mod diff;
 mod events;

@@ -14,9 +14,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 
 use super::calls::title;
-use super::columns::terminal_width;
 use super::failures::trouble_in_words;
 use super::progress_estimate::{Remaining, RunProgress, TimeLeft};
+use super::terminal::terminal_width;
 use super::{harmless, say};
 use ce_evaluate::session::{Frontend, InputReading};
 use ce_evaluate::{Evaluation, Event, How, Outcome};

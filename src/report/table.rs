@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::calls::title;
-use super::columns::{ColumnStyle, fitted_within, terminal_width};
 use super::harmless;
+use super::terminal::{ColumnStyle, fitted_within, terminal_width};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
 use ce_model::humanize::counted;

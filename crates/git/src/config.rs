@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::{BString, ByteSlice};
 
 use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
+use super::url::without_password;
 use super::{GitResult, open, top};
 use ce_model::exit::Explain;
 
@@ -300,26 +301,4 @@ fn file(section: &gix::config::file::SectionRef<'_>) -> String {
 /// Whether a directory is in a work tree, or is a bare repository.
 fn is_repository(dir: &Path) -> bool {
     top(dir).is_some() || dir.join("HEAD").exists()
-}
-
-/// A URL without what may be a password.
-pub(super) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host = rest.split('/').next().unwrap_or(rest);
-    match host.rsplit_once('@') {
-        Some((user, _)) => format!("{scheme}://{}", &rest[user.len() + 1..]),
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_is_not_shown() {
-        assert_eq!(without_password("https://ada:hunter2@host/x@y.git"), "https://host/x@y.git");
-        assert_eq!(without_password("https://host/x@y.git"), "https://host/x@y.git");
-        assert_eq!(without_password("git@host:x.git"), "git@host:x.git");
-    }
 }

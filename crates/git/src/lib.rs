@@ -19,6 +19,7 @@ mod source_repository;
 mod status;
 mod submodules;
 mod trees;
+mod url;
 
 use std::error::Error;
 use std::ffi::OsStr;

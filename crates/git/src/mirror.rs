@@ -20,10 +20,10 @@ use gix::open::Options;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{GitReach, Prompts, can_stop_lazy_fetch, git, silence_ssh};
-use crate::config::without_password;
 use crate::config::{Config, ConfigError};
 use crate::errors::{border, hint_to_trust};
 use crate::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
+use crate::url::without_password;
 use crate::{GitResult, from, object_id};
 
 /// The remote of a mirror.

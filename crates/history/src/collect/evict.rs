@@ -14,7 +14,7 @@ use ce_storage::{
 };
 use jiff::Timestamp;
 
-use super::repositories::Presence;
+use super::Presence;
 use super::{
     Candidate, Fate, InUse, begin, bytes, inputs_of_suspended, seconds, take_away_in_batches,
 };
