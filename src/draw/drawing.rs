@@ -358,6 +358,7 @@ mod tests {
             dirty: false,
             access: Default::default(),
             checked_out: None,
+            file: None,
         };
         Task {
             name: "t".parse().unwrap(),

@@ -56,6 +56,7 @@ mod mount;
 mod mutations;
 mod needs;
 mod network;
+mod one_file;
 mod only;
 mod options;
 mod page;

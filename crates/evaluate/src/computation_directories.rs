@@ -10,7 +10,7 @@ use super::CallError;
 use super::derived_values::{ValueError, each_file, write};
 use ce_executor::VerifiedPath;
 use ce_files::manifest::Scan;
-use ce_git::{Trees, files_in, tree_in};
+use ce_git::{Trees, files_in, is_in, tree_in};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_model::name::ComputationName;
 use ce_model::task::Computation;
@@ -254,8 +254,8 @@ impl<'a> Exports<'a> {
                 trees.are_in(&open.path(), tree).map_err(CallError::Tree)
             });
         }
-        let found = tree_in(&open.path(), tree).map_err(CallError::Tree)?;
-        Ok(found.as_ref() == Some(lock(&self.standing).get(tree).unwrap_or(tree)))
+        let standing = lock(&self.standing).get(tree).unwrap_or(tree).clone();
+        is_in(&open.path(), &standing).map_err(CallError::Tree)
     }
 
     /// Does something with the repository that has a computation.
@@ -322,6 +322,7 @@ mod tests {
             outputs: Vec::new(),
             access: Default::default(),
             checked_out,
+            file: None,
         }
     }
 

@@ -460,6 +460,7 @@ fn computation_of(record: &SuspensionRecord) -> Computation {
         outputs: record.output_names.clone(),
         access: record.granted(),
         checked_out: None,
+        file: None,
     }
 }
 

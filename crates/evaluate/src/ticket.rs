@@ -158,6 +158,7 @@ fn task(ticket: &Ticket) -> Result<Task, NameError> {
             outputs: ticket.outputs.clone(),
             access: ticket.access.clone(),
             checked_out: None,
+            file: None,
         }],
         resources,
         workflow: builder.finish(root),

@@ -18,13 +18,13 @@ use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 
-/// A directory as its repository's HEAD records it.
+/// A directory or file as its repository's HEAD records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// The commit at HEAD.
     pub commit: ObjectId,
-    /// The tree of the directory in that commit.
-    pub tree: ObjectId,
+    /// The tree of the directory in that commit, or the blob of the file.
+    pub object: ObjectId,
 }
 
 /// The reason why the commit of a directory is unknown.
@@ -100,16 +100,18 @@ impl Heads {
     /// Returns how HEAD of the innermost repository records a directory, given by its real path.
     pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
         match self.entry(dir)? {
-            (commit, Some((tree, EntryKind::Tree))) => Ok(Head { commit, tree }),
+            (commit, Some((object, EntryKind::Tree))) => Ok(Head { commit, object }),
             (_, Some((_, EntryKind::Commit))) => Err(HeadError::NotCheckedOut),
             (commit, _) => Err(not_committed(&commit, dir)),
         }
     }
 
-    /// Returns the contents of a file at HEAD of the innermost repository around it.
-    pub fn blob(&mut self, file: &Path) -> Result<ObjectId, HeadError> {
+    /// Returns how HEAD of the innermost repository around it records a file.
+    pub fn of_file(&mut self, file: &Path) -> Result<Head, HeadError> {
         match self.entry(file)? {
-            (_, Some((blob, EntryKind::Blob | EntryKind::BlobExecutable))) => Ok(blob),
+            (commit, Some((object, EntryKind::Blob | EntryKind::BlobExecutable))) => {
+                Ok(Head { commit, object })
+            }
             (commit, _) => Err(not_committed(&commit, file)),
         }
     }
@@ -177,18 +179,25 @@ impl Heads {
         Ok(self.changes[scope].within(dir))
     }
 
-    /// Returns the tree that a directory would have if its changes were committed.
-    pub fn tree_as_it_stands(
-        &mut self,
-        dir: &Path,
-        changes: &Changes,
-    ) -> Result<ObjectId, HeadError> {
-        let Draft { tree, .. } = self.draft(dir, changes)?;
-        object_id(tree).map_err(|it| HeadError::of_git(dir, it))
+    /// Returns the tree that a directory would have if its changes were committed, or the blob of a file.
+    pub fn as_it_stands(&mut self, place: &Path, changes: &Changes) -> Result<ObjectId, HeadError> {
+        let Draft { object, .. } = self.draft(place, changes)?;
+        object_id(object).map_err(|it| HeadError::of_git(place, it))
     }
 
     /// The same with its objects.
-    pub(super) fn draft(&mut self, dir: &Path, changes: &Changes) -> Result<Draft, HeadError> {
+    pub(super) fn draft(&mut self, place: &Path, changes: &Changes) -> Result<Draft, HeadError> {
+        if !place.is_file() {
+            return self.draft_of_directory(place, changes);
+        }
+        let (around, name) =
+            place.parent().zip(place.file_name()).ok_or(HeadError::NoRepository)?;
+        let mut draft = self.draft_of_directory(around, changes)?;
+        draft.narrow(name).map_err(|it| HeadError::of_git(around, it))?;
+        Ok(draft)
+    }
+
+    fn draft_of_directory(&mut self, dir: &Path, changes: &Changes) -> Result<Draft, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;

@@ -46,7 +46,8 @@ pub use self::source_repository::{SourceError, SourceRepositories, SourceReposit
 pub use self::status::{Changes, Filtered, unignored};
 pub use self::submodules::AbsentObject;
 pub use self::trees::{
-    Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in,
+    Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, is_in,
+    tree_in,
 };
 use ce_model::digest::ObjectId;
 

@@ -1,6 +1,7 @@
 //! Uncommitted changes: the difference between a directory and the commit at HEAD, and the tree that it would have with them.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -252,10 +253,10 @@ fn pattern(dir: &Path) -> Option<BString> {
     (!dir.is_empty()).then(|| [b":(top,literal)", dir].concat().into())
 }
 
-/// A tree, and where its objects are.
+/// A tree or blob, and where its objects are.
 #[derive(Debug)]
 pub(super) struct Draft {
-    pub(super) tree: ObjectId,
+    pub(super) object: ObjectId,
     /// The repository of the work tree, which has the new objects in memory, and those in it that no
     /// commit records.
     pub(super) repositories: Vec<Repository>,
@@ -295,7 +296,7 @@ impl Draft {
             let (entry, id) = if metadata.is_dir() {
                 let (kind, draft) = submodule(&full)?;
                 nested.extend(draft.repositories);
-                (kind, draft.tree)
+                (kind, draft.object)
             } else if metadata.is_symlink() {
                 let target = fs::read_link(&full)?;
                 (EntryKind::Link, memory.write_blob(target.as_os_str().as_bytes())?.detach())
@@ -313,7 +314,15 @@ impl Draft {
         let tree =
             editor.write(|tree| -> GitResult<_> { Ok(memory.write_object(tree)?.detach()) })?;
         drop((editor, filters, index));
-        Ok(Self { tree, repositories: [vec![memory], nested].concat() })
+        Ok(Self { object: tree, repositories: [vec![memory], nested].concat() })
+    }
+
+    /// Goes on from the tree of a directory to an entry of it.
+    pub(super) fn narrow(&mut self, name: &OsStr) -> GitResult<()> {
+        let tree = object(&self.repositories[0], self.object)?.try_into_tree()?;
+        let entry = tree.lookup_entry_by_path(Path::new(name))?;
+        self.object = entry.ok_or("it is not there any more")?.object_id();
+        Ok(())
     }
 }
 
@@ -324,7 +333,7 @@ fn submodule(dir: &Path) -> GitResult<(EntryKind, Draft)> {
     let changes = changes(&repository, Path::new(""))?;
     let recorded = match commit {
         Some(commit) if changes.changed.is_empty() => {
-            let draft = Draft { tree: commit, repositories: vec![repository] };
+            let draft = Draft { object: commit, repositories: vec![repository] };
             return Ok((EntryKind::Commit, draft));
         }
         Some(commit) => Some(tree_of(&repository, commit)?),

@@ -15,20 +15,23 @@ use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::diff::blob::{Algorithm, Diff, InternedInput};
 use gix::objs::tree::{Editor, EntryKind};
-use gix::objs::{Tree, WriteTo};
+use gix::objs::{Kind, Tree, WriteTo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::{GitResult, from, object_id};
 use crate::head::Heads;
 use crate::submodules::{self, Repositories, object, tree_of};
+use ce_model::declaration::Declaration;
 use ce_model::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.
+///
+/// A blob in place of a tree is a computation in one file: the directory with nothing but that file, [`EXEC`].
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
-    /// The tree that the directory must have as it stands, if that is to be had, too.
+    /// The tree that the directory must have as it stands, or the blob of the file, if that is to be had, too.
     draft: Option<digest::ObjectId>,
     repositories: Mutex<Option<Repositories>>,
 }
@@ -72,7 +75,7 @@ impl Trees {
         Self { dir: dir.to_owned(), draft: None, repositories: Mutex::default() }
     }
 
-    /// The same with the tree that a directory has as it stands, whatever of it is committed. It
+    /// The same with the tree that a directory has as it stands, or the blob of a file, whatever of it is committed. It
     /// must have been this one before: else nothing is to be had.
     pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
@@ -137,13 +140,26 @@ impl Trees {
         self.with(|repositories| blob(repositories, from(id)?))
     }
 
-    /// Whether a tree has a file of this name at its top.
+    /// Whether a tree has a file of this name at its top. A computation in one file has those that it declares.
     pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
+        if let Some(declaration) = self.declaration(tree)? {
+            return Ok(declaration.file(name).is_some());
+        }
         let id = from(tree)?;
         self.with(|repositories| {
             let found = object(repositories.required_repository_of(id)?, id)?.try_into_tree()?;
             let entry = found.find_entry(name);
             Ok(entry.is_some_and(|entry| entry.inner.mode.is_blob_or_symlink()))
+        })
+    }
+
+    /// Returns what a computation in one file says of itself, given by its blob; `None` of a tree.
+    pub fn declaration(&self, tree: &digest::ObjectId) -> GitResult<Option<Declaration>> {
+        let id = from(tree)?;
+        self.with(|repositories| {
+            let found = object(repositories.required_repository_of(id)?, id)?;
+            let is_file = found.kind == Kind::Blob;
+            Ok(is_file.then(|| Declaration::parse(&found.data).unwrap_or_default()))
         })
     }
 
@@ -169,7 +185,7 @@ impl Trees {
         let mut heads = Heads::default();
         let changes = heads.changes(&self.dir, &self.dir)?;
         let mut draft = heads.draft(&self.dir, &changes)?;
-        if object_id(draft.tree)? != *tree {
+        if object_id(draft.object)? != *tree {
             return Err(Changed(self.dir.clone()).into());
         }
         let task = draft.repositories.remove(0);
@@ -204,6 +220,21 @@ pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::
     let hash = from(like)?.kind();
     let Some(found) = entries_in(dir, hash)? else { return Ok(None) };
     object_id(id_of(&found, hash)?).map(Some)
+}
+
+/// Whether a directory as it stands has just the files of a tree without submodules, or of the blob of one file.
+pub fn is_in(dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
+    let id = from(tree)?;
+    let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
+    Ok(found == file_alone(id) || id_of(&found, id.kind())? == id)
+}
+
+/// The name of the program of a computation, and of its file if that is all.
+const EXEC: &str = "exec";
+
+/// The files of a computation in one file, given by its blob.
+fn file_alone(id: ObjectId) -> BTreeMap<PathBuf, FileEntry> {
+    [(EXEC.into(), (EntryKind::BlobExecutable, id))].into()
 }
 
 /// Returns the files below a directory, which has those of a tree.
@@ -247,7 +278,7 @@ fn entries_in(
             } else {
                 (EntryKind::Blob, fs::read(&path)?)
             };
-            let id = gix::objs::compute_hash(hash, gix::objs::Kind::Blob, &contents)?;
+            let id = gix::objs::compute_hash(hash, Kind::Blob, &contents)?;
             found.insert(path.strip_prefix(dir)?.to_owned(), (kind, id));
         }
     }
@@ -263,7 +294,7 @@ fn id_of(files: &BTreeMap<PathBuf, FileEntry>, hash: gix::hash::Kind) -> GitResu
     editor.write(|tree| {
         let mut data = Vec::new();
         tree.write_to(&mut data)?;
-        Ok(gix::objs::compute_hash(hash, gix::objs::Kind::Tree, &data)?)
+        Ok(gix::objs::compute_hash(hash, Kind::Tree, &data)?)
     })
 }
 
@@ -290,7 +321,11 @@ fn listing(
     let mut trees = vec![(PathBuf::new(), from(tree)?)];
     while let Some((dir, id)) = trees.pop() {
         let repository = repositories.required_repository_of(id)?;
-        for entry in object(repository, id)?.try_into_tree()?.iter() {
+        let found = object(repository, id)?;
+        if dir.as_os_str().is_empty() && found.kind == Kind::Blob {
+            return Ok(file_alone(id));
+        }
+        for entry in found.try_into_tree()?.iter() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.filename());
             if !is_file_name(name) {

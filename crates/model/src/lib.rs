@@ -26,6 +26,7 @@ macro_rules! ids {
 }
 
 pub mod access;
+pub mod declaration;
 pub mod diagnosis;
 pub mod digest;
 pub mod exit;

@@ -196,7 +196,7 @@ pub(super) fn tasks() -> Vec<(&'static str, Lab)> {
     tasks
 }
 
-fn unreadable() -> [(&'static str, Lab); 2] {
+fn unreadable() -> [(&'static str, Lab); 3] {
     let hundred_and_one: String = (0..=100).map(|n| format!("{n}\n")).collect();
     let unreadable = base()
         .file("workflow/value", "x".repeat((1 << 20) + 1))
@@ -204,7 +204,17 @@ fn unreadable() -> [(&'static str, Lab); 2] {
     let library = base()
         .file("computations/add/outputs", &hundred_and_one)
         .mode("computations/mul/exec", 0o644);
-    [("unreadable", unreadable.commit()), ("library", library.commit())]
+    let files = base()
+        .file("computations/add.py", "#CE inputs a b\n")
+        .mode("computations/add.py", 0o755)
+        .without("computations/mul")
+        .file("computations/mul.sh", "#!/bin/sh\n#CE inputs a b\n#CE output product\n")
+        .mode("computations/mul.sh", 0o755);
+    [
+        ("unreadable", unreadable.commit()),
+        ("library", library.commit()),
+        ("library-of-files", files.commit()),
+    ]
 }
 
 fn with_a_wrong_repository() -> [(&'static str, Lab); 6] {

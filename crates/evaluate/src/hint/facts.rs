@@ -11,8 +11,9 @@ use ce_executor::{
     ExecuteError, HEAD, Status, TAIL, head, installation, interpreter, is_shown, links, tail,
 };
 use ce_model::access::Rule;
+use ce_model::declaration;
 use ce_model::name::is_directory;
-use ce_model::task::{Computation, LIBRARY};
+use ce_model::task::Computation;
 use ce_storage::{PublishError, Stage};
 
 /// How many lines at the end of a log are searched: as many as are shown.
@@ -70,8 +71,10 @@ pub(super) struct FailureFacts {
     pub(super) root: Option<String>,
     /// `access` grants the network.
     pub(super) network: bool,
-    /// The computation's directory in the task.
+    /// The computation's directory in the task, or its file.
     pub(super) directory: String,
+    /// The sign before `CE` in its declaration, if it is one file.
+    pub(super) sign: Option<&'static str>,
     /// The rules that `access` may lack, as the executor says.
     pub(super) lacking: Vec<Rule>,
     /// The first line of `exec`, or the beginning of that.
@@ -102,6 +105,7 @@ impl FailureFacts {
         let log = last_lines(&stage.log());
         let ending = ending(stage, computation, error);
         let begin = head(&tree.join("exec"), HEAD).unwrap_or_default();
+        let is_file = !tree.join("outputs").exists();
         let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
         let link = match ending {
@@ -117,7 +121,8 @@ impl FailureFacts {
             isolated,
             root: scene.root.as_ref().and(computation.access.root()).map(|it| it.name.clone()),
             network: computation.access.network(),
-            directory: format!("{LIBRARY}/{}", computation.name),
+            directory: computation.place().display().to_string(),
+            sign: declaration::sign(&begin).filter(|_| is_file),
             lacking: lacking(error),
             first_line: String::from_utf8_lossy(first).into_owned(),
             no_interpreter,

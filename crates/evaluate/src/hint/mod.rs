@@ -60,15 +60,17 @@ fn first(facts: &FailureFacts) -> Option<String> {
 
 /// The first line of a script ends in a carriage return, which the kernel takes for a part of a name.
 fn carriage_return(facts: &FailureFacts) -> Option<String> {
-    let FailureFacts { directory, first_line, .. } = facts;
+    let FailureFacts { directory, first_line, sign, .. } = facts;
+    let exec = if sign.is_some() { directory.clone() } else { format!("{directory}/exec") };
+    let name = exec.rsplit('/').next().unwrap_or_default();
     if !matches!(facts.ending, Ending::NotStarted | Ending::Exited) {
         return None;
     }
     if first_line.starts_with("#!") && first_line.ends_with('\r') {
         return Some(format!(
             "the first line of exec ends in a carriage return (CRLF); remove it with \
-             \"sed -i 's/\\r$//' {directory}/exec\", and keep Git from adding it with the line \
-             \"exec text eol=lf\" in .gitattributes"
+             \"sed -i 's/\\r$//' {exec}\", and keep Git from adding it with the line \
+             \"{name} text eol=lf\" in .gitattributes"
         ));
     }
     log::names_carriage_return(&facts.log).then(|| {
@@ -98,18 +100,24 @@ fn link(facts: &FailureFacts) -> Option<String> {
 
 /// The sandbox does not show what the log, or the first line of `exec`, names.
 fn unseen(facts: &FailureFacts) -> Option<String> {
-    let words = match &facts.lacking[..] {
+    let rules: Vec<String> = facts.lacking.iter().map(ToString::to_string).collect();
+    let words = match &rules[..] {
         [] => return None,
-        [rule] => {
-            format!("its sandbox does not show that; if it needs it, commit the line \"{rule}\"")
-        }
-        rules => {
-            let lines: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
-            let lines = lines.join(", ");
-            format!("its sandbox does not show these; if it needs them, commit the lines {lines}")
-        }
+        [_] => "its sandbox does not show that; if it needs it",
+        _ => "its sandbox does not show these; if it needs them",
     };
-    Some(words + " in the computation's file access")
+    Some(format!("{words}, commit {}", granting(facts, &rules)))
+}
+
+/// Where the lines of an access are written.
+fn granting(facts: &FailureFacts, rules: &[String]) -> String {
+    let (before, file) = match facts.sign {
+        Some(sign) => (format!("{sign}CE access "), &*facts.directory),
+        None => (String::new(), "the computation's file access"),
+    };
+    let lines: Vec<String> = rules.iter().map(|rule| format!("\"{before}{rule}\"")).collect();
+    let line = if lines.len() == 1 { "line" } else { "lines" };
+    format!("the {line} {} in {file}", lines.join(", "))
 }
 
 /// A root of its own lacks what it takes to start `exec`, a program, or a package.
@@ -172,10 +180,9 @@ fn program(facts: &FailureFacts) -> Option<String> {
         (Some(found), None) => {
             format!("{name} is not in the PATH of a sandbox; name it as {found}")
         }
-        (Some(found), Some(grant)) => format!(
-            "{name} is not in the PATH of a sandbox; name it as {found}, and commit the line \"{}\" in the \
-             computation's file access",
-            Rule::Read(grant.clone())
+        (Some(found), Some(path)) => format!(
+            "{name} is not in the PATH of a sandbox; name it as {found}, and commit {}",
+            granting(facts, &[Rule::Read(path.clone()).to_string()])
         ),
     })
 }
@@ -192,7 +199,7 @@ fn package(facts: &FailureFacts) -> Option<String> {
         Language::R => "name the library with .libPaths(\"/path/to/library\")".to_owned(),
         Language::Perl => "name its directory with use lib \"/path/to/lib\"".to_owned(),
     };
-    let grant = match language {
+    let rule = match language {
         Language::Python => format!("read {environment}"),
         Language::R => "read /path/to/library".to_owned(),
         Language::Perl => "read /path/to/lib".to_owned(),
@@ -200,7 +207,8 @@ fn package(facts: &FailureFacts) -> Option<String> {
     Some(match facts.isolated {
         true => format!(
             "a sandbox shows the packages of the system only, and {name} is none of them; install it there, \
-             or {mend}, and commit the line \"{grant}\" in the computation's file access"
+             or {mend}, and commit {}",
+            granting(facts, &[rule])
         ),
         false => format!("{name} is not installed for this interpreter; install it, or {mend}"),
     })
@@ -210,9 +218,10 @@ fn package(facts: &FailureFacts) -> Option<String> {
 fn network(facts: &FailureFacts) -> Option<String> {
     let wanted = facts.isolated && !facts.network && log::is_unreachable(&facts.log);
     wanted.then(|| {
-        "its sandbox has no network; make what it fetches an input, or commit the line \"network\" in the \
-         computation's file access"
-            .to_owned()
+        format!(
+            "its sandbox has no network; make what it fetches an input, or commit {}",
+            granting(facts, &["network".to_owned()])
+        )
     })
 }
 
@@ -232,9 +241,10 @@ fn existing(facts: &FailureFacts) -> Option<String> {
 fn slash(facts: &FailureFacts) -> Option<String> {
     match &facts.ending {
         Ending::DirectoryMade(name) => Some(format!(
-            "it is a directory; if it should be one, write \"{name}/\" in {}/outputs: it exists when exec starts \
+            "it is a directory; if it should be one, write \"{name}/\" in {}{}: it exists when exec starts \
              then",
-            facts.directory
+            facts.directory,
+            if facts.sign.is_some() { "" } else { "/outputs" }
         )),
         _ => None,
     }
@@ -296,6 +306,19 @@ fn place(missing: &MissingOutput) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_computation_in_one_file_has_its_lines_there() {
+        let log = || log("curl: (6) Could not resolve host: example.org");
+        let hints = [None, Some("//")].map(|sign| {
+            let directory = "computations/get.js".to_owned();
+            let facts = FailureFacts { sign, directory, isolated: true, ..log() };
+            first(&facts).unwrap()
+        });
+        assert!(hints[0].ends_with("the line \"network\" in the computation's file access"));
+        let line = "the line \"//CE access network\" in computations/get.js";
+        assert!(hints[1].ends_with(line), "{}", hints[1]);
+    }
 
     fn no_output(name: &str, suffix: Option<&str>, is_alone: bool) -> Ending {
         let (name, suffix) = (name.to_owned(), suffix.map(str::to_owned));

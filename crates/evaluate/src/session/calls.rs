@@ -535,6 +535,7 @@ impl InspectionSession {
             outputs: Vec::new(),
             access: Access::default(),
             checked_out: None,
+            file: None,
         };
         let exports = Exports::of_any(&self.storage, &self.trees, &computation);
         let path = exports

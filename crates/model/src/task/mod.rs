@@ -8,7 +8,7 @@ pub use self::workflow::{
 };
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -271,7 +271,7 @@ pub struct Computation {
     pub name: ComputationName,
     /// The commit of the repository that holds it.
     pub commit: ObjectId,
-    /// The Git tree of its directory.
+    /// The Git tree of its directory, or the blob of its file.
     pub tree: ObjectId,
     /// The tree is not the commit's: the directory has changes that are not committed.
     pub dirty: bool,
@@ -281,11 +281,23 @@ pub struct Computation {
     pub outputs: Vec<String>,
     /// Its grants of access beyond its own tree.
     pub access: Access,
-    /// The directory, if it is checked out.
+    /// The directory or file, if it is checked out.
     pub checked_out: Option<PathBuf>,
+    /// Its file in the library, if it is one file.
+    pub file: Option<String>,
 }
 
 impl Computation {
+    /// Its directory or file, relative to the task.
+    pub fn place(&self) -> PathBuf {
+        Path::new(LIBRARY).join(self.file.as_deref().unwrap_or(self.name.as_str()))
+    }
+
+    /// The file of its directory with this name, or the file that it is, relative to the task.
+    pub fn place_of(&self, name: &str) -> PathBuf {
+        if self.file.is_some() { self.place() } else { self.place().join(name) }
+    }
+
     /// Its version as in names: the commit, or the tree of uncommitted changes.
     pub fn version(&self) -> String {
         shown_version(&self.commit, &self.tree, self.dirty)

@@ -23,9 +23,7 @@ use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
 use ce_model::digest::{DIRTY, Digest, ObjectId, shown_version};
 use ce_model::plan::{CallId, Derivation, Derived, DerivedId, FirstRows, LiteralId, Plan, Source};
-use ce_model::task::{
-    Computation, ComputationId, InputId, LIBRARY, Node, NodeId, Task, TaskFileId,
-};
+use ce_model::task::{Computation, ComputationId, InputId, Node, NodeId, Task, TaskFileId};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{PastCall, PriorAttempt, ResultName};
 
@@ -599,6 +597,10 @@ impl CodeHistory<'_> {
             change.came = trees.log(&inside, [older, newer], MAX_COMMITS).ok().flatten();
             change.went = trees.log(&inside, [newer, older], MAX_COMMITS).ok().flatten();
             change.files = trees.diff([&old.tree, &computation.tree]).ok().flatten();
+            // What has always been one file has its own name.
+            if let (Some([file]), Some(name)) = (change.files.as_deref_mut(), &computation.file) {
+                file.path = name.into();
+            }
         }
         change
     }
@@ -610,8 +612,7 @@ impl CodeHistory<'_> {
             let top = ce_git::top(real)?;
             return Some((Trees::new(real), real.strip_prefix(&top).ok()?.to_owned()));
         }
-        let path = Path::new(LIBRARY).join(computation.name.as_str());
-        let spot = self.snapshot.as_ref()?.find(&path).ok()?;
+        let spot = self.snapshot.as_ref()?.find(&computation.place()).ok()?;
         Some((Trees::new(self.dir), spot.inside()))
     }
 }

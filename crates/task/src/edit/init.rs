@@ -78,8 +78,7 @@ pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created
 
 /// Returns the inputs and outputs of the first computation; `None` if it exists and they are unknown.
 fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Signature> {
-    let present = computation
-        .filter(|name| task.join(LIBRARY).join(name.as_str()).symlink_metadata().is_ok());
+    let present = computation.filter(|name| is_present(task, name));
     let Some(name) = present else {
         return Some(Signature {
             inputs: Some(vec![INPUT.to_owned()]),
@@ -125,11 +124,11 @@ fn expression(
 
 /// Makes a computation that copies its input, unless there is one of that name.
 fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf>, EditError> {
-    let place = Path::new(LIBRARY).join(name.as_str());
-    let dir = task.join(&place);
-    if dir.symlink_metadata().is_ok() {
+    if is_present(task, name) {
         return Ok(Vec::new());
     }
+    let place = Path::new(LIBRARY).join(name.as_str());
+    let dir = task.join(&place);
     fs::create_dir_all(&dir).map_err(|source| write_error(&dir, source))?;
     for (file, contents, mode) in
         [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)]
@@ -140,6 +139,13 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
             .map_err(|source| write_error(&path, source))?;
     }
     Ok(vec![place])
+}
+
+/// Whether there is anything of that name.
+fn is_present(task: &Path, name: &ComputationName) -> bool {
+    let dir = task.join(LIBRARY).join(name.as_str());
+    dir.symlink_metadata().is_ok()
+        || super::computations(task).iter().any(|(known, _)| known == name.as_str())
 }
 
 fn write_error(path: &Path, source: io::Error) -> EditError {

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ce_git::{HeadError, Heads};
+use ce_model::declaration::Declaration;
 use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{
     BoundNames, Expression, Fault, Labels, Mistake, NodeKind, Parsed, Sharing, Signature,
@@ -629,6 +630,17 @@ pub(super) fn signatures(task: &Path, expression: &Expression, inputs: &[InputNa
 /// why.
 pub(super) fn signature(task: &Path, name: &str) -> Signature {
     let dir = task.join(LIBRARY).join(name);
+    let file = || computations(task).into_iter().find(|(known, _)| known == name);
+    if !dir.is_dir()
+        && let Some((_, file)) = file()
+    {
+        let declaration = fs::read(file).ok().and_then(|it| Declaration::parse(&it).ok());
+        let list = |file| {
+            let lines = declaration.as_ref()?.file(file)?;
+            Some(lines.into_iter().map(|(_, name)| name).collect())
+        };
+        return Signature { inputs: list("inputs"), outputs: list("outputs") };
+    }
     Signature { inputs: list(&dir.join("inputs")), outputs: list(&dir.join("outputs")) }
 }
 
@@ -650,12 +662,26 @@ pub(super) fn missing<'a>(
     expression: &'a Expression,
     inputs: &[InputName],
 ) -> Vec<(&'a str, String, Option<String>)> {
-    let library = task.join(LIBRARY);
+    let known: Vec<String> = computations(task).into_iter().map(|(name, _)| name).collect();
     let names = computation_names(expression, inputs).into_iter();
     let names = names.flat_map(|(written, names)| names.into_iter().map(move |it| (written, it)));
-    let names = names.filter(|(_, name)| !library.join(name).is_dir());
-    let known = fs::read_dir(&library).into_iter().flatten().flatten();
-    let known: Vec<String> = known.filter_map(|it| it.file_name().into_string().ok()).collect();
+    let names = names.filter(|(_, name)| !known.contains(name));
     let nearest = |name: &str| nearest(name, &known);
     names.map(|(written, name)| (written, name.clone(), nearest(&name))).collect()
+}
+
+/// The names of the computations of a task, and the directory or file of each.
+pub(super) fn computations(task: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(task.join(LIBRARY)).into_iter().flatten().flatten();
+    let computation = |entry: fs::DirEntry| {
+        let (path, name) = (entry.path(), entry.file_name().into_string().ok()?);
+        let metadata = path.metadata().ok()?;
+        if metadata.is_dir() {
+            return Some((name, path));
+        }
+        let is_program = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
+        let name = load::name_of_file(&name).filter(|_| is_program)?.to_owned();
+        Some((name, path))
+    };
+    entries.filter_map(computation).collect()
 }

@@ -1,5 +1,5 @@
-//! The computations of a task, `computations/NAME/{inputs,outputs,exec,access}`, each read once; and the files `resources` beside
-//! a computation, beside a node, and in the root of the task.
+//! The computations of a task, `computations/NAME/{inputs,outputs,exec,access}` or one file, each read once; and the files
+//! `resources` beside a computation, beside a node, and in the root of the task.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -7,6 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ce_model::access::{Access, Rule, RuleError};
+use ce_model::declaration::Declaration;
 use ce_model::name::ComputationName;
 use ce_model::resources::{Resource, Resources};
 use ce_model::slice::MAX_ARITY;
@@ -14,7 +15,7 @@ use ce_model::task::{Computation, ComputationId, LIBRARY};
 
 use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems, ResourceFault};
-use super::source::{DirectoryVersion, Located, TaskSource, parse_lines};
+use super::source::{Located, SourceVersion, TaskSource, parse_lines};
 
 /// The files of a computation that are read.
 pub(super) const LISTS: [&str; 4] = ["inputs", "outputs", ACCESS_FILE, RESOURCES_FILE];
@@ -26,11 +27,32 @@ pub(super) struct Library<'a, S: TaskSource> {
     /// The lines of the file `resources` of each.
     resources: Vec<Vec<WrittenLine>>,
     known: HashMap<ComputationName, Option<ComputationId>>,
+    /// The names in the library, once they were listed.
+    entries: Option<Vec<String>>,
 }
+
+/// Where a computation is.
+pub(super) enum CodePlace<D> {
+    Directory(D),
+    /// The name of its file in the library.
+    File(String),
+}
+
+/// The names of inputs and outputs of a computation, and what it may access; `None` of what has a problem.
+type Description = (Option<Vec<String>>, Option<Vec<String>>, Option<Access>);
+
+/// NumberedLines, with their numbers in a file.
+type NumberedLines = Vec<(usize, String)>;
 
 impl<'a, S: TaskSource> Library<'a, S> {
     pub(super) fn new(source: &'a mut S) -> Self {
-        Self { source, found: Vec::new(), resources: Vec::new(), known: HashMap::new() }
+        Self {
+            source,
+            found: Vec::new(),
+            resources: Vec::new(),
+            known: HashMap::new(),
+            entries: None,
+        }
     }
 
     /// All valid computations that were found.
@@ -62,10 +84,16 @@ impl<'a, S: TaskSource> Library<'a, S> {
             return Ok(*known);
         }
         let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
-        let found = library.and_then(|library| self.source.find(&library, name.as_str()));
+        let found = library.and_then(|library| {
+            let entries = self.entries.get_or_insert_with(|| entries(self.source, &library));
+            Ok((locate(self.source, &library, entries, name.as_str())?, library))
+        });
         let computation = match found {
-            Ok(Located::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
-            Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => {
+            Ok((CodePlace::Directory(dir), _)) => self.read(&dir, name.clone(), findings),
+            Ok((CodePlace::File(file), library)) => {
+                self.read_file(&library, file, name.clone(), findings)
+            }
+            Err(LoadFault::Missing | LoadFault::NotADirectory) => {
                 let nearest = nearest(name.as_str(), &names(self.source));
                 return Err(LoadFault::NoComputation { name: name.into(), nearest });
             }
@@ -113,34 +141,135 @@ impl<'a, S: TaskSource> Library<'a, S> {
         };
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
-        let DirectoryVersion { commit, tree, dirty, checked_out } = version;
-        let computation = Computation {
-            name,
-            commit,
-            tree,
-            dirty,
-            inputs: inputs?,
-            outputs: outputs?,
-            access: access?,
-            checked_out,
-        };
-        Some((computation, resources))
+        Some((computation(name, version, (inputs, outputs, access), None)?, resources))
+    }
+
+    fn read_file(
+        &mut self,
+        library: &S::Dir,
+        file: String,
+        name: ComputationName,
+        findings: &mut Problems,
+    ) -> Option<(Computation, Vec<WrittenLine>)> {
+        let place = Path::new(LIBRARY).join(&file);
+        let contents = self.source.read(library, &file);
+        let declared = declaration(contents, &place, findings).map(|it| {
+            let lines = it.file(RESOURCES_FILE).unwrap_or_default();
+            (declared(&it, &place, findings), parse_resources(&place, lines, findings))
+        });
+        let version = findings.note(&place, self.source.file_version(library, &file))?;
+        let (signature, resources) = declared?;
+        Some((computation(name, version, signature, Some(file))?, resources))
     }
 }
 
-/// Reads the names of the inputs and outputs of a computation, and what it may access; `None` of what has a problem.
-pub(super) fn signature<S: TaskSource>(
+/// A computation, unless something of it has a problem.
+fn computation(
+    name: ComputationName,
+    version: SourceVersion,
+    (inputs, outputs, access): Description,
+    file: Option<String>,
+) -> Option<Computation> {
+    let SourceVersion { commit, tree, dirty, checked_out } = version;
+    let (inputs, outputs, access) = (inputs?, outputs?, access?);
+    Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out, file })
+}
+
+/// Finds the computation with this name among the names in the library. [`LoadFault::Missing`] if there is none.
+pub(super) fn locate<S: TaskSource>(
+    source: &mut S,
+    library: &S::Dir,
+    entries: &[String],
+    name: &str,
+) -> Result<CodePlace<S::Dir>, LoadFault> {
+    let directory = match source.find(library, name) {
+        Ok(Located::Directory { dir, .. }) => Some(dir),
+        Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => None,
+        Err(fault) => return Err(fault),
+    };
+    let files = entries.iter().filter(|entry| name_of_file(entry) == Some(name));
+    let mut files: Vec<String> =
+        files.filter(|entry| is_executable(source, library, entry)).cloned().collect();
+    match (directory, files.len()) {
+        (Some(dir), 0) => Ok(CodePlace::Directory(dir)),
+        (None, 1) => Ok(CodePlace::File(files.remove(0))),
+        (None, 0) => Err(LoadFault::Missing),
+        (directory, _) => {
+            let files = directory.map(|_| format!("{name}/")).into_iter().chain(files).collect();
+            Err(LoadFault::SeveralComputations { name: name.to_owned(), files })
+        }
+    }
+}
+
+/// The name of the computation that a file in the library may be.
+pub(crate) fn name_of_file(file: &str) -> Option<&str> {
+    // Editors leave copies of this name.
+    if file.ends_with('~') { None } else { Path::new(file).file_stem()?.to_str() }
+}
+
+fn is_executable<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool {
+    matches!(source.find(dir, name), Ok(Located::File { plain: true, executable: true }))
+}
+
+/// The names in a directory, in order.
+pub(super) fn entries<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Vec<String> {
+    let names = source.list(dir).unwrap_or_default().into_iter();
+    let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Reads the names of the inputs and outputs of a computation in a directory, and what it may access.
+fn signature<S: TaskSource>(
     source: &mut S,
     dir: &S::Dir,
     place: &Path,
     findings: &mut Problems,
-) -> (Option<Vec<String>>, Option<Vec<String>>, Option<Access>) {
+) -> Description {
     let mut list = |file: &str| {
-        let lines = parse_lines(source.read(dir, file));
-        list_of(&place.join(file), lines, findings)
+        let path = &place.join(file);
+        list_of(path, file_lines(source, dir, file, path, findings)?, findings)
     };
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let access = read_access(source, dir, place, inputs.as_deref(), findings);
+    (inputs, outputs, access)
+}
+
+/// The same of an exported computation, which may be one file.
+pub(super) fn exported<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    findings: &mut Problems,
+) -> Description {
+    if ["inputs", "outputs"].iter().any(|file| source.find(dir, file).is_ok()) {
+        return signature(source, dir, Path::new(""), findings);
+    }
+    let place = Path::new(EXEC);
+    let contents = source.read(dir, EXEC);
+    let declaration = declaration(contents, place, findings);
+    declaration.map_or((None, None, None), |it| declared(&it, place, findings))
+}
+
+/// Reads what a computation in one file says of itself.
+fn declaration(
+    contents: Result<Vec<u8>, LoadFault>,
+    place: &Path,
+    findings: &mut Problems,
+) -> Option<Declaration> {
+    let errors = match Declaration::parse(&findings.note(place, contents)?) {
+        Ok(declaration) => return Some(declaration),
+        Err(errors) => errors,
+    };
+    errors.into_iter().for_each(|(line, error)| findings.problem_in_line(place, line, error));
+    None
+}
+
+/// The names of the inputs and outputs that are declared, and what is granted.
+fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) -> Description {
+    let mut list = |file| list_of(place, declaration.file(file).unwrap_or_default(), findings);
+    let (inputs, outputs) = (list("inputs"), list("outputs"));
+    let lines = declaration.file(ACCESS_FILE).unwrap_or_default();
+    let access = parse_access(place, &lines, inputs.as_deref(), findings);
     (inputs, outputs, access)
 }
 
@@ -148,12 +277,19 @@ pub(super) fn signature<S: TaskSource>(
 pub(super) fn names<S: TaskSource>(source: &mut S) -> Vec<String> {
     let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
     let Ok(library) = library else { return Vec::new() };
-    let names = source.list(&library).unwrap_or_default();
+    let mut names: Vec<String> = Vec::new();
+    for entry in entries(source, &library) {
+        if source.enter(&library, &entry).is_ok() {
+            names.push(entry);
+        } else if let Some(name) = name_of_file(&entry)
+            && is_executable(source, &library, &entry)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
     names
-        .into_iter()
-        .filter_map(|name| name.into_string().ok())
-        .filter(|name| source.enter(&library, name).is_ok())
-        .collect()
 }
 
 /// The path of a computation in a task.
@@ -161,17 +297,24 @@ fn place(name: &ComputationName) -> PathBuf {
     Path::new(LIBRARY).join(name.as_str())
 }
 
-fn list_of(
+/// The lines of a file, which exists.
+fn file_lines<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    file: &str,
     path: &Path,
-    lines: Result<Vec<String>, Vec<(usize, LoadFault)>>,
     findings: &mut Problems,
-) -> Option<Vec<String>> {
-    let lines = findings.note_lines(path, lines)?;
+) -> Option<NumberedLines> {
+    let lines = findings.note_lines(path, parse_lines(source.read(dir, file)))?;
+    Some((1..).zip(lines).collect())
+}
+
+fn list_of(path: &Path, lines: NumberedLines, findings: &mut Problems) -> Option<Vec<String>> {
     if lines.len() > MAX_ARITY {
         findings.problem(path, LoadFault::TooMany(lines.len()));
         return None;
     }
-    Some(lines)
+    Some(lines.into_iter().map(|(_, line)| line).collect())
 }
 
 /// The name of the file that is executed.
@@ -192,7 +335,7 @@ pub(super) const ACCESS_FILE: &str = "access";
 
 /// Reads the file `access`; without one, nothing is granted. `inputs` are the names of the computation's
 /// inputs, if these are known.
-pub(super) fn read_access<S: TaskSource>(
+fn read_access<S: TaskSource>(
     source: &mut S,
     dir: &S::Dir,
     place: &Path,
@@ -203,16 +346,26 @@ pub(super) fn read_access<S: TaskSource>(
         return Some(Access::default());
     }
     let path = &place.join(ACCESS_FILE);
-    let lines = findings.note_lines(path, parse_lines(source.read(dir, ACCESS_FILE)))?;
+    let lines = file_lines(source, dir, ACCESS_FILE, path, findings)?;
+    parse_access(path, &lines, inputs, findings)
+}
+
+fn parse_access(
+    path: &Path,
+    lines: &[(usize, String)],
+    inputs: Option<&[String]>,
+    findings: &mut Problems,
+) -> Option<Access> {
     let (mut rules, mut root, mut right) = (Vec::new(), None, true);
-    for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+    for (number, line) in lines.iter().filter(|(_, line)| !line.starts_with('#')) {
+        let number = *number;
         let rule = match (Rule::parse(line, inputs.unwrap_or_default()), root) {
             (Ok(Rule::Root(_)), Some(line)) => Err(RuleError::TwoRoots(line)),
             (rule, _) => rule,
         };
         match rule {
             Ok(rule) => {
-                root = root.or(matches!(rule, Rule::Root(_)).then_some(at + 1));
+                root = root.or(matches!(rule, Rule::Root(_)).then_some(number));
                 rules.push(rule);
             }
             Err(error) => {
@@ -221,11 +374,11 @@ pub(super) fn read_access<S: TaskSource>(
                     (RuleError::NoInput(name), Some(inputs)) => {
                         let nearest = nearest(&name, inputs);
                         let fault = LoadFault::NoLabel { name, nearest };
-                        findings.problem_in_line(path, at + 1, fault);
+                        findings.problem_in_line(path, number, fault);
                     }
                     // The file `inputs` has a problem, which is reported.
                     (RuleError::NoInput(_), None) => {}
-                    (error, _) => findings.problem_in_line(path, at + 1, error),
+                    (error, _) => findings.problem_in_line(path, number, error),
                 }
             }
         }
@@ -300,21 +453,24 @@ pub(super) fn read_resources<S: TaskSource>(
     findings: &mut Problems,
 ) -> Vec<WrittenLine> {
     let (path, _) = source.line(dir, RESOURCES_FILE, 0);
+    let lines = file_lines(source, dir, RESOURCES_FILE, &path, findings).unwrap_or_default();
+    let lines = lines.into_iter();
+    let lines = lines.map(|(line, text)| (source.line(dir, RESOURCES_FILE, line).1, text));
+    parse_resources(&path, lines.collect(), findings)
+}
+
+fn parse_resources(path: &Path, lines: NumberedLines, findings: &mut Problems) -> Vec<WrittenLine> {
     let mut found: Vec<WrittenLine> = Vec::new();
-    for (line, text) in lines(source, dir, &path, findings) {
+    for (line, text) in lines.into_iter().filter(is_no_comment) {
         let first = |resource| found.iter().find(|it| it.resource == resource).map(|it| it.line);
         match parse(&text).and_then(|(resource, amount)| match first(resource) {
             Some(first) => Err(ResourceFault::Twice(first)),
             None => Ok((resource, amount)),
         }) {
             Ok((resource, amount)) => {
-                let (_, line) = source.line(dir, RESOURCES_FILE, line);
-                found.push(WrittenLine { resource, amount, path: path.clone(), line });
+                found.push(WrittenLine { resource, amount, path: path.to_owned(), line });
             }
-            Err(fault) => {
-                let (path, line) = source.line(dir, RESOURCES_FILE, line);
-                findings.problem_in_line(&path, line, fault);
-            }
+            Err(fault) => findings.problem_in_line(path, line, fault),
         }
     }
     found
@@ -333,9 +489,9 @@ impl SharedLines {
             return shared;
         }
         let path = PathBuf::from(RESOURCES_FILE);
-        let lines = lines(source, &task, &path, findings);
+        let lines = file_lines(source, &task, RESOURCES_FILE, &path, findings);
         let names = names(source);
-        for (line, text) in lines {
+        for (line, text) in lines.into_iter().flatten().filter(is_no_comment) {
             match shared.parse(&text, &names) {
                 Ok((name, resource, amount)) => {
                     let path = path.clone();
@@ -374,16 +530,8 @@ impl SharedLines {
     }
 }
 
-/// The lines of a file with their numbers, but for comments.
-fn lines<S: TaskSource>(
-    source: &mut S,
-    dir: &S::Dir,
-    path: &Path,
-    findings: &mut Problems,
-) -> Vec<(usize, String)> {
-    let lines = findings.note_lines(path, parse_lines(source.read(dir, RESOURCES_FILE)));
-    let lines = (1..).zip(lines.unwrap_or_default());
-    lines.filter(|(_, text)| !text.starts_with('#')).collect()
+fn is_no_comment((_, text): &(usize, String)) -> bool {
+    !text.starts_with('#')
 }
 
 fn split(text: &str) -> (&str, &str) {

@@ -19,6 +19,7 @@ mod workflow;
 mod written;
 
 pub use self::bind::bind;
+pub(crate) use self::computations::name_of_file;
 pub use self::problems::{
     Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
 };
@@ -43,11 +44,11 @@ use ce_model::hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
 use ce_model::task::{
-    Computation, LIBRARY, LoadedFrom, NodeId, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
+    Computation, LoadedFrom, NodeId, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
 };
 use ce_model::text_file::TextError;
 
-use self::computations::{Library, SharedLines, signature};
+use self::computations::{Library, SharedLines};
 use self::nodes::NodeReader;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
@@ -263,8 +264,7 @@ pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
 pub fn check_access(dir: &Path, task: &Task, exposed: Option<&Exposed>) -> Result<(), LoadError> {
     let mut problems = Vec::new();
     for computation in &task.computations {
-        let path =
-            Path::new(LIBRARY).join(computation.name.as_str()).join(computations::ACCESS_FILE);
+        let path = computation.place_of(computations::ACCESS_FILE);
         let faults = computations::access_faults(&computation.access, exposed).into_iter();
         problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
     }
@@ -472,7 +472,8 @@ fn work_tree(dir: &Path) -> Option<WorkTree> {
     Some(WorkTree::new(&real, Uncommitted::Ignore))
 }
 
-/// Returns the names of the inputs and outputs of the computation in a directory, and what it may access.
+/// Returns the names of the inputs and outputs of the computation in a directory, and what it may access. Without files that say
+/// so, its `exec` declares it.
 ///
 /// # Errors
 ///
@@ -481,7 +482,7 @@ pub fn exported(dir: &Path) -> Result<(Vec<String>, Vec<String>, Access), Proble
     let mut findings = Problems::default();
     let mut source = WorkTree::new(dir, Uncommitted::Ignore);
     let read = match source.task() {
-        Ok(place) => signature(&mut source, &place, Path::new(""), &mut findings),
+        Ok(place) => computations::exported(&mut source, &place, &mut findings),
         Err(fault) => return Err(Problem { path: dir.to_owned(), line: None, fault }),
     };
     match (read, findings.problems.into_iter().next()) {

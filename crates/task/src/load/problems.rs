@@ -5,6 +5,7 @@ use std::{fmt, io};
 
 use ce_git::{HeadError, SnapshotError};
 use ce_model::access::RuleError;
+use ce_model::declaration::DeclarationError;
 use ce_model::exit::Explain;
 use ce_model::expression::Mistake;
 use ce_model::humanize::counted;
@@ -82,6 +83,17 @@ pub enum LoadFault {
         /// The most similar name in the library.
         nearest: Option<String>,
     },
+    /// Several things in `computations/` are the computation of this name.
+    #[error("{name} is {}: a name stands for one computation", files.join(" and "))]
+    SeveralComputations {
+        /// The name.
+        name: String,
+        /// Their names in `computations/`.
+        files: Vec<String>,
+    },
+    /// The declaration of a computation in one file is not valid.
+    #[error("{0}")]
+    Declaration(#[from] DeclarationError),
     /// `exec` may not be executed.
     #[error("is not executable")]
     NotExecutable,
@@ -369,6 +381,10 @@ impl LoadFault {
             Self::NotADirectory => "replace it by a directory",
             Self::TwoForms(_) => "remove one of the two",
             Self::Text(error) => return error.hint(),
+            Self::Declaration(error) => return error.hint(),
+            Self::SeveralComputations { .. } => {
+                "give each a name of its own, or chmod -x a file that is no computation"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

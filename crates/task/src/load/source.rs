@@ -55,16 +55,16 @@ pub(super) enum Located<D> {
     },
 }
 
-/// The version of a computation's directory.
+/// The version of a computation's directory or file.
 #[derive(Debug)]
-pub(super) struct DirectoryVersion {
+pub(super) struct SourceVersion {
     /// The commit of the innermost repository.
     pub(super) commit: ObjectId,
-    /// The tree of the directory.
+    /// The tree of the directory, or the blob of the file.
     pub(super) tree: ObjectId,
     /// The tree is not the commit's.
     pub(super) dirty: bool,
-    /// The directory, if it is checked out.
+    /// The directory or file, if it is checked out.
     pub(super) checked_out: Option<PathBuf>,
 }
 
@@ -131,7 +131,10 @@ pub(super) trait TaskSource {
     }
 
     /// Returns the version of the computation in a directory.
-    fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault>;
+    fn version(&mut self, dir: &Self::Dir) -> Result<SourceVersion, LoadFault>;
+
+    /// Returns the version of the computation in a file with this name in a directory, following links.
+    fn file_version(&mut self, dir: &Self::Dir, name: &str) -> Result<SourceVersion, LoadFault>;
 
     /// Finds the contents of the file with this name in a directory, following links.
     fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
@@ -217,9 +220,13 @@ impl TaskSource for Snapshot {
         Ok(contents)
     }
 
-    fn version(&mut self, dir: &TreePath) -> Result<DirectoryVersion, LoadFault> {
+    fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault> {
         let (commit, tree) = (dir.commit()?, dir.id()?);
-        Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: None })
+        Ok(SourceVersion { commit, tree, dirty: false, checked_out: None })
+    }
+
+    fn file_version(&mut self, dir: &TreePath, name: &str) -> Result<SourceVersion, LoadFault> {
+        self.version(&self.entry(dir, OsStr::new(name))?)
     }
 
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {

@@ -3,17 +3,19 @@
 //! Only a load without uncommitted changes and warnings is cached: then the files are as committed,
 //! whatever Git's configuration says.
 
+use std::collections::HashSet;
+use std::fs::{self, DirEntry};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ce_files::cache::{Cache, Fingerprint, Lookup, Table};
+use ce_files::cache::{Cache, FileStat, Fingerprint, Lookup, Table};
 use ce_git::RepoState;
 use ce_model::digest::ObjectId;
 use ce_model::task::{LIBRARY, Task, TreeCommit, WORKFLOW_TEXT};
 use serde::{Deserialize, Serialize};
 
-use super::computations::RESOURCES_FILE;
+use super::computations::{RESOURCES_FILE, name_of_file};
 use super::{DEFAULTS, INPUTS, Loaded, WORKFLOW};
 
 /// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
@@ -34,6 +36,8 @@ pub(super) struct Dependencies {
     repositories: Vec<RepoState>,
     /// The parts that the task need not have, and does not.
     absent: Vec<PathBuf>,
+    /// The real path of the library, and its stat: a new name there may be that of a computation.
+    library: Option<(PathBuf, FileStat)>,
     /// The fingerprints of the task's workflow, inputs, defaults and resources, and of its computations and
     /// other files.
     fingerprints: [Fingerprint; 2],
@@ -92,12 +96,20 @@ impl Dependencies {
             // A change of any file in it would go unnoticed.
             return None;
         }
-        let library = task.join(LIBRARY);
-        let computations = loaded.task.computations.iter().map(|it| library.join(it.name.as_str()));
+        let library = match task.join(LIBRARY).canonicalize() {
+            Ok(real) => Some(FileStat::of(&real).ok().map(|stat| (real, stat))?),
+            Err(_) => None,
+        };
+        if library.as_ref().is_some_and(|(_, stat)| stat.is_racy(began)) {
+            return None;
+        }
+        let computations = loaded.task.computations.iter().map(|it| task.join(it.place()));
+        let same_names = files_of(&loaded.task, &task.join(LIBRARY));
         // The others are looked for by each evaluation, as they are then.
         let found = loaded.task.files.iter().filter(|it| !it.path.is_open());
         let files = found.map(|it| task.join(it.path.as_str()));
-        let fingerprints = [own, Fingerprint::take(computations.chain(files), began)?];
+        let places = computations.chain(same_names).chain(files);
+        let fingerprints = [own, Fingerprint::take(places, began)?];
         if repositories.iter().any(|it| it.is_racy(began))
             || !fingerprints
                 .iter()
@@ -111,15 +123,30 @@ impl Dependencies {
             places.chain([task]).map(|place| (place.to_owned(), ce_git::top(place))).collect();
         let optional = PARTS.map(|name| task.join(name)).into_iter();
         let absent = optional.filter(|part| !exists(part)).collect();
-        Some(Self { tops, repositories, absent, fingerprints })
+        Some(Self { tops, repositories, absent, library, fingerprints })
     }
 
     fn are_current(&self) -> bool {
         self.tops.iter().all(|(place, top)| ce_git::top(place) == *top)
             && self.repositories.iter().all(RepoState::is_current)
             && !self.absent.iter().any(|part| exists(part))
+            && self
+                .library
+                .iter()
+                .all(|(real, stat)| FileStat::of(real).is_ok_and(|it| it == *stat))
             && self.fingerprints.iter().all(Fingerprint::is_current)
     }
+}
+
+/// The files in the library that may be computations of the task, or become so.
+fn files_of(task: &Task, library: &Path) -> Vec<PathBuf> {
+    let names: HashSet<&str> = task.computations.iter().map(|it| it.name.as_str()).collect();
+    let entries = fs::read_dir(library).into_iter().flatten().flatten();
+    let is_of = |entry: &DirEntry| {
+        let name = entry.file_name();
+        name.to_str().and_then(name_of_file).is_some_and(|name| names.contains(name))
+    };
+    entries.filter(is_of).map(|entry| entry.path()).collect()
 }
 
 fn table(cache: &Cache) -> Option<Table> {

@@ -15,7 +15,7 @@ use ce_model::task::{FileContents, NodeId, RecordedTree, WORKFLOW_TEXT};
 use ce_model::text_file::TextError;
 
 use super::problems::{LoadFault, Problem, Problems, Warning, WarningKind};
-use super::source::{DirectoryVersion, Identity, Located, TaskSource};
+use super::source::{Identity, Located, SourceVersion, TaskSource};
 use super::{DEFAULTS, INPUTS, WORKFLOW};
 
 /// The name of the root of a text, which no file can have.
@@ -264,9 +264,16 @@ impl<S: TaskSource> TaskSource for TextSource<'_, S> {
         Ok(contents.into_bytes())
     }
 
-    fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault> {
+    fn version(&mut self, dir: &Self::Dir) -> Result<SourceVersion, LoadFault> {
         match dir {
             TextDir::Real(dir) => self.source.version(dir),
+            _ => Err(LoadFault::NotADirectory),
+        }
+    }
+
+    fn file_version(&mut self, dir: &Self::Dir, name: &str) -> Result<SourceVersion, LoadFault> {
+        match dir {
+            TextDir::Real(dir) => self.source.file_version(dir, name),
             _ => Err(LoadFault::NotADirectory),
         }
     }

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use super::computations::LISTS;
 use super::problems::LoadFault;
-use super::source::{DirectoryVersion, Identity, Located, TaskSource};
+use super::source::{Identity, Located, SourceVersion, TaskSource};
 use super::{OWN, Uncommitted};
 
 /// A task that is checked out.
@@ -123,23 +123,18 @@ impl TaskSource for WorkTree {
         }
     }
 
-    fn version(&mut self, dir: &Rc<DirHandle>) -> Result<DirectoryVersion, LoadFault> {
+    fn version(&mut self, dir: &Rc<DirHandle>) -> Result<SourceVersion, LoadFault> {
         let real = dir.path.canonicalize().map_err(LoadFault::read)?;
-        if self.uncommitted == Uncommitted::Evaluate {
-            let changes = self.changes_in(&real)?;
-            if !changes.changed.is_empty() || read_filtered(&real, &changes).next().is_some() {
-                let commit = self.heads.commit(&real)?;
-                let tree = self.heads.tree_as_it_stands(&real, &changes)?;
-                return Ok(DirectoryVersion { commit, tree, dirty: true, checked_out: Some(real) });
-            }
-        }
-        let Head { commit, tree } = self.heads.of(&real)?;
-        match self.uncommitted {
-            Uncommitted::Refuse => refuse(&real, &self.changes_in(&real)?)?,
-            Uncommitted::Warn => drop(self.changes_in(&real)?),
-            Uncommitted::Evaluate | Uncommitted::Ignore => {}
-        }
-        Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: Some(real) })
+        self.version_of(real, Heads::of)
+    }
+
+    fn file_version(
+        &mut self,
+        dir: &Rc<DirHandle>,
+        name: &str,
+    ) -> Result<SourceVersion, LoadFault> {
+        let real = dir.path.join(name).canonicalize().map_err(LoadFault::read)?;
+        self.version_of(real, Heads::of_file)
     }
 
     fn contents(&mut self, dir: &Rc<DirHandle>, name: &str) -> Result<FileContents, LoadFault> {
@@ -167,7 +162,7 @@ impl TaskSource for WorkTree {
                 Uncommitted::Ignore => {}
             }
         }
-        Ok(FileContents::Blob(self.heads.blob(&real)?))
+        Ok(FileContents::Blob(self.heads.of_file(&real)?.object))
     }
 
     fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
@@ -200,7 +195,7 @@ impl TaskSource for WorkTree {
                 Ok(RecordedTree { commit, uncommitted: None })
             }
             Uncommitted::Evaluate if !changes.changed.is_empty() => {
-                let tree = self.heads.tree_as_it_stands(&dir, &changes)?;
+                let tree = self.heads.as_it_stands(&dir, &changes)?;
                 Ok(RecordedTree { commit, uncommitted: Some((dir, tree)) })
             }
             Uncommitted::Evaluate => Ok(RecordedTree { commit, uncommitted: None }),
@@ -252,12 +247,15 @@ fn place(dir: &Path, path: &str) -> Option<PathBuf> {
 
 /// The files of a computation that are read and have an external filter, so that they may differ
 /// from the recorded ones.
-fn read_filtered<'a>(dir: &'a Path, changes: &'a Changes) -> impl Iterator<Item = &'a Filtered> {
-    changes.filtered.iter().filter(move |it| LISTS.iter().any(|name| it.path == dir.join(name)))
+fn read_filtered<'a>(place: &'a Path, changes: &'a Changes) -> impl Iterator<Item = &'a Filtered> {
+    let files = LISTS.map(|name| place.join(name));
+    changes.filtered.iter().filter(move |it| it.path == place || files.contains(&it.path))
 }
 
 /// Refuses a computation that differs from its commit.
-fn refuse(dir: &Path, changes: &Changes) -> Result<(), LoadFault> {
+fn refuse(place: &Path, changes: &Changes) -> Result<(), LoadFault> {
+    // A file is told with its name.
+    let dir = if place.is_file() { place.parent().unwrap_or(place) } else { place };
     let filter = |path: &PathBuf| changes.filtered.iter().find(|it| it.path == *path);
     let changed: Vec<PathBuf> = changes
         .changed
@@ -273,7 +271,7 @@ fn refuse(dir: &Path, changes: &Changes) -> Result<(), LoadFault> {
             _ => LoadFault::Uncommitted(changed),
         });
     }
-    match read_filtered(dir, changes).next() {
+    match read_filtered(place, changes).next() {
         Some(Filtered { path, filter }) => Err(LoadFault::Converted {
             file: path.strip_prefix(dir).unwrap_or(path).to_owned(),
             filter: filter.clone(),
@@ -354,6 +352,29 @@ impl WorkTree {
             );
         }
         Ok(())
+    }
+
+    /// Returns the version of a computation with this real path. `head` says how HEAD records it.
+    fn version_of(
+        &mut self,
+        real: PathBuf,
+        head: impl FnOnce(&mut Heads, &Path) -> Result<Head, HeadError>,
+    ) -> Result<SourceVersion, LoadFault> {
+        if self.uncommitted == Uncommitted::Evaluate {
+            let changes = self.changes_in(&real)?;
+            if !changes.changed.is_empty() || read_filtered(&real, &changes).next().is_some() {
+                let commit = self.heads.commit(&real)?;
+                let tree = self.heads.as_it_stands(&real, &changes)?;
+                return Ok(SourceVersion { commit, tree, dirty: true, checked_out: Some(real) });
+            }
+        }
+        let Head { commit, object: tree } = head(&mut self.heads, &real)?;
+        match self.uncommitted {
+            Uncommitted::Refuse => refuse(&real, &self.changes_in(&real)?)?,
+            Uncommitted::Warn => drop(self.changes_in(&real)?),
+            Uncommitted::Evaluate | Uncommitted::Ignore => {}
+        }
+        Ok(SourceVersion { commit, tree, dirty: false, checked_out: Some(real) })
     }
 
     /// Returns the uncommitted changes of a computation, and notes them.

@@ -1,0 +1,234 @@
+//! Computations in one file do what directories do.
+
+use std::fs;
+
+use crate::lab::{Lab, Library, files};
+use crate::program::Ran;
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
+
+/// What `mul` declares.
+const DECLARED: &str = "#CE inputs a 'b c'\n#CE outputs product\n";
+
+const PRODUCT: &str = r#"echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
+
+/// A script with a declaration.
+fn script(declared: &str, code: &str) -> String {
+    let log = r#"[ -z "${LAB_LOG-}" ] || echo mul >>"$LAB_LOG""#;
+    format!("#!/bin/sh\n# multiplies\n\n{declared}\n{log}\n{code}\n")
+}
+
+/// A laboratory in which `mul` is one file.
+fn with(text: &str) -> Lab {
+    let lab = Lab::task(TASK).without("computations/mul");
+    lab.file("computations/mul.sh", text).mode("computations/mul.sh", 0o755)
+}
+
+fn lab() -> Lab {
+    with(&script(DECLARED, PRODUCT))
+}
+
+/// The directory of results of `mul` whose name begins so.
+fn directory(lab: &Lab, begin: &str) -> String {
+    let begin = format!("c_mul/{begin}");
+    let name = lab.results().into_keys().find(|name| name.starts_with(&begin)).unwrap();
+    name.split('/').take(2).collect::<Vec<_>>().join("/")
+}
+
+/// The short name of the only call of `mul`.
+fn call(lab: &Lab) -> String {
+    format!("{}/ad48103e4fc7_5d9474c0309b", directory(lab, ""))
+}
+
+fn blob(lab: &Lab) -> String {
+    lab.git("task", &["hash-object", "computations/mul.sh"])
+}
+
+fn check(lab: &Lab) -> Ran<'_> {
+    lab.run("ce", &["check"])
+}
+
+#[test]
+fn a_file_is_executed_like_a_directory() {
+    for isolated in [false, true] {
+        let lab = lab();
+        let lab = if isolated { lab.isolated() } else { lab }.commit();
+        check(&lab).exit(0);
+        let ran = lab.ce_run(&["--no-sync"]).exit(0).shows("product: ../storage/c_mul/");
+        ran.called(if isolated { vec![] } else { vec!["add", "mul"] });
+        assert_eq!(lab.output(), "102\n");
+        let commit = lab.git("task", &["rev-parse", "--short=12", "HEAD"]);
+        assert_eq!(directory(&lab, ""), format!("c_mul/{commit}"));
+        let export = lab.path("storage/trees").join(blob(&lab));
+        if isolated {
+            let text = fs::read(lab.path("task/computations/mul.sh")).unwrap();
+            assert_eq!(files(&export), [("exec".to_owned(), text)].into());
+        } else {
+            assert!(!export.exists());
+        }
+        // The same from the commit, and without the file in the work tree.
+        fs::remove_file(lab.path("task/computations/mul.sh")).unwrap();
+        lab.ce_run(&["--no-sync", "--at", "HEAD"]).exit(0).called(vec![]);
+        let forced = ["--no-sync", "--at", "HEAD", "--force", &call(&lab)];
+        lab.ce_run(&forced).exit(0).shows("product: ../storage/c_mul/");
+        check(&lab).exit(2).says("there is no computation \"mul\"");
+    }
+}
+
+#[test]
+fn a_name_without_suffix_and_a_link_are_files_too() {
+    let lab = lab().rename("computations/mul.sh", "mul").commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let commit = lab.git("task", &["rev-parse", "HEAD"]);
+    let linked = self::lab()
+        .rename("computations/mul.sh", "product")
+        .link("scripts", "computations")
+        .link("computations/mul.sh", "../scripts/product")
+        .commit();
+    linked.ce_run(&["--no-sync"]).exit(0);
+    linked.ce_run(&["--no-sync", "--at", "HEAD", "--force", &call(&linked)]).exit(0);
+    let record = |lab: &Lab| {
+        let is_record = |it: &String| it.starts_with("c_mul/") && it.contains("/record/");
+        lab.stored(&lab.storage().into_iter().find(is_record).unwrap())
+    };
+    assert!(record(&lab).contains(&commit));
+    let blob = lab.git("task", &["hash-object", "computations/mul"]);
+    for lab in [&lab, &linked] {
+        assert!(record(lab).contains(&format!("\"tree\": \"{blob}\"")), "{}", record(lab));
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_declaration_is_told_with_its_line() {
+    let lab = with(&script(
+        "#CE input a b\n#CE outputs 'product\n#CE status\n#CE access network\ntrue\n#CE access suspend",
+        PRODUCT,
+    ))
+    .commit();
+    check(&lab)
+        .exit(2)
+        .says("computations/mul.sh:4: \"input\" cannot be declared")
+        .says("did you mean \"inputs\"?")
+        .says("computations/mul.sh:5: the quote before \"product\" does not end")
+        .says("computations/mul.sh:6: a computation with the file status is a directory")
+        .says("computations/mul.sh:9: the declaration ends before this line, at line 8");
+    let lab = with(&script(
+        "#CE inputs a b\n#CE outputs product\n#CE access netwok\n#CE access root c\n#CE resources cpu 2",
+        PRODUCT,
+    ))
+    .commit();
+    check(&lab)
+        .exit(2)
+        .says("computations/mul.sh:6: \"netwok\" cannot be granted")
+        .says("computations/mul.sh:7: the computation has no input \"c\"")
+        .says("computations/mul.sh:8: \"cpu\" is no resource");
+    let lab = with("#!/bin/sh\n# CE inputs a b\n").commit();
+    check(&lab)
+        .exit(2)
+        .says("computations/mul.sh: declares neither inputs nor outputs")
+        .says("no space before CE");
+}
+
+#[test]
+fn what_is_declared_counts() {
+    let lab = with(&script(
+        "#CE inputs a b\n#CE outputs product\n#CE access read /nowhere\n#CE resources memory 2G",
+        PRODUCT,
+    ))
+    .isolated()
+    .commit();
+    let ran = lab.ce_run(&["--no-sync"]).exit(2);
+    ran.says("computations/mul.sh: /nowhere does not exist on this host");
+    let lab = lab.file(
+        "computations/mul.sh",
+        script("#CE inputs a b\n#CE outputs product\n#CE resources memory 2P", PRODUCT),
+    );
+    let lab = lab.commit_again();
+    lab.ce_run(&["--no-sync"]).exit(2).says("mul").says("memory");
+}
+
+#[test]
+fn a_name_stands_for_one_computation() {
+    let lab = Lab::task(TASK)
+        .file("computations/mul.sh", script(DECLARED, PRODUCT))
+        .file("computations/mul.md", "A note.\n")
+        .file("computations/mul.sh~", script(DECLARED, PRODUCT))
+        .mode("computations/mul.sh~", 0o755)
+        .commit();
+    // What is not executable is no computation.
+    check(&lab).exit(0);
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = lab.mode("computations/mul.sh", 0o755).commit_again();
+    let both = "computations/mul: mul is mul/ and mul.sh: a name stands for one computation";
+    check(&lab).exit(2).says(both).says("chmod -x");
+    lab.run("ce", &["check", "--at", "HEAD"]).exit(2).says(both);
+    check(&lab.without("computations/mul")).exit(0);
+    let lab = self::lab().file("computations/mul", script(DECLARED, PRODUCT));
+    let lab = lab.mode("computations/mul", 0o755).commit();
+    check(&lab).exit(2).says("mul is mul and mul.sh");
+    let lab = self::lab().mode("computations/mul.sh", 0o644).commit();
+    check(&lab).exit(2).says("there is no computation \"mul\"");
+    let lab = Lab::task(&TASK.replace("(mul", "(mull")).without("computations/mul");
+    let lab = lab.file("computations/mul.sh", script(DECLARED, PRODUCT));
+    let lab = lab.mode("computations/mul.sh", 0o755).commit();
+    check(&lab).exit(2).says("did you mean \"mul\"?");
+}
+
+#[test]
+fn a_commit_that_does_not_touch_the_file_costs_nothing() {
+    let lab = lab().isolated().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = lab.file("note", "").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).says("2 taken over");
+    // So it is if only its name is another one, and not if its code is.
+    let lab = lab.rename("computations/mul.sh", "mul.ash").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).says("2 taken over");
+    let lab = lab.file("computations/mul.ash", script(DECLARED, PRODUCT) + "# x\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).says("1 taken over, 1 computed");
+}
+
+#[test]
+fn what_is_not_committed_has_the_blob_in_its_name() {
+    for isolated in [false, true] {
+        let changed = script(DECLARED, r#"echo 7 >"$3""#);
+        let lab = lab();
+        let lab = if isolated { lab.isolated() } else { lab };
+        let lab = lab.commit().file("computations/mul.sh", changed);
+        let words = "computations/mul.sh: has uncommitted changes: mul.sh";
+        lab.ce_run(&["--no-sync"]).exit(2).says(words).says("git add");
+        lab.ce_run(&["--no-sync", "--dirty"]).exit(0);
+        let name = format!("c_mul/dirty-{}", &blob(&lab)[..12]);
+        assert_eq!(directory(&lab, "dirty-"), name);
+        let product = lab.results().into_iter().find(|(file, _)| file.starts_with(&name)).unwrap();
+        assert_eq!(product.1, b"7\n");
+        // One that no commit has ever had is like one that has changed, also in a new library.
+        let new = |lab: Lab| if isolated { lab.isolated() } else { lab };
+        let new = new(Lab::task(TASK).without("computations").commit());
+        let code = r#"echo $(($(cat "$1") + $(cat "$2"))) >"$3""#;
+        let new = new
+            .file("computations/mul.sh", script(DECLARED, PRODUCT))
+            .file("computations/add", script("#CE inputs a b\n#CE outputs sum", code))
+            .mode("computations/mul.sh", 0o755)
+            .mode("computations/add", 0o755);
+        new.ce_run(&["--no-sync"]).exit(2).says("computations/add: is not in the commit");
+        new.ce_run(&["--no-sync", "--dirty"]).exit(0);
+        assert_eq!(directory(&new, ""), format!("c_mul/dirty-{}", &blob(&new)[..12]));
+    }
+}
+
+#[test]
+fn the_library_may_be_a_submodule_or_a_link() {
+    let lab = lab().isolated().commit_with(Library::Submodule);
+    let commit = lab.git("task/computations", &["rev-parse", "--short=12", "HEAD"]);
+    lab.ce_run(&["--no-sync"]).exit(0);
+    assert_eq!(directory(&lab, ""), format!("c_mul/{commit}"));
+    lab.ce_run(&["--no-sync", "--at", "HEAD", "--force", &call(&lab)]).exit(0);
+    let lab = lab.file("computations/mul.sh", script(DECLARED, r#"echo 7 >"$3""#));
+    lab.ce_run(&["--no-sync"]).exit(2).says("computations/mul.sh: has uncommitted changes");
+    lab.ce_run(&["--no-sync", "--dirty"]).exit(0);
+    assert_eq!(directory(&lab, "dirty-"), format!("c_mul/dirty-{}", &blob(&lab)[..12]));
+    let lab = self::lab().rename("computations", "library").link("computations", "library");
+    let lab = lab.isolated().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    lab.ce_run(&["--no-sync", "--at", "HEAD", "--force", &call(&lab)]).exit(0);
+}
