@@ -71,8 +71,8 @@ examples! {
         "ce check --task ../words --at HEAD~1" => "Report those of another task, as it was a commit ago.",
     ] see ["run", "write", "init"];
     "init": [
-        "ce init ../words" => "Make a task in a new directory, which becomes a Git repository.",
-        "ce init --computation count ../words" => "Make it with a first computation.",
+        "ce init ../words" => "Make a task that runs at once in a new directory, which becomes a Git repository.",
+        "ce init --directories --computation count ../words" => "Make one of which the workflow is directories, with a first computation.",
     ] see ["write", "edit", "check"];
     "edit": [
         "ce edit" => "Open the workflow as text, and write back what was changed.",

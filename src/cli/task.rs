@@ -37,35 +37,51 @@ pub(super) struct Init {
     #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
 
+    /// Keep the workflow as directories, rather than as one text: it is one input then, and calls nothing
+    #[arg(long)]
+    directories: bool,
+
     /// Call this computation in the workflow, and make it unless it is in computations/
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "directories")]
     computation: Option<ComputationName>,
 }
 
 impl Tool for Init {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let made = edit::init(&self.dir, self.computation.as_ref())?;
-        let mut next = Vec::new();
-        if self.dir.as_os_str() != "." {
-            next.push(format!("cd {}", quoted_path(&self.dir)));
-        }
-        match &self.computation {
-            Some(name) => next.push(format!("write computations/{name}/exec")),
-            None => {
-                let make = "make computations: directories computations/NAME with inputs, outputs and exec";
-                next.push(make.to_owned());
-                next.push("ce edit, or ce write FILE: the workflow that calls them".to_owned());
-            }
-        }
-        next.push("git add . && git commit".to_owned());
-        next.push("ce check; ce run STORAGE and a file for each input".to_owned());
+        let (made, steps) = if self.directories {
+            let made = edit::init_directories(&self.dir, self.computation.as_ref())?;
+            (made, steps_with_directories(self.computation.as_ref()))
+        } else {
+            let steps = ["git add . && git commit -m 'a new task'", "ce run ../results"];
+            (edit::init(&self.dir)?, steps.map(str::to_owned).into())
+        };
         let files: Vec<String> = made.files.iter().map(|path| path.display().to_string()).collect();
         let place = if made.in_repository { "in this repository" } else { "in a new repository" };
-        let next: String = next.iter().map(|step| format!("  {step}\n")).collect();
-        let text = format!("made {} {place}\nnext:\n{next}", files.join(", "));
+        let mut text = format!("made {} {place}\nnext:\n", files.join(", "));
+        if self.dir.as_os_str() != "." {
+            text += &format!("  cd {}\n", quoted_path(&self.dir));
+        }
+        text.extend(steps.iter().map(|step| format!("  {step}\n")));
         out.write_all(text.as_bytes()).map_err(OutputError)?;
         Ok(Exit::Done)
     }
+}
+
+/// What is to be done with a new task of which the workflow is directories.
+fn steps_with_directories(computation: Option<&ComputationName>) -> Vec<String> {
+    let mut next = Vec::new();
+    match computation {
+        Some(name) => next.push(format!("write computations/{name}/exec")),
+        None => {
+            let make =
+                "make computations: directories computations/NAME with inputs, outputs and exec";
+            next.push(make.to_owned());
+            next.push("ce edit, or ce write FILE: the workflow that calls them".to_owned());
+        }
+    }
+    next.push("git add . && git commit".to_owned());
+    next.push("ce check; ce run STORAGE and a file for each input".to_owned());
+    next
 }
 
 /// Load a task and report every problem, without evaluating anything

@@ -13,9 +13,28 @@ fn init<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 }
 
 #[test]
+fn a_new_task_runs_at_once() {
+    let lab = Lab::empty();
+    init(&lab, &["../new"]).exit(0).prints("text/init-text.txt");
+    lab.git("new", &["add", "."]);
+    lab.git("new", &["commit", "-qm", "new"]);
+    lab.run("ce", &["check", "--task", "../new"]).exit(0).shows("1 input, 1 call, 1 computation");
+    let ran = lab.run("ce-run", &["-q", "--task", "../new", "../storage"]).exit(0);
+    assert_eq!(lab.stored(ran.lines()[0]).split_whitespace().collect::<Vec<_>>(), ["2", "8", "40"]);
+    assert_eq!(lab.git("new", &["status", "--porcelain"]), "");
+    init(&lab, &["../new"]).exit(2).says("workflow.ce is there already");
+    init(&lab, &["../new", "--directories"]).exit(2).says("workflow.ce is there already");
+    fs::write(lab.path("data/text"), "INPUT('a')").unwrap();
+    lab.run("ce", &["write", "--task", "../new", "../data/text"])
+        .exit(2)
+        .says("the workflow is one text: workflow.ce");
+    lab.run("ce", &["edit", "--task", "../new"]).exit(2).says("the workflow is one text");
+}
+
+#[test]
 fn a_task_without_a_computation_is_valid_once_it_is_committed() {
     let lab = Lab::empty();
-    init(&lab, &["../new"]).exit(0).prints("text/init.txt");
+    init(&lab, &["../new", "--directories"]).exit(0).prints("text/init.txt");
     lab.git("new", &["add", "."]);
     lab.git("new", &["commit", "-qm", "new"]);
     lab.run("ce", &["check", "--task", "../new"]).exit(0).shows("1 input, 0 calls");
@@ -25,7 +44,9 @@ fn a_task_without_a_computation_is_valid_once_it_is_committed() {
 #[test]
 fn a_task_with_a_computation_runs() {
     let lab = Lab::empty();
-    init(&lab, &["../a/new", "--computation", "first"]).exit(0).prints("text/init-computation.txt");
+    init(&lab, &["../a/new", "--directories", "--computation", "first"])
+        .exit(0)
+        .prints("text/init-computation.txt");
     lab.git("a/new", &["add", "."]);
     lab.git("a/new", &["commit", "-qm", "new"]);
     lab.run("ce", &["check", "--task", "../a/new"]).exit(0).shows("1 input, 1 call, 1 computation");
@@ -40,14 +61,18 @@ fn a_task_with_a_computation_runs() {
 #[test]
 fn a_computation_that_is_there_is_called_with_its_own_inputs() {
     let lab = Lab::empty().computation("first", "a a b", "c d", "exit 1");
-    lab.run("ce", &["init", "--computation", "first"]).exit(0).shows("made inputs, workflow in");
+    lab.run("ce", &["init", "--directories", "--computation", "first"])
+        .exit(0)
+        .shows("made inputs, workflow in");
     lab.git("task", &["add", "."]);
     lab.git("task", &["commit", "-qm", "new"]);
     let text = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
     let call = "(first :a INPUT('a')\n       :a INPUT('a')\n       :b INPUT('b')\n )[00, 01]\n";
     assert_eq!(text, format!("Inputs: 'a', 'b'\n{call}"));
     let lab = Lab::empty().file("computations/first/inputs", "a\n");
-    lab.run("ce", &["init", "--computation", "first"]).exit(2).says("computations/first");
+    lab.run("ce", &["init", "--directories", "--computation", "first"])
+        .exit(2)
+        .says("computations/first");
     assert!(!lab.path("task/.git").exists());
 }
 
@@ -57,7 +82,7 @@ fn nothing_is_overwritten() {
     let before = tree(&lab.path("task"));
     lab.run("ce", &["init"]).exit(2).complains("text/init-exists.txt");
     assert_eq!(tree(&lab.path("task")), before);
-    init(&lab, &["--computation", "a/b"]).exit(2).says("holds a slash");
+    init(&lab, &["--directories", "--computation", "a/b"]).exit(2).says("holds a slash");
     init(&lab, &["x\ty"]).exit(2).says("cannot be the name of a task");
 }
 
@@ -71,7 +96,7 @@ fn a_task_within_a_repository_is_a_part_of_it() {
 #[test]
 fn a_new_task_is_written_and_edited_before_its_first_commit() {
     let lab = Lab::empty();
-    init(&lab, &["../new"]).exit(0);
+    init(&lab, &["../new", "--directories"]).exit(0);
     fs::write(lab.path("data/text"), "Inputs: 'a'\n(later INPUT('a'))[00]").unwrap();
     lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(0);
     // Now there is something to lose.

@@ -10,7 +10,7 @@ use ce_model::expression::{
 };
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::slice::WrittenSlice;
-use ce_model::task::LIBRARY;
+use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 
 use super::{EditError, real, signature};
 
@@ -37,36 +37,109 @@ const INPUT: &str = "input";
 /// The name of its output.
 const OUTPUT: &str = "output";
 
-/// Makes a task in a directory: a Git repository unless it is in one, a workflow, and the names of its
+/// The files of a new task of which the workflow is one text: it runs at once.
+const STUDY: [(&str, &str, u32); 3] = [
+    (
+        WORKFLOW_TEXT,
+        "\
+# How many lines, words and bytes does the text have?
+Inputs: text = OWN('data/text')
+
+(count text)
+",
+        0o666,
+    ),
+    (
+        "computations/count.sh",
+        "\
+#!/bin/sh
+#CE inputs text
+#CE outputs counts
+# It is called with the paths of all inputs in order, then of all outputs in order.
+# It reads nothing but its inputs, and makes every output.
+set -eu
+wc <\"$1\" >\"$2\"
+",
+        0o777,
+    ),
+    ("data/text", "The first line of many.\nThe second one.\n", 0o666),
+];
+
+/// Makes a task that runs at once in a directory: a Git repository unless it is in one, a workflow that is one text, a
+/// computation of one file, and its data.
+///
+/// # Errors
+///
+/// Fails if there is a part of a task already, or a file cannot be written. Nothing is overwritten.
+pub fn init(dir: &Path) -> Result<Created, EditError> {
+    let task = new_task(dir)?;
+    let present: Vec<PathBuf> = STUDY.map(|(path, ..)| path.into()).into();
+    refuse_present(&task, present)?;
+    let in_repository = create_repository(dir, &task)?;
+    let mut files = Vec::new();
+    for (path, contents, mode) in STUDY {
+        make_file(&task.join(path), contents, mode)?;
+        files.push(path.into());
+    }
+    Ok(Created { in_repository, files })
+}
+
+/// Makes the directory of a task, and returns its real path.
+fn new_task(dir: &Path) -> Result<PathBuf, EditError> {
+    fs::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
+    let task = real(dir)?;
+    let name = task.file_name().unwrap_or(task.as_os_str()).to_string_lossy();
+    name.parse::<TaskName>().map_err(|source| EditError::Name { path: dir.to_owned(), source })?;
+    refuse_present(&task, ["inputs", "workflow", WORKFLOW_TEXT].map(PathBuf::from).into())?;
+    Ok(task)
+}
+
+/// Fails if any of these is in a directory.
+fn refuse_present(task: &Path, mut parts: Vec<PathBuf>) -> Result<(), EditError> {
+    parts.retain(|part| task.join(part).symlink_metadata().is_ok());
+    if parts.is_empty() { Ok(()) } else { Err(EditError::Exists(parts)) }
+}
+
+/// Makes a repository unless the task is in one. Returns whether it is.
+fn create_repository(dir: &Path, task: &Path) -> Result<bool, EditError> {
+    let in_repository = ce_git::top(task).is_some();
+    if !in_repository {
+        ce_git::create(task).map_err(|source| EditError::Git { path: dir.to_owned(), source })?;
+    }
+    Ok(in_repository)
+}
+
+/// Makes a file that does not exist, and the directories that it is in.
+fn make_file(path: &Path, contents: &str, mode: u32) -> Result<(), EditError> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
+    }
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    file.and_then(|mut file| file.write_all(contents.as_bytes()))
+        .map_err(|source| write_error(path, source))
+}
+
+/// Makes a task with directories: a Git repository unless it is in one, a workflow, and the names of its
 /// inputs. With a computation, the workflow is a call of it; the computation is made unless it is
 /// there. Without, the workflow is one input.
 ///
 /// # Errors
 ///
 /// Fails if there is a part of a task already, or a file cannot be written. Nothing is overwritten.
-pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created, EditError> {
-    fs::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
-    let task = real(dir)?;
-    let name = task.file_name().unwrap_or(task.as_os_str()).to_string_lossy();
-    name.parse::<TaskName>().map_err(|source| EditError::Name { path: dir.to_owned(), source })?;
-    let present = ["inputs", "workflow"].map(PathBuf::from);
-    let present: Vec<PathBuf> =
-        present.into_iter().filter(|part| task.join(part).symlink_metadata().is_ok()).collect();
-    if !present.is_empty() {
-        return Err(EditError::Exists(present));
-    }
+pub fn init_directories(
+    dir: &Path,
+    computation: Option<&ComputationName>,
+) -> Result<Created, EditError> {
+    let task = new_task(dir)?;
     let unusable =
         || EditError::Computation(computation.map(ToString::to_string).unwrap_or_default());
-    let in_repository = ce_git::top(&task).is_some();
     let signature = signature_of(&task, computation).ok_or_else(unusable)?;
     let (expression, names) = expression(computation, &signature).ok_or_else(unusable)?;
     let signatures = computation.map(|name| (name.to_string(), signature));
     let layout =
         WorkflowDirectories::of_expression(&expression, &names, &signatures.into_iter().collect());
     let layout = layout.ok_or_else(unusable)?;
-    if !in_repository {
-        ce_git::create(&task).map_err(|source| EditError::Git { path: dir.to_owned(), source })?;
-    }
+    let in_repository = create_repository(dir, &task)?;
     let mut files = Vec::new();
     if let Some(name) = computation {
         files.extend(create_computation(&task, name)?);
@@ -129,14 +202,10 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
     }
     let place = Path::new(LIBRARY).join(name.as_str());
     let dir = task.join(&place);
-    fs::create_dir_all(&dir).map_err(|source| write_error(&dir, source))?;
     for (file, contents, mode) in
         [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)]
     {
-        let path = dir.join(file);
-        let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
-        file.and_then(|mut file| writeln!(file, "{contents}"))
-            .map_err(|source| write_error(&path, source))?;
+        make_file(&dir.join(file), &format!("{contents}\n"), mode)?;
     }
     Ok(vec![place])
 }

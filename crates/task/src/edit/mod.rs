@@ -6,7 +6,7 @@
 
 mod init;
 
-pub use self::init::{Created, init};
+pub use self::init::{Created, init, init_directories};
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ use ce_model::expression::{
 use ce_model::humanize::{counted, size};
 use ce_model::name::InputName;
 use ce_model::suggest::nearest;
-use ce_model::task::LIBRARY;
+use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 use ce_model::template::Template;
 use ce_model::text_file::MAX_POINTS_FILE;
 use ce_model::{hints, text_file};
@@ -61,6 +61,12 @@ pub struct Edited {
     pub warnings: Vec<Mistake>,
 }
 
+/// Fails if the workflow of a task is one text: directories beside it would be a second one.
+fn refuse_text(task: &Path) -> Result<(), EditError> {
+    let is_text = task.join(WORKFLOW_TEXT).symlink_metadata().is_ok();
+    if is_text { Err(EditError::OneText) } else { Ok(()) }
+}
+
 /// Makes the workflow of a task from a text, and its file `inputs` if the text names the inputs.
 ///
 /// # Errors
@@ -73,6 +79,7 @@ pub fn write(task: &Path, name: &str, contents: &[u8], force: Force) -> Result<E
     if !parts.iter().any(|part| real.join(part).symlink_metadata().is_ok()) {
         return Err(EditError::NoTask(task.to_owned()));
     }
+    refuse_text(&real)?;
     let draft = NewWorkflow::new(&real, name, contents)?;
     let present = load::written(&real).ok();
     let same = present.as_ref().is_some_and(|present| draft.is(&real, &present.text));
@@ -171,7 +178,7 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
     unknown
 }
 
-/// Whether a workflow is one that [`init()`] makes without a computation: there is nothing to lose.
+/// Whether a workflow is one that [`init_directories`] makes without a computation: there is nothing to lose.
 fn is_new(text: &Text) -> bool {
     let names = text.inputs.as_deref().unwrap_or_default();
     match text.expression.nodes() {
@@ -307,6 +314,9 @@ pub enum EditError {
         /// Why.
         source: io::Error,
     },
+    /// The workflow of the task is one text.
+    #[error("the workflow is one text: {WORKFLOW_TEXT}")]
+    OneText,
     /// No editor is configured.
     #[error("there is no editor: the terminal is dumb, and none is configured")]
     NoEditor,
@@ -341,6 +351,7 @@ impl Explain for EditError {
             Self::Unread(_) => {
                 "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
             }
+            Self::OneText => "open it in your editor",
             Self::Changed => "look at git diff, and edit again",
             Self::Exists(_) => "use another directory; ce write changes a workflow",
             Self::Name { .. } => "give another directory",
@@ -398,6 +409,7 @@ impl Editing {
     /// its directories and that is not to be lost.
     pub fn new(task: &Path, force: Force) -> Result<Self, EditError> {
         let task = real(task)?;
+        refuse_text(&task)?;
         let Written { mut text, unread } = load::written(&task)?;
         if force == Force::Keep && !unread.is_empty() {
             return Err(EditError::Unread(unread));
