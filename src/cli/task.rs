@@ -57,11 +57,11 @@ impl Tool for Init {
         };
         let files: Vec<String> = made.files.iter().map(|path| path.display().to_string()).collect();
         let place = if made.in_repository { "in this repository" } else { "in a new repository" };
-        let mut text = format!("made {} {place}\nnext:\n", files.join(", "));
-        if self.dir.as_os_str() != "." {
-            text += &format!("  cd {}\n", quoted_path(&self.dir));
-        }
-        text.extend(steps.iter().map(|step| format!("  {step}\n")));
+        let is_elsewhere = self.dir.as_os_str() != ".";
+        let enter = is_elsewhere.then(|| format!("cd {}", quoted_path(&self.dir)));
+        let steps = enter.into_iter().chain(steps).map(|step| format!("  {step}\n"));
+        let text = format!("made {} {place}\nnext:\n", files.join(", "));
+        let text: String = std::iter::once(text).chain(steps).collect();
         out.write_all(text.as_bytes()).map_err(OutputError)?;
         Ok(Exit::Done)
     }
