@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
@@ -50,7 +50,7 @@ impl Tool for Init {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (made, steps) = if self.directories {
             let made = edit::init_directories(&self.dir, self.computation.as_ref())?;
-            (made, steps_with_directories(self.computation.as_ref()))
+            (made, steps_with_directories(&self.dir, self.computation.as_ref()))
         } else {
             let steps = ["git add . && git commit -m 'a new task'", "ce run ../results"];
             (edit::init(&self.dir)?, steps.map(str::to_owned).into())
@@ -68,9 +68,10 @@ impl Tool for Init {
 }
 
 /// What is to be done with a new task of which the workflow is directories.
-fn steps_with_directories(computation: Option<&ComputationName>) -> Vec<String> {
+fn steps_with_directories(dir: &Path, computation: Option<&ComputationName>) -> Vec<String> {
     let mut next = Vec::new();
     match computation {
+        Some(name) if edit::is_file(dir, name) => {}
         Some(name) => next.push(format!("write computations/{name}/exec")),
         None => {
             let make =

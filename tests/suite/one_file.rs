@@ -1,9 +1,12 @@
 //! Computations in one file do what directories do.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
 
 use crate::lab::{Lab, Library, files};
-use crate::program::Ran;
+use crate::program::{Ran, Running};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
@@ -167,6 +170,8 @@ fn a_name_stands_for_one_computation() {
     let lab = lab.mode("computations/mul", 0o755).commit();
     check(&lab).exit(2).says("mul is mul and mul.sh");
     let lab = self::lab().mode("computations/mul.sh", 0o644).commit();
+    check(&lab).exit(2).says("computations/mul.sh: is not executable").says("chmod +x");
+    let lab = with("#!/bin/sh\n").mode("computations/mul.sh", 0o644).commit();
     check(&lab).exit(2).says("there is no computation \"mul\"");
     let lab = Lab::task(&TASK.replace("(mul", "(mull")).without("computations/mul");
     let lab = lab.file("computations/mul.sh", script(DECLARED, PRODUCT));
@@ -227,8 +232,149 @@ fn the_library_may_be_a_submodule_or_a_link() {
     lab.ce_run(&["--no-sync"]).exit(2).says("computations/mul.sh: has uncommitted changes");
     lab.ce_run(&["--no-sync", "--dirty"]).exit(0);
     assert_eq!(directory(&lab, "dirty-"), format!("c_mul/dirty-{}", &blob(&lab)[..12]));
+    // The submodule of a file is found.
+    lab.git("task/computations", &["commit", "--quiet", "-amx"]);
+    let bisect = ["bisect", "--no-isolate", "--in", "computations/mul.sh", "--good", &commit];
+    let rest = ["--bad", "HEAD", "../storage", "../data/x", "../data/y"];
+    let first = lab.git("task/computations", &["rev-parse", "--short=12", "HEAD"]);
+    lab.run("ce", &[&bisect[..], &rest].concat()).exit(0).shows(&first);
     let lab = self::lab().rename("computations", "library").link("computations", "library");
     let lab = lab.isolated().commit();
     lab.ce_run(&["--no-sync"]).exit(0);
     lab.ce_run(&["--no-sync", "--at", "HEAD", "--force", &call(&lab)]).exit(0);
+}
+
+/// A laboratory of which `mul` was executed at another commit than now, with another file.
+fn changed() -> Lab {
+    let lab = lab().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    lab.file("computations/mul.sh", script(DECLARED, PRODUCT) + "echo more\n").commit_again()
+}
+
+#[test]
+fn a_change_of_the_file_is_explained() {
+    let lab = changed();
+    let ran = lab.run("ce", &["explain", "../storage", "../data/x", "../data/y"]).exit(3);
+    let ran = ran.shows("mul changed: was ").shows("    mul.sh  |   1 +\n");
+    let commit = lab.git("task", &["rev-parse", "--short=12", "HEAD"]);
+    ran.shows(&format!("    {commit} task\n"));
+    let lab = lab.file("computations/mul.sh", script(DECLARED, PRODUCT) + "echo most\n");
+    let dirty = ["explain", "--dirty", "../storage", "../data/x", "../data/y"];
+    lab.run("ce", &dirty).exit(3).shows("    not committed: computations/mul.sh\n");
+    // What was a directory has lost its other files.
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = lab.without("computations/mul");
+    let lab = lab.file("computations/mul.sh", script(DECLARED, PRODUCT));
+    let lab = lab.mode("computations/mul.sh", 0o755).commit_again();
+    let ran = lab.run("ce", &["explain", "../storage", "../data/x", "../data/y"]).exit(3);
+    ran.shows("    exec     |").shows("    inputs   |").shows("    outputs  |");
+}
+
+#[test]
+fn versions_of_the_file_are_compared() {
+    let code = r#"echo $(($(cat "$1") * $(cat "$2") + 1)) >"$3""#;
+    let lab = lab().commit().file("computations/mul.sh", script(DECLARED, code)).commit_again();
+    let lab = lab.file("note", "").commit_again();
+    let files = ["../storage", "../data/x", "../data/y"];
+    fs::create_dir(lab.path("storage")).unwrap();
+    let diff = [&["diff", "--no-isolate", "HEAD~2..HEAD"][..], &files].concat();
+    lab.run("ce", &diff).exit(0).shows("  mul (mul), output 00 product\n");
+    let bisect =
+        [&["bisect", "--no-isolate", "--good", "HEAD~2", "--bad", "HEAD"][..], &files].concat();
+    let first = lab.git("task", &["rev-parse", "--short=12", "HEAD~1"]);
+    lab.run("ce", &bisect).exit(0).shows(&first);
+}
+
+#[test]
+fn workers_execute_it() {
+    for isolated in [false, true] {
+        let lab = lab();
+        let lab = if isolated { lab.isolated() } else { lab }.commit().with_storage();
+        let mut worker = lab.command("ce");
+        worker.args(["worker", "--idle", "10h", "../storage"]);
+        worker.args((!isolated).then_some("--no-isolate"));
+        let worker = Running::start(&mut worker);
+        worker.wait_until_it_catches(Signal::TERM);
+        lab.ce_run(&["--no-sync", "--on", "workers"]).exit(0).says("2 computed");
+        // Of what fails there, the hint names the file as well as a worker can.
+        let lab = lab.file("computations/mul.sh", script(DECLARED, r#"mkdir "$3""#));
+        let ran = lab.ce_run(&["--no-sync", "--on", "workers", "--dirty"]).exit(1);
+        ran.says("write \"product/\" in computations/mul.*: it exists");
+        worker.signal(Signal::TERM);
+        worker.output();
+        lab.ce_run(&["--no-sync", "--dirty"]).exit(1).says("in computations/mul.sh: it exists");
+    }
+}
+
+#[test]
+fn recorded_calls_are_audited_and_looked_into() {
+    let lab = lab().isolated().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    lab.run("ce", &["audit", "../storage"]).exit(0).says("2 agree");
+    let name = call(&lab);
+    let look = |lab: &Lab, dir: &str| {
+        let script =
+            "ls /computation; /computation/exec /inputs/00 /inputs/01 /outputs/00; cat /outputs/00";
+        let mut command = lab.command("ce");
+        let arguments = ["shell", "../storage", &name, "--", "sh", "-c", script];
+        let ran = lab.finish(command.current_dir(lab.path(dir)).args(arguments)).exit(0);
+        assert_eq!(ran.stdout, "exec\n85\n");
+    };
+    // The storage has what it takes, if not the repository, and both are checked.
+    look(&lab, "task");
+    look(&lab, "data");
+    let export = lab.path("storage/trees").join(blob(&lab)).join("exec");
+    fs::set_permissions(&export, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&export, "#!/bin/sh\n").unwrap();
+    look(&lab, "task");
+    let lab = with(&script(&format!("{DECLARED}#CE nondeterministic It rolls dice."), PRODUCT));
+    let lab = lab.isolated().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let ran = lab.run("ce", &["audit", "../storage"]).exit(0).says("1 agree");
+    ran.says("1 call cannot be audited: its computation is declared as nondeterministic");
+    // For the same reason, only the sum can be made again.
+    let ran = lab.run("ce", &["gc", "--recomputable", "../storage"]).exit(0);
+    ran.says("would make away 1 result").shows("../storage/c_add/");
+}
+
+#[test]
+fn results_are_exported_pushed_and_pulled() {
+    let lab = lab().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    fs::create_dir(lab.path("results.git")).unwrap();
+    lab.git("results.git", &["init", "--quiet", "--bare", "."]);
+    lab.run("ce", &["push", "../storage", "../results.git"]).exit(0).shows("pushed 2 calls");
+    fs::create_dir(lab.path("other")).unwrap();
+    lab.run("ce", &["pull", "../other", "../results.git"]).exit(0).shows("2 calls");
+    let name = call(&lab);
+    for storage in ["../storage", "../other"] {
+        // A storage into which it was pulled does not know what it declares, and the repository does.
+        let to = format!("../of-{}", &storage[3..]);
+        lab.run("ce", &["export", storage, &name, &to]).exit(0).shows(&format!("{to}/product\n"));
+    }
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn texts_and_completions_know_its_name() {
+    let lab = lab().without("workflow").commit();
+    let text = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))\n";
+    fs::write(lab.path("data/text"), text).unwrap();
+    lab.run("ce", &["write", "../data/text"]).exit(0);
+    // Labels are what the file declares.
+    assert!(lab.path("task/workflow/inputs/01-b c").is_dir());
+    fs::write(lab.path("data/text"), text.replace("mul", "mull")).unwrap();
+    lab.run("ce", &["write", "--force", "../data/text"]).exit(0).says("did you mean \"mul\"?");
+    let words = ["--complete-word", "zsh", "init", "--directories", "--computation", ""];
+    let ran = lab.run("ce", &words).exit(0);
+    let names: Vec<&str> =
+        ran.stdout.lines().filter_map(|line| line.split('\t').next()).skip(2).collect();
+    assert_eq!(names, ["add", "divmod", "mul"]);
+    let words = ["--complete-word", "zsh", "bisect", "--in", "computations/m"];
+    lab.run("ce", &words).exit(0).shows("computations/mul.sh\tcomputation");
+    let lab = lab.without("workflow").without("inputs");
+    let ran = lab.run("ce", &["init", "--directories", "--computation", "mul", "."]).exit(0);
+    assert!(!ran.stdout.contains("computations/mul"), "{}", ran.stdout);
+    lab.run("ce-sym", &[]).exit(0).shows("(mul INPUT('a')\n     INPUT('b c')\n");
 }

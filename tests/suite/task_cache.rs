@@ -36,6 +36,7 @@ fn wide(library: Library) -> Lab {
         .file("sheets/1", "1\n")
         .file("sheets/2", "2\n")
         .link("sheets/linked", "1")
+        .file("computations/wide.md", "notes\n")
         .commit_with(library)
 }
 
@@ -78,7 +79,7 @@ const DEEP: &str = "task/parts/one/inputs/98-wide/inputs/97-file";
 /// What becomes of a task: its name, which repository holds the computations, and how it is done.
 type Change = (&'static str, Library, fn(&Lab));
 
-const CHANGES: [Change; 20] = [
+const CHANGES: [Change; 22] = [
     ("nothing", Library::Plain, |_| ()),
     ("a value", Library::Plain, |lab| alter(lab, "task/workflow/inputs/07-file/value")),
     ("a value behind links", Library::Plain, |lab| alter(lab, &format!("{DEEP}/value"))),
@@ -102,6 +103,15 @@ const CHANGES: [Change; 20] = [
     ("resources", Library::Plain, |lab| append(lab, "task/resources", "wide cpus 2\n")),
     ("the names of inputs", Library::Plain, |lab| append(lab, "task/inputs", "y\n")),
     ("exec", Library::Submodule, |lab| append(lab, "task/computations/wide/exec", "#")),
+    ("a file with the name of a computation", Library::Submodule, |lab| {
+        fs::write(lab.path("task/computations/wide.py"), "").unwrap();
+        fs::set_permissions(lab.path("task/computations/wide.py"), Permissions::from_mode(0o755))
+            .unwrap();
+    }),
+    ("a file that becomes a program", Library::Plain, |lab| {
+        fs::set_permissions(lab.path("task/computations/wide.md"), Permissions::from_mode(0o755))
+            .unwrap();
+    }),
     ("a commit", Library::Plain, |lab| {
         lab.git("task", &["commit", "--quiet", "--allow-empty", "-mx"]);
     }),

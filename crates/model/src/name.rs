@@ -177,7 +177,7 @@ macro_rules! names {
 }
 
 names! {
-    /// The name of a computation: a directory in `computations/`.
+    /// The name of a computation: a directory in `computations/`, or a file there without its suffix.
     ComputationName: component;
     /// The name of a task: the directory that holds it.
     TaskName: component;

@@ -11,11 +11,12 @@ use super::{Answer, Cursor};
 use crate::cli::options::task_around;
 use ce_files::cache::Cache;
 use ce_git::{Config, references};
+use ce_model::name::ComputationName;
 use ce_model::plan::{call_names, factor_texts};
-use ce_model::task::{LIBRARY, Task};
+use ce_model::task::Task;
 use ce_queries::table::all_sweeps;
 use ce_storage::{Maintenance, NameKind, Storage};
-use ce_task::load::{self, Uncommitted, computation_names, input_names};
+use ce_task::load::{self, Uncommitted, computation_places, input_names};
 
 /// The greatest number of texts that a shell is offered.
 const MOST: usize = 1000;
@@ -56,7 +57,10 @@ impl Cursor<'_> {
                 described(names, "sweep")
             }),
             "wanted" => self.points(),
-            "computation" => Answer { candidates: self.computations(""), ..Answer::default() },
+            "computation" => {
+                let names = self.computations().into_iter().map(|(name, _)| name.to_string());
+                Answer { candidates: described(names, "computation"), ..Answer::default() }
+            }
             // Those that `ce cancel` and `ce forget` take are suspended.
             "calls" if argument.is_positional() && !takes("sample") => self.suspended(),
             "calls" if argument.is_positional() => self.results(NameKind::Call),
@@ -69,7 +73,9 @@ impl Cursor<'_> {
                 answer
             }
             "within" => {
-                let candidates = self.computations(&format!("{LIBRARY}/"));
+                let places = self.computations().into_iter();
+                let places = places.map(|(_, place)| place.display().to_string());
+                let candidates = described(places, "computation");
                 Answer { candidates, paths: "directories", ..Answer::default() }
             }
             _ => known(argument, self.text),
@@ -183,9 +189,8 @@ impl Cursor<'_> {
         Storage::existing(&path).ok()
     }
 
-    fn computations(&self, lead: &str) -> Vec<(String, String)> {
-        let names = computation_names(&self.task());
-        names.iter().map(|name| (format!("{lead}{name}"), "computation".to_owned())).collect()
+    fn computations(&self) -> Vec<(ComputationName, PathBuf)> {
+        computation_places(&self.task())
     }
 
     /// The directory of the task, as the program will find it.

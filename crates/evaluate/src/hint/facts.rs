@@ -106,6 +106,11 @@ impl FailureFacts {
         let ending = ending(stage, computation, error);
         let begin = head(&tree.join("exec"), HEAD).unwrap_or_default();
         let is_file = !tree.join("outputs").exists();
+        let mut directory = computation.place().display().to_string();
+        if is_file && computation.file.is_none() {
+            // A worker does not know the suffix.
+            directory.push_str(".*");
+        }
         let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
         let link = match ending {
@@ -121,7 +126,7 @@ impl FailureFacts {
             isolated,
             root: scene.root.as_ref().and(computation.access.root()).map(|it| it.name.clone()),
             network: computation.access.network(),
-            directory: computation.place().display().to_string(),
+            directory,
             sign: declaration::sign(&begin).filter(|_| is_file),
             lacking: lacking(error),
             first_line: String::from_utf8_lossy(first).into_owned(),

@@ -210,6 +210,12 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
     Ok(vec![place])
 }
 
+/// Whether the computation of this name is one file.
+pub fn is_file(task: &Path, name: &ComputationName) -> bool {
+    let all = super::computations(task);
+    all.iter().any(|(known, path)| known == name.as_str() && path.is_file())
+}
+
 /// Whether there is anything of that name.
 fn is_present(task: &Path, name: &ComputationName) -> bool {
     let dir = task.join(LIBRARY).join(name.as_str());

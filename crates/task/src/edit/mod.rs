@@ -6,7 +6,7 @@
 
 mod init;
 
-pub use self::init::{Created, init, init_directories};
+pub use self::init::{Created, init, init_directories, is_file};
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ce_model::access::{Access, Rule, RuleError};
-use ce_model::declaration::Declaration;
+use ce_model::declaration::{self, Declaration};
 use ce_model::name::ComputationName;
 use ce_model::resources::{Resource, Resources};
 use ce_model::slice::MAX_ARITY;
@@ -152,6 +152,10 @@ impl<'a, S: TaskSource> Library<'a, S> {
         findings: &mut Problems,
     ) -> Option<(Computation, Vec<WrittenLine>)> {
         let place = Path::new(LIBRARY).join(&file);
+        if !is_executable(self.source, library, &file) {
+            findings.problem(&place, LoadFault::NotExecutable);
+            return None;
+        }
         let contents = self.source.read(library, &file);
         let declared = declaration(contents, &place, findings).map(|it| {
             let lines = it.file(RESOURCES_FILE).unwrap_or_default();
@@ -187,9 +191,13 @@ pub(super) fn locate<S: TaskSource>(
         Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => None,
         Err(fault) => return Err(fault),
     };
-    let files = entries.iter().filter(|entry| name_of_file(entry) == Some(name));
+    let named = || entries.iter().filter(|entry| name_of_file(entry) == Some(name));
     let mut files: Vec<String> =
-        files.filter(|entry| is_executable(source, library, entry)).cloned().collect();
+        named().filter(|entry| is_executable(source, library, entry)).cloned().collect();
+    if directory.is_none() && files.is_empty() {
+        // Somebody has forgotten to make it executable.
+        files.extend(named().find(|entry| is_declared(source, library, entry)).cloned());
+    }
     match (directory, files.len()) {
         (Some(dir), 0) => Ok(CodePlace::Directory(dir)),
         (None, 1) => Ok(CodePlace::File(files.remove(0))),
@@ -205,6 +213,10 @@ pub(super) fn locate<S: TaskSource>(
 pub(crate) fn name_of_file(file: &str) -> Option<&str> {
     // Editors leave copies of this name.
     if file.ends_with('~') { None } else { Path::new(file).file_stem()?.to_str() }
+}
+
+fn is_declared<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool {
+    source.read(dir, name).is_ok_and(|contents| declaration::sign(&contents).is_some())
 }
 
 fn is_executable<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool {
@@ -275,21 +287,24 @@ fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) ->
 
 /// The names of all computations, as far as they can be read.
 pub(super) fn names<S: TaskSource>(source: &mut S) -> Vec<String> {
+    listed(source).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The same, each with its directory or file in the library.
+pub(super) fn listed<S: TaskSource>(source: &mut S) -> Vec<(String, String)> {
     let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
     let Ok(library) = library else { return Vec::new() };
-    let mut names: Vec<String> = Vec::new();
+    let mut listed: Vec<(String, String)> = Vec::new();
     for entry in entries(source, &library) {
         if source.enter(&library, &entry).is_ok() {
-            names.push(entry);
+            listed.push((entry.clone(), entry));
         } else if let Some(name) = name_of_file(&entry)
             && is_executable(source, &library, &entry)
         {
-            names.push(name.to_owned());
+            listed.push((name.to_owned(), entry));
         }
     }
-    names.sort_unstable();
-    names.dedup();
-    names
+    listed
 }
 
 /// The path of a computation in a task.

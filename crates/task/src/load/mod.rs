@@ -44,7 +44,7 @@ use ce_model::hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
 use ce_model::task::{
-    Computation, LoadedFrom, NodeId, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
+    Computation, LIBRARY, LoadedFrom, NodeId, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
 };
 use ce_model::text_file::TextError;
 
@@ -455,14 +455,17 @@ fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
     }
 }
 
-/// Returns the computations of the task in a directory, as it is checked out. There are none if the task or
-/// its repository cannot be read, or is not trusted.
-pub fn computation_names(dir: &Path) -> Vec<ComputationName> {
-    let names = work_tree(dir).map(|mut source| computations::names(&mut source));
-    let mut names: Vec<ComputationName> =
-        names.unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
-    names.sort();
-    names
+/// Returns the computations of the task in a directory, as it is checked out, each with its directory or file relative to the
+/// task. There are none if the task or its repository cannot be read, or is not trusted.
+pub fn computation_places(dir: &Path) -> Vec<(ComputationName, PathBuf)> {
+    let listed = work_tree(dir).map(|mut source| computations::listed(&mut source));
+    let listed = listed.unwrap_or_default().into_iter();
+    let place = |(name, entry): (String, String)| {
+        Some((name.parse().ok()?, Path::new(LIBRARY).join(entry)))
+    };
+    let mut places: Vec<_> = listed.filter_map(place).collect();
+    places.sort();
+    places
 }
 
 /// The task as it is checked out, if its repository is there and trusted.

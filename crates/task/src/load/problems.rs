@@ -75,7 +75,7 @@ pub enum LoadFault {
     /// A name is not valid.
     #[error("{0}")]
     Name(#[source] NameError),
-    /// There is no directory of this name in `computations/`.
+    /// There is no directory of this name in `computations/`, and no program.
     #[error("there is no computation {name:?}")]
     NoComputation {
         /// The requested name.
