@@ -52,7 +52,9 @@ pub(crate) fn programs_of(text: &str) -> Vec<&'static str> {
     for example in names(&project.join("tasks-example")) {
         let dir = project.join("tasks-example").join(&example);
         if has_word(&text, &format!("tasks-example/{example}")) {
-            text += &code_in(&dir.join("workflow"));
+            for workflow in ["workflow", "workflow.ce"] {
+                text += &code_in(&dir.join(workflow));
+            }
             if !dir.join("computations").is_symlink() {
                 text += &code_in(&dir.join("computations"));
             }

@@ -49,12 +49,11 @@ fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
         assert_eq!(number("passes"), (10_000_000.0 / number("size")).floor(), "{row}");
         assert!(number("threads") < 4.0 || number("size") > 1000.0, "{row}");
     }
-    let lab = change(lab, "scaling", "parameters/y", "time of", "seconds of");
+    let lab = change(lab, "scaling", "workflow.ce", "time of", "seconds of");
     run(&lab, "scaling", machine).exit(0).says("84 calls: 83 taken over, 1 computed");
-    let replicates = "workflow/inputs/00-summary/inputs/00-table/replicates";
-    let lab = change(lab, "scaling", replicates, "10", "12");
+    let lab = change(lab, "scaling", "workflow.ce", ":replicates 10", ":replicates 12");
     run(&lab, "scaling", machine).exit(0).says("100 calls: 82 taken over, 18 computed");
-    let lab = change(lab, "scaling", "parameters/columns", "size)", "seize)");
+    let lab = change(lab, "scaling", "workflow.ce", "// size)", "// seize)");
     let ran = run(&lab, "scaling", machine).exit(1);
     ran.says("derive-columns: the table has no column \"seize\", which columns, line 1 names");
 }

@@ -768,7 +768,7 @@ impl SweepChoice {
         outcomes.map(|outcome| outcome.name().short()).collect()
     }
 
-    /// Its label, its directory, and the computation of its body, each once.
+    /// The names that it is defined by, its label, its place, and the computation of its body, each once.
     pub fn names(self, task: &Task) -> Vec<String> {
         let rules = &task.sweeps[self.sweep.index()];
         let body = match &task.workflow[self.body] {
@@ -776,8 +776,16 @@ impl SweepChoice {
             _ => String::new(),
         };
         let place = rules.place.display().to_string();
-        let names = [rules.label.to_string(), place, body];
-        let mut different: Vec<String> = Vec::with_capacity(names.len());
+        let own = task.workflow.nodes().filter(|(_, node)| match node {
+            Node::Sweep { sweep, inputs, .. } => {
+                *sweep == self.sweep && inputs[0].node == self.body
+            }
+            _ => false,
+        });
+        let defined = own.filter_map(|(id, _)| task.definitions.get(&id)).flatten();
+        let defined = defined.map(ToString::to_string);
+        let names = defined.chain([rules.label.to_string(), place, body]);
+        let mut different: Vec<String> = Vec::new();
         for name in names {
             if !name.is_empty() && !different.contains(&name) {
                 different.push(name);
