@@ -128,6 +128,7 @@ pub fn computation() -> Computation {
         dirty: false,
         access: Default::default(),
         checked_out: None,
+        file: None,
     }
 }
 
