@@ -22,6 +22,7 @@ mod directories;
 mod doctor;
 mod documents;
 mod each;
+mod editors;
 mod environments;
 mod examples;
 mod executors;

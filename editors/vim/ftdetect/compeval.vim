@@ -1,0 +1,1 @@
+autocmd BufNewFile,BufRead workflow.ce setfiletype compeval
