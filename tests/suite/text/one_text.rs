@@ -288,3 +288,15 @@ fn a_chain_of_definitions_may_have_any_length_and_paths_do_not_count() {
     assert_eq!(task.workflow.nodes().len(), 10_002);
     assert_eq!(task.definitions.len(), 10_000);
 }
+
+#[test]
+fn a_line_may_have_any_length_and_brackets_any_depth() {
+    let deep = 20_000;
+    let text = |last: &str| {
+        format!("Inputs: x, y\n{}{last}{}", "(add x ".repeat(deep), ")".repeat(deep))
+    };
+    let lab = task(&text("y")).commit();
+    assert_eq!(loaded(&lab).workflow.nodes().len(), deep + 2);
+    let lab = lab.file("workflow.ce", text("z"));
+    lab.run("ce", &["check"]).exit(2).says("workflow.ce:2: the task has no input \"z\"");
+}

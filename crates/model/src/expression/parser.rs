@@ -73,6 +73,26 @@ impl Parsed<'_> {
         Position { line, column: 1 + self.source[start..byte].chars().count() }
     }
 
+    /// Where each node begins, in their order. It takes one pass over the text, however long its lines are.
+    pub fn positions(&self) -> Vec<Position> {
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_unstable_by_key(|node| self.places[*node]);
+        let mut positions = vec![Position { line: 1, column: 1 }; order.len()];
+        let (mut at, mut position) = (0, Position { line: 1, column: 1 });
+        for node in order {
+            let before = &self.source[at..self.places[node]];
+            at = self.places[node];
+            if let Some(newline) = before.rfind('\n') {
+                position.line += before.matches('\n').count();
+                position.column = 1 + before[newline + 1..].chars().count();
+            } else {
+                position.column += before.chars().count();
+            }
+            positions[node] = position;
+        }
+        positions
+    }
+
     /// The line of a file of a node, or of a line in it, which is counted from one; zero is the whole file.
     pub fn line_of_file(&self, node: NodeId, file: &str, line: usize) -> usize {
         let files = &self.text.expression[node].files;
@@ -117,6 +137,7 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
         lexer: Lexer { source, at },
         raw: Vec::new(),
         definitions: Vec::new(),
+        defined: HashMap::new(),
         literals: Vec::new(),
         shared: HashMap::new(),
         stack: Vec::new(),
@@ -135,6 +156,8 @@ struct Parser<'a> {
     /// All nodes and names, each after those that it reads in the text.
     raw: Vec<RawNode>,
     definitions: Vec<DefinedExpression>,
+    /// Where each of their names is defined.
+    defined: HashMap<Box<str>, usize>,
     literals: Vec<Box<str>>,
     shared: HashMap<u32, SharedExpression>,
     /// The expressions around the place.
@@ -185,8 +208,8 @@ impl<'a> Parser<'a> {
                 }
                 break self.expression()?;
             };
-            if let Some(first) = self.definitions.iter().find(|it| it.name == name) {
-                let first = Position::of(self.lexer.source, first.at);
+            if let Some(first) = self.defined.insert(name.clone(), at) {
+                let first = Position::of(self.lexer.source, first);
                 return Err((at, Fault::DefinedTwice(name.into(), first)));
             }
             let root = self.expression()?;

@@ -383,8 +383,10 @@ fn read_expression<S: TaskSource>(
     let workflow = WorkflowWalk::new(nodes).load();
     let mut definitions = BTreeMap::<NodeId, Vec<Box<str>>>::new();
     if let (Some(parsed), Some(loaded)) = (text, &workflow) {
+        let mut of_text = HashMap::<NodeId, Vec<NodeId>>::new();
+        loaded.of_text.iter().for_each(|(id, node)| of_text.entry(*id).or_default().push(*node));
         for definition in &parsed.text.definitions {
-            for (_, node) in loaded.of_text.iter().filter(|(id, _)| definition.nodes.contains(id)) {
+            for node in definition.nodes.iter().filter_map(|id| of_text.get(id)).flatten() {
                 let names = definitions.entry(*node).or_default();
                 if !names.contains(&definition.name) {
                     names.push(definition.name.clone());

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use ce_git::Changes;
 use ce_model::digest::ObjectId;
-use ce_model::expression::{ExpressionInput, ExpressionNode, NodeKind, Parsed, RuleFile, parse};
+use ce_model::expression::{
+    ExpressionInput, ExpressionNode, NodeKind, Parsed, Position, RuleFile, parse,
+};
 use ce_model::name::{InputName, TreeName};
 use ce_model::slice::WrittenSlice;
 use ce_model::sweep::{FACTORS, NAMES};
@@ -64,8 +66,6 @@ pub(super) fn inputs(parsed: &Parsed<'_>) -> Vec<InputName> {
 pub(super) struct TextSource<'a, S: TaskSource> {
     source: &'a mut S,
     parsed: &'a Parsed<'a>,
-    /// The nodes by the places where they begin.
-    places: HashMap<PathBuf, NodeId>,
 }
 
 /// A directory, or what would be one.
@@ -80,11 +80,8 @@ pub(super) enum TextDir<D> {
 }
 
 impl<'a, S: TaskSource> TextSource<'a, S> {
-    pub(super) fn new(source: &'a mut S, parsed: &'a Parsed<'a>) -> Self {
-        let mut text = Self { source, parsed, places: HashMap::new() };
-        let ids = (0..parsed.text.expression.nodes().len()).map(NodeId::at);
-        text.places = ids.map(|id| (text.place_of(id), id)).collect();
-        text
+    pub(super) const fn new(source: &'a mut S, parsed: &'a Parsed<'a>) -> Self {
+        Self { source, parsed }
     }
 
     fn node(&self, id: NodeId) -> &'a ExpressionNode {
@@ -92,7 +89,7 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
     }
 
     fn place_of(&self, id: NodeId) -> PathBuf {
-        format!("{WORKFLOW_TEXT}:{}", self.parsed.position(id)).into()
+        place(self.parsed.position(id)).into()
     }
 
     /// The contents of a file of a node.
@@ -115,10 +112,14 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
 
     /// Lets problems and warnings say where in the text they are.
     pub(super) fn locate(&self, findings: &mut Problems) {
+        let mut places: HashMap<String, NodeId> = HashMap::new();
+        if !findings.problems.is_empty() || !findings.warnings.is_empty() {
+            let positions = self.parsed.positions().into_iter().enumerate();
+            places.extend(positions.map(|(at, position)| (place(position), NodeId::at(at))));
+        }
         let find = |path: &Path| {
             let mut parts = path.components();
-            let place = PathBuf::from(parts.next()?.as_os_str());
-            let node = *self.places.get(&place)?;
+            let node = *places.get(parts.next()?.as_os_str().to_str()?)?;
             Some((node, parts.as_path().to_string_lossy().into_owned()))
         };
         for Problem { path, line, .. } in &mut findings.problems {
@@ -142,6 +143,11 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
             }
         }
     }
+}
+
+/// A place in the text, as the path of what would be a directory.
+fn place(position: Position) -> String {
+    format!("{WORKFLOW_TEXT}:{position}")
 }
 
 /// Whether the points of a sweep are computed.
