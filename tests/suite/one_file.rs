@@ -321,6 +321,7 @@ fn recorded_calls_are_audited_and_looked_into() {
         let ran = lab.finish(command.current_dir(lab.path(dir)).args(arguments)).exit(0);
         assert_eq!(ran.stdout, "exec\n85\n");
     };
+    lab.run("ce", &["log", "../storage"]).exit(0).shows("a=17 b c=5");
     // The storage has what it takes, if not the repository, and both are checked.
     look(&lab, "task");
     look(&lab, "data");

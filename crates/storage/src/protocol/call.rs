@@ -20,6 +20,7 @@ use crate::paths::{
 };
 use crate::records::{CallRecord, Defect, Format, Origin, Provenance, Published, VersionRecord};
 use ce_files::cache::FileStat;
+use ce_model::declaration::Declaration;
 use ce_model::digest::{Blake3, Digest};
 use ce_model::name::is_directory;
 use ce_model::text_file;
@@ -516,16 +517,26 @@ impl<'a> StoredCalls<'a> {
         self.names(call, "outputs")
     }
 
-    /// The lines of a file of a call's computation.
+    /// The lines of a file of a call's computation, or what the only file of it declares in its place.
     fn names(&self, call: &ResultName, list: &str) -> Option<Vec<String>> {
         let owner =
             self.storage.records().read::<VersionRecord>(&format!("{}/{OWNER}", call.directory()));
         let tree = owner.ok()?.ok()?.tree;
-        let list = format!("{}/{list}", self.storage.trees().name(&tree));
-        let contents = self.storage.root.disk.read(&self.storage.path(&list)).ok()??;
-        let names = text_file::lines(&contents).ok()?;
-        let all_are_lines = names.iter().all(|name| Inputs::is_line(name));
-        all_are_lines.then(|| names.into_iter().map(str::to_owned).collect())
+        let tree = self.storage.trees().name(&tree);
+        let read = |file: &str| {
+            let path = self.storage.path(&format!("{tree}/{file}"));
+            self.storage.root.disk.read(&path).ok().flatten()
+        };
+        let names: Vec<String> = match read(list) {
+            Some(contents) => {
+                text_file::lines(&contents).ok()?.into_iter().map(str::to_owned).collect()
+            }
+            None => {
+                let declared = Declaration::parse(&read("exec")?).ok()?.file(list)?;
+                declared.into_iter().map(|(_, name)| name).collect()
+            }
+        };
+        names.iter().all(|name| Inputs::is_line(name)).then_some(names)
     }
 }
 
