@@ -109,7 +109,7 @@ impl Tool for Check {
             say(
                 "ce",
                 &format_args!(
-                    "warning: inputs: nothing reads the input {name}\n  try: read it in the workflow, or remove its line"
+                    "warning: nothing reads the input {name} of the task\n  try: read it in the workflow, or remove it"
                 ),
             );
         }

@@ -176,5 +176,5 @@ fn a_task_is_found_from_its_subdirectories() {
 fn an_input_that_nothing_reads_is_reported() {
     let lab = lab().file("inputs", "x\nunused\n").commit_again();
     let checked = lab.run("ce", &["check"]).exit(0);
-    checked.says("ce: warning: inputs: nothing reads the input unused");
+    checked.says("ce: warning: nothing reads the input unused of the task");
 }

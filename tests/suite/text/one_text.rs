@@ -147,6 +147,29 @@ fn a_definition_names_its_call_and_can_be_asked_for() {
 }
 
 #[test]
+fn a_definition_that_is_asked_for_passes_up_all_that_is_read_of_it() {
+    let lab = task("Inputs: x, y\nboth = (divmod x y)\n(add both[01] both[quotient])").commit();
+    let ran = lab.ce_run(&["-q", "--only", "both"]).exit(0);
+    let outputs: Vec<String> = ran.lines().iter().map(|path| lab.stored(path)).collect();
+    assert_eq!(outputs, ["2\n", "3\n"]);
+}
+
+#[test]
+fn constants_become_directories_and_defaults_do_not() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))").commit();
+    fs::write(lab.path("data/text"), "Inputs: x\n(add '5' TEXT('6' :unended))").unwrap();
+    lab.run("ce", &["write", "../data/text"]).exit(0);
+    let text = lab.run("ce-sym", &[]).exit(0).stdout.clone();
+    assert_eq!(text, "Inputs: 'x'\n(add TEXT('5')\n     TEXT('6' :unended)\n )[00]\n");
+    fs::write(lab.path("data/text"), text).unwrap();
+    lab.run("ce", &["write", "../data/text"]).exit(0).shows("nothing has changed");
+    fs::write(lab.path("data/text"), "Inputs: x = '5'\nx").unwrap();
+    lab.run("ce", &["write", "../data/text"])
+        .exit(2)
+        .says("1:9: the default of an input is a file");
+}
+
+#[test]
 fn constants_and_factors_are_written_in_the_text() {
     let text = "Inputs: x, y\nscaled = (mul x '3')\nSWEEP((add scaled n) :over n 1..3 10)";
     let lab = trusting(task(text)).commit();
@@ -207,11 +230,19 @@ fn problems_say_where_in_the_text_they_are() {
         ("Inputs: x, y\n(add x y :resources 'cpu 4')", "workflow.ce:2: \"cpu\" is no resource"),
         ("Inputs: x\nSWEEP((add x n) :over n 1 1)", "workflow.ce:2:"),
         ("Inputs: x\nSWEEP((add x n) :over n\n 1\n 2\n :columns '07 a')", "workflow.ce:5:"),
+        ("Inputs: x\nSWEEP((add x n) :over n 001..003)", "\"001..003\" is no range of numbers"),
+        ("Inputs: x\nSWEEP((add n m) :over ('n' 'm') (1..3 4))", "\"1..3\" is a range of levels"),
+        (
+            "Inputs: x\nTASK = (add x x)\nTASK",
+            "workflow.ce:2: \"TASK\" is what the workflow itself",
+        ),
         ("Inputs: x\n(add x OWN('workflow'))", "workflow.ce:2: the task has no file"),
     ] {
         let lab = task(text).commit();
         lab.run("ce", &["check"]).exit(2).says(told);
     }
+    let lab = task("(add x y)").without("workflow.ce").link("workflow.ce", "gone").commit();
+    lab.run("ce", &["check"]).exit(2).says("workflow.ce: does not exist");
     let lab = task("Inputs: x, y\n\nunused = (f z)\n(add x y)").commit();
     lab.run("ce", &["check"]).exit(0).says("workflow.ce:3: nothing needs \"unused\"");
 }
@@ -292,9 +323,8 @@ fn a_chain_of_definitions_may_have_any_length_and_paths_do_not_count() {
 #[test]
 fn a_line_may_have_any_length_and_brackets_any_depth() {
     let deep = 20_000;
-    let text = |last: &str| {
-        format!("Inputs: x, y\n{}{last}{}", "(add x ".repeat(deep), ")".repeat(deep))
-    };
+    let text =
+        |last: &str| format!("Inputs: x, y\n{}{last}{}", "(add x ".repeat(deep), ")".repeat(deep));
     let lab = task(&text("y")).commit();
     assert_eq!(loaded(&lab).workflow.nodes().len(), deep + 2);
     let lab = lab.file("workflow.ce", text("z"));

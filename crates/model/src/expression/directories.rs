@@ -203,7 +203,9 @@ impl<'a> LayoutWalk<'a> {
     /// Reports what is wrong with a node itself.
     fn check(&mut self, id: NodeId, node: &ExpressionNode) {
         let signature = signature(node, self.signatures);
-        let has_value = !node.kind.has_files() || !node.value.is_empty();
+        // The contents of a text are no line.
+        let has_value =
+            node.kind != NodeKind::Text && (!node.kind.has_files() || !node.value.is_empty());
         if has_value && !is_line(&node.value) {
             self.wrong(id, Fault::Line(node.value.to_string()));
         }

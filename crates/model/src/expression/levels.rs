@@ -18,6 +18,9 @@ pub(super) fn levels(written: &str) -> Result<Vec<String>, Fault> {
         None => (rest, None),
     };
     let step_text = step.map_or("1", |(_, text)| text);
+    if [first, last, step_text].iter().any(|text| has_idle_zeros(text)) {
+        return Err(wrong());
+    }
     let digits =
         [first, last, step_text].map(fraction_digits).into_iter().max().unwrap_or_default();
     let number = |text: &str| scaled(text, digits).ok_or_else(wrong);
@@ -41,6 +44,13 @@ pub(super) fn levels(written: &str) -> Result<Vec<String>, Fault> {
             .ok_or_else(wrong)?;
     }
     Ok(levels)
+}
+
+/// Whether a number is written with zeros that its levels would not have: `001`, `1.0`.
+fn has_idle_zeros(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "1"));
+    whole.len() > 1 && whole.starts_with('0') || fraction.ends_with('0')
 }
 
 /// The number of digits after the point.
@@ -95,7 +105,18 @@ mod tests {
     #[test]
     fn a_range_without_an_end_is_a_mistake() {
         for written in [
-            "1..", "4..1", "1..9+0", "1..9*1", "0..9*2", "1..x", "1..2..3", "1..9+", "1..9-1",
+            "1..",
+            "4..1",
+            "1..9+0",
+            "1..9*1",
+            "0..9*2",
+            "1..x",
+            "001..003",
+            "1.0..2",
+            "1..2+0.50",
+            "1..2..3",
+            "1..9+",
+            "1..9-1",
             "..3",
         ] {
             assert!(matches!(levels(written), Err(Fault::Range(_))), "{written}");

@@ -171,6 +171,18 @@ pub enum Fault {
         /// The output that was asked for.
         output: String,
     },
+    /// A default where directories are made.
+    #[error("the default of an input is a file in defaults/, and is not written from a text")]
+    Default,
+    /// A definition has the name of the root.
+    #[error("{0:?} is what the workflow itself is called")]
+    DefinedRoot(String),
+    /// A word where a level is expected.
+    #[error("{0:?} is no level")]
+    WordLevel(String),
+    /// A range in a row.
+    #[error("{0:?} is a range of levels, and a row has one text for each column")]
+    RangeInRow(String),
     /// A range of levels that is none.
     #[error("{0:?} is no range of numbers")]
     Range(String),
@@ -328,7 +340,10 @@ impl Explain for Fault {
             Self::NoInput { nearest: None, .. } => {
                 "name it in the line Inputs: of the text, or in the file inputs of the task"
             }
-            Self::Unclosed(_) | Self::UnclosedBefore { .. } => "write the `)` that is missing",
+            Self::Unclosed(_) => "write the `)` that is missing",
+            Self::UnclosedBefore { .. } => {
+                "write the `)` that is missing before it; a label of an input is written :NAME"
+            }
             Self::Open(_) => "end it with the character that it begins with",
             Self::Name(error) => return error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",
@@ -370,15 +385,23 @@ impl Fault {
             }
             Self::BehindWorkflow { is_bracket: true } => "remove the `)`",
             Self::BehindWorkflow { .. } => {
-                "write a call in brackets, as in (add x y); and NAME = before what others name"
+                "write a call in brackets, as in (add x y); NAME = before what others name; and the line Inputs: first"
             }
             Self::DefinedTwice(..) | Self::DefinedInput(_) => "give it another name",
             Self::BoundDefinition(_) => "rename one of them",
             Self::DefinedByItself(_) => "name another expression in it",
             Self::OnePassedUp(_) => "leave out the brackets",
             Self::NotPassedUp { .. } => "count what is passed up, from 00",
+            Self::Default => "make the file defaults/NAME, and leave the default out of the text",
+            Self::DefinedRoot(_) => "give it another name",
+            Self::WordLevel(word) => {
+                return Some(format!(
+                    "write '{word}' if it is a level, or :body {word} if it is an expression"
+                ));
+            }
+            Self::RangeInRow(_) => "write rows, or quotes around it if it is a text",
             Self::Range(_) => {
-                "write 1..8, 0..100+25 or 1..64*2; or quotes around it if it is a text"
+                "write 1..8, 0..100+25 or 1..64*2, without zeros at begin or end; or quotes around it if it is a text"
             }
             Self::LongRange(_) => "let a computation make the points",
             Self::NoLines => "write :unended behind a line",

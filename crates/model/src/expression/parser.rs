@@ -16,7 +16,7 @@ use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
 use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX};
-use crate::task::NodeId;
+use crate::task::{NodeId, ROOT_LABEL};
 
 /// A text, and where its nodes stand.
 #[derive(Debug)]
@@ -49,6 +49,11 @@ impl Parsed<'_> {
     /// The mistake of a node.
     pub fn mistake(&self, node: NodeId, fault: Fault) -> Mistake {
         self.mistake_at(TextPlace::of(node), fault)
+    }
+
+    /// The mistake of an input of the task, by its number.
+    pub fn mistake_of_input(&self, number: usize, fault: Fault) -> Mistake {
+        Mistake::at(self.source, self.inputs.get(number).copied().unwrap_or_default(), fault)
     }
 
     /// The mistake of a place in a node.
@@ -208,6 +213,9 @@ impl<'a> Parser<'a> {
                 }
                 break self.expression()?;
             };
+            if &*name == ROOT_LABEL {
+                return Err((at, Fault::DefinedRoot(name.into())));
+            }
             if let Some(first) = self.defined.insert(name.clone(), at) {
                 let first = Position::of(self.lexer.source, first);
                 return Err((at, Fault::DefinedTwice(name.into(), first)));
@@ -649,7 +657,9 @@ impl Parser<'_> {
             rows.extend(levels.into_iter().map(|level| vec![level.into_boxed_str()]));
         }
         if self.stands_at_word() {
-            return Err(self.lexer.expected("a level: a number, or a text in quotes"));
+            let at = self.lexer.at;
+            let word = self.lexer.take(is_plain).to_owned();
+            return Err((at, Fault::WordLevel(word)));
         }
         let name = format!("{FACTORS}/{number:02}-{name}");
         self.add_file(at, RuleFile { name: name.into(), rows }, places)
@@ -702,7 +712,13 @@ impl Parser<'_> {
             if !cells.is_empty() && self.lexer.eat(")") {
                 return Ok(cells);
             }
-            cells.push(self.level()?.into_boxed_str());
+            let at = self.lexer.at;
+            let is_number = begins_level(self.lexer.rest());
+            let cell = self.level()?;
+            if is_number && cell.contains("..") {
+                return Err((at, Fault::RangeInRow(cell)));
+            }
+            cells.push(cell.into_boxed_str());
         }
     }
 

@@ -415,13 +415,28 @@ impl Plan {
         let targets = self.calls().filter(|(_, planned)| planned.is_target());
         let mut targets: Vec<CallId> = targets.map(|(call, _)| call).collect();
         self.in_point_order(task, &mut targets);
-        targets
-            .into_iter()
-            .flat_map(|call| {
-                let numbers = task.workflow[self.call(call).node].numbers();
-                numbers.map(move |number| Source::Output { call, number })
-            })
-            .collect()
+        // A definition passes up what any slice of it does.
+        let mut defined = HashMap::<&str, Vec<u8>>::new();
+        for (node, names) in &task.definitions {
+            for name in names {
+                let numbers = defined.entry(name).or_default();
+                let new = task.workflow[*node].numbers().filter(|it| !numbers.contains(it));
+                let new: Vec<u8> = new.collect();
+                numbers.extend(new);
+            }
+        }
+        let mut outputs = Vec::new();
+        for call in targets {
+            let node = self.call(call).node;
+            let mut numbers: Vec<u8> = task.workflow[node].numbers().collect();
+            for name in task.definitions.get(&node).into_iter().flatten() {
+                numbers.extend(defined.get(&**name).into_iter().flatten());
+            }
+            let mut seen = HashSet::new();
+            numbers.retain(|number| seen.insert(*number));
+            outputs.extend(numbers.into_iter().map(|number| Source::Output { call, number }));
+        }
+        outputs
     }
 }
 

@@ -75,6 +75,10 @@ pub fn init(dir: &Path) -> Result<Created, EditError> {
     let task = new_task(dir)?;
     let present: Vec<PathBuf> = STUDY.map(|(path, ..)| path.into()).into();
     refuse_present(&task, present)?;
+    let count = super::computations(&task).into_iter().find(|(name, _)| name == "count");
+    if let Some((_, place)) = count {
+        return Err(EditError::Exists(vec![place]));
+    }
     let in_repository = create_repository(dir, &task)?;
     let mut files = Vec::new();
     for (path, contents, mode) in STUDY {

@@ -115,6 +115,9 @@ impl NewWorkflow {
         let source = std::str::from_utf8(contents)
             .map_err(|error| wrong(vec![Mistake::not_text(contents, error.valid_up_to())]))?;
         let parsed = parse(source).map_err(|mistake| wrong(vec![mistake]))?;
+        if let Some(number) = parsed.text.defaults.iter().position(Option::is_some) {
+            return Err(wrong(vec![parsed.mistake_of_input(number, Fault::Default)]));
+        }
         let (present, inputs) = match (&parsed.text.inputs, inputs(task)) {
             // The text takes the place of a list that cannot be read.
             (Some(inputs), present) => (present.ok().flatten(), inputs.clone()),

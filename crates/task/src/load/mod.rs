@@ -241,7 +241,7 @@ fn task_in(
 
 /// Whether a directory, given by its real path, holds a task.
 pub fn is_task(dir: &Path) -> bool {
-    dir.join(WORKFLOW).is_dir() || dir.join(WORKFLOW_TEXT).is_file()
+    dir.join(WORKFLOW).is_dir() || dir.join(WORKFLOW_TEXT).symlink_metadata().is_ok()
 }
 
 /// Returns the name of the task in a directory, the commit of a revision, and the path of the task
@@ -290,7 +290,8 @@ fn read(
     let name = findings.note(here, name(real));
     let expression = match text::contents(source, &mut findings) {
         None => read_expression(source, None, &mut findings),
-        Some(text) => text::parsed(&text, &mut findings).and_then(|parsed| {
+        Some(None) => None,
+        Some(Some(text)) => text::parsed(&text, &mut findings).and_then(|parsed| {
             let mut text = TextSource::new(source, &parsed);
             let read = read_expression(&mut text, Some(&parsed), &mut findings);
             text.locate(&mut findings);
@@ -452,7 +453,7 @@ pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
 fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
     let mut problems = Problems::default();
     match text::contents(source, &mut problems) {
-        Some(text) => text::parsed(&text, &mut problems).map(|parsed| text::inputs(&parsed)),
+        Some(text) => text::parsed(&text?, &mut problems).map(|parsed| text::inputs(&parsed)),
         None => inputs(source, &mut problems),
     }
 }

@@ -264,7 +264,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
 
     /// A text that the workflow holds.
     pub(super) fn text(&mut self, dir: &S::Dir, scope: ScopeId) -> Result<Option<Node>, LoadFault> {
-        let contents = self.library.source.read(dir, "value")?;
+        let contents = self.library.source.read_points(dir, "value")?;
         let contents = String::from_utf8(contents).map_err(|_| TextError::NotText)?;
         Ok(self.template(dir, scope, &contents)?.map(Node::Text))
     }

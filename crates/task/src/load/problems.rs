@@ -423,7 +423,7 @@ impl Explain for LoadFault {
                 "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
             }
             Self::NoInput { nearest: None, .. } => {
-                "name it among the inputs of the task, or bind it in a sweep around the node: :names lists what computed points bind"
+                "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
             }
             Self::Duplicate { .. } => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",

@@ -26,11 +26,20 @@ const ROOT: &str = "/";
 /// The greatest size of a text, in bytes.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// Reads the text of a task's workflow; `None` if it has none, or one that cannot be read.
-pub(super) fn contents(source: &mut impl TaskSource, findings: &mut Problems) -> Option<String> {
+/// Reads the text of a task's workflow; `None` if it has none. One that cannot be read is a problem.
+pub(super) fn contents(
+    source: &mut impl TaskSource,
+    findings: &mut Problems,
+) -> Option<Option<String>> {
     let task = source.task().ok()?;
     if matches!(source.find(&task, WORKFLOW_TEXT), Err(LoadFault::Missing)) {
-        return None;
+        // A link may lead to nothing.
+        let has_directories = !matches!(source.find(&task, WORKFLOW), Err(LoadFault::Missing));
+        let names =
+            if has_directories { Vec::new() } else { source.list(&task).unwrap_or_default() };
+        if !names.iter().any(|name| *name == *WORKFLOW_TEXT) {
+            return None;
+        }
     }
     let path = Path::new(WORKFLOW_TEXT);
     for other in [WORKFLOW, INPUTS, DEFAULTS] {
@@ -39,9 +48,9 @@ pub(super) fn contents(source: &mut impl TaskSource, findings: &mut Problems) ->
         }
     }
     let contents = source.read_at_most(&task, WORKFLOW_TEXT, MAX_TEXT);
-    let contents = findings.note(path, contents)?;
+    let Some(contents) = findings.note(path, contents) else { return Some(None) };
     let text = String::from_utf8(contents);
-    findings.note(path, text.map_err(|_| LoadFault::Text(TextError::NotText)))
+    Some(findings.note(path, text.map_err(|_| LoadFault::Text(TextError::NotText))))
 }
 
 /// Parses the text of a task's workflow, or adds what is wrong with it.
