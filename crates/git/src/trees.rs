@@ -27,7 +27,7 @@ use ce_model::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.
 ///
-/// A blob in place of a tree is a computation in one file: the directory with nothing but that file, [`EXEC`].
+/// A blob in place of a tree is a computation in one file: the directory with nothing but that file, `exec`.
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
