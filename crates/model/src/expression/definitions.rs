@@ -99,17 +99,16 @@ pub(super) fn resolve(
     {
         return Err((it.at, Fault::DefinedInput(it.name.to_string())));
     }
+    let unneeded =
+        definitions.iter().map(|it| Definition { name: it.name.clone(), nodes: Vec::new() });
     let mut resolver = Resolver {
         done: vec![None; raw.len()],
         raw,
         definitions,
         names,
         sliced: HashMap::new(),
-        resolved: Resolved::default(),
+        resolved: Resolved { definitions: unneeded.collect(), ..Resolved::default() },
     };
-    let unnamed = definitions.iter();
-    resolver.resolved.definitions =
-        unnamed.map(|it| Definition { name: it.name.clone(), nodes: Vec::new() }).collect();
     resolver.walk(root)?;
     Ok(resolver.resolved)
 }
