@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt, io, thread};
 
-use rustix::fs::{Mode, OFlags, fstatfs, open};
+use rustix::fs::{Mode, OFlags, fstatfs, open, openat};
 use rustix::io::Errno;
 
 #[cfg(test)]
@@ -85,14 +85,22 @@ pub(crate) fn retry_at<T>(
 }
 
 /// Opens the directory at a path, which was just made.
+///
+/// Two hosts may make it at once. On some network file systems, one of them then knows it by an identity that it does not keep:
+/// whatever is done by that is stale, for good. So it is opened for a listing, which asks the server, and opened anew by its path until that
+/// succeeds.
 pub(crate) fn open_created(path: &Path) -> Result<Disk> {
     retry(None, OnNotFound::Retry, |_| {
         let disk = Disk::open(&path.canonicalize().context("open the storage", path)?)?;
-        if disk.is_there() {
-            Ok(disk)
-        } else {
-            Err(Errno::NOENT.into()).context("open the storage", path)
+        let Some(top) = &disk.top else {
+            return Err(Errno::NOENT.into()).context("open the storage", path);
+        };
+        if disk.may_show_late() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let listed = openat(top, ".", flags, Mode::empty());
+            drop(listed.map_err(Into::into).context("open the storage", path)?);
         }
+        Ok(disk)
     })
 }
 
