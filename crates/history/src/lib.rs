@@ -29,8 +29,9 @@ pub use self::log::{
     EarlierCalls, Filter, OriginalExecution, Past, ResourceUsage, SuspendedFact, TakenOver,
     earlier, log, resource_usage, suspended, usual_seconds, why_none,
 };
-pub use self::points::{InputTexts, suspended_texts, texts};
-pub use self::points::{PointTexts, PointsInTable, TableSummary};
+pub use self::points::{
+    InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts,
+};
 
 /// All records of results.
 #[derive(Debug)]

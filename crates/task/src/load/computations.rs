@@ -41,7 +41,7 @@ pub(super) enum CodePlace<D> {
 /// The names of inputs and outputs of a computation, and what it may access; `None` of what has a problem.
 type Description = (Option<Vec<String>>, Option<Vec<String>>, Option<Access>);
 
-/// NumberedLines, with their numbers in a file.
+/// Lines, with their numbers in a file.
 type NumberedLines = Vec<(usize, String)>;
 
 impl<'a, S: TaskSource> Library<'a, S> {

@@ -289,9 +289,9 @@ fn read(
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
     let expression = match text::contents(source, &mut findings) {
-        None => read_expression(source, None, &mut findings),
+        None => Some(read_expression(source, None, &mut findings)),
         Some(None) => None,
-        Some(Some(text)) => text::parsed(&text, &mut findings).and_then(|parsed| {
+        Some(Some(text)) => text::parsed(&text, &mut findings).map(|parsed| {
             let mut text = TextSource::new(source, &parsed);
             let read = read_expression(&mut text, Some(&parsed), &mut findings);
             text.locate(&mut findings);
@@ -366,7 +366,7 @@ fn read_expression<S: TaskSource>(
     source: &mut S,
     text: Option<&Parsed<'_>>,
     findings: &mut Problems,
-) -> Option<ReadExpression> {
+) -> ReadExpression {
     let mut files = TaskFiles::default();
     let inputs = match text {
         Some(parsed) => Some(text::inputs(parsed)),
@@ -397,7 +397,7 @@ fn read_expression<S: TaskSource>(
     }
     let (files, computations) = (files.into_files(), library.into_computations());
     let trees = trees.into_trees();
-    Some(ReadExpression { inputs, defaults, files, trees, computations, workflow, definitions })
+    ReadExpression { inputs, defaults, files, trees, computations, workflow, definitions }
 }
 
 /// The path of the task in its repository. Bytes that are not UTF-8 are escaped.

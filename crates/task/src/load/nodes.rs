@@ -20,7 +20,7 @@ use ce_model::text_file::TextError;
 use super::computations::{Library, SharedLines, WrittenLine};
 use super::nearest;
 use super::problems::{LoadFault, Problems, ResourceFault, WarningKind};
-use super::source::{Identity, Located, TaskSource, parse_line};
+use super::source::{Identity, Located, TaskSource, parse_line, parse_text};
 use super::sweep_files::{SweepFiles, is_read};
 use super::values::{TaskFiles, TaskTrees};
 
@@ -264,8 +264,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
 
     /// A text that the workflow holds.
     pub(super) fn text(&mut self, dir: &S::Dir, scope: ScopeId) -> Result<Option<Node>, LoadFault> {
-        let contents = self.library.source.read_points(dir, "value")?;
-        let contents = String::from_utf8(contents).map_err(|_| TextError::NotText)?;
+        let contents = parse_text(self.library.source.read_points(dir, "value"))?;
         Ok(self.template(dir, scope, &contents)?.map(Node::Text))
     }
 

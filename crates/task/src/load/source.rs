@@ -10,7 +10,7 @@ use ce_git::{Changes, Kind, Snapshot, SnapshotError, TreeId, TreePath};
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
 use ce_model::task::{FileContents, NodeId, RecordedTree};
-use ce_model::text_file;
+use ce_model::text_file::{self, TextError};
 
 use super::WORKFLOW;
 use super::problems::LoadFault;
@@ -18,7 +18,7 @@ use super::problems::LoadFault;
 /// The greatest size of a file that is read whole, in bytes.
 const MAX_SIZE: u64 = text_file::MAX_FILE as u64;
 
-/// The same of a file with points of a sweep.
+/// The same of a file with points of a sweep, or a text.
 const MAX_POINTS_SIZE: u64 = text_file::MAX_POINTS_FILE as u64;
 
 /// The identity of a directory, however it is reached.
@@ -125,7 +125,7 @@ pub(super) trait TaskSource {
         self.read_at_most(dir, name, MAX_SIZE)
     }
 
-    /// The same of a file with points of a sweep, of at most 64 MiB.
+    /// The same of a file with points of a sweep, or a text, of at most 64 MiB.
     fn read_points(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
         self.read_at_most(dir, name, MAX_POINTS_SIZE)
     }
@@ -272,4 +272,9 @@ pub(super) fn parse_line(file: Result<Vec<u8>, LoadFault>) -> Result<(String, bo
     let contents = file?;
     let (line, more) = text_file::line(&contents)?;
     Ok((line.to_owned(), more))
+}
+
+/// Returns a file that is any text, as it is.
+pub(super) fn parse_text(file: Result<Vec<u8>, LoadFault>) -> Result<String, LoadFault> {
+    String::from_utf8(file?).map_err(|_| LoadFault::Text(TextError::NotText))
 }

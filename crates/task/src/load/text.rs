@@ -14,17 +14,13 @@ use ce_model::name::{InputName, TreeName};
 use ce_model::slice::WrittenSlice;
 use ce_model::sweep::{FACTORS, NAMES};
 use ce_model::task::{FileContents, NodeId, RecordedTree, WORKFLOW_TEXT};
-use ce_model::text_file::TextError;
 
 use super::problems::{LoadFault, Problem, Problems, Warning, WarningKind};
-use super::source::{Identity, Located, SourceVersion, TaskSource};
+use super::source::{Identity, Located, SourceVersion, TaskSource, parse_text};
 use super::{DEFAULTS, INPUTS, WORKFLOW};
 
 /// The name of the root of a text, which no file can have.
 const ROOT: &str = "/";
-
-/// The greatest size of a text, in bytes.
-const MAX_TEXT: u64 = 64 << 20;
 
 /// Reads the text of a task's workflow; `None` if it has none. One that cannot be read is a problem.
 pub(super) fn contents(
@@ -47,10 +43,7 @@ pub(super) fn contents(
             findings.problem(path, LoadFault::TwoForms(other));
         }
     }
-    let contents = source.read_at_most(&task, WORKFLOW_TEXT, MAX_TEXT);
-    let Some(contents) = findings.note(path, contents) else { return Some(None) };
-    let text = String::from_utf8(contents);
-    Some(findings.note(path, text.map_err(|_| LoadFault::Text(TextError::NotText))))
+    Some(findings.note(path, parse_text(source.read_points(&task, WORKFLOW_TEXT))))
 }
 
 /// Parses the text of a task's workflow, or adds what is wrong with it.

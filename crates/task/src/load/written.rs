@@ -13,11 +13,10 @@ use ce_model::expression::{
 use ce_model::slice::WrittenSlice;
 use ce_model::sweep::FACTORS;
 use ce_model::task::NodeId;
-use ce_model::text_file::TextError;
 
 use super::nodes::{Branch, list_numbered};
 use super::problems::{LoadFault, Problems, WarningKind};
-use super::source::{Identity, Located, TaskSource, parse_line, parse_lines};
+use super::source::{Identity, Located, TaskSource, parse_line, parse_lines, parse_text};
 use super::sweep_files::{is_read, sweep_files};
 use super::work_tree::WorkTree;
 use super::{LoadError, Uncommitted, inputs, real};
@@ -251,9 +250,7 @@ impl<S: TaskSource> Reader<'_, S> {
 
     /// Reads a file that is any text.
     fn whole(&mut self, dir: &S::Dir, name: &str) -> Option<String> {
-        let text = self.source.read(dir, name).and_then(|contents| {
-            String::from_utf8(contents).map_err(|_| LoadFault::Text(TextError::NotText))
-        });
+        let text = parse_text(self.source.read(dir, name));
         self.findings.note(&self.source.place(dir).join(name), text)
     }
 
