@@ -89,11 +89,10 @@ pub(super) struct Resolved {
 pub(super) fn resolve(
     raw: Vec<RawNode>,
     definitions: &[DefinedExpression],
+    defined: &HashMap<Box<str>, usize>,
     inputs: &[InputName],
     root: RawNodeId,
 ) -> Result<Resolved, Wrong> {
-    let names: HashMap<&str, usize> =
-        definitions.iter().enumerate().map(|(at, it)| (&*it.name, at)).collect();
     if let Some(it) =
         definitions.iter().find(|it| inputs.iter().any(|name| name.as_str() == &*it.name))
     {
@@ -105,7 +104,7 @@ pub(super) fn resolve(
         done: vec![None; raw.len()],
         raw,
         definitions,
-        names,
+        defined,
         sliced: HashMap::new(),
         resolved: Resolved { definitions: unneeded.collect(), ..Resolved::default() },
     };
@@ -116,7 +115,8 @@ pub(super) fn resolve(
 struct Resolver<'a> {
     raw: Vec<RawNode>,
     definitions: &'a [DefinedExpression],
-    names: HashMap<&'a str, usize>,
+    /// The number of the definition of each name.
+    defined: &'a HashMap<Box<str>, usize>,
     /// What became of each.
     done: Vec<Option<NodeId>>,
     /// The nodes of names with slices.
@@ -158,7 +158,7 @@ impl Resolver<'_> {
     /// The definition that a name is.
     fn definition(&self, id: RawNodeId) -> Option<usize> {
         match &self.raw[id].kind {
-            RawKind::Name { name, .. } => self.names.get(&**name).copied(),
+            RawKind::Name { name, .. } => self.defined.get(&**name).copied(),
             RawKind::Node { .. } => None,
         }
     }
@@ -291,7 +291,7 @@ impl Resolver<'_> {
                 }
                 None => Vec::new(),
             };
-            if let Some(name) = names.into_iter().find(|name| self.names.contains_key(name)) {
+            if let Some(name) = names.into_iter().find(|name| self.defined.contains_key(*name)) {
                 return Err((place.name, Fault::BoundDefinition(name.to_owned())));
             }
         }

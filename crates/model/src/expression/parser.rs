@@ -161,7 +161,7 @@ struct Parser<'a> {
     /// All nodes and names, each after those that it reads in the text.
     raw: Vec<RawNode>,
     definitions: Vec<DefinedExpression>,
-    /// Where each of their names is defined.
+    /// The number of the definition of each name.
     defined: HashMap<Box<str>, usize>,
     literals: Vec<Box<str>>,
     shared: HashMap<u32, SharedExpression>,
@@ -216,8 +216,8 @@ impl<'a> Parser<'a> {
             if &*name == ROOT_LABEL {
                 return Err((at, Fault::DefinedRoot(name.into())));
             }
-            if let Some(first) = self.defined.insert(name.clone(), at) {
-                let first = Position::of(self.lexer.source, first);
+            if let Some(first) = self.defined.insert(name.clone(), self.definitions.len()) {
+                let first = Position::of(self.lexer.source, self.definitions[first].at);
                 return Err((at, Fault::DefinedTwice(name.into(), first)));
             }
             let root = self.expression()?;
@@ -231,7 +231,7 @@ impl<'a> Parser<'a> {
         let has_inputs = inputs.is_some();
         let WrittenInputs { names, defaults, places: inputs_at } = inputs.unwrap_or_default();
         let raw = std::mem::take(&mut self.raw);
-        let resolved = resolve(raw, &self.definitions, &names, root)?;
+        let resolved = resolve(raw, &self.definitions, &self.defined, &names, root)?;
         let text = Text {
             inputs: has_inputs.then_some(names),
             defaults,
