@@ -380,6 +380,9 @@ mod tests {
     use std::fs::File;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
 
     use rustix::fs::{CWD, FileType, mknodat};
 
@@ -638,6 +641,20 @@ mod tests {
         assert!(!disk.was_moved(false, before, &free).unwrap(), "nothing was tried before");
         assert!(!disk.was_moved(true, before, &other).unwrap(), "another file is there");
         assert!(!disk.rename(&own, &other).unwrap() && other.exists());
+    }
+
+    /// It is asked for again meanwhile, and open directories are closed for that.
+    #[test]
+    fn over_a_network_a_directory_that_was_moved_is_found() {
+        let (_dir, mut disk, root) = lab();
+        disk.put_on_network();
+        disk.make_dirs(&root.join("a/b")).unwrap();
+        disk.write(&root.join("a/b/file"), b"").unwrap();
+        fs::rename(root.join("a/b"), root.join("elsewhere")).unwrap();
+        let (sender, found) = mpsc::channel();
+        thread::spawn(move || sender.send(disk.moved(|inside| inside == b"a/b")));
+        let found = found.recv_timeout(Duration::from_secs(60));
+        assert_eq!(found.expect("it ends"), Some(root.join("a/b")));
     }
 
     #[test]

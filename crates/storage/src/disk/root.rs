@@ -424,13 +424,12 @@ impl Disk {
     /// Returns the path of an open directory that leads to another directory now, if there is one
     /// among those that stay.
     pub(crate) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
-        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-        // It may be that they are asked for again, and closed meanwhile.
-        let known: Vec<_> = known
-            .iter()
-            .filter(|(inside, _)| stays(inside))
-            .map(|(inside, directory)| (inside.clone(), Arc::clone(directory)))
-            .collect();
+        // A look that is repeated closes open directories, so none is made while they are locked.
+        let known: Vec<_> = {
+            let directories = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+            let staying = directories.iter().filter(|(inside, _)| stays(inside));
+            staying.map(|(inside, directory)| (inside.clone(), Arc::clone(directory))).collect()
+        };
         let (moved, _) =
             known.iter().find(|(inside, directory)| !self.leads_to(inside, directory))?;
         Some(self.root.join(OsStr::from_bytes(moved)))
