@@ -43,7 +43,7 @@ volume server
 end-volume
 ";
 
-/// A client, with the caches that it has as it is shipped.
+/// A client. As it is shipped, it has [`CACHES`].
 const CLIENT: &str = "
 volume client
     type protocol/client
@@ -62,7 +62,16 @@ volume utime
     option noatime on
     subvolumes dht
 end-volume
-volume write-behind
+CACHESvolume shared
+    type performance/io-threads
+    subvolumes LAST
+end-volume
+";
+
+/// What a client remembers as it is shipped. If two hosts make a directory at once, that may be an identity that the server drops, for
+/// minutes: on a machine that is busy, one of two runs on a new storage ends with 5 in some rounds of a hundred. So tests are without, but
+/// if `CE_CACHES` is set.
+const CACHES: &str = "volume write-behind
     type performance/write-behind
     subvolumes utime
 end-volume
@@ -77,10 +86,6 @@ end-volume
 volume md-cache
     type performance/md-cache
     subvolumes quick-read
-end-volume
-volume shared
-    type performance/io-threads
-    subvolumes md-cache
 end-volume
 ";
 
@@ -100,7 +105,9 @@ impl<'a> Gluster<'a> {
         let place = tempfile::Builder::new().prefix("ce-gluster-").tempdir_in("/tmp").unwrap();
         fs::create_dir(place.path().join("brick")).unwrap();
         fs::create_dir(lab.path("shared")).unwrap();
-        for (name, text) in [("brick.vol", BRICK), ("client.vol", CLIENT)] {
+        let (caches, last) = if has_caches() { (CACHES, "md-cache") } else { ("", "utime") };
+        let client = CLIENT.replace("CACHES", caches).replace("LAST", last);
+        for (name, text) in [("brick.vol", BRICK), ("client.vol", &client)] {
             let text = text.replace("PLACE", place.path().to_str().unwrap());
             fs::write(place.path().join(name), text).unwrap();
         }
@@ -111,8 +118,12 @@ impl<'a> Gluster<'a> {
     /// Mounts it on a host.
     pub(super) fn host(&self, name: &'static str) -> Host<'a> {
         let (place, log) = (self.place.path(), format!("{name}.log"));
-        let mount = r#"exec glusterfs --no-daemon -f "$1/client.vol" -l "$1/$2" "$3""#;
-        Host::start(self.lab, name, place, &[mount, "mount", place.to_str().unwrap(), &log])
+        let seconds = if has_caches() { "1" } else { "0" };
+        let mount = r#"
+            exec glusterfs --no-daemon --entry-timeout="$3" --attribute-timeout="$3" \
+                -f "$1/client.vol" -l "$1/$2" "$4""#;
+        let arguments = [mount, "mount", place.to_str().unwrap(), &log, seconds];
+        Host::start(self.lab, name, place, &arguments)
     }
 
     /// Ends the server.
@@ -137,6 +148,11 @@ impl Drop for Gluster<'_> {
         drop(self.server.kill());
         drop(self.server.wait());
     }
+}
+
+/// Whether clients have the caches that they have as they are shipped.
+fn has_caches() -> bool {
+    std::env::var_os("CE_CACHES").is_some()
 }
 
 /// Starts a server, and waits until it serves.

@@ -1,6 +1,6 @@
 //! Network file systems: injected answers, and a real GlusterFS with two hosts.
 //!
-//! A longer form makes more rounds: `CE_ROUNDS=20 cargo test --test suite network`.
+//! A longer form makes more rounds: `CE_ROUNDS=20 cargo test --test suite network`; with the caches of GlusterFS: `CE_CACHES=1`.
 
 mod beside;
 mod faults;

@@ -27,7 +27,7 @@ use ce_files::cache::FileStat;
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 
 /// The flags to open a directory that is to be listed.
-const LISTED: OFlags =
+pub(super) const LISTED: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The greatest number of nested directories that are open while a tree is removed.
@@ -275,7 +275,10 @@ pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Sta
 }
 
 /// Calls a function with each name in an open directory until it returns false.
-fn each_entry(dir: &OwnedFd, mut next: impl FnMut(&OsStr, FileType) -> bool) -> io::Result<()> {
+pub(super) fn each_entry(
+    dir: &OwnedFd,
+    mut next: impl FnMut(&OsStr, FileType) -> bool,
+) -> io::Result<()> {
     let mut room = [const { MaybeUninit::uninit() }; 4096];
     let mut entries = RawDir::new(dir, &mut room);
     while let Some(entry) = entries.next() {

@@ -658,6 +658,25 @@ mod tests {
     }
 
     #[test]
+    fn over_a_network_a_directory_that_lists_the_same_is_the_same() {
+        let (_dir, mut disk, root) = lab();
+        disk.put_on_network();
+        disk.make_dirs(&root.join("a/b")).unwrap();
+        disk.write(&root.join("a/b/file"), b"").unwrap();
+        fs::rename(root.join("a/b"), root.join("elsewhere")).unwrap();
+        fs::create_dir(root.join("a/b")).unwrap();
+        assert!(disk.is_moved(&root.join("a/b")), "the file is not there");
+        disk.make_dirs(&root.join("a/b")).unwrap();
+        disk.write(&root.join("a/b/file"), b"").unwrap();
+        fs::rename(root.join("a/b"), root.join("third")).unwrap();
+        fs::create_dir(root.join("a/b")).unwrap();
+        for name in ["file", "another"] {
+            fs::write(root.join("a/b").join(name), "").unwrap();
+        }
+        assert!(!disk.is_moved(&root.join("a/b")), "it has another identity");
+    }
+
+    #[test]
     fn a_directory_is_not_moved_onto_one_that_another_host_has_made() {
         let (_dir, mut disk, root) = lab();
         disk.put_on_network();

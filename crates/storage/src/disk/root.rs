@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, openat, o
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use super::directories::{LISTED, each_entry};
 use super::{Disk, FileId, Result, StorageError, is_absent, lock};
 
 /// The greatest number of files and directories that are flushed one by one. More are flushed with
@@ -446,10 +447,27 @@ impl Disk {
         let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let Some(top) = &self.top else { return false };
         self.is_certain(|| match open(top, OsStr::from_bytes(inside)) {
-            Ok(now) => id(&now) == id(directory),
+            Ok(now) if id(&now) == id(directory) => true,
+            // Two hosts that have made a directory at once may know it by two identities.
+            Ok(now) => self.is_on_network() && lists_all_of(&now, directory).unwrap_or_default(),
             // Any other error does not say that it was moved: the operations themselves will fail.
             Err(error) => !is_absent(&error) && ForeignEntry::of(&error).is_none(),
         })
+    }
+}
+
+/// Whether a directory lists everything that another one lists, or the server knows the other one no more. A directory that is opened for a
+/// listing lists what the server has.
+fn lists_all_of(directory: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
+    let names = |directory: &OwnedFd| {
+        let mut names = HashSet::new();
+        let directory = openat(directory, ".", LISTED, Mode::empty())?;
+        each_entry(&directory, |name, _| names.insert(name.to_owned()))?;
+        Ok::<_, io::Error>(names)
+    };
+    match names(other) {
+        Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => Ok(true),
+        others => Ok(others?.is_subset(&names(directory)?)),
     }
 }
 
