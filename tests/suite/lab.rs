@@ -415,16 +415,17 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
     let files = entries.filter(|entry| !entry.file_type().is_dir());
     let name = |path: &Path| path.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
-    files.map(|file| (name(file.path()), contents(file.path()))).collect()
+    files.filter_map(|file| Some((name(file.path()), contents(file.path())?))).collect()
 }
 
-/// What is in a file, or where a link leads that is not to a file.
-fn contents(path: &Path) -> Vec<u8> {
+/// What is in a file, or where a link leads that is not to a file; `None` if it was removed since it was listed.
+fn contents(path: &Path) -> Option<Vec<u8>> {
     match fs::read(path) {
         Err(_) if path.is_symlink() => {
-            fs::read_link(path).unwrap().into_os_string().into_encoded_bytes()
+            Some(fs::read_link(path).unwrap().into_os_string().into_encoded_bytes())
         }
-        read => read.unwrap(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        read => Some(read.unwrap()),
     }
 }
 

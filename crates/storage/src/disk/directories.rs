@@ -1,6 +1,7 @@
 //! Directories of the storage: listing, making, removing; and as values: each is walked through, hashed, copied, sealed and
 //! moved as a whole.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
@@ -9,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, PoisonError};
 
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, RawDir, Stat, accessat, fchmod, fstat, mkdirat,
@@ -18,16 +20,16 @@ use rustix::io::Errno;
 
 use super::files::{allow, set_mode};
 use super::network::{OnNotFound, retry};
-use super::root::is_link;
+use super::root::{self, is_link};
 use super::{
-    Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, attempt_once, look_once,
-    stat,
+    Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, attempt_once, is_absent,
+    look_once, stat,
 };
 use ce_files::cache::FileStat;
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 
 /// The flags to open a directory that is to be listed.
-pub(super) const LISTED: OFlags =
+const LISTED: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The greatest number of nested directories that are open while a tree is removed.
@@ -46,6 +48,39 @@ pub(crate) fn make_dirs(path: &Path) -> Result<()> {
 }
 
 impl Disk {
+    /// Returns the path of an open directory that leads to another directory now, if there is one
+    /// among those that stay.
+    pub(crate) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
+        // A look that is repeated closes open directories, so none is made while they are locked.
+        let known: Vec<_> = {
+            let directories = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+            let staying = directories.iter().filter(|(inside, _)| stays(inside));
+            staying.map(|(inside, directory)| (inside.clone(), Arc::clone(directory))).collect()
+        };
+        let (moved, _) =
+            known.iter().find(|(inside, directory)| !self.leads_to(inside, directory))?;
+        Some(self.root.join(OsStr::from_bytes(moved)))
+    }
+
+    /// Whether a path leads to another directory now than when it was opened.
+    pub(crate) fn is_moved(&self, path: &Path) -> bool {
+        let Ok(inside) = self.inside(path) else { return false };
+        self.known(inside).is_some_and(|directory| !self.leads_to(inside, &directory))
+    }
+
+    /// Whether a path below the top leads to an open directory.
+    fn leads_to(&self, inside: &[u8], directory: &OwnedFd) -> bool {
+        let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let Some(top) = &self.top else { return false };
+        self.is_certain(|| match root::open(top, OsStr::from_bytes(inside)) {
+            Ok(now) if id(&now) == id(directory) => true,
+            // Two hosts that have made a directory at once may know it by two identities.
+            Ok(now) => self.is_on_network() && lists_all_of(&now, directory).unwrap_or_default(),
+            // Any other error does not say that it was moved: the operations themselves will fail.
+            Err(error) => !is_absent(&error) && ForeignEntry::of(&error).is_none(),
+        })
+    }
+
     /// Returns the stat of a directory, which differs after an entry was added or removed; or
     /// `None` if nothing has that name.
     ///
@@ -275,10 +310,7 @@ pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Sta
 }
 
 /// Calls a function with each name in an open directory until it returns false.
-pub(super) fn each_entry(
-    dir: &OwnedFd,
-    mut next: impl FnMut(&OsStr, FileType) -> bool,
-) -> io::Result<()> {
+fn each_entry(dir: &OwnedFd, mut next: impl FnMut(&OsStr, FileType) -> bool) -> io::Result<()> {
     let mut room = [const { MaybeUninit::uninit() }; 4096];
     let mut entries = RawDir::new(dir, &mut room);
     while let Some(entry) = entries.next() {
@@ -289,6 +321,21 @@ pub(super) fn each_entry(
         }
     }
     Ok(())
+}
+
+/// Whether a directory lists everything that another one lists, or the server knows the other one no more. A directory that is opened for a
+/// listing lists what the server has.
+fn lists_all_of(directory: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
+    let names = |directory: &OwnedFd| {
+        let mut names = HashSet::new();
+        let directory = openat(directory, ".", LISTED, Mode::empty())?;
+        each_entry(&directory, |name, _| names.insert(name.to_owned()))?;
+        Ok::<_, io::Error>(names)
+    };
+    match names(other) {
+        Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => Ok(true),
+        others => Ok(others?.is_subset(&names(directory)?)),
+    }
 }
 
 /// A directory that is being removed.

@@ -11,15 +11,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::directories::{LISTED, each_entry};
-use super::{Disk, FileId, Result, StorageError, is_absent, lock};
+use super::{Disk, FileId, Result, StorageError, lock};
 
 /// The greatest number of files and directories that are flushed one by one. More are flushed with
 /// the whole file system.
@@ -418,56 +417,8 @@ impl Disk {
     }
 
     /// Whether something holds that should: if it does not, that may be an old answer.
-    fn is_certain(&self, holds: impl Fn() -> bool) -> bool {
+    pub(super) fn is_certain(&self, holds: impl Fn() -> bool) -> bool {
         self.surely(|| Ok(holds().then_some(()))).is_ok_and(|found| found.is_some())
-    }
-
-    /// Returns the path of an open directory that leads to another directory now, if there is one
-    /// among those that stay.
-    pub(crate) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
-        // A look that is repeated closes open directories, so none is made while they are locked.
-        let known: Vec<_> = {
-            let directories = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-            let staying = directories.iter().filter(|(inside, _)| stays(inside));
-            staying.map(|(inside, directory)| (inside.clone(), Arc::clone(directory))).collect()
-        };
-        let (moved, _) =
-            known.iter().find(|(inside, directory)| !self.leads_to(inside, directory))?;
-        Some(self.root.join(OsStr::from_bytes(moved)))
-    }
-
-    /// Whether a path leads to another directory now than when it was opened.
-    pub(crate) fn is_moved(&self, path: &Path) -> bool {
-        let Ok(inside) = self.inside(path) else { return false };
-        self.known(inside).is_some_and(|directory| !self.leads_to(inside, &directory))
-    }
-
-    /// Whether a path below the top leads to an open directory.
-    fn leads_to(&self, inside: &[u8], directory: &OwnedFd) -> bool {
-        let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        let Some(top) = &self.top else { return false };
-        self.is_certain(|| match open(top, OsStr::from_bytes(inside)) {
-            Ok(now) if id(&now) == id(directory) => true,
-            // Two hosts that have made a directory at once may know it by two identities.
-            Ok(now) => self.is_on_network() && lists_all_of(&now, directory).unwrap_or_default(),
-            // Any other error does not say that it was moved: the operations themselves will fail.
-            Err(error) => !is_absent(&error) && ForeignEntry::of(&error).is_none(),
-        })
-    }
-}
-
-/// Whether a directory lists everything that another one lists, or the server knows the other one no more. A directory that is opened for a
-/// listing lists what the server has.
-fn lists_all_of(directory: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
-    let names = |directory: &OwnedFd| {
-        let mut names = HashSet::new();
-        let directory = openat(directory, ".", LISTED, Mode::empty())?;
-        each_entry(&directory, |name, _| names.insert(name.to_owned()))?;
-        Ok::<_, io::Error>(names)
-    };
-    match names(other) {
-        Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => Ok(true),
-        others => Ok(others?.is_subset(&names(directory)?)),
     }
 }
 
@@ -496,7 +447,10 @@ mod tests {
         for way in WAYS {
             let opened = way(&top, OsStr::new("a/b/c")).unwrap();
             let inode = fs::metadata(dir.path().join("a/b/c")).unwrap();
-            assert_eq!(fstat(&opened).unwrap().st_ino, std::os::unix::fs::MetadataExt::ino(&inode));
+            assert_eq!(
+                rustix::fs::fstat(&opened).unwrap().st_ino,
+                std::os::unix::fs::MetadataExt::ino(&inode)
+            );
             let wrong =
                 |inside: &str| ForeignEntry::of(&way(&top, OsStr::new(inside)).unwrap_err());
             for link in ["a/link", "a/link/below", "a/near", "a/near/c"] {
