@@ -217,5 +217,5 @@ fn hash_and_copy(bencher: Bencher<'_, '_>) {
 fn concatenate(invocation: &Invocation) -> i32 {
     let read = |input: &InputFile| fs::read(&input.file.path).unwrap();
     let contents: Vec<u8> = invocation.inputs.iter().flat_map(read).collect();
-    fs::write(&invocation.outputs[0], contents).map_or(1, |()| 0)
+    fs::write(&invocation.outputs[0].path, contents).map_or(1, |()| 0)
 }

@@ -9,6 +9,7 @@ use ce_evaluate::{Evaluation, InspectedCall, TreeValues};
 use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
 use ce_model::expression::{written_alone, written_contents};
 use ce_model::humanize::counted;
+use ce_model::name::numbered;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
 use ce_model::sweep::{
     Factor, REPLICATE, SWEEP_OUTPUTS, Sweep, SweepPoint, SweepPoints, point_title,
@@ -299,12 +300,14 @@ impl fmt::Display for SandboxContents<'_> {
         let mut words = vec![format!("{COMPUTATION}/exec")];
         for (number, source) in sources.iter().enumerate() {
             let label = computation.inputs.get(number).map_or("", String::as_str);
-            writeln!(f, "  {INPUTS}/{number:02}: {}, {}", harmless(label), source.name)?;
-            words.push(format!("{INPUTS}/{number:02}"));
+            let path = format!("{INPUTS}/{}", numbered(number, label));
+            writeln!(f, "  {path}: {}, {}", harmless(label), source.name)?;
+            words.push(path);
         }
         for (number, label) in computation.outputs.iter().enumerate() {
-            writeln!(f, "  {OUTPUTS}/{number:02}: {}, to be made", harmless(label))?;
-            words.push(format!("{OUTPUTS}/{number:02}"));
+            let path = format!("{OUTPUTS}/{}", numbered(number, label));
+            writeln!(f, "  {path}: {}, to be made", harmless(label))?;
+            words.push(path);
         }
         write!(f, "  to execute it: {}", words.join(" "))
     }

@@ -61,7 +61,7 @@ pub(crate) fn execute(invocation: &Invocation) -> (String, Vec<String>) {
     let inputs: Vec<String> =
         invocation.inputs.iter().map(|input| read(&input.file.path)).collect();
     for (number, output) in invocation.outputs.iter().enumerate() {
-        fs::write(output, value(name, number, &inputs)).unwrap();
+        fs::write(&output.path, value(name, number, &inputs)).unwrap();
     }
     (name.to_owned(), inputs)
 }

@@ -78,6 +78,7 @@ mod show;
 mod slurm;
 mod storages;
 mod studies;
+mod suffixes;
 mod suspension;
 mod sweep_telling;
 mod sweeps;

@@ -18,10 +18,10 @@ use super::ticket::stored_value;
 use super::{CallError, Exports, WorkerQueue};
 use ce_executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Inspection,
-    Invocation, Isolation, SUSPENDED, Span, Status, Usage, VerifiedPath,
+    Invocation, Isolation, OutputFile, SUSPENDED, Span, Status, Usage, VerifiedPath,
 };
 use ce_model::access::{InputLabel, Rule};
-use ce_model::name::is_directory;
+use ce_model::name::{is_directory, numbered};
 use ce_model::resources::Resources;
 use ce_model::task::Computation;
 use ce_storage::records::{Execution, HostKind, NOT_ISOLATED, SuspensionRecord};
@@ -179,7 +179,7 @@ impl<'a> CallLauncher<'a> {
             stage.announce(request.name);
         }
         stage.make_directories(outputs, self.isolates(purpose))?;
-        let invocation = self.invocation(request, (*tree).clone(), &stage)?;
+        let invocation = self.invocation(request, (*tree).clone(), &stage, outputs)?;
         Ok((Launch { tree, stage, outages: self.storage.availability().outages() }, invocation))
     }
 
@@ -189,6 +189,7 @@ impl<'a> CallLauncher<'a> {
         request: LaunchRequest<'_>,
         tree: VerifiedPath,
         stage: &Stage<'_>,
+        outputs: &[String],
     ) -> Result<Invocation, StorageError> {
         let LaunchRequest { name, computation, sources, resources, gpus, purpose } = request;
         let storage = self.storage;
@@ -201,10 +202,18 @@ impl<'a> CallLauncher<'a> {
             _ => None,
         };
         let mut inputs = Vec::with_capacity(sources.len());
-        for file in sources {
+        let isolate = self.isolates(purpose);
+        for (number, file) in sources.iter().enumerate() {
             let (path, id) = storage.inputs().verify_unchanged(file)?;
-            inputs.push(InputFile { file: VerifiedPath { path, id }, digest: file.digest });
+            let name = computation.inputs.get(number).map_or("", String::as_str);
+            let link = if isolate { None } else { stage.link_input(number, name, &path)? };
+            let (name, file) = (numbered(number, name), VerifiedPath { path, id });
+            inputs.push(InputFile { file, digest: sources[number].digest, name, link });
         }
+        let outputs = outputs.iter().enumerate().map(|(number, name)| OutputFile {
+            path: stage.made(number, name, false),
+            name: numbered(number, name),
+        });
         let (outbox, work) = match purpose {
             Purpose::Look(Some(kept)) => (kept.outputs.clone(), kept.tmp.clone()),
             _ => (self.own(stage.outbox())?, self.own(stage.work())?),
@@ -219,14 +228,14 @@ impl<'a> CallLauncher<'a> {
             },
             tree_id: computation.tree.clone(),
             inputs,
-            outputs: stage.outputs().collect(),
+            outputs: outputs.collect(),
             work,
             outbox,
             directory: place.map(|path| self.own(path)).transpose()?,
             stage: self.own(stage.directory())?,
             log: LOG.to_owned(),
             access: computation.access.clone(),
-            isolate: self.isolates(purpose),
+            isolate,
             limit: match purpose {
                 Purpose::Ask(..) => Some(LIMIT),
                 _ => resources.time.into_iter().chain(self.settings.policy.timeout).min(),
@@ -498,9 +507,10 @@ impl KeptDirectory {
             }
         };
         let (outputs, tmp) = (make(path.join("outputs"))?, make(path.join("tmp"))?);
-        for (number, _) in computation.outputs.iter().enumerate().filter(|(_, it)| is_directory(it))
+        for (number, name) in
+            computation.outputs.iter().enumerate().filter(|(_, it)| is_directory(it))
         {
-            make(outputs.join(format!("{number:02}")))?;
+            make(outputs.join(numbered(number, name)))?;
         }
         Ok(Self { path, outputs: VerifiedPath::of(outputs)?, tmp: VerifiedPath::of(tmp)? })
     }

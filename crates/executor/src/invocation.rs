@@ -32,10 +32,10 @@ pub struct Invocation {
     /// The values that it reads, in order.
     pub inputs: Vec<InputFile>,
     /// The files and directories that it makes, in order. The directories exist, and are empty.
-    pub outputs: Vec<PathBuf>,
+    pub outputs: Vec<OutputFile>,
     /// The directory that it works in, which is empty.
     pub work: VerifiedPath,
-    /// Another empty one, where a sandbox lets it write its outputs, by their numbers: `00`, `01`.
+    /// Another empty one, where a sandbox lets it write its outputs.
     pub outbox: VerifiedPath,
     /// A directory of the call, which it finds by [`DIRECTORY`] and may write, and which stays.
     pub directory: Option<VerifiedPath>,
@@ -120,6 +120,26 @@ pub struct InputFile {
     pub file: VerifiedPath,
     /// Its digest, which tells whether it is a directory.
     pub digest: Digest,
+    /// Its name in a sandbox: its number, and its suffix if it has one.
+    pub name: String,
+    /// A symbolic link to it, whose name has its suffix, for an execution without a sandbox.
+    pub link: Option<PathBuf>,
+}
+
+impl InputFile {
+    /// The path by which an execution without a sandbox finds it.
+    pub(super) fn outside(&self) -> &Path {
+        self.link.as_ref().unwrap_or(&self.file.path)
+    }
+}
+
+/// A file or directory that an execution makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// Where an execution without a sandbox makes it.
+    pub path: PathBuf,
+    /// Its name in the outbox, where a sandbox lets it be made: its number, and its suffix if it has one.
+    pub name: String,
 }
 
 /// The variable that names the directory of a call which stays as long as that is suspended.

@@ -18,8 +18,8 @@ pub use self::executor::{
     Offer, Reach, SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within,
 };
 pub use self::invocation::{
-    CallProgram, DIRECTORY, HEAD, InputFile, Inspection, Invocation, Span, TAIL, VerifiedPath,
-    head, tail,
+    CallProgram, DIRECTORY, HEAD, InputFile, Inspection, Invocation, OutputFile, Span, TAIL,
+    VerifiedPath, head, tail,
 };
 pub use self::local::{GRACE, Local};
 pub use self::process::{

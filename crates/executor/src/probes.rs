@@ -29,7 +29,7 @@ use rustix::thread::{
 
 use super::{
     CallProgram, Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local,
-    Sandbox, VerifiedPath,
+    OutputFile, Sandbox, VerifiedPath,
 };
 use crate::sandbox::{COMPUTATION, DEVICES, INPUTS, TELLING};
 use ce_model::access::{Access, Rule};
@@ -177,8 +177,13 @@ impl Trial {
             storage: self.dir.clone(),
             tree: self.verified("tree")?,
             tree_id: EMPTY_TREE.parse().map_err(io::Error::other)?,
-            inputs: vec![InputFile { file: self.verified("facts")?, digest: Digest::of(targets) }],
-            outputs: vec![self.at("out/00")],
+            inputs: vec![InputFile {
+                file: self.verified("facts")?,
+                digest: Digest::of(targets),
+                name: "00".to_owned(),
+                link: None,
+            }],
+            outputs: vec![OutputFile { path: self.at("out/00"), name: "00".to_owned() }],
             program: CallProgram::Exec,
             directory: None,
             work: self.verified("work")?,

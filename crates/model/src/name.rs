@@ -213,9 +213,74 @@ pub fn is_directory(output: &str) -> bool {
     output.ends_with('/')
 }
 
+/// The greatest number of parts of a suffix, and of letters and digits in each.
+const SUFFIX_PARTS: usize = 2;
+const SUFFIX_LETTERS: usize = 8;
+
+/// The suffix of the symbolic name of an input or output, such as `.svg` or `.fastq.gz`: at its end, before the slash of a directory, one
+/// or two dots that a letter follows, and at most seven more letters and digits. Empty without one.
+pub fn suffix(name: &str) -> &str {
+    let name = name.strip_suffix('/').unwrap_or(name);
+    let mut stem = name;
+    for _ in 0..SUFFIX_PARTS {
+        match stem.rsplit_once('.') {
+            Some((before, part))
+                if !before.is_empty()
+                    && part.len() <= SUFFIX_LETTERS
+                    && part.starts_with(|first: char| first.is_ascii_alphabetic())
+                    && part.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
+            {
+                stem = before;
+            }
+            _ => break,
+        }
+    }
+    &name[stem.len()..]
+}
+
+/// A symbolic name without its suffix.
+pub fn stem(name: &str) -> String {
+    let slash = if is_directory(name) { "/" } else { "" };
+    let name = &name[..name.len() - slash.len()];
+    format!("{}{slash}", &name[..name.len() - suffix(name).len()])
+}
+
+/// The name under which `exec` finds an input or output: its number, with the suffix of its symbolic name.
+pub fn numbered(number: usize, name: &str) -> String {
+    format!("{number:02}{}", suffix(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suffix_is_one_or_two_words_after_dots() {
+        for (name, suffix) in [
+            ("figure.svg", ".svg"),
+            ("reads.fastq.gz", ".fastq.gz"),
+            ("cells.zarr/", ".zarr"),
+            ("a.b.c.d", ".c.d"),
+            ("a.12345678", ""),
+            ("a.b2345678", ".b2345678"),
+            ("a.b23456789", ""),
+            ("a.b23456789.gz", ".gz"),
+            ("version 1.2", ""),
+            ("1.2.gz", ".gz"),
+            ("sum", ""),
+            (".svg", ""),
+            ("a.", ""),
+            ("a..gz", ".gz"),
+            ("a.é", ""),
+            ("", ""),
+            ("/", ""),
+        ] {
+            assert_eq!(super::suffix(name), suffix, "{name}");
+            assert_eq!(stem(name), name.replacen(suffix, "", 1), "{name}");
+        }
+        assert_eq!(numbered(3, "figure.svg"), "03.svg");
+        assert_eq!(numbered(123, "tree/"), "123");
+    }
 
     #[test]
     fn a_computation_is_one_component() {

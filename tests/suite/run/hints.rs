@@ -255,7 +255,10 @@ fn an_output_was_written_elsewhere() {
     same(|| task(odd), &left("a\u{fffd}[31m\u{fffd}b"));
     same(
         || task(r#"echo a >"$2.npy""#),
-        &format!("it made a file of that name with .npy added; let it rename the file to {path}"),
+        &format!(
+            "it made a file of that name with .npy added; let it rename the file to {path}, or call the output \
+             words.npy"
+        ),
     );
     same(
         || task(r#"cat "$1""#),

@@ -15,6 +15,7 @@ use super::CallError;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
 use ce_model::humanize::size;
+use ce_model::name;
 use ce_model::task::Computation;
 use ce_storage::Stage;
 
@@ -254,8 +255,13 @@ fn slash(facts: &FailureFacts) -> Option<String> {
 fn suffix(facts: &FailureFacts) -> Option<String> {
     let missing = missing(facts)?;
     let suffix = missing.suffix.as_deref()?;
+    let declared = format!("{}{suffix}", missing.name);
+    let or = match name::suffix(&declared) == suffix {
+        true => format!(", or call the output {declared}"),
+        false => String::new(),
+    };
     Some(format!(
-        "it made a file of that name with {suffix} added; let it rename the file to {}",
+        "it made a file of that name with {suffix} added; let it rename the file to {}{or}",
         place(missing)
     ))
 }

@@ -34,7 +34,9 @@ use crate::executor::{
     Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
     SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
 };
-use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
+use crate::invocation::{
+    DIRECTORY, InputFile, Invocation, Span, TAIL, is_replaced, open_log, tail,
+};
 use crate::sandbox::{
     Sandbox, SandboxError, SandboxSpec, VERIFY, lacking, lacking_interpreter, specify,
 };
@@ -369,8 +371,8 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
     }
     command
         .args(words)
-        .args(inputs.iter().map(|input| &input.file.path))
-        .args(outputs)
+        .args(inputs.iter().map(InputFile::outside))
+        .args(outputs.iter().map(|output| &output.path))
         .current_dir(&work.path)
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(wrong)?)

@@ -157,7 +157,7 @@ pub fn links(path: &Path) -> Vec<PathBuf> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::super::spec::Bind;
+    use super::super::spec::{Bind, InputPoint};
     use super::*;
     use crate::invocation::VerifiedPath;
 
@@ -174,7 +174,7 @@ mod tests {
             stage: VerifiedPath { path: "/".into(), id: (0, 0) },
             log: "log".into(),
             terminal: None,
-            inputs: vec![false],
+            inputs: vec![InputPoint { name: "00".into(), is_dir: false }],
             root: None,
             binds: vec![
                 bind(BindMode::Read, "/data"),

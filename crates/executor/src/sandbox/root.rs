@@ -28,7 +28,9 @@ use super::mounts::{
     opened, restrict,
 };
 use super::process::{StepError, at};
-use super::spec::{self, Bind, BindMode, COMPUTATION, HOME, INPUTS, OUTPUTS, SandboxSpec, TMP};
+use super::spec::{
+    Bind, BindMode, COMPUTATION, HOME, INPUTS, InputPoint, OUTPUTS, SandboxSpec, TMP,
+};
 use super::user::{MEMORY, Nobody, SandboxUser};
 use crate::invocation::open_verified;
 
@@ -39,8 +41,8 @@ const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];
 #[derive(Debug)]
 pub(super) struct PreparedRoot {
     parts: Vec<SystemPart>,
-    /// The inputs with mount points: whether each is a directory.
-    inputs: Vec<bool>,
+    /// The mount points of inputs that there are.
+    inputs: Vec<InputPoint>,
     /// The user that executions are outside, if that is another one.
     pub(super) nobody: Option<Nobody>,
 }
@@ -55,18 +57,20 @@ impl PreparedRoot {
     /// Makes mount points for the inputs that an execution has, and no more.
     pub(super) fn match_inputs(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
         while !spec.inputs.starts_with(&self.inputs)
-            && let Some(is_dir) = self.inputs.pop()
+            && let Some(point) = self.inputs.pop()
         {
-            let point = input_point(self.inputs.len());
-            let removed = if is_dir { fs::remove_dir(&point) } else { fs::remove_file(&point) };
-            removed.map_err(at("remove", point))?;
+            let path = below(SYSTEM, &point.path());
+            let removed = if point.is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+            removed.map_err(at("remove", path))?;
         }
-        for &is_dir in &spec.inputs[self.inputs.len()..] {
-            let point = input_point(self.inputs.len());
-            let made =
-                if is_dir { fs::create_dir(&point) } else { File::create_new(&point).map(drop) };
-            made.map_err(at("make", point))?;
-            self.inputs.push(is_dir);
+        for point in &spec.inputs[self.inputs.len()..] {
+            let path = below(SYSTEM, &point.path());
+            let made = match point.is_dir {
+                true => fs::create_dir(&path),
+                false => File::create_new(&path).map(drop),
+            };
+            made.map_err(at("make", path))?;
+            self.inputs.push(point.clone());
         }
         Ok(())
     }
@@ -105,11 +109,6 @@ impl PreparedRoot {
         spec.binds.iter().try_for_each(|it| bind(root, it, owners))?;
         Ok(root)
     }
-}
-
-/// The mount point of an input.
-fn input_point(number: usize) -> PathBuf {
-    below(SYSTEM, &spec::name(INPUTS, number))
 }
 
 /// Makes the links of a root, and the directories where something is mounted.

@@ -7,14 +7,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::process::{Frame, Parts};
-use crate::invocation::{DIRECTORY, Invocation, VerifiedPath};
+use crate::invocation::{DIRECTORY, InputFile, Invocation, VerifiedPath};
 use ce_model::access::{Access, Rule};
+use ce_model::name::numbered;
 
 /// The path of the computation's directory in the sandbox.
 pub const COMPUTATION: &str = "/computation";
-/// The directory of the inputs in the sandbox, named by number.
+/// The directory of the inputs in the sandbox, named by number and suffix.
 pub const INPUTS: &str = "/inputs";
-/// The directory of the outputs in the sandbox, named by number.
+/// The directory of the outputs in the sandbox, named likewise.
 pub const OUTPUTS: &str = "/outputs";
 /// The working directory, which is all that can be written else.
 pub(super) const TMP: &str = "/tmp";
@@ -66,6 +67,24 @@ pub(super) struct Bind {
     pub(super) target: PathBuf,
 }
 
+/// Where an input is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InputPoint {
+    pub(super) name: OsString,
+    pub(super) is_dir: bool,
+}
+
+impl InputPoint {
+    fn of(input: &InputFile) -> Self {
+        Self { name: input.name.clone().into(), is_dir: input.digest.is_directory() }
+    }
+
+    /// Its path in a sandbox.
+    pub(super) fn path(&self) -> PathBuf {
+        Path::new(INPUTS).join(&self.name)
+    }
+}
+
 /// Everything that one execution sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SandboxSpec {
@@ -79,8 +98,8 @@ pub(crate) struct SandboxSpec {
     pub(super) log: OsString,
     /// The terminal that it has in place of the log, as a path of the host.
     pub(super) terminal: Option<PathBuf>,
-    /// Whether each input is a directory.
-    pub(super) inputs: Vec<bool>,
+    /// The mount points of the inputs, in order.
+    pub(super) inputs: Vec<InputPoint>,
     /// The number of the input that is the root, in place of the host's programs and libraries.
     pub(super) root: Option<usize>,
     /// In the order of their targets.
@@ -98,8 +117,9 @@ impl SandboxSpec {
         ];
         let mut binds = Vec::from(own);
         let root = access.root().map(|label| label.number);
-        for (number, input) in inputs.iter().enumerate() {
-            binds.push(Bind::verified(BindMode::Read, &input.file, name(INPUTS, number)));
+        let points: Vec<InputPoint> = inputs.iter().map(InputPoint::of).collect();
+        for (input, point) in inputs.iter().zip(&points) {
+            binds.push(Bind::verified(BindMode::Read, &input.file, point.path()));
         }
         for rule in &access.rules {
             match rule {
@@ -116,8 +136,8 @@ impl SandboxSpec {
         }
         binds.sort_by(|a, b| a.target.cmp(&b.target));
         let mut arguments: Vec<OsString> = Vec::new();
-        arguments.extend((0..inputs.len()).map(|number| name(INPUTS, number).into()));
-        arguments.extend((0..outputs.len()).map(|number| name(OUTPUTS, number).into()));
+        arguments.extend(points.iter().map(|point| point.path().into()));
+        arguments.extend(outputs.iter().map(|it| Path::new(OUTPUTS).join(&it.name).into()));
         let mut exec = Path::new(COMPUTATION).join(invocation.program.file());
         let mut environment = environment(access, std::env::vars_os());
         environment.retain(|(name, _)| name != DIRECTORY);
@@ -143,7 +163,7 @@ impl SandboxSpec {
             stage: stage.clone(),
             log: log.into(),
             terminal,
-            inputs: inputs.iter().map(|input| input.digest.is_directory()).collect(),
+            inputs: points,
             root,
             binds,
         })
@@ -156,7 +176,7 @@ impl SandboxSpec {
 
     /// The input that is the root.
     pub(super) fn root(&self) -> Option<&Bind> {
-        let target = name(INPUTS, self.root?);
+        let target = self.inputs.get(self.root?)?.path();
         self.binds.iter().find(|bind| bind.target == target)
     }
 
@@ -176,7 +196,8 @@ impl SandboxSpec {
         frame.put(&bytes(Some(self.stage.id)));
         frame.put(self.log.as_bytes());
         frame.put(self.terminal.iter().next().map_or(&[][..], |it| it.as_os_str().as_bytes()));
-        frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
+        frame.put_all(self.inputs.iter().map(|point| point.name.as_os_str()));
+        frame.put(&self.inputs.iter().map(|point| u8::from(point.is_dir)).collect::<Vec<_>>());
         frame.put(self.root.map(|number| number.to_string()).unwrap_or_default().as_bytes());
         frame.put_all(self.binds.iter().map(|bind| bind.mode.letter()));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
@@ -199,7 +220,9 @@ impl SandboxSpec {
         let stage = VerifiedPath { path, id };
         let log = parts.name()?;
         let terminal = Some(parts.name()?).filter(|it| !it.is_empty()).map(PathBuf::from);
-        let inputs = parts.bytes()?.iter().map(|is_dir| *is_dir != 0).collect();
+        let points = parts.names()?.into_iter().zip(parts.bytes()?);
+        let inputs =
+            points.map(|(name, is_dir)| InputPoint { name, is_dir: is_dir != 0 }).collect();
         let root = parts.name()?.to_str().and_then(|number| number.parse().ok());
         let modes = parts.names()?.into_iter();
         let (sources, ids, targets) = (parts.names()?, parts.names()?, parts.names()?);
@@ -248,11 +271,6 @@ fn read_id(bytes: &[u8]) -> io::Result<Option<(u64, u64)>> {
     }
 }
 
-/// The path of an input or output in its directory.
-pub(super) fn name(dir: &str, number: usize) -> PathBuf {
-    Path::new(dir).join(format!("{number:02}"))
-}
-
 /// The host's configuration of the name resolver: in a root of its own, and where `/etc` has a link to it.
 fn resolver(has_root: bool) -> Vec<Bind> {
     let mut binds = Vec::new();
@@ -277,7 +295,9 @@ fn environment(
             passed.push((name.into(), value.into()));
         }
     }
-    let path = access.path().map(|label| name(INPUTS, label.number).join("bin"));
+    let path = access
+        .path()
+        .map(|label| Path::new(INPUTS).join(numbered(label.number, &label.name)).join("bin"));
     let mut path: Vec<OsString> = path.map(PathBuf::into_os_string).collect();
     if !path.is_empty()
         && let Some((_, value)) = passed.iter_mut().find(|(name, _)| name == "PATH")
@@ -306,7 +326,9 @@ mod tests {
             stage: VerifiedPath { path: "/stage".into(), id: (1, u64::MAX) },
             log: "log".into(),
             terminal: Some("/dev/pts/1".into()),
-            inputs: vec![false, true],
+            inputs: [("00.svg", false), ("01", true)]
+                .map(|(name, is_dir)| InputPoint { name: name.into(), is_dir })
+                .into(),
             root: Some(1),
             binds: vec![bind(BindMode::Read, None), bind(BindMode::Write, Some((2, 3)))],
         };

@@ -10,6 +10,7 @@ use super::sheet::SheetProblem;
 use super::table::STATUS;
 use super::{ColumnShape, Product, Sweep, TableColumn, WrittenColumn};
 use crate::exit::Explain;
+use crate::name::stem;
 use crate::slice::{SliceError, WrittenSlice};
 
 /// The directory of the factors.
@@ -244,10 +245,14 @@ pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProb
         .collect()
 }
 
-/// Returns the columns of a table for which none are written: one for each output of the body, with its name.
-fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
+/// Returns the columns of a table for which none are written: one for each output of the body, with its name, without the suffix
+/// unless only that tells two of them apart.
+fn default_columns(names: Vec<String>) -> Vec<TableColumn> {
+    let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
+    let are_different = stems.iter().collect::<HashSet<_>>().len() == stems.len();
+    let columns = if are_different { stems } else { names };
     (0..)
-        .zip(names)
+        .zip(columns)
         .map(|(output, name)| TableColumn {
             output,
             shape: ColumnShape::One(name.into_boxed_str()),

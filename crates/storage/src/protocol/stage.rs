@@ -17,7 +17,7 @@ use crate::disk::{FileId, ForeignEntry, Result, StorageError, lock, reading};
 use crate::paths::{LOG, LOGS, OUTBOX, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::manifest::DirectoryError;
-use ce_model::name::is_directory;
+use ce_model::name::{is_directory, numbered, suffix};
 
 /// The number of attempts to read a result that others change.
 const MAX_ATTEMPTS: usize = 10;
@@ -98,7 +98,7 @@ impl<'a> Stage<'a> {
         self.storage.run.executing.begin(&self.name, name);
     }
 
-    /// The paths to which the outputs are written, in order.
+    /// The paths where the outputs wait to be moved to their places, in order.
     pub fn outputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         (0..self.outputs).map(|number| self.output(number))
     }
@@ -111,19 +111,31 @@ impl<'a> Stage<'a> {
         self.storage.path(&format!("{}{RECORD}", self.name))
     }
 
-    /// Makes the directories that are outputs, where `exec` writes them: in the outbox if a sandbox
-    /// shows it that.
+    /// The path where `exec` makes an output with this name: in the outbox if a sandbox shows it that, else where the output waits, with
+    /// its suffix.
+    pub fn made(&self, number: usize, name: &str, sandboxed: bool) -> PathBuf {
+        match sandboxed {
+            true => self.outbox().join(numbered(number, name)),
+            false => self.storage.path(&format!("{}{}", waiting(&self.name, number), suffix(name))),
+        }
+    }
+
+    /// Makes the directories that are outputs, where `exec` makes the others.
     pub fn make_directories(&self, outputs: &[String], sandboxed: bool) -> Result<()> {
-        for (number, _) in outputs.iter().enumerate().filter(|(_, name)| is_directory(name)) {
-            let place = if sandboxed { self.made(number) } else { self.output(number) };
-            self.storage.root.disk.make_dir(&place)?;
+        for (number, name) in outputs.iter().enumerate().filter(|(_, name)| is_directory(name)) {
+            self.storage.root.disk.make_dir(&self.made(number, name, sandboxed))?;
         }
         Ok(())
     }
 
-    /// The path of an output in the outbox.
-    pub(crate) fn made(&self, number: usize) -> PathBuf {
-        self.outbox().join(format!("{number:02}"))
+    /// Makes a link to an input whose name has a suffix, which ends in that. Returns its path; `None` if there is no suffix.
+    pub fn link_input(&self, number: usize, name: &str, input: &Path) -> Result<Option<PathBuf>> {
+        if suffix(name).is_empty() {
+            return Ok(None);
+        }
+        let link = self.storage.path(&format!("{}.in-{}", self.name, numbered(number, name)));
+        self.storage.root.disk.symbolic_link(input, &link)?;
+        Ok(Some(link))
     }
 
     /// The path of a temporary copy.
@@ -141,8 +153,8 @@ impl<'a> Stage<'a> {
         self.directory().join(WORK)
     }
 
-    /// An empty directory to which a sandboxed `exec` writes its outputs, named by their numbers:
-    /// `00`, `01`.
+    /// An empty directory to which a sandboxed `exec` writes its outputs, named by their numbers and suffixes:
+    /// `00`, `01.svg`.
     pub fn outbox(&self) -> PathBuf {
         self.directory().join(OUTBOX)
     }
@@ -298,7 +310,7 @@ impl<'a> Stage<'a> {
         call: Call<'_>,
         execution: Execution,
     ) -> Result<Sealed<'a>, (Self, PublishError)> {
-        let collected = self.collect().map_err(PublishError::from);
+        let collected = self.collect(call.outputs).map_err(PublishError::from);
         let stage = match collected.and_then(|()| self.copied(call.outputs)) {
             Ok(copied) => copied.unwrap_or(self),
             Err(error) => return Err((self, error)),
@@ -309,18 +321,18 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Moves the outputs here from the outbox, if `exec` wrote them there.
-    fn collect(&self) -> Result<()> {
-        if self.writable_area == WritableArea::Outbox {
-            for number in 0..self.outputs {
-                // A missing output is reported later.
-                let disk = &self.storage.root.disk;
-                let (made, output) = (self.made(number), self.output(number));
-                // What another host has made may not be visible yet.
-                if !disk.rename(&made, &output)? && disk.surely(|| disk.metadata(&made))?.is_some()
-                {
-                    disk.rename(&made, &output)?;
-                }
+    /// Moves the outputs from where `exec` has made them to where they wait.
+    fn collect(&self, names: &[String]) -> Result<()> {
+        let disk = &self.storage.root.disk;
+        let sandboxed = self.writable_area == WritableArea::Outbox;
+        for (number, name) in names.iter().enumerate() {
+            let (made, output) = (self.made(number, name, sandboxed), self.output(number));
+            // A missing output is reported later. What another host has made may not be visible yet.
+            if made != output
+                && !disk.rename(&made, &output)?
+                && disk.surely(|| disk.metadata(&made))?.is_some()
+            {
+                disk.rename(&made, &output)?;
             }
         }
         Ok(())
