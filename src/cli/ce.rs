@@ -17,7 +17,7 @@ use super::run::Run;
 use super::show::{InspectCall, Log, PrintManifest, Show};
 use super::status::{Cancel, Forget, ShowStatus};
 use super::table::ShowTable;
-use super::task::{Check, Edit, Init, Sym, WriteText};
+use super::task::{Check, Convert, Init, Sym, WriteText};
 use super::verify::{Doctor, Verify};
 use super::viz::Viz;
 use super::worker::Serve;
@@ -40,7 +40,7 @@ enum Command {
     Viz(Viz),
     Check(Check),
     Init(Init),
-    Edit(Edit),
+    Convert(Convert),
     Write(WriteText),
     Diff(Diff),
     Bisect(Bisect),
@@ -108,7 +108,7 @@ impl Tool for Ce {
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
             Command::Init(init) => init.run(out),
-            Command::Edit(edit) => edit.run(out),
+            Command::Convert(convert) => convert.run(out),
             Command::Write(write) => write.run(out),
             Command::Diff(diff) => diff.run(out),
             Command::Bisect(bisect) => bisect.run(out),

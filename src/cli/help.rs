@@ -61,7 +61,7 @@ examples! {
     "sym": [
         "ce sym" => "Print the workflow of the task that you are in.",
         "ce sym --labels --at v1" => "Print it with its labels, as it was at the tag v1.",
-    ] see ["write", "edit", "viz"];
+    ] see ["convert", "write", "viz"];
     "viz": [
         "ce viz -o workflow.svg" => "Draw the workflow.",
         "ce viz -o workflow.svg ../results data/x data/y" => "Draw it, and mark the results that are there.",
@@ -73,14 +73,15 @@ examples! {
     "init": [
         "ce init ../words" => "Make a task that runs at once in a new directory, which becomes a Git repository.",
         "ce init --directories --computation count ../words" => "Make one of which the workflow is directories, with a first computation.",
-    ] see ["write", "edit", "check"];
-    "edit": [
-        "ce edit" => "Open the workflow as text, and write back what was changed.",
-    ] see ["write", "sym", "check"];
+    ] see ["convert", "write", "check"];
+    "convert": [
+        "ce convert --to text" => "Make workflow.ce of the directories of the task that you are in.",
+        "ce convert --to directories --task ../words" => "Make directories of the text of another task.",
+    ] see ["sym", "write", "check"];
     "write": [
         "ce write workflow.lisp" => "Make the workflow of the task from a text.",
         "ce write --force -" => "Replace the workflow by the text on standard input.",
-    ] see ["sym", "edit", "check"];
+    ] see ["sym", "convert", "check"];
     "diff": [
         "ce diff v1..v2 ../results data/x data/y" => "Compare the outputs of two versions, and execute what is missing for that.",
         "ce diff -n HEAD~1 ../results data/x data/y" => "Compare what is there with the task as it is checked out.",

@@ -1,15 +1,15 @@
 //! Commands that need a task and no storage: `ce init` makes one, `ce check` finds its mistakes, `ce-sym` prints its workflow as text,
-//! `ce write` and `ce edit` make the workflow from text.
+//! `ce write` makes the workflow from text, and `ce convert` gives it its other form.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
 use super::options::{TaskDir, new_task_dir};
-use super::{Tool, say_mistakes, tell};
+use super::{Tool, say_mistakes};
 use crate::report::{self, say};
 use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
@@ -22,7 +22,7 @@ use ce_model::suggest::nearest;
 use ce_model::sweep::Lookalike;
 use ce_model::task::Task;
 use ce_model::text_file::MAX_POINTS_FILE;
-use ce_task::edit::{self, EditError, Edited, Editing, Force};
+use ce_task::edit::{self, EditError, Edited, Force, WorkflowForm};
 use ce_task::load::Uncommitted;
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
@@ -77,7 +77,7 @@ fn steps_with_directories(dir: &Path, computation: Option<&ComputationName>) -> 
             let make =
                 "make computations: directories computations/NAME with inputs, outputs and exec";
             next.push(make.to_owned());
-            next.push("ce edit, or ce write FILE: the workflow that calls them".to_owned());
+            next.push("ce write FILE: the workflow that calls them".to_owned());
         }
     }
     next.push("git add . && git commit".to_owned());
@@ -206,6 +206,48 @@ impl Tool for Sym {
     }
 }
 
+/// Give the workflow of a task its other form: one text, or directories
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Both forms are the same task: nothing is computed again. Comments of a text are lost in directories.\n\n\
+                  Exit codes: 0 converted, or it has this form already, 2 the workflow is wrong, or \
+                  something would be lost, 5 the task cannot be written."
+)]
+pub(super) struct Convert {
+    /// The form
+    #[arg(long, value_name = "FORM")]
+    to: FormName,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// A form of a workflow, as options name it.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FormName {
+    /// One text, workflow.ce
+    Text,
+    /// Directories below workflow/, with the files inputs and defaults/
+    Directories,
+}
+
+impl Tool for Convert {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let form = match self.to {
+            FormName::Text => WorkflowForm::Text,
+            FormName::Directories => WorkflowForm::Directories,
+        };
+        let written = edit::convert(&self.target.task, form, self.target.force())?;
+        let told = match &written[..] {
+            [] => writeln!(out, "the workflow has this form already"),
+            written => writeln!(out, "wrote {}", written.join(", ")),
+        };
+        told.map_err(OutputError)?;
+        Ok(Exit::Done)
+    }
+}
+
 /// Make the workflow of a task from the text that ce-sym prints
 #[derive(Debug, Parser)]
 #[command(
@@ -287,55 +329,4 @@ fn tell_written(change: &Edited, out: &mut dyn Write) -> Result<Exit, Error> {
     told.map_err(OutputError)?;
     say_mistakes("warning: ", &change.warnings);
     Ok(Exit::Done)
-}
-
-/// Edit the workflow of a task as text, in the editor that Git uses
-#[derive(Debug, Parser)]
-#[command(
-    version,
-    after_help = "The editor is GIT_EDITOR, core.editor, VISUAL or EDITOR, as for git commit.\n\n\
-                  Exit codes: 0 written, or nothing was changed, 2 the text or the task is wrong, \
-                  5 the editor failed, or the task cannot be written. A text that is not written is kept."
-)]
-pub(super) struct Edit {
-    #[command(flatten)]
-    target: Target,
-}
-
-impl Tool for Edit {
-    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let editing = Editing::new(&self.target.task, self.target.force())?;
-        loop {
-            let error = match edit(&editing) {
-                Ok(change) => return tell_written(&change, out),
-                Err(error) => Error::from(error),
-            };
-            tell("ce", &error);
-            if matches!(error.of(), Some(EditError::Text { .. })) && asks_again()? {
-                continue;
-            }
-            let path = quoted_path(editing.path());
-            say("ce", &format_args!("the text is kept: ce write {path} writes it"));
-            return Ok(error.exit());
-        }
-    }
-}
-
-fn edit(editing: &Editing) -> Result<Edited, EditError> {
-    editing.edit()?;
-    editing.write_back()
-}
-
-/// Asks the user, if there is a terminal, whether to edit a wrong text again.
-fn asks_again() -> Result<bool, Error> {
-    let (input, mut output) = (io::stdin(), io::stderr());
-    if !input.is_terminal() || !output.is_terminal() {
-        return Ok(false);
-    }
-    write!(output, "Edit again? [Y/n] ").map_err(OutputError)?;
-    let mut answer = String::new();
-    let read = input.lock().read_line(&mut answer);
-    // The end of the input is no answer.
-    let is_answer = read.is_ok_and(|read| read > 0);
-    Ok(is_answer && !answer.trim().to_lowercase().starts_with('n'))
 }

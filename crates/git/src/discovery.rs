@@ -1,6 +1,5 @@
 //! Which repository and work tree a directory is in; what Git says of a directory there; and new repositories.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -78,21 +77,6 @@ fn main_work_tree(linked: &Path) -> GitResult<Option<PathBuf>> {
     let main = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
     // The Git directory of a submodule is within another repository.
     Ok(Some(main).filter(|main| top(main).is_none_or(|top| top == *main)))
-}
-
-/// Returns the command of the user's editor, for a shell: what `git var GIT_EDITOR` says in the
-/// repository that a directory is in. `None` if the terminal is dumb and nothing is configured.
-pub fn editor(dir: &Path) -> GitResult<Option<OsString>> {
-    match top(dir) {
-        Some(top) => Ok(open(&top)?.editor()?),
-        None => Ok(["GIT_EDITOR", "VISUAL", "EDITOR"].into_iter().find_map(std::env::var_os)),
-    }
-}
-
-/// Returns Git's own directory of the repository that a directory is in.
-pub fn private_dir(dir: &Path) -> Option<PathBuf> {
-    let repository = open(&top(dir)?).ok()?;
-    Some(repository.git_dir().to_owned())
 }
 
 /// Makes an empty repository in a directory that may hold files.

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::command::Prompts;
 pub use self::config::{Config, ConfigEntry, ConfigError};
-pub use self::discovery::{Home, around, create, editor, private_dir, top};
+pub use self::discovery::{Home, around, create, top};
 pub use self::errors::{SnapshotError, UnreadableRepository};
 pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{

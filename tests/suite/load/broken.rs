@@ -105,6 +105,7 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
     ),
     ("empty-line-in-the-inputs", BASE, &["inputs = x\n\nstop words\n"]),
     ("inputs-of-the-same-name", BASE, &["inputs = x\nstop words\nx\n"]),
+    ("names-of-definitions", BASE, &["workflow/definition = right\nx\nTASK\n"]),
     ("control-character-in-an-input", BASE, &["inputs = x\nstop\twords\n"]),
     (
         "name-of-a-literal",

@@ -1,6 +1,6 @@
-//! The expression as text: read, written, edited, and from nothing.
+//! The expression as text: read, written, converted, and from nothing.
 
-mod edit;
+mod convert;
 mod init;
 mod mistakes;
 mod one_text;

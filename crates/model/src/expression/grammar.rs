@@ -250,6 +250,9 @@ pub(super) fn is_plain(c: char) -> bool {
 /// The file of a node with what it asks for.
 pub const RESOURCES: &str = "resources";
 
+/// The file of a node with the names of the definitions that it is, one a line.
+pub const DEFINITION: &str = "definition";
+
 /// Whether a character may stand in a name that is an expression.
 pub(super) fn is_reference(c: char) -> bool {
     is_plain(c)
@@ -355,7 +358,7 @@ impl fmt::Display for TextLines<'_> {
     }
 }
 
-fn in_bars(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(super) fn in_bars(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('|')?;
     for c in text.chars() {
         match c {

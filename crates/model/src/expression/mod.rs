@@ -15,15 +15,16 @@ mod mistake;
 mod parser;
 mod printer;
 mod sweeps;
+mod written_text;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Index;
 
 pub use self::definitions::Definition;
 pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKind};
 use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
-pub use self::grammar::{NodeKind, RESOURCES};
+pub use self::grammar::{DEFINITION, NodeKind, RESOURCES};
 pub use self::mistake::{Fault, Mistake, Position};
 pub use self::parser::{Parsed, parse};
 pub use self::printer::{Labels, Sharing, Style};
@@ -63,7 +64,7 @@ pub struct Expression {
 }
 
 /// A node of an expression. Nodes of all kinds have the same parts, as their directories do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExpressionNode {
     /// Its kind.
     pub kind: NodeKind,
@@ -78,7 +79,7 @@ pub struct ExpressionNode {
 }
 
 /// A sub-expression among what a node reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExpressionInput {
     /// The label that a human gave it, if one is written.
     pub label: Option<Box<str>>,
@@ -122,6 +123,22 @@ impl Expression {
     /// The same, to change what is written of a node.
     pub fn nodes_mut(&mut self) -> &mut [ExpressionNode] {
         &mut self.nodes
+    }
+
+    /// Whether both say the same, however much they share.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let mut known: HashMap<ExpressionNode, NodeId> = HashMap::new();
+        let [root, other] = [self, other].map(|expression| {
+            let mut equal: Vec<NodeId> = Vec::with_capacity(expression.nodes.len());
+            for node in &expression.nodes {
+                let mut node = node.clone();
+                node.inputs.iter_mut().for_each(|input| input.node = equal[input.node.index()]);
+                let next = NodeId::at(known.len());
+                equal.push(*known.entry(node).or_insert(next));
+            }
+            equal.pop()
+        });
+        root == other
     }
 
     /// How often each node is read.

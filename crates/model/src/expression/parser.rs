@@ -151,10 +151,10 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
 }
 
 /// The word for a factor of a sweep.
-const OVER: &str = "over";
+pub(super) const OVER: &str = "over";
 
 /// The word for the rows that are left out.
-const EXCLUDED: &str = "exclude";
+pub(super) const EXCLUDED: &str = "exclude";
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
@@ -216,6 +216,7 @@ impl<'a> Parser<'a> {
             if &*name == ROOT_LABEL {
                 return Err((at, Fault::DefinedRoot(name.into())));
             }
+            NodeKind::Input.value(&name).map_err(|error| (at, Fault::Name(error)))?;
             if let Some(first) = self.defined.insert(name.clone(), self.definitions.len()) {
                 let first = Position::of(self.lexer.source, self.definitions[first].at);
                 return Err((at, Fault::DefinedTwice(name.into(), first)));

@@ -24,7 +24,7 @@ use crate::text_file;
 const LONGEST_NAME: usize = 255;
 
 /// A file beside the `kind` of a node. What it means does not depend on how it is spelled: it is laid out in one way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RuleFile {
     /// Its path in the directory of the node, such as `factors/00-threads`.
     pub name: Box<str>,

@@ -1,31 +1,27 @@
-//! Making and changing tasks in a work tree: a workflow from text, by an editor, or from nothing.
+//! Making and changing tasks in a work tree: a workflow from text, in its other form, or from nothing.
 //!
 //! A workflow is made beside the present one and takes its place in one step, so there always is a
 //! whole one. Nothing is lost: what Git has not recorded is replaced only by force, and what no text
 //! says stays where it is. Nothing is committed here.
 
+mod convert;
 mod init;
 
+pub use self::convert::{WorkflowForm, convert};
 pub use self::init::{Created, init, init_directories, is_file};
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ce_git::{HeadError, Heads};
 use ce_model::declaration::Declaration;
 use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{
-    BoundNames, Expression, Fault, Labels, Mistake, NodeKind, Parsed, Sharing, Signature,
-    Signatures, Style, Text, WorkflowDirectories, WorkflowEntryKind, computation_names,
-    drop_default_labels, parse,
+    BoundNames, Expression, Fault, Mistake, NodeKind, Parsed, RESOURCES, Signature, Signatures,
+    Text, WorkflowDirectories, WorkflowEntryKind, computation_names, parse,
 };
 use ce_model::humanize::{counted, size};
 use ce_model::name::InputName;
@@ -36,10 +32,8 @@ use ce_model::text_file::MAX_POINTS_FILE;
 use ce_model::{hints, text_file};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGINT, SIGQUIT};
-use signal_hook::flag;
 
-use crate::load::{self, LoadError, Written, listed};
+use crate::load::{self, LoadError, listed};
 
 /// The treatment of a workflow that Git has not recorded, or of which a text cannot say everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +78,10 @@ pub fn write(task: &Path, name: &str, contents: &[u8], force: Force) -> Result<E
     let present = load::written(&real).ok();
     let same = present.as_ref().is_some_and(|present| draft.is(&real, &present.text));
     if force == Force::Keep {
-        let unread = present.as_ref().map(|present| present.unread.clone()).unwrap_or_default();
-        if !same && !unread.is_empty() {
-            return Err(EditError::Unread(unread));
+        let lost = present.iter().flat_map(|it| it.unread.iter().chain(&it.unprinted));
+        let lost: Vec<PathBuf> = lost.cloned().collect();
+        if !same && !lost.is_empty() {
+            return Err(EditError::Unread(lost));
         }
         let is_new = present.as_ref().is_some_and(|present| is_new(&present.text));
         let workflow = (!same && !is_new).then_some("workflow");
@@ -133,12 +128,17 @@ impl NewWorkflow {
         Ok(Self { layout, inputs, new_inputs, warnings })
     }
 
-    /// Whether the workflow is this one.
+    /// Whether the workflow is this one, with or without its resources, which `ce-sym` does not print.
     fn is(&self, task: &Path, present: &Text) -> bool {
         let signatures = signatures(task, &present.expression, &self.inputs);
-        let present =
-            WorkflowDirectories::of_expression(&present.expression, &self.inputs, &signatures);
-        present.as_ref() == Some(&self.layout)
+        let mut printed = present.expression.clone();
+        for node in printed.nodes_mut() {
+            node.files.retain(|file| &*file.name != RESOURCES);
+        }
+        [&present.expression, &printed].into_iter().any(|it| {
+            let present = WorkflowDirectories::of_expression(it, &self.inputs, &signatures);
+            present.as_ref() == Some(&self.layout)
+        })
     }
 
     /// Writes what is new.
@@ -260,9 +260,6 @@ pub enum EditError {
     /// Files that would be removed are no part of the expression.
     #[error("nothing is written: no text says what is in {}", listed(.0))]
     Unread(Vec<PathBuf>),
-    /// The workflow was changed while its text was edited.
-    #[error("nothing is written: the workflow has changed since its text was opened")]
-    Changed,
     /// The new workflow or list of inputs could not be moved to its place.
     #[error("cannot replace {}: see {}", path.display(), aside.display())]
     Replace {
@@ -317,26 +314,24 @@ pub enum EditError {
         /// Why.
         source: io::Error,
     },
+    /// The task has both forms of a workflow.
+    #[error("the task has both {WORKFLOW_TEXT} and workflow/")]
+    TwoForms,
+    /// A text cannot say the default of an input.
+    #[error("defaults/{0} is neither one line of text nor a link to a file of the task")]
+    Default(InputName),
+    /// What would be written does not say the same.
+    #[error("nothing is written: the other form would not say the same")]
+    NotSaid,
     /// The workflow of the task is one text.
     #[error("the workflow is one text: {WORKFLOW_TEXT}")]
     OneText,
-    /// No editor is configured.
-    #[error("there is no editor: the terminal is dumb, and none is configured")]
-    NoEditor,
-    /// The editor could not be started, or ended with an error.
-    #[error("the editor {editor} failed")]
-    Editor {
-        /// Its command.
-        editor: String,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 impl EditError {
     /// Whether the system failed, rather than the user's text or task.
     pub const fn is_of_system(&self) -> bool {
-        matches!(self, Self::Write { .. } | Self::Replace { .. } | Self::Editor { .. })
+        matches!(self, Self::Write { .. } | Self::Replace { .. })
     }
 }
 
@@ -355,10 +350,13 @@ impl Explain for EditError {
                 "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
             }
             Self::OneText => "open it in your editor",
-            Self::Changed => "look at git diff, and edit again",
+            Self::TwoForms => "remove one of them: git log says which is older",
+            Self::Default(_) => "move it to data/, and make a link to it in its place",
+            Self::NotSaid => {
+                "this is a mistake of the program: please report it, with the workflow"
+            }
             Self::Exists(_) => "use another directory; ce write changes a workflow",
             Self::Name { .. } => "give another directory",
-            Self::NoEditor => "set GIT_EDITOR, or git config --global core.editor EDITOR",
             Self::Head(error) => return error.hint(),
             Self::Load(LoadError::Directory { path, source }) => {
                 return hints::for_directory(path, source);
@@ -378,9 +376,6 @@ impl Explain for EditError {
             Self::Git { path, .. } => {
                 return Some(format!("git -C {} status says what is wrong", path.display()));
             }
-            Self::Editor { .. } => {
-                "nothing was written: edit again; GIT_EDITOR or core.editor chooses another editor"
-            }
             Self::Large(_) => "keep points in files of the task, which OWN('FILE') names",
             Self::Read { path, source } => return hints::for_reading(path, source),
             Self::Write { path, source } => return hints::for_writing(path, source),
@@ -389,122 +384,6 @@ impl Explain for EditError {
         Some(hint.to_owned())
     }
 }
-
-/// A workflow that is being edited.
-#[derive(Debug)]
-pub struct Editing {
-    task: PathBuf,
-    /// The file with the text.
-    path: PathBuf,
-    /// The text as it was opened.
-    opened: Vec<u8>,
-    /// The workflow as it was opened, if its directories are known.
-    layout: Option<WorkflowDirectories>,
-    editor: OsString,
-}
-
-impl Editing {
-    /// Writes the text of a task's workflow into a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no editor, if the workflow cannot be read, or if no text says all that is in
-    /// its directories and that is not to be lost.
-    pub fn new(task: &Path, force: Force) -> Result<Self, EditError> {
-        let task = real(task)?;
-        refuse_text(&task)?;
-        let Written { mut text, unread } = load::written(&task)?;
-        if force == Force::Keep && !unread.is_empty() {
-            return Err(EditError::Unread(unread));
-        }
-        let editor = ce_git::editor(&task)
-            .map_err(|source| EditError::Git { path: task.clone(), source })?
-            .ok_or(EditError::NoEditor)?;
-        let layout = layout(&task, &text);
-        let inputs = text.inputs.as_deref().unwrap_or_default();
-        let signatures = signatures(&task, &text.expression, inputs);
-        drop_default_labels(&mut text.expression, &signatures);
-        let mut opened = HEAD.as_bytes().to_vec();
-        let style = Style { sharing: Sharing::Label, labels: Labels::Show };
-        let path = ce_git::private_dir(&task).unwrap_or_else(std::env::temp_dir);
-        let path = path.join(format!("ce-edit-{}.lisp", std::process::id()));
-        let write = |source| EditError::Write { path: path.clone(), source };
-        text.write(style, &mut opened).map_err(write)?;
-        let file = fs::OpenOptions::new().write(true).create_new(true).open(&path);
-        file.and_then(|mut file| file.write_all(&opened)).map_err(write)?;
-        Ok(Self { task, path, opened, layout, editor })
-    }
-
-    /// The file with the text.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Opens the text in the user's editor, and waits until it has ended.
-    pub fn edit(&self) -> Result<(), EditError> {
-        // As Git does: a signal from the terminal is the editor's until it has ended.
-        let ended = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGQUIT] {
-            let _ours = flag::register_conditional_default(signal, Arc::clone(&ended));
-        }
-        let mut script = self.editor.clone();
-        script.push(" \"$@\"");
-        let status = Command::new("sh")
-            .arg0("sh")
-            .arg("-c")
-            .arg(script)
-            .arg(&self.editor)
-            .arg(&self.path)
-            .status();
-        ended.store(true, Ordering::SeqCst);
-        let status = status.and_then(|status| {
-            if status.success() {
-                Ok(())
-            } else {
-                Err(io::Error::other(format!("it ended with {status}")))
-            }
-        });
-        let editor = self.editor.to_string_lossy().into_owned();
-        status.map_err(|source| EditError::Editor { editor, source })
-    }
-
-    /// Writes what was changed in the text, and removes the file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text is wrong, or if the workflow is no longer as it was opened. The file stays.
-    pub fn write_back(&self) -> Result<Edited, EditError> {
-        let read = |source| EditError::Read { path: self.path.clone(), source };
-        let contents = fs::read(&self.path).map_err(read)?;
-        let mut change = Edited { workflow: None, inputs: None, warnings: Vec::new() };
-        if contents != self.opened {
-            let draft = NewWorkflow::new(&self.task, &self.path.display().to_string(), &contents)?;
-            let present = load::written(&self.task)?.text;
-            if layout(&self.task, &present) != self.layout {
-                return Err(EditError::Changed);
-            }
-            let same = draft.is(&self.task, &present);
-            change = draft.put(&self.task, same)?;
-        }
-        drop(fs::remove_file(&self.path));
-        Ok(change)
-    }
-}
-
-/// The directories of a workflow as it is.
-fn layout(task: &Path, text: &Text) -> Option<WorkflowDirectories> {
-    let inputs = text.inputs.clone().unwrap_or_default();
-    let signatures = signatures(task, &text.expression, &inputs);
-    WorkflowDirectories::of_expression(&text.expression, &inputs, &signatures)
-}
-
-/// The comment above the text.
-const HEAD: &str = "\
-; What is changed here is written to the workflow/ and inputs of the task.
-; Inputs may have labels, as in (add :left INPUT('x') :right INPUT('y')). Those that are
-; named like the computation's inputs are not shown.
-
-";
 
 /// Replaces the workflow of a task, and its file `inputs`, if they are given.
 ///

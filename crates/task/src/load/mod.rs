@@ -27,7 +27,7 @@ pub use self::values::DeferredFiles;
 pub use self::written::{Written, written};
 pub use ce_model::task::Uncommitted;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ use ce_model::hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
 use ce_model::task::{
-    Computation, LIBRARY, LoadedFrom, NodeId, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
+    Computation, LIBRARY, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
 };
 use ce_model::text_file::TextError;
 
@@ -312,17 +312,9 @@ fn read(
     findings.sort();
     match (commit, name, expression) {
         (Some(commit), Some(name), Some(read)) if findings.problems.is_empty() => {
-            let ReadExpression {
-                inputs,
-                defaults,
-                files,
-                trees,
-                computations,
-                workflow,
-                definitions,
-            } = read;
+            let ReadExpression { inputs, defaults, files, trees, computations, workflow } = read;
             if let (Some(inputs), Some(workflow)) = (inputs, workflow) {
-                let LoadedWorkflow { workflow, bound, sweeps, resources, .. } = workflow;
+                let LoadedWorkflow { workflow, bound, sweeps, resources, definitions } = workflow;
                 let task = Task {
                     name,
                     commit,
@@ -358,7 +350,6 @@ struct ReadExpression {
     trees: Vec<TaskTree>,
     computations: Vec<Computation>,
     workflow: Option<LoadedWorkflow>,
-    definitions: BTreeMap<NodeId, Vec<Box<str>>>,
 }
 
 /// Reads the inputs of a task and its expression, from a text or from directories.
@@ -382,22 +373,9 @@ fn read_expression<S: TaskSource>(
     let leaves = (&mut files, &mut trees, shared);
     let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, findings);
     let workflow = WorkflowWalk::new(nodes).load();
-    let mut definitions = BTreeMap::<NodeId, Vec<Box<str>>>::new();
-    if let (Some(parsed), Some(loaded)) = (text, &workflow) {
-        let mut of_text = HashMap::<NodeId, Vec<NodeId>>::new();
-        loaded.of_text.iter().for_each(|(id, node)| of_text.entry(*id).or_default().push(*node));
-        for definition in &parsed.text.definitions {
-            for node in definition.nodes.iter().filter_map(|id| of_text.get(id)).flatten() {
-                let names = definitions.entry(*node).or_default();
-                if !names.contains(&definition.name) {
-                    names.push(definition.name.clone());
-                }
-            }
-        }
-    }
     let (files, computations) = (files.into_files(), library.into_computations());
     let trees = trees.into_trees();
-    ReadExpression { inputs, defaults, files, trees, computations, workflow, definitions }
+    ReadExpression { inputs, defaults, files, trees, computations, workflow }
 }
 
 /// The path of the task in its repository. Bytes that are not UTF-8 are escaped.

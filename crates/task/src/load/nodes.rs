@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use ce_model::expression::NodeKind;
+use ce_model::expression::{DEFINITION, NodeKind};
 use ce_model::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
 use ce_model::resources::{ResourceLine, ResourceLines, Resources};
 use ce_model::slice::Slice;
 use ce_model::sweep::{BoundId, LevelName, SWEEP_INPUTS, SWEEP_OUTPUTS, ScopeId, Scopes, Sweep};
 use ce_model::task::{
     Builder, ComputationId, FreeNames, InputId, MEMBER_INPUTS, NamedComputation, Node, NodeId,
-    TREE_INPUTS, TREE_OUTPUTS, TaskParts, TaskResources, VALUE,
+    ROOT_LABEL, TREE_INPUTS, TREE_OUTPUTS, TaskParts, TaskResources, VALUE,
 };
 use ce_model::template::Template;
 use ce_model::text_file::TextError;
@@ -20,7 +20,7 @@ use ce_model::text_file::TextError;
 use super::computations::{Library, SharedLines, WrittenLine};
 use super::nearest;
 use super::problems::{LoadFault, Problems, ResourceFault, WarningKind};
-use super::source::{Identity, Located, TaskSource, parse_line, parse_text};
+use super::source::{Identity, Located, TaskSource, parse_line, parse_lines, parse_text};
 use super::sweep_files::{SweepFiles, is_read};
 use super::values::{TaskFiles, TaskTrees};
 
@@ -218,7 +218,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     ) {
         for entry in &entries.0 {
             let is_read = match entry.as_encoded_bytes() {
-                b"kind" | b"value" | [b'.', ..] => true,
+                b"kind" | b"value" | b"definition" | [b'.', ..] => true,
                 b"inputs" => kind.is_none_or(NodeKind::has_inputs),
                 b"outputs" => kind.is_none_or(NodeKind::has_slice),
                 b"resources" => matches!(kind, None | Some(NodeKind::Computation)),
@@ -260,6 +260,25 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let names = names.chain(self.library.source.defined());
         let nearest = nearest(name, &names.collect::<Vec<_>>());
         Err(LoadFault::NoInput { name: name.to_owned(), nearest })
+    }
+
+    /// The names that definitions give to a node. None is that of an input.
+    pub(super) fn definitions(&mut self, dir: &S::Dir) -> Vec<Box<str>> {
+        let path = self.path(dir, DEFINITION);
+        let lines = parse_lines(self.library.source.read(dir, DEFINITION));
+        let names = self.findings.note_lines(&path, lines).unwrap_or_default();
+        let inputs = self.inputs.unwrap_or_default();
+        for (line, name) in (1..).zip(&names) {
+            let fault = if name.is_empty() || name == ROOT_LABEL {
+                LoadFault::DefinitionName(name.clone())
+            } else if inputs.iter().any(|input| input.as_str() == name) {
+                LoadFault::DefinedInput(name.clone())
+            } else {
+                continue;
+            };
+            self.findings.problem_in_line(&path, line, fault);
+        }
+        names.into_iter().map(String::into_boxed_str).collect()
     }
 
     /// A text that the workflow holds.

@@ -105,6 +105,12 @@ pub enum LoadFault {
         /// The most similar name of an input.
         nearest: Option<String>,
     },
+    /// A definition cannot have a name.
+    #[error("{0:?} cannot be the name of a definition")]
+    DefinitionName(String),
+    /// A definition has the name of an input.
+    #[error("the task has an input with this name: {0:?}")]
+    DefinedInput(String),
     /// Two inputs of the task have one name.
     #[error("the input {name:?} is also in line {line}")]
     Duplicate {
@@ -425,7 +431,7 @@ impl Explain for LoadFault {
             Self::NoInput { nearest: None, .. } => {
                 "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
             }
-            Self::Duplicate { .. } => "give each input a name of its own",
+            Self::DefinitionName(_) | Self::DefinedInput(_) | Self::Duplicate { .. } => "rename it",
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::Backwards => "write the smaller number first, as in 01_02-both",
             Self::OutOfSlice { .. } => "outputs are numbered from 00",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ce_git::Changes;
 use ce_model::digest::ObjectId;
 use ce_model::expression::{
-    ExpressionInput, ExpressionNode, NodeKind, Parsed, Position, RuleFile, parse,
+    DEFINITION, ExpressionInput, ExpressionNode, NodeKind, Parsed, Position, RuleFile, parse,
 };
 use ce_model::name::{InputName, TreeName};
 use ce_model::slice::WrittenSlice;
@@ -68,6 +68,8 @@ pub(super) fn inputs(parsed: &Parsed<'_>) -> Vec<InputName> {
 pub(super) struct TextSource<'a, S: TaskSource> {
     source: &'a mut S,
     parsed: &'a Parsed<'a>,
+    /// The names of definitions, by the nodes that they are.
+    definitions: HashMap<NodeId, Vec<&'a str>>,
 }
 
 /// A directory, or what would be one.
@@ -82,8 +84,14 @@ pub(super) enum TextDir<D> {
 }
 
 impl<'a, S: TaskSource> TextSource<'a, S> {
-    pub(super) const fn new(source: &'a mut S, parsed: &'a Parsed<'a>) -> Self {
-        Self { source, parsed }
+    pub(super) fn new(source: &'a mut S, parsed: &'a Parsed<'a>) -> Self {
+        let mut definitions: HashMap<NodeId, Vec<&str>> = HashMap::new();
+        for definition in &parsed.text.definitions {
+            for node in &definition.nodes {
+                definitions.entry(*node).or_default().push(&definition.name);
+            }
+        }
+        Self { source, parsed, definitions }
     }
 
     fn node(&self, id: NodeId) -> &'a ExpressionNode {
@@ -102,6 +110,10 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
             "kind" => Ok(format!("{}\n", node.kind.file())),
             "value" if node.kind == NodeKind::Text => Ok(node.value.to_string()),
             "value" => Ok(format!("{}\n", node.value)),
+            DEFINITION => {
+                let names = self.definitions.get(&id).ok_or(LoadFault::Missing)?;
+                Ok(names.iter().map(|name| format!("{name}\n")).collect())
+            }
             "outputs" => node.outputs.as_ref().map(WrittenSlice::lines).ok_or(LoadFault::Missing),
             // In a text, a sweep binds what it lists.
             NAMES if is_computed(node) && !lists_names() => Ok(String::new()),
@@ -236,6 +248,7 @@ impl<S: TaskSource> TaskSource for TextSource<'_, S> {
                 let mut names: Vec<&str> = ["kind"].into_iter().chain(value).chain(files).collect();
                 names.extend((is_computed(node) && !has_names).then_some(NAMES));
                 names.extend(node.outputs.is_some().then_some("outputs"));
+                names.extend(self.definitions.contains_key(id).then_some(DEFINITION));
                 names.extend((!node.inputs.is_empty()).then_some("inputs"));
                 names.dedup();
                 names

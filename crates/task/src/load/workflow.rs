@@ -3,10 +3,10 @@
 //! The walk keeps its own stack, so the tree may have any depth. A directory is identified by
 //! device and inode: it is not read again when a link leads to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use ce_model::expression::{NodeKind, label_of};
+use ce_model::expression::{DEFINITION, NodeKind, label_of};
 use ce_model::name::InputName;
 use ce_model::slice::{MAX_ARITY, Slice, WrittenSlice};
 use ce_model::sweep::{ScopeId, Sweep};
@@ -24,6 +24,8 @@ pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
     nodes: NodeReader<'a, 'b, S>,
     /// The nodes that directories are in a scope; `None` for those that have a problem.
     visited: HashMap<(Identity, ScopeId), Option<NodeId>>,
+    /// The names that definitions give to directories, in the order in which they were read.
+    defined: Vec<(Identity, Vec<Box<str>>)>,
     /// The directories above the current one, with their index in the stack.
     open: HashMap<Identity, u32>,
     /// The nodes above the current directory.
@@ -36,8 +38,34 @@ pub(super) struct LoadedWorkflow {
     pub(super) bound: Vec<InputName>,
     pub(super) sweeps: Vec<Sweep>,
     pub(super) resources: TaskResources,
-    /// The nodes that the nodes of a text are, by its nodes.
-    pub(super) of_text: Vec<(NodeId, NodeId)>,
+    /// The names that definitions give to nodes.
+    pub(super) definitions: BTreeMap<NodeId, Vec<Box<str>>>,
+}
+
+/// The names of nodes, of which directories have some. A directory is a node in each scope in which it was read.
+fn named(
+    defined: &[(Identity, Vec<Box<str>>)],
+    visited: HashMap<(Identity, ScopeId), Option<NodeId>>,
+) -> BTreeMap<NodeId, Vec<Box<str>>> {
+    let mut nodes: HashMap<&Identity, Vec<NodeId>> =
+        defined.iter().map(|(id, _)| (id, Vec::new())).collect();
+    for ((id, _), node) in visited {
+        if let (Some(of), Some(node)) = (nodes.get_mut(&id), node) {
+            of.push(node);
+        }
+    }
+    let mut named = BTreeMap::<NodeId, Vec<Box<str>>>::new();
+    for (id, names) in defined {
+        for node in nodes.get(id).into_iter().flatten() {
+            let known = named.entry(*node).or_default();
+            for name in names {
+                if !known.contains(name) {
+                    known.push(name.clone());
+                }
+            }
+        }
+    }
+    named
 }
 
 /// The result of entering a directory.
@@ -48,7 +76,13 @@ enum Visited<D> {
 
 impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     pub(super) fn new(nodes: NodeReader<'a, 'b, S>) -> Self {
-        Self { nodes, visited: HashMap::new(), open: HashMap::new(), stack: Vec::new() }
+        Self {
+            nodes,
+            visited: HashMap::new(),
+            defined: Vec::new(),
+            open: HashMap::new(),
+            stack: Vec::new(),
+        }
     }
 
     /// Reads the whole workflow. Returns the expression unless there are problems.
@@ -68,12 +102,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let workflow = self.nodes.builder.finish(root);
                 let NodeReader { scopes, sweeps, resources, .. } = self.nodes;
                 let bound = scopes.into_bound();
-                let of_text = self.visited.into_iter().filter_map(|((id, _), node)| match id {
-                    Identity::Node(id) => Some((id, node?)),
-                    _ => None,
-                });
-                let of_text = of_text.collect();
-                return Some(LoadedWorkflow { workflow, bound, sweeps, resources, of_text });
+                let definitions = named(&self.defined, self.visited);
+                return Some(LoadedWorkflow { workflow, bound, sweeps, resources, definitions });
             };
             frame.nodes.extend(node);
             let scope = if frame.nodes.is_empty() { frame.first_scope } else { frame.scope };
@@ -115,6 +145,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             }
         };
         self.nodes.warn_of_unread(&dir, &entries, kind);
+        self.note_definitions(&dir, &entries, &key.0);
         let value = match kind {
             // It is any text, and read whole.
             Some(NodeKind::Text) => Some(String::new()),
@@ -168,6 +199,14 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             }
         };
         self.frame(dir, key, &entries, maker)
+    }
+
+    /// Notes the names that definitions give to a directory.
+    fn note_definitions(&mut self, dir: &S::Dir, entries: &NodeEntries, id: &Identity) {
+        if entries.has(DEFINITION) {
+            let names = self.nodes.definitions(dir);
+            self.defined.push((id.clone(), names));
+        }
     }
 
     fn done(&mut self, key: (Identity, ScopeId), node: Option<NodeId>) -> Visited<S::Dir> {

@@ -8,7 +8,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ce_model::expression::{
-    Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
+    DEFINITION, Definition, Expression, ExpressionInput, ExpressionNode, NodeKind, RESOURCES,
+    RuleFile, Text, rule_files,
 };
 use ce_model::slice::WrittenSlice;
 use ce_model::sweep::FACTORS;
@@ -28,6 +29,8 @@ pub struct Written {
     pub text: Text,
     /// Files in them that no text says: paths relative to the task.
     pub unread: Vec<PathBuf>,
+    /// Files that a text says, but none that `ce-sym` has printed: resources, and names of definitions.
+    pub unprinted: Vec<PathBuf>,
 }
 
 /// Reads the workflow of a task from its directories, as they are checked out.
@@ -50,15 +53,18 @@ pub fn written(dir: &Path) -> Result<Written, LoadError> {
         source: &mut source,
         findings,
         expression: Expression::default(),
+        definitions: Vec::new(),
         visited: HashMap::new(),
         stack: Vec::new(),
         unread: Vec::new(),
+        unprinted: Vec::new(),
     };
     reader.read();
-    let Reader { mut findings, expression, unread, .. } = reader;
+    let Reader { mut findings, expression, definitions, unread, unprinted, .. } = reader;
     findings.sort();
     if findings.problems.is_empty() {
-        return Ok(Written { text: Text { inputs, expression, ..Text::default() }, unread });
+        let text = Text { inputs, definitions, expression, ..Text::default() };
+        return Ok(Written { text, unread, unprinted });
     }
     let Problems { problems, warnings } = findings;
     Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
@@ -68,10 +74,12 @@ struct Reader<'a, S: TaskSource> {
     source: &'a mut S,
     findings: Problems,
     expression: Expression,
+    definitions: Vec<Definition>,
     visited: HashMap<Identity, Seen>,
     /// The nodes around the place.
     stack: Vec<OpenDirectory<S::Dir>>,
     unread: Vec<PathBuf>,
+    unprinted: Vec<PathBuf>,
 }
 
 /// The known facts of a directory.
@@ -90,6 +98,8 @@ struct OpenDirectory<D> {
     inputs: Option<D>,
     branches: Vec<Branch>,
     next: usize,
+    /// The names that definitions give it.
+    definitions: Vec<Box<str>>,
 }
 
 impl<S: TaskSource> Reader<'_, S> {
@@ -114,6 +124,12 @@ impl<S: TaskSource> Reader<'_, S> {
     fn end(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         let node = open.node.map(|node| self.expression.push(node));
+        for (name, node) in open.definitions.into_iter().zip(node.into_iter().cycle()) {
+            match self.definitions.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.nodes.push(node),
+                None => self.definitions.push(Definition { name, nodes: vec![node] }),
+            }
+        }
         self.visited.insert(open.id, Seen::Done(node));
         self.add(node);
     }
@@ -169,8 +185,14 @@ impl<S: TaskSource> Reader<'_, S> {
 
     /// Reads the files of a node.
     fn open(&mut self, dir: &S::Dir, id: Identity) -> OpenDirectory<S::Dir> {
-        let mut open =
-            OpenDirectory { id, node: None, inputs: None, branches: Vec::new(), next: 0 };
+        let mut open = OpenDirectory {
+            id,
+            node: None,
+            inputs: None,
+            branches: Vec::new(),
+            next: 0,
+            definitions: Vec::new(),
+        };
         let place = self.source.place(dir);
         let listed = self.source.list(dir);
         let entries = self.findings.note(&place, listed).unwrap_or_default();
@@ -191,12 +213,22 @@ impl<S: TaskSource> Reader<'_, S> {
             let value = kind.value(&value).map_err(LoadFault::Name);
             self.findings.note(&place.join("value"), value)
         });
-        let files = if has_files { self.files(dir, &entries) } else { Some(Vec::new()) };
+        let mut files = if has_files { self.files(dir, &entries) } else { Some(Vec::new()) };
         let mut outputs = None;
         for name in entries {
             let is_rule = kind.zip(name.to_str()).is_some_and(|(kind, name)| is_read(kind, name));
             match name.as_encoded_bytes() {
                 b"kind" | b"value" => {}
+                b"definition" => {
+                    self.unprinted.push(place.join(DEFINITION));
+                    open.definitions = self.lines(dir, DEFINITION);
+                }
+                b"resources" if kind == Some(NodeKind::Computation) => {
+                    self.unprinted.push(place.join(RESOURCES));
+                    let lines = self.lines(dir, RESOURCES).into_iter().map(|line| vec![line]);
+                    let file = RuleFile { name: RESOURCES.into(), rows: lines.collect() };
+                    files.iter_mut().for_each(|files| files.push(file.clone()));
+                }
                 b"outputs" if kind.is_some_and(NodeKind::has_slice) => outputs = self.slice(dir),
                 b"inputs" if kind.is_some_and(NodeKind::has_inputs) => {
                     let inputs = self.source.enter(dir, "inputs");
@@ -246,6 +278,14 @@ impl<S: TaskSource> Reader<'_, S> {
                 self.unread.push(place.join(name));
             }
         }
+    }
+
+    /// Reads a file of lines.
+    fn lines(&mut self, dir: &S::Dir, name: &str) -> Vec<Box<str>> {
+        let path = self.source.place(dir).join(name);
+        let lines = parse_lines(self.source.read(dir, name));
+        let lines = self.findings.note_lines(&path, lines).unwrap_or_default();
+        lines.into_iter().map(String::into_boxed_str).collect()
     }
 
     /// Reads a file that is any text.

@@ -158,24 +158,6 @@ fn what_no_text_says_of_a_sweep_is_not_lost() {
 }
 
 #[test]
-fn an_editor_changes_one_level() {
-    let lab = Lab::task(SWEEP).commit();
-    let run = |script: &str| {
-        let mut command = lab.command("ce");
-        command.arg("edit").env("GIT_EDITOR", format!("sed -i \"{script}\""));
-        lab.finish(&mut command)
-    };
-    let before = tree(&lab.path("task"));
-    run("s/'4'$/'4' '8'/").exit(0).shows("wrote workflow");
-    let mut after = tree(&lab.path("task"));
-    assert_eq!(
-        after.insert("workflow/factors/00-threads".to_owned(), b"1\n2\n4\n".into()).unwrap(),
-        b"1\n2\n4\n8\n"
-    );
-    assert_eq!(after, before, "and nothing else");
-}
-
-#[test]
 fn ten_thousand_levels_are_readable_and_linear() {
     const COUNT: usize = 10_000;
     let levels: String = (0..COUNT).map(|at| format!(" 'level {at}'")).collect();

@@ -1,0 +1,166 @@
+//! `ce convert`: a workflow as one text or as directories, which say the same.
+
+use std::fs;
+
+use compeval::edit::{Force, WorkflowForm, convert};
+use compeval::expression::Text;
+use compeval::load::{self, Uncommitted};
+use compeval::task::Task;
+
+use super::round_trip::label;
+use crate::generator::{self, Random};
+use crate::lab::{Lab, files};
+use crate::lisp;
+
+fn loaded(lab: &Lab) -> Task {
+    load::task(&lab.path("task"), Uncommitted::Ignore, None).unwrap().task
+}
+
+fn text(lab: &Lab) -> String {
+    fs::read_to_string(lab.path("task/workflow.ce")).unwrap()
+}
+
+/// A task of which the workflow is this text.
+fn lab(text: &str) -> Lab {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").with_storage();
+    lab.without("workflow").without("inputs").file("workflow.ce", text)
+}
+
+fn to<'a>(lab: &'a Lab, form: &str) -> crate::program::Ran<'a> {
+    lab.run("ce", &["convert", "--to", form])
+}
+
+#[test]
+fn random_workflows_are_the_same_task_there_and_back() {
+    let lab = generator::lab();
+    let task = lab.path("task");
+    let inputs: Vec<_> = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
+    for seed in generator::seeds(60) {
+        let mut random = Random::new(seed);
+        let mut expression = generator::workflow(&mut random);
+        label(&mut expression, &mut random);
+        let written = Text { inputs: Some(inputs.clone()), expression, ..Text::default() };
+        drop(fs::remove_dir_all(task.join("workflow")));
+        lisp::write(&task, &written);
+        fs::write(task.join("inputs"), "x\ny\nstop words\n").unwrap();
+        let first = loaded(&lab);
+        let mut texts = Vec::new();
+        for form in [WorkflowForm::Text, WorkflowForm::Directories, WorkflowForm::Text] {
+            convert(&task, form, Force::Replace).unwrap();
+            let now = loaded(&lab);
+            assert_eq!(now.workflow, first.workflow, "seed {seed}, labels and all");
+            assert!(now.means_the_same(&first), "seed {seed}");
+            texts.extend((form == WorkflowForm::Text).then(|| text(&lab)));
+        }
+        assert_eq!(texts[0], texts[1], "seed {seed}");
+        convert(&task, WorkflowForm::Directories, Force::Replace).unwrap();
+    }
+}
+
+/// What people write: definitions, slices of them, other names of them, defaults, resources, rows, and long lines.
+const WRITTEN: &str = "\
+Inputs: x, |a b|, quality = '20', kept = OWN('data/kept')
+
+plain = (add x kept)
+again = plain
+grid = POINTS(
+  :over size 10 20 'x y'
+  :over ('a' 'b') ('1' '2') ('3' '4')
+  :exclude ('size' 'a') ('10' '1'))
+swept = SWEEP(
+  (mul size (add a (add b replicate)) :resources 'cpus 2' 'memory 1G')
+  grid
+  :replicates '3'
+  :names 'size' 'a' 'b'
+  :allow-failed)[00, 01]
+both = (divmod x |a b|)
+shared = (add
+  (mul
+    (add both[quotient] both[remainder])
+    #1=(add
+      (add x x)
+      (add (add |a b| |a b|) (add (add x quality) (add x 'a rather long constant here')))))
+  #1#)
+
+(add
+  (add
+    (mul again (add SWEEP(:body 'text {n}' :over n 1 2) TEXT('two' 'lines' :unended)))
+    (add swept[00] swept[01]))
+  (add shared (mul FILE('tinputs/ad/48103e4fc7') again)))
+";
+
+#[test]
+fn what_somebody_has_written_comes_back() {
+    let lab = lab(WRITTEN).file("data/kept", "7\n").commit();
+    let first = loaded(&lab);
+    to(&lab, "directories").exit(0).shows("wrote workflow (").shows("inputs, defaults");
+    let kept = fs::read_link(lab.path("task/defaults/kept")).unwrap();
+    assert_eq!(kept.to_str(), Some("../data/kept"));
+    assert_eq!(fs::read(lab.path("task/defaults/quality")).unwrap(), b"20\n");
+    let lab = lab.commit_again();
+    let now = loaded(&lab);
+    // The files of defaults have other places.
+    assert_eq!((&now.workflow, &now.sweeps), (&first.workflow, &first.sweeps));
+    assert_eq!(now.definitions, first.definitions);
+    to(&lab, "text").exit(0).shows("wrote workflow.ce");
+    assert_eq!(text(&lab), WRITTEN);
+    assert!(
+        !["workflow", "inputs", "defaults"].iter().any(|it| lab.path("task").join(it).exists())
+    );
+    assert!(loaded(&lab).resources.lines().eq(first.resources.lines()));
+    lab.unchanged(|| to(&lab, "text").exit(0).shows("has this form already"));
+}
+
+#[test]
+fn definitions_of_directories_name_calls() {
+    let lab = lab("Inputs: x, y\n\nsum = (add x y)\n\n(mul sum sum)\n").commit();
+    to(&lab, "directories").exit(0);
+    let lab = lab.commit_again();
+    lab.ce_run(&["--only", "sum"]).exit(0).says("1 computed, 1 not asked for");
+    // A name is none that is an input's, and none that is empty.
+    let place = "workflow/inputs/00-a/definition";
+    for (name, says) in [
+        ("x\n", "the task has an input with this name: \"x\""),
+        ("TASK\n", "\"TASK\" cannot be the name of a definition"),
+    ] {
+        fs::write(lab.path("task").join(place), name).unwrap();
+        lab.run("ce", &["check"]).exit(2).says(&format!("{place}:1: {says}"));
+    }
+}
+
+#[test]
+fn what_would_be_lost_stays() {
+    let directories = || Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").with_storage();
+    let refuses = |lab: &Lab, form: &str, says: &str| {
+        lab.unchanged(|| to(lab, form).exit(2).says(says));
+    };
+    let changed = directories().commit().file("workflow/value", "mul\n");
+    refuses(&changed, "text", "these have uncommitted changes: workflow/value");
+    to_forced(&changed, "text");
+    assert_eq!(text(&changed), "Inputs: x, y\n\n(mul :x x :y y)\n");
+    let noted = directories().file("workflow/notes", "").commit();
+    refuses(&noted, "text", "no text says what is in workflow/notes");
+    let large = directories().file("defaults/x", "1\n2\n").commit();
+    refuses(
+        &large,
+        "text",
+        "defaults/x is neither one line of text nor a link to a file of the task",
+    );
+    let both = directories().file("workflow.ce", "x").commit();
+    refuses(&both, "text", "the task has both workflow.ce and workflow/");
+    let wrong = lab("Inputs: x\n(add x").commit();
+    refuses(&wrong, "directories", "workflow.ce has 1 mistake");
+    let unlabelled = lab("Inputs: x, y\n(add x nothing)").commit();
+    refuses(&unlabelled, "directories", "workflow.ce has 1 mistake");
+    let none = Lab::empty().file("computations/note", "").with_storage().commit();
+    refuses(&none, "text", "holds no task");
+    let uncommitted =
+        lab("Inputs: x, y\n\n(add x y)\n").commit().file("workflow.ce", "Inputs: x\n\n(add x x)\n");
+    refuses(&uncommitted, "directories", "these have uncommitted changes: workflow.ce");
+    to_forced(&uncommitted, "directories");
+    assert_eq!(files(&uncommitted.path("task/workflow")).len(), 6);
+}
+
+fn to_forced(lab: &Lab, form: &str) {
+    lab.run("ce", &["convert", "--force", "--to", form]).exit(0);
+}
