@@ -141,11 +141,16 @@ impl Expression {
         root == other
     }
 
-    /// How often each node is read.
+    /// How often each node is read by nodes that the root needs. Of a definition that is named with slices only, the node without
+    /// a slice is not needed.
     fn readers(&self) -> Vec<usize> {
         let mut readers = vec![0; self.nodes.len()];
-        for argument in self.nodes.iter().flat_map(|node| &node.inputs) {
-            readers[argument.node.index()] += 1;
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            if at + 1 == self.nodes.len() || readers[at] > 0 {
+                for argument in &node.inputs {
+                    readers[argument.node.index()] += 1;
+                }
+            }
         }
         readers
     }

@@ -793,9 +793,11 @@ mod tests {
             ("a = (f)\n(g a[01] a[x] a[01])", "(g #1=(f)[01] (f)[x] #1#)"),
             ("a = (f)[02, x, 00]\nb = a[01, 02]\n(g b[01] b)", "(g (f)[00] (f)[x, 00])"),
             ("a = (f)[02]\na", "(f)[02]"),
+            ("a = (f x)\n(g a[01])", "(g (f INPUT('x'))[01])"),
             ("|a b| = (f)\n(g |a b|)", "(g (f))"),
             ("a = #1=(f)\nb = #1#\n(g a b)", "(g #1=(f) #1#)"),
             ("(a#1 x)", "(a#1 INPUT('x'))"),
+            ("SWEEP(a b :|c| d)", "SWEEP(:body INPUT('a') :points INPUT('b') :|c| INPUT('d'))"),
         ] {
             assert_eq!(printed(source), expected, "{source}");
         }

@@ -194,7 +194,9 @@ impl Printer<'_> {
         };
         let node = &self.expression[open.node];
         let Some(input) = node.inputs.get(open.next) else {
-            let (column, is_long) = (open.column + 1, open.next + node.files.len() > 1);
+            // Resources are not printed.
+            let files = if node.kind.has_files() { node.files.len() } else { 0 };
+            let (column, is_long) = (open.column + 1, open.next + files > 1);
             self.stack.pop();
             if is_long {
                 self.next_line(column)?;
@@ -228,8 +230,8 @@ fn label(node: &ExpressionNode, at: usize, labels: Labels) -> String {
     match (role, written) {
         (Some(role), None) => format!(":{role} "),
         (Some(role), Some(label)) if label == *role => format!(":{role} "),
-        (Some(_), Some(label)) => format!(":{} ", SweepLabel(label)),
-        (None, Some(label)) => format!(":{} ", BareName(label)),
+        (_, Some(label)) if node.kind == NodeKind::Sweep => format!(":{} ", SweepLabel(label)),
+        (_, Some(label)) => format!(":{} ", BareName(label)),
         (None, None) => String::new(),
     }
 }
