@@ -82,7 +82,9 @@ pub use ce_executor as executor;
 pub use ce_files::{cache, manifest};
 pub use ce_git as git;
 pub use ce_history as history;
-pub use ce_model::{digest, exit, expression, name, plan, resources, slice, sweep, task};
+pub use ce_model::{
+    declaration, digest, exit, expression, name, plan, resources, slice, sweep, task,
+};
 pub use ce_queries as queries;
 pub use ce_storage as storage;
 pub use ce_task::{edit, load};

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 #[path = "../../tests/suite/repository.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
 mod repository;
+pub mod texts;
 
 /// The call of which everything is in the storage.
 pub const CALL: &str = "c_divmod/5efbc68dc50d";

@@ -13,6 +13,9 @@ use compeval::plan::Plan;
 use super::generator::Random;
 use super::lab::{Lab, files};
 
+#[path = "../../fuzz/src/texts.rs"]
+mod texts;
+
 /// What is put into files, beside noise: paths that lead out, and numbers that are too great.
 const PIECES: [&str; 10] = [
     "../../data/x",
@@ -113,4 +116,46 @@ fn a_storage_that_is_spoiled_anywhere_gives_the_right_result_or_none() {
         assert!(outside() == before, "nothing outside is touched: {told}");
         assert!(lab.is_tidy(), "{told}");
     }
+}
+
+/// Texts of workflows that have all of the grammar, beside the examples.
+const WORKFLOWS: [&str; 3] = [
+    "Inputs: x, |y z| = '20',\n  data = OWN('data/x') # why\nsum = (add x |y z|)[total, 01]\n(f :a sum[00] #1=(g 'it's' TEXT('a' :unended)) #1#)",
+    "SWEEP('s' :over n 1..4 '5' :over ('a' 'b') (1 'x') (2 |y|) :exclude ('n') (3) :replicates 3 :columns '00 *' :allow-failed\n\
+     (f n {a} :resources 'cpus 4' FILE('tinputs/ab/x')))[table]",
+    "r = TREE('.:a' 'main')\nSWEEP(:names 'p' :body MEMBER('a/b' r[directory]) :|points| POINTS(:factors/00-p '1' :replicates '2'))",
+];
+
+/// Files with declarations.
+const DECLARATIONS: [&str; 3] = [
+    "#!/bin/sh\n\n# counts\n#CE inputs words 'stop words' it's\r\n#CE outputs kinds/ total\n#CE access env  HOME\n#CE nondeterministic\n\
+     code\n  #CE access network\n",
+    "\u{feff}--\n--CE\toutputs a\n%CE resources memory 2G\n\"CE access read /x\n",
+    "/* counts */\n//CE inputs a b\n//CE outputs 'c, d'\n;CE nondeterministic It rolls dice.\nint main() {}\n",
+];
+
+/// Checks texts as they are, and spoiled.
+fn check_each(texts: &[Vec<u8>], check: impl Fn(&[u8])) {
+    texts.iter().for_each(|text| check(text));
+    for seed in 0..rounds(4000) {
+        let mut random = Random::new(seed);
+        let mut text = texts[random.below(texts.len())].clone();
+        mutate(&mut text, &mut random);
+        check(&text);
+    }
+}
+
+#[test]
+fn a_workflow_that_is_spoiled_anywhere_is_read_as_it_is_printed_or_refused_at_a_place() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tasks-example");
+    let examples = fs::read_dir(examples).unwrap().map(|example| example.unwrap().path());
+    let examples = examples.filter_map(|example| fs::read(example.join("workflow.ce")).ok());
+    let texts: Vec<_> =
+        WORKFLOWS.map(|text| text.as_bytes().to_vec()).into_iter().chain(examples).collect();
+    check_each(&texts, |text| texts::check_workflow(&String::from_utf8_lossy(text)));
+}
+
+#[test]
+fn a_declaration_that_is_spoiled_anywhere_says_what_it_is_written_as_or_is_refused_at_a_line() {
+    check_each(&DECLARATIONS.map(|text| text.as_bytes().to_vec()), texts::check_declaration);
 }
