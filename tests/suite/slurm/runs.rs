@@ -118,6 +118,20 @@ fn exit_statuses_of_many_calls_are_told() {
     assert_eq!(statuses, odd.map(u64::from).collect());
 }
 
+#[test]
+fn workers_on_slurm_execute_a_computation_in_one_file() {
+    let Some(cluster) = Cluster::shared() else { return };
+    for isolated in [false, true] {
+        let script = "#!/bin/sh\n#CE inputs x\n#CE outputs y\ncat \"$1\" >\"$2\"\n";
+        let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]").with_storage();
+        let lab = lab.file("computations/call.sh", script).mode("computations/call.sh", 0o755);
+        let lab = if isolated { lab.isolated() } else { lab }.commit();
+        lab.ce_run_on(cluster, &[]).exit(0);
+        lab.is_left_alone_by(cluster);
+        assert_eq!(lab.output(), "17\n", "isolated: {isolated}");
+    }
+}
+
 /// A task with one call.
 pub(super) fn one_call(script: &str) -> Lab {
     let script = format!("{script}\ncat \"$1\" >\"$2\"");
