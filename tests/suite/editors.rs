@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use fancy_regex::Regex;
 use serde_json::Value;
+
+use crate::needs::needs;
 
 /// A pattern of a grammar for TextMate: its regular expression, and the scopes of the whole and of its groups.
 struct Pattern {
@@ -57,6 +60,36 @@ fn scopes(patterns: &[Pattern], line: &str) -> Vec<(String, String)> {
     pieces
 }
 
+/// Lines with a part of each, its scope for TextMate and its group for Vim.
+const PARTS: [(&str, &str, &str, &str); 16] = [
+    ("# it's (a comment)", "# it's (a comment)", "comment.line.compeval", "compevalComment"),
+    ("(f 'it's' x) ; why", "'it's'", "string.quoted.single.compeval", "compevalString"),
+    ("(f 'it's' x) ; why", "; why", "comment.line.compeval", "compevalComment"),
+    ("(a#1 #1=(g) #1#)", "a#1", "entity.name.function.compeval", "compevalCall"),
+    ("(a#1 #1=(g) #1#)", "#1=", "variable.other.shared.compeval", "compevalShared"),
+    (
+        "sum = (add x y)[total, 01]",
+        "sum",
+        "entity.name.type.definition.compeval",
+        "compevalDefinition",
+    ),
+    ("sum = (add x y)[total, 01]", "[total, 01]", "meta.slice.compeval", "compevalSlice"),
+    ("sum = (add x y)[total, 01]", "y", "variable.other.compeval", "compevalName"),
+    ("sum = (add x y)[total, 01]", "(", "punctuation.compeval", "compevalPunctuation"),
+    ("SWEEP((f n) :over n 1..8 -2)", "SWEEP", "keyword.control.compeval", "compevalWord"),
+    ("SWEEP((f n) :over n 1..8 -2)", ":over", "entity.name.label.compeval", "compevalLabel"),
+    ("SWEEP((f n) :over n 1..8 -2)", "1..8", "constant.numeric.compeval", "compevalNumber"),
+    ("SWEEP((f n) :over n 1..8 -2)", "-2", "constant.numeric.compeval", "compevalNumber"),
+    ("Inputs: a, |b c| = '20'", "Inputs:", "keyword.other.inputs.compeval", "compevalInputs"),
+    ("Inputs: a, |b c| = '20'", "|b c|", "string.other.bars.compeval", "compevalBars"),
+    (
+        "Inputs: \u{e4}, |b c| = '\u{20ac}'",
+        "'\u{20ac}'",
+        "string.quoted.single.compeval",
+        "compevalString",
+    ),
+];
+
 #[test]
 fn a_grammar_knows_each_part_of_a_workflow() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -72,23 +105,71 @@ fn a_grammar_knows_each_part_of_a_workflow() {
         }
     }
     assert!(seen.len() >= 9, "{seen:?}");
-    for (line, part, scope) in [
-        ("# it's (a comment)", "# it's (a comment)", "comment.line.compeval"),
-        ("(f 'it's' x) ; why", "'it's'", "string.quoted.single.compeval"),
-        ("(f 'it's' x) ; why", "; why", "comment.line.compeval"),
-        ("(a#1 #1=(g) #1#)", "a#1", "entity.name.function.compeval"),
-        ("(a#1 #1=(g) #1#)", "#1=", "variable.other.shared.compeval"),
-        ("sum = (add x y)[total, 01]", "sum", "entity.name.type.definition.compeval"),
-        ("sum = (add x y)[total, 01]", "[total, 01]", "meta.slice.compeval"),
-        ("sum = (add x y)[total, 01]", "y", "variable.other.compeval"),
-        ("SWEEP((f n) :over n 1..8 -2)", "SWEEP", "keyword.control.compeval"),
-        ("SWEEP((f n) :over n 1..8 -2)", ":over", "entity.name.label.compeval"),
-        ("SWEEP((f n) :over n 1..8 -2)", "1..8", "constant.numeric.compeval"),
-        ("SWEEP((f n) :over n 1..8 -2)", "-2", "constant.numeric.compeval"),
-        ("Inputs: a, |b c| = '20'", "Inputs:", "keyword.other.inputs.compeval"),
-        ("Inputs: a, |b c| = '20'", "|b c|", "string.other.bars.compeval"),
-    ] {
+    for (line, part, scope, _) in PARTS {
         let found = scopes(&all, line);
         assert!(found.contains(&(part.to_owned(), scope.to_owned())), "{line}: {found:?}");
+    }
+}
+
+/// Writes the name of the group of each character of a text: its line, the group and the character.
+const GROUPS: &str = r#"
+let groups = []
+for line in range(1, line('$'))
+  let column = 0
+  while column < strlen(getline(line))
+    let char = matchstr(getline(line), '.', column)
+    call add(groups, line . "\t" . synIDattr(synID(line, column + 1, 1), 'name') . "\t" . char)
+    let column += strlen(char)
+  endwhile
+endfor
+call writefile(groups, 'groups')
+quitall!
+"#;
+
+/// The pieces of a text as Vim highlights it, but for white space: the line of each, counted from one, its text and its group.
+fn highlighted(text: &str) -> Vec<(usize, String, String)> {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("workflow.ce"), text).unwrap();
+    fs::write(dir.path().join("groups.vim"), GROUPS).unwrap();
+    let vim = Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/vim");
+    let mut command = Command::new("vim");
+    command.args(["-es", "-u", "NONE", "-i", "NONE", "-N", "--cmd", "set encoding=utf-8"]);
+    command.arg("--cmd").arg(format!("set runtimepath^={}", vim.display()));
+    command.args(["-c", "filetype on", "-c", "doautocmd BufRead", "-c", "syntax on", "-S"]);
+    let command = command.args(["groups.vim", "workflow.ce"]).current_dir(dir.path());
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let groups = fs::read_to_string(dir.path().join("groups"));
+    let groups = groups.unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    let mut pieces: Vec<(usize, String, String)> = Vec::new();
+    for found in groups.lines() {
+        let [line, group, char] = found.splitn(3, '\t').collect::<Vec<_>>().try_into().unwrap();
+        let line = line.parse().unwrap();
+        match pieces.last_mut() {
+            Some(last) if (last.0, last.2.as_str()) == (line, group) => last.1 += char,
+            _ => pieces.push((line, char.to_owned(), group.to_owned())),
+        }
+    }
+    pieces.retain(|(_, piece, _)| !piece.trim().is_empty());
+    pieces
+}
+
+#[test]
+fn vim_knows_each_part_of_a_workflow() {
+    needs(&["vim"]);
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tasks-example");
+    let mut seen = HashSet::new();
+    for example in fs::read_dir(examples).unwrap() {
+        let workflow = fs::read_to_string(example.unwrap().path().join("workflow.ce"));
+        for (line, piece, group) in highlighted(&workflow.unwrap_or_default()) {
+            assert!(!group.is_empty(), "{line}: nothing knows {piece:?}");
+            seen.insert(group);
+        }
+    }
+    assert!(seen.len() >= 9, "{seen:?}");
+    let lines: Vec<&str> = PARTS.iter().map(|(line, ..)| *line).collect();
+    let found = highlighted(&lines.join("\n"));
+    for (number, (line, part, _, group)) in (1..).zip(PARTS) {
+        let piece = (number, part.to_owned(), group.to_owned());
+        assert!(found.contains(&piece), "{line}: {piece:?} in {found:?}");
     }
 }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 19] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
@@ -34,6 +34,7 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("ssh-keygen", "openssh-client"),
     ("sshfs", "sshfs"),
     ("strace", "strace"),
+    ("vim", "vim"),
 ];
 
 /// What nobody has to be: a test that only root can do may be skipped even where all must run.

@@ -3,10 +3,11 @@ if exists('b:current_syntax')
   finish
 endif
 
+syntax match compevalPunctuation /[(),=]/
 syntax match compevalName /[^[:space:]()|\\;,=\[\]'"#`0-9:][^[:space:]()|\\;,=\[\]'"#`]*/
 syntax match compevalNumber /[+-]\?\d[^[:space:]()|\\;,=\[\]'"#`]*/
 syntax match compevalDefinition /^\s*[^[:space:]()|\\;,=\[\]'"#`0-9:][^[:space:]()|\\;,=\[\]'"#`]*\ze\s*=/
-syntax match compevalCall /(\s*\zs[^[:space:]()|\\;:'#][^[:space:]()|\\;]*/
+syntax match compevalCall /\%((\s*\)\@<=[^[:space:]()|\\;:'#][^[:space:]()|\\;]*/
 syntax match compevalWord /\<\(INPUT\|FILE\|OWN\|TEXT\|TREE\|MEMBER\|SWEEP\|POINTS\)\ze(/
 syntax match compevalLabel /:[^[:space:]()|\\;:]\+/
 syntax match compevalInputs /Inputs:/
@@ -29,5 +30,6 @@ highlight default link compevalName Identifier
 highlight default link compevalNumber Number
 highlight default link compevalSlice Special
 highlight default link compevalShared Special
+highlight default link compevalPunctuation Delimiter
 
 let b:current_syntax = 'compeval'
