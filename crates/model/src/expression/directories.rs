@@ -2,7 +2,7 @@
 
 use super::grammar::NodeKind;
 use super::mistake::{Fault, Mistake};
-use super::parser::Parsed;
+use super::parsed::Parsed;
 use super::sweeps::{RuleFile, check_scopes};
 use super::{
     Expression, ExpressionNode, Signature, Signatures, TextPlace, default_label, places, signature,

@@ -12,6 +12,7 @@ mod grammar;
 mod levels;
 mod lexer;
 mod mistake;
+mod parsed;
 mod parser;
 mod printer;
 mod sweeps;
@@ -26,7 +27,8 @@ pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKin
 use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
 pub use self::grammar::{DEFINITION, NodeKind, RESOURCES};
 pub use self::mistake::{Fault, Mistake, Position};
-pub use self::parser::{Parsed, parse};
+pub use self::parsed::Parsed;
+pub use self::parser::parse;
 pub use self::printer::{Labels, Sharing, Style};
 pub use self::sweeps::{BoundNames, RuleFile, computation_names, rule_files};
 use crate::name::{InputName, TaskPath};
