@@ -104,7 +104,7 @@ fn a_name_without_suffix_and_a_link_are_files_too() {
 #[test]
 fn what_is_wrong_in_a_declaration_is_told_with_its_line() {
     let lab = with(&script(
-        "#CE input a b\n#CE outputs 'product\n#CE status\n#CE access network\ntrue\n#CE access suspend",
+        "#CE input a b\n#CE outputs 'product\n#CE status\n#CE inputs a, b\ntrue\n#CE access suspend",
         PRODUCT,
     ))
     .commit();
@@ -114,6 +114,8 @@ fn what_is_wrong_in_a_declaration_is_told_with_its_line() {
         .says("did you mean \"inputs\"?")
         .says("computations/mul.sh:5: the quote before \"product\" does not end")
         .says("computations/mul.sh:6: a computation with the file status is a directory")
+        .says("computations/mul.sh:7: there is a comma in \"a,\"")
+        .says("separate names by spaces")
         .says("computations/mul.sh:9: the declaration ends before this line, at line 8");
     let lab = with(&script(
         "#CE inputs a b\n#CE outputs product\n#CE access netwok\n#CE access root c\n#CE resources cpu 2",

@@ -49,6 +49,9 @@ pub enum DeclarationError {
     /// A quoted name is empty.
     #[error("the name in quotes is empty")]
     EmptyName,
+    /// A name has a comma.
+    #[error("there is a comma in {0:?}")]
+    Comma(String),
     /// It is not UTF-8.
     #[error("the line is not UTF-8 text")]
     NotText,
@@ -72,6 +75,7 @@ impl Explain for DeclarationError {
             }
             Self::Quote(_) => "write 'a b' for a name with a space".to_owned(),
             Self::AfterQuote(_) => "write a space between names".to_owned(),
+            Self::Comma(_) => "separate names by spaces; write 'a,b' for a name with a comma".to_owned(),
             Self::EmptyName => "write a name, or nothing".to_owned(),
             Self::NotText => "save the file as UTF-8".to_owned(),
             Self::Late(line) => format!("move it above line {line}"),
@@ -192,7 +196,7 @@ fn declared(line: &[u8]) -> Option<(&'static str, &[u8])> {
     })
 }
 
-/// Names with spaces between them; one that has a space itself is in quotes.
+/// Names with spaces between them; one that has a space or a comma itself is in quotes.
 fn names(mut text: &str) -> Result<Vec<String>, DeclarationError> {
     let mut names = Vec::new();
     while !text.is_empty() {
@@ -209,7 +213,13 @@ fn names(mut text: &str) -> Result<Vec<String>, DeclarationError> {
                 }
                 (name.trim(), rest)
             }
-            None => text.split_once(char::is_whitespace).unwrap_or((text, "")),
+            None => {
+                let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+                if name.contains(',') {
+                    return Err(DeclarationError::Comma(name.to_owned()));
+                }
+                (name, rest)
+            }
         };
         names.push(name.to_owned());
         text = rest.trim_start();
@@ -235,9 +245,9 @@ mod tests {
 
     #[test]
     fn a_declaration_stands_for_the_files_of_a_directory() {
-        let text = "#!/usr/bin/env python3\n\n# counts\n#CE inputs words stop\n#CE inputs 'a b' it's\r\n\
+        let text = "#!/usr/bin/env python3\n\n# counts\n#CE inputs words stop\n#CE inputs 'a b' it's 'c,d'\r\n\
                     #CE outputs total kinds/\n#CE access network\n#CE access env  HOME\n#CE nondeterministic\nimport sys\n";
-        let inputs = [(4, "words"), (4, "stop"), (5, "a b"), (5, "it's")];
+        let inputs = [(4, "words"), (4, "stop"), (5, "a b"), (5, "it's"), (5, "c,d")];
         assert_eq!(file(text, "inputs"), lines(&inputs));
         assert_eq!(file(text, "outputs"), lines(&[(6, "total"), (6, "kinds/")]));
         assert_eq!(file(text, "access"), lines(&[(7, "network"), (8, "env  HOME")]));
@@ -276,6 +286,8 @@ mod tests {
         assert_eq!(wrong("#CE inputs 'a b"), "the quote before \"a b\" does not end");
         assert_eq!(wrong("#CE inputs 'a'b"), "\"b\" follows the end of a quote");
         assert_eq!(wrong("#CE inputs ' '"), "the name in quotes is empty");
+        assert_eq!(wrong("#CE inputs b, 'c'"), "there is a comma in \"b,\"");
+        assert_eq!(wrong("#CE inputs b ,c"), "there is a comma in \",c\"");
         let bytes = Declaration::parse(b"#CE inputs \xff\n").unwrap_err();
         assert_eq!(bytes, [(1, DeclarationError::NotText)]);
         let hint = errors("#CE input b")[0].1.hint().unwrap();
