@@ -46,9 +46,15 @@ impl<'a> Lexer<'a> {
         }
         let mut text = String::new();
         loop {
-            text += self.take(|c| c != '\'' && !c.is_control());
+            text += self.take(|c| c == '\t' || c != '\'' && !c.is_control());
             if !self.eat("'") {
-                return Err((start, Fault::Open("the name in quotes")));
+                let rest = self.rest();
+                return Err(match rest.chars().next() {
+                    Some(c) if c != '\n' && !rest.starts_with("\r\n") => {
+                        (self.at, Fault::Control(c))
+                    }
+                    _ => (start, Fault::Open("the name in quotes")),
+                });
             }
             if ends_string(self.rest().chars().next()) {
                 return Ok(text);

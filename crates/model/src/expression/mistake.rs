@@ -60,7 +60,13 @@ impl Mistake {
         let position = Position::of(text, at);
         let skipped = position.column.saturating_sub(1 + AROUND);
         let shown = line.chars().skip(skipped).take(2 * AROUND);
-        let shown = shown.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        // Each takes one column.
+        let shown = shown.map(|c| match c {
+            '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        });
+        let shown = shown.collect();
         Self { position, fault, excerpt: (shown, position.column - 1 - skipped) }
     }
 
@@ -112,6 +118,9 @@ pub enum Fault {
     /// A string or a name in bars has no end.
     #[error("{0} has no end")]
     Open(&'static str),
+    /// A character in quotes that nobody could see.
+    #[error("the control character {0:?} cannot stand in quotes")]
+    Control(char),
     /// A backslash before something that it does not belong to.
     #[error("after \\ only |, \\ and xHH; may stand")]
     Escape,
@@ -344,6 +353,7 @@ impl Explain for Fault {
             Self::UnclosedBefore { .. } => {
                 "write the `)` that is missing before it; a label of an input is written :NAME"
             }
+            Self::Control(_) => "write it in bars, by its number, as in |a\\x1b;b|",
             Self::Open(_) => "end it with the character that it begins with",
             Self::Name(error) => return error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",

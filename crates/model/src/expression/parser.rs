@@ -676,6 +676,7 @@ mod tests {
         for (source, expected) in [
             ("x", "INPUT('x')"),
             ("'x'", "TEXT('x')"),
+            ("'a\tb'", "TEXT(|a\\x9;b|)"),
             ("a = (f x)\n(g a a)", "(g #1=(f INPUT('x')) #1#)"),
             ("# why\na = b ; how\nb = (f)\n\n(g a b)[00]", "(g #1=(f) #1#)[00]"),
             ("a = (f)\n(g a[01] a[x] a[01])", "(g #1=(f)[01] (f)[x] #1#)"),
@@ -779,6 +780,8 @@ mod tests {
             ("SWEEP((g a) :over a 4..1)", "1:21: \"4..1\" is no range of numbers"),
             ("(f) (g)", "1:5: the expression before this is the workflow"),
             ("(f :unended x", "1:1: the expression that begins at 1:1 is not closed"),
+            ("(f 'a\u{1b}b')", "1:6: the control character '\\u{1b}' cannot stand in quotes"),
+            ("(f 'a\r\n)", "1:4: the name in quotes has no end"),
             ("TEXT(:unended)", "1:6: the text has no line"),
         ] {
             let found = mistake(source);
