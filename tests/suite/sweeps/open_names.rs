@@ -74,7 +74,7 @@ fn names_of_several_factors_are_those_of_their_points() {
         lab(""),
         "  workflow/inputs/00-body/value: \"{op}-{size}\" where op is \"mul\", size is \"big\": \
          there is no computation \"mul-big\"\n    \
-         try: make it, or leave these points out in exclude.tsv",
+         try: make it, or leave these points out in exclude.tsv, in a text :exclude",
     );
     let zipped = lab("")
         .without("workflow/factors")
@@ -149,7 +149,7 @@ fn all_computations_have_the_same_inputs_and_outputs() {
     let try_what = |what: &str| {
         format!(
             "\n    try: give all computations that the name leads to the same {what}, \
-             or leave these points out in exclude.tsv"
+             or leave these points out in exclude.tsv, in a text :exclude"
         )
     };
     for (inputs, outputs, what, differs) in [
@@ -173,7 +173,7 @@ fn levels_without_a_computation_are_told_with_the_nearest() {
         levels("add\ndivmodd\n"),
         &format!(
             "{place}\"divmodd\": there is no computation \"divmodd\"\n    \
-             try: did you mean \"divmod\"? else make it, or leave these points out in exclude.tsv"
+             try: did you mean \"divmod\"? else make it, or leave these points out in exclude.tsv, in a text :exclude"
         ),
     );
     is_refused(

@@ -50,7 +50,7 @@ fn files_of_a_sweep_are_checked_by_line() {
         ("columns", "00 a\n", "workflow/columns:1: the table has two columns \"a\"", "columns"),
         ("columns", "", "workflow/columns: there are no columns", "or remove the file"),
         ("allow-failed", "no\n", "workflow/allow-failed: it has text", "empty it"),
-        ("names", "a\n", "workflow/names: only points that are computed", "remove"),
+        ("names", "a\n", "workflow/names: names are listed only of points", "remove"),
     ] {
         is_refused(product(&FACTORS).file(&format!("workflow/{file}"), text), message, hint);
     }
@@ -104,7 +104,7 @@ fn a_sweep_has_points_of_one_kind() {
     let lab = sweep("x", &[]).call("inputs/00-body/", "mul", &["x", "x"]);
     is_refused(lab, "the sweep has no points", "factors/00-threads");
     let lab = product(&FACTORS).node("inputs/01-points/", "file", "computations/add/inputs");
-    is_refused(lab, "the points are computed by inputs/01-points", "remove factors/");
+    is_refused(lab, "the points are computed, so there can be no factors", "remove factors/");
     let lab = sweep("x", &[]).call("inputs/00-body/", "mul", &["x", "x"]).node(
         "inputs/01-points/",
         "input",

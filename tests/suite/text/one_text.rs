@@ -251,7 +251,7 @@ fn problems_say_where_in_the_text_they_are() {
 }
 
 /// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
-const OF_BEGINNERS: [&str; 30] = [
+const OF_BEGINNERS: [&str; 48] = [
     "(add x y",
     "(add x (mul x y)",
     "sum = (add x y\nproduct = (mul x y)\n(add sum product)",
@@ -279,9 +279,27 @@ const OF_BEGINNERS: [&str; 30] = [
     "SWEEP((add x n) :over n)",
     "SWEEP((add x m) :over n 1 2)",
     "SWEEP((add x n) :over n one two)",
+    "SWEEP(:over n 1 2 y)",
     "SWEEP((add x n) :over n 1 2 :column '00 sum')",
     "SWEEP((add x n) over n 1 2)",
     "SWEEP((add x n) POINTS(:over n 1 2))",
+    "SWEEP((add x n))",
+    "SWEEP((add x n) :over n '' 1)",
+    "SWEEP((add x n) :over n 1 2 :exclude ('m') (1))",
+    "SWEEP((add x n) :over n 1 2 :exclude ('n') (3))",
+    "SWEEP((add x n) :over n 1 2 y)",
+    "SWEEP((add x n) :over ('n' 'm') (1 2) y)",
+    "SWEEP((add x n) :names 'n' y)",
+    "SWEEP((add x n) :over n 1 2\n  3 2)",
+    "SWEEP((add n m) :over ('n' 'm') (1 2) (1 2))",
+    "SWEEP((add x n) :over n 1 2 :over n 3)",
+    "SWEEP((add x n) y x)",
+    "SWEEP((add x n) :over n 1 2 :points y)",
+    "SWEEP((add x y) :over n 1 2)",
+    "SWEEP((add x n) :over n 1 2 :names 'n')",
+    "SWEEP((add x n) :over n 1 2 :columns 'n')",
+    "SWEEP((add x n) :over n 1 2 :columns '00 n')",
+    "(add 'a\u{1b}b' x)",
 ];
 
 #[test]

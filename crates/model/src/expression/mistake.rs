@@ -7,7 +7,7 @@ use crate::exit::Explain;
 use crate::humanize::counted;
 use crate::name::NameError;
 use crate::slice::{MAX_ARITY, SliceError};
-use crate::sweep::{FactorFault, ProductFault, SheetFault, SheetProblem, SweepFault};
+use crate::sweep::{FactorFault, ProductFault, STATUS, SheetFault, SheetProblem, SweepFault};
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,9 +186,16 @@ pub enum Fault {
     /// A definition has the name of the root.
     #[error("{0:?} is what the workflow itself is called")]
     DefinedRoot(String),
-    /// A word where a level is expected.
-    #[error("{0:?} is no level")]
-    WordLevel(String),
+    /// A word without quotes behind the levels, rows or lines of a node.
+    #[error("{word:?} is no {line}")]
+    WordLine {
+        /// The word.
+        word: String,
+        /// The kind of what stands there.
+        line: LineKind,
+        /// The next input of the node, if there may be one.
+        role: Option<&'static str>,
+    },
     /// A range in a row.
     #[error("{0:?} is a range of levels, and a row has one text for each column")]
     RangeInRow(String),
@@ -314,6 +321,27 @@ pub enum Fault {
     Deep,
 }
 
+/// What stands behind the name of a file of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// A level of a factor.
+    Level,
+    /// A row of a sheet.
+    Row,
+    /// Any text.
+    Text,
+}
+
+impl fmt::Display for LineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Level => "level",
+            Self::Row => "row",
+            Self::Text => "text in quotes",
+        })
+    }
+}
+
 impl Explain for Fault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -404,10 +432,14 @@ impl Fault {
             Self::NotPassedUp { .. } => "count what is passed up, from 00",
             Self::Default => "make the file defaults/NAME, and leave the default out of the text",
             Self::DefinedRoot(_) => "give it another name",
-            Self::WordLevel(word) => {
-                return Some(format!(
-                    "write '{word}' if it is a level, or :body {word} if it is an expression"
-                ));
+            Self::WordLine { word, line, role } => {
+                let line = match line {
+                    LineKind::Level => format!("write '{word}' if it is a level"),
+                    LineKind::Row => format!("write ('{word}') if it is a row"),
+                    LineKind::Text => format!("write '{word}' if it is a text"),
+                };
+                let role = role.map(|role| format!(", or :{role} {word} if it is an expression"));
+                return Some(line + &role.unwrap_or_default());
             }
             Self::RangeInRow(_) => "write rows, or quotes around it if it is a text",
             Self::Range(_) => {
@@ -456,20 +488,38 @@ fn line_fault(text: &str) -> &'static str {
 /// The advice for a fault of a sweep, in the words of the text.
 fn sweep_hint(fault: &SweepFault) -> Option<String> {
     let hint = match fault {
-        SweepFault::NoPoints | SweepFault::NoFactors => {
-            "write levels, as in :factors/00-threads '1' '2' '4'"
+        SweepFault::NoPoints
+        | SweepFault::NoFactors
+        | SweepFault::Product(ProductFault::Factor(FactorFault::NoFactors)) => {
+            "write levels, as in :over threads 1 2 4"
         }
-        SweepFault::Product(ProductFault::Factor(FactorFault::NoLevels { .. })) => {
-            "write them behind it, as in '1' '2' '4'"
+        SweepFault::Product(ProductFault::Factor(fault)) => return factor_hint(fault),
+        SweepFault::FactorPlace => {
+            "write :over NAME, or :factors/nn-NAME, as in :factors/00-threads"
         }
-        SweepFault::TwoKinds => "remove the factors, or the points",
-        SweepFault::Inputs(_) => "write :body, and :points if the points are computed",
+        SweepFault::TwoKinds => {
+            "remove the factors, or the second expression, which computes the points"
+        }
+        SweepFault::Inputs(_) => {
+            "write one expression, the body, and a second one only if it computes the points"
+        }
         SweepFault::PointsWidth(_) => "choose one output, as in [00]",
-        SweepFault::Replicates(_) => "write a number such as '10'",
+        SweepFault::Replicates(_) => "write a number, as in :replicates 10",
         SweepFault::Unread(_) | SweepFault::ReadsNothing => {
-            "read it with INPUT('NAME'), or in braces in the value of a node"
+            "read it by its name in the body, or in braces in a constant or a name there"
         }
         SweepFault::Ambiguous => "list the names that the inner one binds, as in :names 'a'",
+        SweepFault::Names => "remove :names: the factors are bound",
+        SweepFault::NoLevels => "leave out fewer points in :exclude",
+        SweepFault::Column(_) => "write '00 seconds', '00 *' or '00 **'",
+        SweepFault::SameColumn(_) => "name the columns, as in :columns '00 seconds'",
+        SweepFault::NestedColumn(name) if name == STATUS => {
+            "remove :allow-failed of one of both sweeps, or take the table under a name in place of **"
+        }
+        SweepFault::NoColumns => {
+            "write a text for each, such as '00 seconds', or remove :columns: then each output is a column"
+        }
+        SweepFault::SameName(_) => "remove one of them",
         SweepFault::Sheet(problem) => match problem.fault {
             SheetFault::NoHeader => "write the names of the columns first, as in ('host' 'cores')",
             SheetFault::Width { .. } => "give each row a text for each column",
@@ -482,13 +532,25 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
     Some(hint.to_owned())
 }
 
+/// The advice for factors that do not fit together, in the words of the text.
+fn factor_hint(fault: &FactorFault) -> Option<String> {
+    let hint = match fault {
+        FactorFault::NoLevels { .. } => "write them behind its name, as in 1 2 4",
+        FactorFault::SameName { .. } => {
+            "rename one of them, or write rows if they vary together, as in ('host' 'cores') ('red' 8)"
+        }
+        FactorFault::NoFactors | FactorFault::TooMany => return fault.hint(),
+    };
+    Some(hint.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_place_is_counted_in_lines_and_characters() {
-        let text = "(a\n  (ü\u{1b} b)\r\n)";
+        let text = "(a\n \t(ü\u{1b} b)\r\n)";
         let at = text.find('b').unwrap();
         let mistake = Mistake::at(text, at, Fault::NoOutput);
         assert_eq!(mistake.to_string(), "2:7: the slice chooses no output");

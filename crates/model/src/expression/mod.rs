@@ -26,7 +26,7 @@ pub use self::definitions::Definition;
 pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKind};
 use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
 pub use self::grammar::{DEFINITION, NodeKind, RESOURCES};
-pub use self::mistake::{Fault, Mistake, Position};
+pub use self::mistake::{Fault, LineKind, Mistake, Position};
 pub use self::parsed::Parsed;
 pub use self::parser::parse;
 pub use self::printer::{Labels, Sharing, Style};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::definitions::FilePlaces;
 use super::mistake::{Fault, Mistake, Position};
+use super::sweeps::file_number;
 use super::{ExpressionNode, Text, TextPlace};
 use crate::task::NodeId;
 
@@ -43,6 +44,12 @@ impl Parsed<'_> {
     /// The mistake of an input of the task, by its number.
     pub fn mistake_of_input(&self, number: usize, fault: Fault) -> Mistake {
         Mistake::at(self.source, self.inputs.get(number).copied().unwrap_or_default(), fault)
+    }
+
+    /// The mistake of a file of a node, or of a line in it, which is counted from one; zero is the whole file.
+    pub fn mistake_of_file(&self, node: NodeId, file: &str, line: usize, fault: Fault) -> Mistake {
+        let number = file_number(&self.text.expression[node].files, file);
+        self.mistake_at(TextPlace { node, file: number.map(|number| (number, line)) }, fault)
     }
 
     /// The mistake of a place in a node.

@@ -9,7 +9,7 @@ use super::grammar::{
 };
 use super::levels::levels;
 use super::lexer::Lexer;
-use super::mistake::{Fault, Mistake, Position, Wrong};
+use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
 use super::parsed::Parsed;
 use super::sweeps::RuleFile;
 use super::{InputDefault, Text};
@@ -499,8 +499,8 @@ impl Parser<'_> {
                     places.lines.push(self.lexer.at);
                     rows.push(vec![self.level()?.into_boxed_str()]);
                 }
-                if kind.has_files() && self.stands_at_word() {
-                    return Err(self.lexer.expected("a text in quotes, as in '1'"));
+                if kind.has_files() {
+                    self.check_word(LineKind::Text)?;
                 }
             }
             RuleShape::Sheet => {
@@ -545,11 +545,7 @@ impl Parser<'_> {
             places.lines.extend(levels.iter().map(|_| at));
             rows.extend(levels.into_iter().map(|level| vec![level.into_boxed_str()]));
         }
-        if self.stands_at_word() {
-            let at = self.lexer.at;
-            let word = self.lexer.take(is_plain).to_owned();
-            return Err((at, Fault::WordLevel(word)));
-        }
+        self.check_word(LineKind::Level)?;
         let name = format!("{FACTORS}/{number:02}-{name}");
         self.add_file(at, RuleFile { name: name.into(), rows }, places)
     }
@@ -561,7 +557,8 @@ impl Parser<'_> {
             places.lines.push(self.lexer.at);
             rows.push(self.row()?);
         }
-        if self.stands_at_word() || self.skips_to_level() {
+        self.check_word(LineKind::Row)?;
+        if self.skips_to_level() {
             return Err(self.lexer.expected("a row in parentheses, as in ('a' 'b')"));
         }
         Ok(rows)
@@ -639,13 +636,21 @@ impl Parser<'_> {
         is_row
     }
 
-    /// Whether a word stands here that begins no node.
-    fn stands_at_word(&mut self) -> bool {
+    /// Checks that no word stands here that begins no node: it may be a line without quotes, or the next input without its name.
+    fn check_word(&mut self, line: LineKind) -> Result<(), Wrong> {
         let at = self.lexer.at;
         let is_word = !self.lexer.take(char::is_alphanumeric).is_empty();
         let is_node = self.lexer.rest().starts_with('(');
         self.lexer.at = at;
-        is_word && !is_node
+        if !is_word || is_node {
+            return Ok(());
+        }
+        let word = self.lexer.take(is_reference).to_owned();
+        let open = self.stack.last().filter(|open| open.kind.has_inputs());
+        let role = open.and_then(|open| SWEEP_ROLES.get(open.inputs.len())).copied();
+        // A sweep with factors has a body only.
+        let role = role.filter(|role| line == LineKind::Text || *role == SWEEP_ROLES[0]);
+        Err((at, Fault::WordLine { word, line, role }))
     }
 }
 

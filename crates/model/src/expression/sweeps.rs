@@ -399,7 +399,7 @@ impl ScopeWalk<'_> {
 }
 
 /// The number of a file, or of the first one in a directory.
-fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
+pub(super) fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
     if path.is_empty() {
         return None;
     }

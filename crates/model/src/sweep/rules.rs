@@ -370,10 +370,10 @@ pub enum SweepFault {
     #[error("{0} has the same number")]
     FactorNumber(String),
     /// The points are given by factors, and computed, too.
-    #[error("the points are computed by inputs/01-points, so there can be no factors")]
+    #[error("the points are computed, so there can be no factors")]
     TwoKinds,
     /// There are no points.
-    #[error("the sweep has no points: there are neither factors nor inputs/01-points")]
+    #[error("the sweep has no points: it has no factors, and no input computes them")]
     NoPoints,
     /// A node `points` has no factors.
     #[error("there are no factors")]
@@ -409,7 +409,7 @@ pub enum SweepFault {
     #[error("the body reads no column of the points")]
     ReadsNothing,
     /// Only computed points have names to bind.
-    #[error("only points that are computed take the file names")]
+    #[error("names are listed only of points that are computed")]
     Names,
     /// It is not clear which sweep binds the free names.
     #[error(

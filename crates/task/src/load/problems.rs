@@ -402,7 +402,9 @@ impl LoadFault {
             Self::NoComputation { nearest, .. } => {
                 let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? else "));
                 let meant = meant.unwrap_or_default();
-                Some(format!("{meant}make it, or leave these points out in exclude.tsv"))
+                Some(format!(
+                    "{meant}make it, or leave these points out in exclude.tsv, in a text :exclude"
+                ))
             }
             _ => self.hint(),
         }
@@ -456,7 +458,7 @@ impl Explain for LoadFault {
             Self::OtherSignature { what, .. } => {
                 return Some(format!(
                     "give all computations that the name leads to the same {what}, \
-                     or leave these points out in exclude.tsv"
+                     or leave these points out in exclude.tsv, in a text :exclude"
                 ));
             }
             Self::Exposed { exposed, .. } => return exposed.hint.clone(),
@@ -464,7 +466,7 @@ impl Explain for LoadFault {
             Self::NoOutput => "leave out the slice to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
-            Self::NoSubmodule(_) => "say which commit is read, with a node in inputs/00-revision",
+            Self::NoSubmodule(_) => "name a commit: TREE('LIB' 'v1'), or inputs/00-revision",
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
             Self::Uncommitted(_) => committing(),
             Self::Filtered { .. } => {

@@ -136,10 +136,16 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
             let node = *places.get(parts.next()?.as_os_str().to_str()?)?;
             Some((node, parts.as_path().to_string_lossy().into_owned()))
         };
-        for Problem { path, line, .. } in &mut findings.problems {
-            if let Some((node, file)) = find(path) {
-                *line = Some(self.parsed.line_of_file(node, &file, line.unwrap_or_default()));
-                *path = WORKFLOW_TEXT.into();
+        for Problem { path, line, fault } in &mut findings.problems {
+            let Some((node, file)) = find(path) else { continue };
+            let in_file = line.unwrap_or_default();
+            *line = Some(self.parsed.line_of_file(node, &file, in_file));
+            *path = WORKFLOW_TEXT.into();
+            // What is wrong with files of a sweep is told in the words of the text.
+            if let LoadFault::Sweep(wrong) = fault {
+                let wrong = (**wrong).clone().into();
+                let mistake = self.parsed.mistake_of_file(node, &file, in_file, wrong);
+                *fault = LoadFault::Mistake(Box::new(mistake));
             }
         }
         for Warning { path, .. } in &mut findings.warnings {
