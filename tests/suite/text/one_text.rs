@@ -251,7 +251,7 @@ fn problems_say_where_in_the_text_they_are() {
 }
 
 /// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
-const OF_BEGINNERS: [&str; 48] = [
+const OF_BEGINNERS: [&str; 49] = [
     "(add x y",
     "(add x (mul x y)",
     "sum = (add x y\nproduct = (mul x y)\n(add sum product)",
@@ -271,6 +271,7 @@ const OF_BEGINNERS: [&str; 48] = [
     "x = (add y y)\n(mul x x)",
     "sum = (add x y)\n(mul smu x)",
     "sum = (add x y)\n(mul sum[01] x)",
+    "parts = (divmod x y)[00, 01]\n(add parts[quotient] x)",
     "(add x y)[sum",
     "(add x[00] y)",
     "(sum x y)",

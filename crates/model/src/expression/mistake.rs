@@ -429,6 +429,9 @@ impl Fault {
             Self::BoundDefinition(_) => "rename one of them",
             Self::DefinedByItself(_) => "name another expression in it",
             Self::OnePassedUp(_) => "leave out the brackets",
+            Self::NotPassedUp { output, .. } if output.contains(|c: char| !c.is_ascii_digit()) => {
+                "count what is passed up, from 00, or write names where the definition chooses"
+            }
             Self::NotPassedUp { .. } => "count what is passed up, from 00",
             Self::Default => "make the file defaults/NAME, and leave the default out of the text",
             Self::DefinedRoot(_) => "give it another name",
