@@ -36,6 +36,9 @@ pub fn check_workflow(source: &str) {
             }
         }
     }
+    for mistake in parsed.unreadable() {
+        assert!((1..=ends).contains(&mistake.position.line) && mistake.fault.hint().is_some());
+    }
     for (number, definition) in parsed.text.definitions.iter().enumerate() {
         assert!(parsed.line_of_definition(number) <= ends);
         assert!(definition.nodes.iter().all(|node| node.index() < nodes.len()));

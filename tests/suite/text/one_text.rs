@@ -236,6 +236,24 @@ fn problems_say_where_in_the_text_they_are() {
         ("Inputs: x\nSWEEP((add x n) :over n 001..003)", "\"001..003\" is no range of numbers"),
         ("Inputs: x\nSWEEP((add n m) :over ('n' 'm') (1..3 4))", "\"1..3\" is a range of levels"),
         (
+            "Inputs: x\nSWEEP((add x n) :over n ' 1')",
+            "workflow.ce:2: \" 1\" cannot be a line: it begins or ends with white space",
+        ),
+        (
+            "Inputs: x\nSWEEP((add x n) :over n |2\\xa;3|)",
+            "workflow.ce:2: \"2\\n3\" cannot be a line: it has a line end",
+        ),
+        (
+            "Inputs: x\nSWEEP((add m n) :over ('n' 'm') (1 2) ('3\t4' 5))",
+            "workflow.ce:2: column \"n\": the value cannot be used",
+        ),
+        ("Inputs: x\nSWEEP((add x n) :over ('n') (1) (''))", "workflow.ce:2: the line is empty"),
+        (
+            "Inputs: x\n(add x x :resources |cpus 4\\xa;memory 2G|)",
+            "workflow.ce:2: \"cpus 4\\nmemory 2G\" cannot be a line",
+        ),
+        ("Inputs: x\n(add x x)[|sum\\xa;sum|]", "\"sum\\nsum\" cannot be a line"),
+        (
             "Inputs: x\nTASK = (add x x)\nTASK",
             "workflow.ce:2: \"TASK\" is what the workflow itself",
         ),

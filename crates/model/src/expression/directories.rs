@@ -10,7 +10,6 @@ use super::{
 use crate::name::InputName;
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::task::NodeId;
-use crate::text_file;
 
 /// What an expression is as directories. Paths are relative to the directory `workflow`, which is the
 /// empty path; each directory stands after the one that it is in.
@@ -203,16 +202,8 @@ impl<'a> LayoutWalk<'a> {
     /// Reports what is wrong with a node itself.
     fn check(&mut self, id: NodeId, node: &ExpressionNode) {
         let signature = signature(node, self.signatures);
-        // The contents of a text are no line.
-        let has_value =
-            node.kind != NodeKind::Text && (!node.kind.has_files() || !node.value.is_empty());
-        if has_value && !is_line(&node.value) {
-            self.wrong(id, Fault::Line(node.value.to_string()));
-        }
+        node.odd_lines().into_iter().for_each(|line| self.wrong(id, Fault::Line(line)));
         let Some(outputs) = &node.outputs else { return };
-        if let Some(text) = outputs.texts().find(|text| !is_line(text)) {
-            self.wrong(id, Fault::Line(text.into_owned()));
-        }
         let names = signature.as_ref().and_then(|signature| signature.outputs.as_ref());
         let Some(names) = names else { return };
         let (outputs, wrong) = outputs.resolve(names);
@@ -251,11 +242,6 @@ impl<'a> LayoutWalk<'a> {
             self.wrong(id, Fault::Arity { computation, takes, given: filled });
         }
     }
-}
-
-/// Whether a text is the same if it is read as the only line of a file.
-fn is_line(text: &str) -> bool {
-    text_file::line(format!("{text}\n").as_bytes()) == Ok((text, false))
 }
 
 /// The target of a link at a path that leads to another path.
@@ -356,7 +342,7 @@ mod tests {
                 "1:6: add takes 2 inputs, not 1",
                 "1:11: the task has no input \"z\"",
                 "2:6: divmod has 2 outputs, so there is no 02",
-                "2:25: \" y\" cannot be a line of a file: it begins or ends with white space",
+                "2:25: \" y\" cannot be a line: it begins or ends with white space",
                 "2:25: the task has no input \" y\"",
                 "3:7: the label \"a/b\" holds a slash or a zero byte",
                 "3:7: other has no slice, and its outputs cannot be told: it is not in computations/",

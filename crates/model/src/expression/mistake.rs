@@ -209,7 +209,7 @@ pub enum Fault {
     #[error("the text has no line that could be unended")]
     NoLines,
     /// A name that a line of a file cannot hold.
-    #[error("{0:?} cannot be a line of a file: {reason}", reason = line_fault(.0))]
+    #[error("{0:?} cannot be a line: {reason}", reason = line_fault(.0))]
     Line(String),
     /// Two inputs of the task have one name.
     #[error("the input {0:?} is named twice")]

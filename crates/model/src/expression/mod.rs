@@ -35,6 +35,7 @@ use crate::name::{InputName, TaskPath};
 use crate::slice::{Slice, WrittenSlice};
 use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepRules};
 use crate::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task, VALUE};
+use crate::text_file;
 
 /// A text: an expression, its definitions, and the task's inputs if it names them.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +79,24 @@ pub struct ExpressionNode {
     pub inputs: Vec<ExpressionInput>,
     /// Which outputs are passed up, if that is written.
     pub outputs: Option<WrittenSlice>,
+}
+
+impl ExpressionNode {
+    /// What stands in lines of files and would be read as something else there: its value, and the first such output.
+    fn odd_lines(&self) -> Vec<String> {
+        // The contents of a text are no line.
+        let has_value =
+            self.kind != NodeKind::Text && (!self.kind.has_files() || !self.value.is_empty());
+        let value = has_value.then(|| self.value.to_string()).filter(|value| !is_line(value));
+        let mut outputs = self.outputs.iter().flat_map(WrittenSlice::texts);
+        let output = outputs.find(|text| !is_line(text)).map(Cow::into_owned);
+        value.into_iter().chain(output).collect()
+    }
+}
+
+/// Whether a text is the same if it is read as the only line of a file.
+fn is_line(text: &str) -> bool {
+    text_file::line(format!("{text}\n").as_bytes()) == Ok((text, false))
 }
 
 /// A sub-expression among what a node reads.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::definitions::FilePlaces;
 use super::mistake::{Fault, Mistake, Position};
-use super::sweeps::file_number;
+use super::sweeps::{file_number, unreadable};
 use super::{ExpressionNode, Text, TextPlace};
 use crate::task::NodeId;
 
@@ -63,6 +63,21 @@ impl Parsed<'_> {
             None => fault,
         };
         Mistake::at(self.source, self.byte(place), fault)
+    }
+
+    /// The mistakes of all that would not be read as it is written, since it has a line of a file: names, outputs, levels and rows.
+    pub fn unreadable(&self) -> Vec<Mistake> {
+        let mut wrong = Vec::new();
+        for (at, node) in self.text.expression.nodes().iter().enumerate() {
+            let place = TextPlace::of(NodeId::at(at));
+            wrong.extend(node.odd_lines().into_iter().map(|line| (place, Fault::Line(line))));
+            let files = unreadable(&node.files).into_iter();
+            wrong.extend(
+                files.map(|(file, fault)| (TextPlace { file: Some(file), ..place }, fault)),
+            );
+        }
+        wrong.sort_by_key(|(place, _)| self.byte(*place));
+        wrong.into_iter().map(|(place, fault)| self.mistake_at(place, fault)).collect()
     }
 
     /// Where a node begins.

@@ -103,7 +103,7 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
 }
 
 /// A fault in a file of a node, with the numbers of the file and its line; line zero is the whole file.
-type FileFault = ((usize, usize), Fault);
+pub(super) type FileFault = ((usize, usize), Fault);
 
 /// Reads the files of a node, which are in their order.
 fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
@@ -120,6 +120,26 @@ fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
         }
     }
     (rules, faults)
+}
+
+/// Returns what is wrong with the files of a node, of which one would be read as something else than it is written.
+pub(super) fn unreadable(files: &[RuleFile]) -> Vec<FileFault> {
+    let is_readable = |file: &RuleFile| {
+        let mut rows = file.rows.iter();
+        match is_sheet(&file.name) {
+            true => rows.all(|row| {
+                let is_empty = row.iter().all(|cell| cell.is_empty()) && row.len() == 1;
+                !is_empty && !row.iter().any(|cell| cell.contains(char::is_control))
+            }),
+            false => rows.flatten().all(|line| is_kept(line)),
+        }
+    };
+    if files.iter().all(is_readable) { Vec::new() } else { rules(files).1 }
+}
+
+/// Whether a text is the same if it is read as a line of a file. The file begins with a byte order mark if the text does.
+fn is_kept(text: &str) -> bool {
+    text_file::line(format!("\u{feff}{text}\n").as_bytes()) == Ok((text, false))
 }
 
 /// Adds what no file could have, whatever it means.
@@ -140,7 +160,7 @@ fn check_file(number: usize, file: &RuleFile, faults: &mut Vec<FileFault>) {
     }
     for (line, row) in (1..).zip(&file.rows) {
         let Some(written) = row.first() else { continue };
-        if text_file::line(format!("\u{feff}{written}\n").as_bytes()) != Ok((written, false)) {
+        if !is_kept(written) {
             faults.push(((number, line), Fault::Line(written.to_string())));
         }
     }

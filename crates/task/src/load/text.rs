@@ -48,15 +48,19 @@ pub(super) fn contents(
 
 /// Parses the text of a task's workflow, or adds what is wrong with it.
 pub(super) fn parsed<'a>(text: &'a str, findings: &mut Problems) -> Option<Parsed<'a>> {
-    match parse(text) {
-        Ok(parsed) => Some(parsed),
-        Err(mistake) => {
-            let line = mistake.position.line;
-            let fault = LoadFault::Mistake(Box::new(mistake));
-            findings.problem_in_line(Path::new(WORKFLOW_TEXT), line, fault);
-            None
+    let (parsed, mistakes) = match parse(text) {
+        Ok(parsed) => {
+            let mistakes = parsed.unreadable();
+            (Some(parsed).filter(|_| mistakes.is_empty()), mistakes)
         }
+        Err(mistake) => (None, vec![mistake]),
+    };
+    for mistake in mistakes {
+        let line = mistake.position.line;
+        let fault = LoadFault::Mistake(Box::new(mistake));
+        findings.problem_in_line(Path::new(WORKFLOW_TEXT), line, fault);
     }
+    parsed
 }
 
 /// The names of the task's inputs, as the text has them.
