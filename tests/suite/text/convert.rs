@@ -152,6 +152,9 @@ fn what_would_be_lost_stays() {
     refuses(&wrong, "directories", "workflow.ce has 1 mistake");
     let unlabelled = lab("Inputs: x, y\n(add x nothing)").commit();
     refuses(&unlabelled, "directories", "workflow.ce has 1 mistake");
+    let open =
+        Lab::task("Inputs: 'x', 'y'\nSWEEP(:body (add INPUT('i') INPUT('x')) :points INPUT('y'))");
+    refuses(&open.with_storage().commit(), "text", "has no file names");
     let none = Lab::empty().file("computations/note", "").with_storage().commit();
     refuses(&none, "text", "holds no task");
     let uncommitted =

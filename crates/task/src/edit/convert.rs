@@ -7,10 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 use ce_model::expression::{
-    DEFINITION, Definition, Expression, InputDefault, Mistake, RuleFile, Text, WorkflowDirectories,
-    drop_default_labels, parse,
+    DEFINITION, Definition, Expression, ExpressionNode, InputDefault, Mistake, NodeKind, RuleFile,
+    Text, WorkflowDirectories, drop_default_labels, parse,
 };
 use ce_model::name::InputName;
+use ce_model::sweep::NAMES;
 use ce_model::task::WORKFLOW_TEXT;
 
 use super::{EditError, Force, aside, exchange, make, real, signatures, uncommitted};
@@ -50,6 +51,14 @@ fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     let Written { mut text, unread, .. } = load::written(task)?;
     if force == Force::Keep && !unread.is_empty() {
         return Err(EditError::Unread(unread));
+    }
+    // In a text, a sweep binds what it lists.
+    let is_open = |node: &ExpressionNode| {
+        let lists = node.files.iter().any(|file| &*file.name == NAMES);
+        node.kind == NodeKind::Sweep && node.inputs.len() > 1 && !lists
+    };
+    if text.expression.nodes().iter().any(is_open) {
+        return Err(EditError::OpenNames);
     }
     let inputs = text.inputs.clone().unwrap_or_default();
     text.defaults = inputs.iter().map(|name| default(task, name)).collect::<Result<_, _>>()?;

@@ -320,6 +320,9 @@ pub enum EditError {
     /// A text cannot say the default of an input.
     #[error("defaults/{0} is neither one line of text nor a link to a file of the task")]
     Default(InputName),
+    /// A sweep with computed points does not list the names that it binds.
+    #[error("a sweep of which the points are computed has no file names")]
+    OpenNames,
     /// What would be written does not say the same.
     #[error("nothing is written: the other form would not say the same")]
     NotSaid,
@@ -352,6 +355,9 @@ impl Explain for EditError {
             Self::OneText => "open it in your editor",
             Self::TwoForms => "remove one of them: git log says which is older",
             Self::Default(_) => "move it to data/, and make a link to it in its place",
+            Self::OpenNames => {
+                "write the names that its body reads of the points into names, one a line: in a text, it binds no others"
+            }
             Self::NotSaid => {
                 "this is a mistake of the program: please report it, with the workflow"
             }
