@@ -1,6 +1,7 @@
 //! Sweeps in an expression: the files that are their rules, and the names that they bind, checked where they stand.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::iter;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -42,7 +43,7 @@ impl RuleFile {
         let header = points.names().iter().map(|name| name.as_str().into()).collect();
         let rows =
             points.iter().map(|point| point.values().map(|(_, text)| Box::from(&**text)).collect());
-        Self { name: name.into(), rows: std::iter::once(header).chain(rows).collect() }
+        Self { name: name.into(), rows: iter::once(header).chain(rows).collect() }
     }
 
     /// Its place among the files of its node.
@@ -476,17 +477,24 @@ impl ReadNames {
 fn names_read(node: &ExpressionNode) -> Vec<String> {
     match node.kind {
         NodeKind::Input => vec![node.value.to_string()],
-        NodeKind::Computation
-        | NodeKind::Literal
-        | NodeKind::File
-        | NodeKind::Text
-        | NodeKind::Tree
-        | NodeKind::Member => {
-            let value = Template::new(&*node.value, |_| None, Path::new(""));
-            value.unknown().map(str::to_owned).collect()
+        NodeKind::Computation => {
+            let resources = node.files.iter().flat_map(|file| &file.rows).flatten();
+            iter::once(&node.value)
+                .chain(resources)
+                .flat_map(|text| names_in_braces(text))
+                .collect()
+        }
+        NodeKind::Literal | NodeKind::File | NodeKind::Text | NodeKind::Tree | NodeKind::Member => {
+            names_in_braces(&node.value)
         }
         NodeKind::Sweep | NodeKind::Points => Vec::new(),
     }
+}
+
+/// The names in braces in a text.
+fn names_in_braces(text: &str) -> Vec<String> {
+    let text = Template::new(text, |_| None, Path::new(""));
+    text.unknown().map(str::to_owned).collect()
 }
 
 /// The names that sweeps of an expression bind, wherever they do.

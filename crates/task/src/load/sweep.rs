@@ -119,7 +119,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         Some((self.add_sweep(sweep, &inputs), inputs))
     }
 
-    /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
+    /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be among both.
     fn binds(
         &mut self,
         open: &OpenNode<S::Dir>,
@@ -137,8 +137,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
         let mut asked = self.asked_names(body.node);
         asked.retain(|name| is_own(name) && !free.contains(name));
-        let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
-        let own = binds.iter().map(|id| self.scopes.text(*id));
+        let read = free.iter().chain(&asked);
+        let names: HashSet<&str> = read.map(|id| self.scopes.text(*id)).collect();
+        let own = binds.iter().chain(&asked).map(|id| self.scopes.text(*id));
         let computed = is_computed.then_some(own);
         let problems = sweep::unread_problems(&files.rules, |name| names.contains(name), computed);
         let place = self.library.source.place(&open.dir);
