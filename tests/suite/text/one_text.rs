@@ -268,6 +268,40 @@ fn problems_say_where_in_the_text_they_are() {
     lab.run("ce", &["check"]).exit(0).says("workflow.ce:3: nothing needs \"unused\"");
 }
 
+#[test]
+fn what_is_wrong_with_the_texts_of_names_is_told_with_its_line() {
+    let text = "Inputs: x\n(add (add x OWN('{x}')) OWN('{x}') :resources 'memory {x}G')";
+    let lab = task(text).commit();
+    let run = |text: &str| lab.run("ce", &["run", "../storage", "-p", &format!("x={text}")]);
+    let told = "workflow.ce:2: \"{x}\" where x is \"no\": the task has no file \"no\"";
+    assert_eq!(run("no").exit(2).stderr.matches("workflow.ce").count(), 1);
+    run("no").exit(2).says(told);
+    run("a\tb").exit(2).says("workflow.ce:2: \"{x}G\" cannot have the text of the input x");
+    let text = "Inputs: x\n\n(add x\n x :resources 'cpus {n}')";
+    let lab = task(text).commit();
+    let told = "workflow.ce:4: {n} is neither an input of the task nor bound by a sweep around the \
+                node workflow.ce:3\n";
+    lab.run("ce", &["check"]).exit(2).says(told);
+}
+
+#[test]
+fn a_sweep_is_named_by_its_line_and_by_its_column_where_several_begin_there() {
+    let text = "Inputs: x\na = SWEEP((add x n) :over n 1 2)\n\
+                b = SWEEP((mul x n) :over n 1 2) c = SWEEP((add x m) :over m 1 '1.0')\n\
+                (all a b c)";
+    let lab = Lab::empty()
+        .computation("add", "a b", "sum", r#"cat "$1" >"$3""#)
+        .computation("mul", "a b", "product", r#"cat "$1" >"$3""#)
+        .computation("all", "a b c", "d", r#"cat "$1" >"$4""#)
+        .file("workflow.ce", text)
+        .commit();
+    let run = lab.run("ce", &["run", "--json", "../storage", "-p", "x=1"]).exit(0);
+    for place in ["workflow.ce:2", "workflow.ce:3:5", "workflow.ce:3:38"] {
+        assert!(run.stdout.contains(&format!(r#""place":"{place}""#)), "{}", run.stdout);
+        lab.run("ce", &["table", "--sweep", place, "../storage", "-p", "x=1"]).exit(0);
+    }
+}
+
 /// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
 const OF_BEGINNERS: [&str; 49] = [
     "(add x y",

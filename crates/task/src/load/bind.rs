@@ -12,13 +12,14 @@ use ce_model::name::{InputName, NameError};
 use ce_model::resources::ResourceLine;
 use ce_model::task::{
     Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
-    TreeCommit, WORKFLOW_TEXT,
+    TreeCommit,
 };
 use ce_model::template;
 use ce_model::template::Template;
 
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
+use super::text::path_and_line;
 use super::values::{TaskFiles, TaskTrees};
 use super::work_tree::WorkTree;
 use super::{LoadError, real};
@@ -71,8 +72,8 @@ impl Binder {
         let texts = vec![None; inputs.len()];
         let mut binder = Self { inputs, texts, findings: Problems::default() };
         let mut contents = contents.to_vec();
-        for ResourceLine { amount, path, .. } in task.resources.lines() {
-            binder.read(amount, path, &mut contents);
+        for ResourceLine { amount, path, line, .. } in task.resources.lines() {
+            binder.read(amount, (path, *line), &mut contents);
         }
         for (_, node) in task.workflow.nodes() {
             match node {
@@ -95,25 +96,28 @@ impl Binder {
 
     /// Takes the texts that the value of a node names, if they were not taken before.
     fn read_value<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
-        self.read(value, &value_file(value), contents);
+        let (path, line) = value_file(value);
+        self.read(value, (&path, line), contents);
     }
 
-    /// Takes the texts that a value in a file names, if they were not taken before.
+    /// Takes the texts that a value in a line of a file names, if they were not taken before. Line zero is the whole file.
     fn read<T: AsRef<str>>(
         &mut self,
         value: &Template<T>,
-        path: &Path,
+        (path, line): (&Path, usize),
         contents: &mut [Option<Vec<u8>>],
     ) {
         for at in value.names() {
             let contents = contents.get_mut(at).and_then(Option::take);
             let Some(contents) = contents else { continue };
-            let text = template::text(&contents).map_err(|fault| {
-                let (value, name) = (value.as_str().to_owned(), self.inputs[at].to_string());
-                LoadFault::InputText { value, name, fault }
-            });
-            let text = text.map(str::to_owned);
-            self.texts[at] = self.findings.note(path, text);
+            match template::text(&contents) {
+                Ok(text) => self.texts[at] = Some(text.to_owned()),
+                Err(fault) => {
+                    let (value, name) = (value.as_str().to_owned(), self.inputs[at].to_string());
+                    let fault = LoadFault::InputText { value, name, fault };
+                    self.findings.problem_in_line(path, line, fault);
+                }
+            }
         }
     }
 
@@ -251,17 +255,19 @@ impl Binder {
             }
             texts.sort_unstable();
             texts.dedup();
-            LoadFault::Bound { value: value.as_str().to_owned(), texts, fault: Box::new(fault) }
+            let (path, line) = value_file(value);
+            let value = value.as_str().to_owned();
+            let fault = LoadFault::Bound { value, texts, fault: Box::new(fault) };
+            self.findings.problem_in_line(&path, line, fault);
         });
-        self.findings.note(&value_file(value), result)
+        result.ok()
     }
 }
 
-/// The file that a value is written in; or where it is in a text.
-fn value_file<T: AsRef<str>>(value: &Template<T>) -> PathBuf {
-    let place = value.place();
-    if place.to_string_lossy().starts_with(WORKFLOW_TEXT) {
-        return place.to_owned();
+/// The file and the line that a value is written in; line zero is the whole file.
+fn value_file<T: AsRef<str>>(value: &Template<T>) -> (PathBuf, usize) {
+    match path_and_line(value.place()) {
+        (place, 0) => (place.join("value"), 0),
+        in_text => in_text,
     }
-    place.join("value")
 }

@@ -293,8 +293,11 @@ fn read(
         Some(None) => None,
         Some(Some(text)) => text::parsed(&text, &mut findings).map(|parsed| {
             let mut text = TextSource::new(source, &parsed);
-            let read = read_expression(&mut text, Some(&parsed), &mut findings);
+            let mut read = read_expression(&mut text, Some(&parsed), &mut findings);
             text.locate(&mut findings);
+            if let Some(workflow) = &mut read.workflow {
+                text::shorten_places(&mut workflow.sweeps);
+            }
             read
         }),
     };

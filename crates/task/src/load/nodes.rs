@@ -314,7 +314,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             return Ok(Some(written.into()));
         }
         let Some(inputs) = self.inputs else { return Ok(None) };
-        let place = self.library.source.place(dir);
+        let place = self.library.source.shown_place(dir);
         let template =
             Template::new(written, |name| self.scopes.number(scope, inputs, name), &place);
         Ok(Some(template))
@@ -422,7 +422,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         if lines.is_empty() {
             return;
         }
-        let place = self.library.source.place(dir);
+        let place = self.library.source.shown_place(dir);
         let mut right = Vec::with_capacity(lines.len());
         for line in lines {
             let is_known = right.iter().any(|it: &ResourceLine| it.resource == line.resource);

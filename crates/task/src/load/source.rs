@@ -82,6 +82,11 @@ pub(super) trait TaskSource {
     /// Returns the real path of a directory, relative to the task.
     fn place(&self, dir: &Self::Dir) -> PathBuf;
 
+    /// Returns the place of a directory that a message names when the task has been loaded.
+    fn shown_place(&self, dir: &Self::Dir) -> PathBuf {
+        self.place(dir)
+    }
+
     /// The path, relative to the task, and the number of a line of a file in a directory. Line zero is the whole file.
     fn line(&self, dir: &Self::Dir, name: &str, line: usize) -> (PathBuf, usize) {
         (self.place(dir).join(name), line)

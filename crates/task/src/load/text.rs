@@ -12,7 +12,7 @@ use ce_model::expression::{
 };
 use ce_model::name::{InputName, TreeName};
 use ce_model::slice::WrittenSlice;
-use ce_model::sweep::{FACTORS, NAMES};
+use ce_model::sweep::{FACTORS, NAMES, Sweep};
 use ce_model::task::{FileContents, NodeId, RecordedTree, WORKFLOW_TEXT};
 
 use super::problems::{LoadFault, Problem, Problems, Warning, WarningKind};
@@ -155,15 +155,14 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
         for Warning { path, .. } in &mut findings.warnings {
             if let Some((node, file)) = find(path) {
                 let line = self.parsed.line_of_file(node, &file, 0);
-                *path = format!("{WORKFLOW_TEXT}:{line}").into();
+                *path = line_place(line);
             }
         }
         for (number, definition) in self.parsed.text.definitions.iter().enumerate() {
             if definition.nodes.is_empty() {
                 let line = self.parsed.line_of_definition(number);
-                let path = format!("{WORKFLOW_TEXT}:{line}");
                 let name = definition.name.to_string();
-                findings.warning(path.as_ref(), WarningKind::Unneeded(name));
+                findings.warning(&line_place(line), WarningKind::Unneeded(name));
             }
         }
     }
@@ -172,6 +171,37 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
 /// A place in the text, as the path of what would be a directory.
 fn place(position: Position) -> String {
     format!("{WORKFLOW_TEXT}:{position}")
+}
+
+/// A line of the text as a place in messages.
+fn line_place(line: usize) -> PathBuf {
+    format!("{WORKFLOW_TEXT}:{line}").into()
+}
+
+/// Returns the path and the line of a place in messages; line zero is the whole of a file or directory.
+pub(super) fn path_and_line(place: &Path) -> (PathBuf, usize) {
+    let text =
+        place.to_str().and_then(|place| place.strip_prefix(WORKFLOW_TEXT)?.strip_prefix(':'));
+    match text.and_then(|line| line.parse().ok()) {
+        Some(line) => (WORKFLOW_TEXT.into(), line),
+        None => (place.to_owned(), 0),
+    }
+}
+
+/// Lets each sweep say in which line of the text it is. Only where several begin in one line, their columns tell them apart.
+pub(super) fn shorten_places(sweeps: &mut [Sweep]) {
+    let shorter = |sweep: &Sweep| -> Option<PathBuf> {
+        let place = sweep.place.to_str().filter(|place| place.starts_with(WORKFLOW_TEXT))?;
+        Some(place.rsplit_once(':')?.0.into())
+    };
+    let places: Vec<_> = sweeps.iter().map(shorter).collect();
+    let mut counts = HashMap::<PathBuf, usize>::new();
+    places.iter().flatten().for_each(|place| *counts.entry(place.clone()).or_default() += 1);
+    for (sweep, place) in sweeps.iter_mut().zip(places) {
+        if let Some(place) = place.filter(|place| counts.get(place) == Some(&1)) {
+            sweep.place = place;
+        }
+    }
 }
 
 /// Whether the points of a sweep are computed.
@@ -194,6 +224,15 @@ impl<S: TaskSource> TaskSource for TextSource<'_, S> {
         match dir {
             TextDir::Real(dir) => self.source.place(dir),
             TextDir::Node(id) | TextDir::Inputs(id) | TextDir::Factors(id) => self.place_of(*id),
+        }
+    }
+
+    fn shown_place(&self, dir: &Self::Dir) -> PathBuf {
+        match dir {
+            TextDir::Real(dir) => self.source.shown_place(dir),
+            TextDir::Node(id) | TextDir::Inputs(id) | TextDir::Factors(id) => {
+                line_place(self.parsed.position(*id).line)
+            }
         }
     }
 
