@@ -74,7 +74,7 @@ fn each_line_has_one_error() {
             "workflow/resources:8: nothing may follow the word exclusive",
             "try: write the word exclusive alone",
             "workflow/resources:9: {zero} is neither an input of the task nor bound by a sweep around the node workflow",
-            "try: name an input of the task or a factor, or write a number",
+            "try: name an input of the task, a factor, or a column of computed points that :names lists; or write a number",
             "workflow/resources:10: {X} is neither an input of the task nor bound by a sweep around the node workflow",
             "try: did you mean \"x\"?",
         ]

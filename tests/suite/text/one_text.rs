@@ -262,6 +262,19 @@ fn problems_say_where_in_the_text_they_are() {
         let lab = task(text).commit();
         lab.run("ce", &["check"]).exit(2).says(told);
     }
+    for (text, hint) in [
+        ("Inputs: x, y\n(add x y :resources cpus 8)", "try: write :resources 'cpus 8'"),
+        ("Inputs: x, y\n(add x y :resources 8)", "as in :resources 'cpus 4'"),
+        ("Inputs: x, y\n(add x :b 8)", "try: write '8'"),
+        ("Inputs: x, y\n(add x :resources y 8)", "try: write '8'"),
+        ("Inputs: x\nSWEEP((add x n) :over n 1 :replicates many)", "expected a number, such as 10"),
+        ("Inputs: x, y\n(add x y :resources exclusive)", "as in :resources 'cpus 4' 'exclusive'"),
+        ("Inputs: x\nSWEEP((add x OWN('{n}')) x)", ":names lists what computed points bind"),
+        ("Inputs: x\nSWEEP((add x x :resources 'cpus {cores}') x)", "that :names lists"),
+    ] {
+        let lab = task(text).commit();
+        lab.run("ce", &["check"]).exit(2).says(hint);
+    }
     let lab = task("(add x y)").without("workflow.ce").link("workflow.ce", "gone").commit();
     lab.run("ce", &["check"]).exit(2).says("workflow.ce: does not exist");
     let lab = task("Inputs: x, y\n\nunused = (f z)\n(add x y)").commit();

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::grammar::NodeKind;
+use super::grammar::{NodeKind, RESOURCES};
 use super::mistake::{Fault, Wrong};
 use super::sweeps::RuleFile;
 use super::{Expression, ExpressionInput, ExpressionNode};
 use crate::name::InputName;
+use crate::resources::Resource;
 use crate::slice::WrittenSlice;
 use crate::sweep::{NAMES, factor_label, is_sheet};
 use crate::task::NodeId;
@@ -22,6 +23,9 @@ pub(super) struct FilePlaces {
 /// The number of a [`RawNode`].
 pub(super) type RawNodeId = usize;
 
+/// What a node reads: the label, if one is written, and the node.
+pub(super) type RawInput = (Option<Box<str>>, RawNodeId);
+
 /// A node as it was read, before it is known what names stand for.
 #[derive(Debug)]
 pub(super) struct RawNode {
@@ -36,8 +40,7 @@ pub(super) enum RawKind {
         kind: NodeKind,
         value: Box<str>,
         files: Vec<(RuleFile, FilePlaces)>,
-        /// The labels that are written, and what is read.
-        inputs: Vec<(Option<Box<str>>, RawNodeId)>,
+        inputs: Vec<RawInput>,
         outputs: Option<WrittenSlice>,
     },
     /// A name, and what it passes up of what it stands for.
@@ -48,6 +51,30 @@ impl RawKind {
     /// A node that reads nothing.
     pub(super) const fn leaf(kind: NodeKind, value: Box<str>) -> Self {
         Self::Node { kind, value, files: Vec::new(), inputs: Vec::new(), outputs: None }
+    }
+}
+
+impl RawNode {
+    /// The mistake that a number stands at a byte where an input of a call is expected: its label and the inputs before it are these.
+    /// A line of resources without quotes begins like an input with this label.
+    pub(super) fn unquoted(
+        (at, number): (usize, String),
+        (label, inputs): (Option<&str>, &[RawInput]),
+        raw: &[Self],
+    ) -> Wrong {
+        let Some((Some(last), node)) = inputs.last().filter(|_| label.is_none()) else {
+            let is_line = label == Some(RESOURCES);
+            let fault = if is_line { Fault::UnquotedResource } else { Fault::Unquoted };
+            return (at, fault(number));
+        };
+        match &raw[*node] {
+            Self { at, kind: RawKind::Name { name, outputs: None } }
+                if **last == *RESOURCES && Resource::of_word(name).is_some() =>
+            {
+                (*at, Fault::UnquotedResource(format!("{name} {number}")))
+            }
+            _ => (at, Fault::Unquoted(number)),
+        }
     }
 }
 

@@ -247,6 +247,12 @@ pub(super) fn is_plain(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !matches!(c, '(' | ')' | '|' | '\\' | ';')
 }
 
+/// The word for a factor of a sweep.
+pub(super) const OVER: &str = "over";
+
+/// The word for the rows that are left out.
+pub(super) const EXCLUDED: &str = "exclude";
+
 /// The file of a node with what it asks for.
 pub const RESOURCES: &str = "resources";
 

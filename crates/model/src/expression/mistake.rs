@@ -130,6 +130,9 @@ pub enum Fault {
     /// A number or word that should be a text in quotes.
     #[error("a constant stands in quotes: {0}")]
     Unquoted(String),
+    /// What a call asks for is no text in quotes.
+    #[error("a line of resources is one text in quotes: {0}")]
+    UnquotedResource(String),
     /// A character that looks like a quote.
     #[error("{0:?} does not begin a text")]
     Quote(char),
@@ -414,6 +417,10 @@ impl Fault {
     fn hint_about_names(&self) -> Option<String> {
         let hint = match self {
             Self::Unquoted(text) => return Some(format!("write '{text}'")),
+            Self::UnquotedResource(line) if line.contains(' ') => {
+                return Some(format!("write :resources '{line}'"));
+            }
+            Self::UnquotedResource(_) => "write what it is, too, as in :resources 'cpus 4'",
             Self::Quote(_) => "write texts in plain quotes, as in 'x'",
             Self::Comma => "separate them by spaces",
             Self::NoWorkflow(name) => {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::definitions::{DefinedExpression, FilePlaces, RawKind, RawNode, RawNodeId, resolve};
 use super::grammar::{
-    INPUTS, NodeKind, RESOURCES, RuleShape, SWEEP_ROLES, UNENDED, begins_level, is_plain,
-    is_plain_in_slice, is_reference, nearest_word,
+    EXCLUDED, INPUTS, NodeKind, OVER, RESOURCES, RuleShape, SWEEP_ROLES, UNENDED, begins_level,
+    is_plain, is_plain_in_slice, is_reference, nearest_word,
 };
 use super::levels::levels;
 use super::lexer::Lexer;
@@ -37,12 +37,6 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
     };
     parser.text().map_err(|(at, fault)| Mistake::at(source, at, fault))
 }
-
-/// The word for a factor of a sweep.
-pub(super) const OVER: &str = "over";
-
-/// The word for the rows that are left out.
-pub(super) const EXCLUDED: &str = "exclude";
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
@@ -302,7 +296,9 @@ impl<'a> Parser<'a> {
             let c = self.lexer.rest().chars().next();
             return Err(match c {
                 Some(c) if c.is_ascii_digit() || matches!(c, '+' | '-') => {
-                    (at, Fault::Unquoted(self.lexer.take(|c| is_plain(c) && c != ',').to_owned()))
+                    let number = self.lexer.take(|c| is_plain(c) && c != ',').to_owned();
+                    let open = self.stack.last().map(|it| (it.label.as_deref(), &*it.inputs));
+                    RawNode::unquoted((at, number), open.unwrap_or_default(), &self.raw)
                 }
                 Some(
                     c @ ('"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}' | '`'),
@@ -489,8 +485,10 @@ impl Parser<'_> {
         let mut rows = Vec::new();
         match shape {
             RuleShape::Nothing => {}
+            RuleShape::Line if !self.skips_to_level() => {
+                return Err(self.lexer.expected("a number, such as 10"));
+            }
             RuleShape::Line => {
-                self.lexer.skip();
                 places.lines.push(self.lexer.at);
                 rows.push(vec![self.level()?.into_boxed_str()]);
             }

@@ -4,10 +4,9 @@
 use std::fmt;
 
 use super::grammar::{
-    BareName, INPUTS, NodeKind, QuotedName, SWEEP_ROLES, SliceText, SweepLabel, WrittenLines,
-    in_bars, is_reference,
+    BareName, EXCLUDED, INPUTS, NodeKind, OVER, QuotedName, SWEEP_ROLES, SliceText, SweepLabel,
+    WrittenLines, in_bars, is_reference,
 };
-use super::parser::{EXCLUDED, OVER};
 use super::sweeps::RuleFile;
 use super::{Definition, ExpressionNode, InputDefault, Text};
 use crate::slice::WrittenSlice;

@@ -430,9 +430,7 @@ impl Explain for LoadFault {
             Self::NoComputation { nearest: None, .. } => {
                 "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
             }
-            Self::NoInput { nearest: None, .. } => {
-                "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
-            }
+            Self::NoInput { name, nearest: None } => unknown_name_hint(name),
             Self::DefinitionName(_) | Self::DefinedInput(_) | Self::Duplicate { .. } => "rename it",
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::Backwards => "write the smaller number first, as in 01_02-both",
@@ -446,7 +444,7 @@ impl Explain for LoadFault {
             Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
             Self::Name(error) => return error.hint(),
             Self::NoFile(path) if path.contains('{') => {
-                "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
+                "in braces, only names of inputs of the task and of sweeps around the node stand for texts, of which :names lists what computed points bind"
             }
             Self::OwnDirectory => {
                 "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
@@ -488,6 +486,18 @@ impl Explain for LoadFault {
             _ => return self.file_hint(),
         };
         Some(hint.to_owned())
+    }
+}
+
+/// What to try if nothing in a workflow has a name.
+fn unknown_name_hint(name: &str) -> &'static str {
+    match Resource::of_word(name) {
+        Some(_) => {
+            "if a call asks for it, write one text in quotes, as in :resources 'cpus 4' 'exclusive'; else name it among the inputs of the task, define it, or bind it in a sweep"
+        }
+        None => {
+            "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
+        }
     }
 }
 
@@ -615,7 +625,8 @@ impl Explain for ResourceFault {
                 format!("write NAME {}, with the name of a computation", resource.example())
             }
             Self::NoName { nearest: None, .. } => {
-                "name an input of the task or a factor, or write a number".to_owned()
+                "name an input of the task, a factor, or a column of computed points that :names lists; or write a number"
+                    .to_owned()
             }
         })
     }
