@@ -209,7 +209,9 @@ impl DiffReport<'_> {
             }
             let [old, new] =
                 difference.contents.map(|it| format!("{} {}", size(it.total()), it.sha1.short()));
-            writeln!(out, "  {}: {old} -> {new}", harmless(difference.path.as_str()))?;
+            let input = difference.input.map(|name| format!(", input {}", harmless(name.as_str())));
+            let (path, input) = (harmless(difference.path.as_str()), input.unwrap_or_default());
+            writeln!(out, "  {path}{input}: {old} -> {new}")?;
         }
         Ok(())
     }
@@ -353,10 +355,14 @@ impl DiffReport<'_> {
             let [old, new] = [0, 1].map(|at| node_words(self.sides[at], nodes[at]));
             json_line(&json!({ "event": "workflow", "path": path, "old": old, "new": new }), out)?;
         }
-        for TaskFileDifference { path, contents: [old, new] } in
+        for TaskFileDifference { path, input, contents: [old, new] } in
             compare::file_differences(self.sides)
         {
-            json_line(&json!({ "event": "file", "file": path, "old": old, "new": new }), out)?;
+            let mut line = json!({ "event": "file", "file": path, "old": old, "new": new });
+            if let Some(input) = input {
+                line["input"] = json!(input.as_str());
+            }
+            json_line(&line, out)?;
         }
         Ok(())
     }

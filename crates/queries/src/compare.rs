@@ -18,10 +18,10 @@ use serde::Serialize;
 use ce_evaluate::Evaluation;
 use ce_git::ChangeLog;
 use ce_model::digest::Digest;
-use ce_model::name::{ComputationName, TaskPath, TreeName};
+use ce_model::name::{ComputationName, InputName, TaskPath, TreeName};
 use ce_model::plan::{CallId, PlannedSweep, Source, Step, SweepRows};
 use ce_model::sweep::SweepPoint;
-use ce_model::task::{Node, NodeId};
+use ce_model::task::{FileContents, Node, NodeId, Task};
 
 /// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -229,6 +229,8 @@ fn walk(sides: [&Evaluation; 2], visit: &mut dyn FnMut([NodeId; 2])) -> Vec<Work
 pub struct TaskFileDifference<'a> {
     /// Its path in the task.
     pub path: &'a TaskPath,
+    /// The input of which it is the default, if the text of the workflow holds it.
+    pub input: Option<&'a InputName>,
     /// The contents on each side.
     pub contents: [Digest; 2],
 }
@@ -237,12 +239,24 @@ pub struct TaskFileDifference<'a> {
 pub fn file_differences<'a>(
     [one, other]: [&'a Evaluation; 2],
 ) -> impl Iterator<Item = TaskFileDifference<'a>> {
-    one.task.files.iter().zip(&one.files.own).filter_map(move |(file, old)| {
-        let path = file.path.written();
-        let at = other.task.files.iter().position(|it| it.path.written() == path)?;
+    one.task.files.iter().zip(&one.files.own).enumerate().filter_map(move |(at, (file, old))| {
+        let (path, input) = (file.path.written(), written_default(&one.task, at));
+        let mut others = other.task.files.iter().enumerate();
+        let at = others.position(|(at, it)| {
+            it.path.written() == path && written_default(&other.task, at) == input
+        })?;
         let contents = [old.as_ref()?.file.digest, other.files.own[at].as_ref()?.file.digest];
-        (contents[0] != contents[1]).then_some(TaskFileDifference { path, contents })
+        (contents[0] != contents[1]).then_some(TaskFileDifference { path, input, contents })
     })
+}
+
+/// The input of which a file of a task is the default, if the text of the workflow holds it.
+fn written_default(task: &Task, file: usize) -> Option<&InputName> {
+    if !matches!(task.files[file].contents, FileContents::Written(_)) {
+        return None;
+    }
+    let input = task.defaults.iter().position(|it| it.is_some_and(|it| it.index() == file))?;
+    task.inputs.get(input)
 }
 
 /// Whether two nodes pass up the same known outputs. That is not known of nodes that depend on the points of a sweep.

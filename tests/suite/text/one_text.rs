@@ -315,6 +315,24 @@ fn a_sweep_is_named_by_its_line_and_by_its_column_where_several_begin_there() {
     }
 }
 
+#[test]
+fn a_default_that_a_text_holds_differs_by_its_input() {
+    let lab = task("Inputs: x = '1', y = '2'\n(add x y)").commit();
+    lab.run("ce", &["run", "--no-isolate", "../storage"]).exit(0);
+    let lab = lab.file("workflow.ce", "Inputs: x = '1', y = '3'\n(add x y)").commit_again();
+    let diff = |options: &[&str]| {
+        let options = [&["diff", "--no-isolate"], options, &["HEAD~1", "HEAD", "../storage"]];
+        lab.run("ce", &options.concat()).exit(0).stdout
+    };
+    let told = diff(&[]);
+    let (_, files) = told.split_once("other files of the task:\n").unwrap();
+    assert!(files.starts_with("  workflow.ce, input y: 2 B "), "{told}");
+    assert_eq!(files.lines().take_while(|line| !line.is_empty()).count(), 1, "{told}");
+    let told = diff(&["--json"]);
+    assert_eq!(told.matches(r#""event":"file""#).count(), 1, "{told}");
+    assert!(told.contains(r#""input":"y""#), "{told}");
+}
+
 /// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
 const OF_BEGINNERS: [&str; 49] = [
     "(add x y",
