@@ -180,6 +180,10 @@ impl PathArgs {
             return Err(InputError::Inputs {
                 task: task.name.to_string(),
                 names: read.iter().map(|at| task.inputs[*at].to_string()).collect(),
+                defaults: (0..named.len())
+                    .filter(|at| named[*at].is_none() && task.defaults[*at].is_some())
+                    .map(|at| task.inputs[at].to_string())
+                    .collect(),
                 given: rest.len() - usize::from(configured.is_none()),
                 named: is_named,
                 configured: configured.is_some(),

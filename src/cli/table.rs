@@ -38,8 +38,8 @@ impl Explain for TooManyVersions {
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct ShowTable {
-    /// The sweep: its label, its directory, or the computation of its body; needed if the task has
-    /// several
+    /// The sweep: its definition, its label, its place (workflow.ce:LINE, or its directory), or the
+    /// computation of its body; needed if the task has several
     #[arg(long, value_name = "NAME")]
     sweep: Option<String>,
 

@@ -226,7 +226,7 @@ fn points_warning(
     let rows = evaluation.plan.gathered(call)?.rows()?;
     match unmatched {
         _ if rows.points.is_empty() && !rows.is_partial() => Some(format!(
-            "warning: {title} has no points: its table is empty\n  try: look at the sheet of its points, and at exclude.tsv"
+            "warning: {title} has no points: its table is empty\n  try: look at the sheet of its points, and at those that are excluded"
         )),
         [] => None,
         [first, rest @ ..] => {

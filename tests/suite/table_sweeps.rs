@@ -47,7 +47,7 @@ fn each_name_of_a_sweep_is_listed_once() {
     let lab = sweep("", &factors).call("inputs/00-body/", "mul", &["a", "a"]).commit();
     table(&lab.with_storage(), &["--sweep", "nope"]).exit(2).says(
         "the task has no sweep nope; there are mul (or workflow)\n  \
-         try: give --sweep a label, a directory, or the computation of a body",
+         try: give --sweep one of these names",
     );
 }
 

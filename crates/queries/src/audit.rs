@@ -181,7 +181,7 @@ impl Explain for NotAudited {
             Self::Dirty => "commit the changes, run the task, and audit the call of that commit",
             Self::Adopted => "run its task with --strict, which executes what was adopted",
             Self::NoJob => {
-                "correct what has failed, or leave failed points out with exclude.tsv, and run its task to its end"
+                "correct what has failed, or leave failed points out in exclude.tsv, in a text :exclude, and run its task to its end"
             }
             Self::NoCommit => {
                 "git fetch --all (git fetch --unshallow in a shallow clone), or give --task in the repository that has it"

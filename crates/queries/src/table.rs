@@ -681,17 +681,15 @@ impl Explain for SweepChoiceError {
                 "leave out --sweep: --each and --points alone show the jobs of their points"
                     .to_owned()
             }
-            Self::Several(_) => "choose one with --sweep, by its label or its directory".to_owned(),
+            Self::Several(_) => "choose one with --sweep, by any name that it alone has".to_owned(),
             Self::Unknown { nearest: Some(name), .. } => format!("did you mean {name}?"),
-            Self::Unknown { nearest: None, .. } => {
-                "give --sweep a label, a directory, or the computation of a body".to_owned()
-            }
+            Self::Unknown { nearest: None, .. } => "give --sweep one of these names".to_owned(),
         };
         Some(hint)
     }
 }
 
-/// Chooses the sweep of a task with this label, directory, or computation of its body; without a name, the only one. The
+/// Chooses the sweep of a task with this name: its definition, label, place, or computation of its body; without a name, the only one. The
 /// one over the task's own inputs comes first.
 ///
 /// # Errors

@@ -91,7 +91,7 @@ fn calls_of_a_sweep_with_failed_points_have_no_job() {
     lab.run("ce-run", &["../storage"]);
     let ran = audit(&lab, &[]).exit(0);
     ran.says("1 call cannot be audited: no recorded job has this call; a run with failed")
-        .says("  try: correct what has failed, or leave failed points out with exclude.tsv")
+        .says("  try: correct what has failed, or leave failed points out in exclude.tsv, in a text :exclude")
         .says("0 calls audited");
 }
 

@@ -37,6 +37,13 @@ fn how_many_inputs_there_are_is_told_in_words_that_fit() {
     let lab = Lab::task("Inputs:\nFILE('some/file')").commit();
     let ran = lab.run("ce-run", &["../storage", "../storage"]).exit(2);
     ran.says("the task task takes no inputs, and 1 is given\n").says("try: give the storage and");
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").file("defaults/x", "1\n");
+    let lab = lab.commit();
+    let ran = lab.run("ce-run", &["../storage", "../data/x"]).exit(2);
+    ran.says("the task task takes no inputs beside those that have defaults, and 1 is given\n")
+        .says(
+            "try: give the storage and nothing more; to replace a default, x=FILE or -p x=TEXT\n",
+        );
 }
 
 #[test]

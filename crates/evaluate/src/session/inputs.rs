@@ -316,7 +316,11 @@ pub enum InputError {
     #[error(
         "the task {task} takes {}{}, and {given} {} given",
         list_inputs(names),
-        if *named { " beside those given by name" } else { "" },
+        match (*named, &defaults[..]) {
+            (true, _) => " beside those given by name",
+            (false, []) => "",
+            (false, _) => " beside those that have defaults",
+        },
         if *given == 1 { "is" } else { "are" }
     )]
     Inputs {
@@ -324,6 +328,8 @@ pub enum InputError {
         task: String,
         /// The names of the inputs that it takes by position.
         names: Vec<String>,
+        /// The names of the inputs that have defaults, and are not given by name.
+        defaults: Vec<String>,
         /// The number of inputs given by position.
         given: usize,
         /// Other inputs are given by name.
@@ -424,7 +430,15 @@ impl Explain for InputError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Inputs { names, configured, .. } => Some(giving(names, *configured)),
+            Self::Inputs { names, defaults, configured, .. } => {
+                let by_position = giving(names, *configured);
+                Some(match &defaults[..] {
+                    [] => by_position,
+                    [name, ..] => {
+                        format!("{by_position}; to replace a default, {name}=FILE or -p {name}=TEXT")
+                    }
+                })
+            }
             Self::UnknownInput { nearest: None, inputs, .. } if !inputs.is_empty() => {
                 Some(format!("its inputs are {}", inputs.join(", ")))
             }
