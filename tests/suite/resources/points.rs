@@ -47,12 +47,9 @@ fn points_that_are_left_out_need_not_fit() {
 }
 
 #[test]
-fn a_factor_that_only_resources_name_is_read_and_in_no_call() {
+fn to_ask_for_a_factor_is_not_to_read_it() {
     let files = [("workflow/factors/00-n", "1\n2\n"), ("workflow/factors/01-threads", "1\n2\n")];
     let lab = sweep(&files, "n", "cpus {threads}\n");
-    lab.ce_run(&["-j4"]).exit(0).says("2 calls: 2 computed").called(vec!["run", "run"]);
-    assert_eq!(asked(&lab)["run"], ["cpus 2", "cpus 2"]);
-    let lab = sweep(&files, "n", "cpus 1\n");
     lab.run("ce", &["check"]).exit(2).says("the body does not read threads");
     let lab = sweep(&files[..1], "n", "cpus {thread}\n");
     lab.run("ce", &["check"])
@@ -144,28 +141,17 @@ fn in_a_text_a_name_that_only_resources_have_is_read_and_in_no_call() {
             .file("workflow.ce", workflow.replace("(2 3)", "(2 4)"));
         lab.ce_run(&["-j4", "--dirty"]).exit(0).called(vec![]);
     }
+    // All points would be one call.
     let call = "'x' :resources 'cpus {cpus}' 'memory {memory}G'";
-    for points in [
-        "OWN('sheet.tsv') :names 'cpus' 'memory'",
-        ":over ('cpus' 'memory') (1 1) (3 2)",
-        ":over cpus 1 3 :over memory 1 2",
+    for (points, says) in [
+        ("OWN('sheet.tsv') :names 'cpus' 'memory'", "the body reads no column of the points"),
+        (":over ('cpus' 'memory') (1 1) (3 2)", "the body does not read cpus or memory"),
+        (":over cpus 1 3 :over memory 1 2", "the body does not read cpus"),
     ] {
         let lab = text(&format!("SWEEP((run {call}) {points})\n"), "cpus\tmemory\n1\t1\n3\t2\n");
-        lab.run("ce", &["check"]).exit(0);
-        lab.ce_run(&["-j4"]).exit(0).says("1 call: 1 computed").called(vec!["run"]);
-        assert_eq!(asked(&lab)["run"], ["cpus 3, memory 2G"]);
+        lab.run("ce", &["check"]).exit(2).says(says);
     }
     let lab =
         text("SWEEP((run n :resources 'cpus 1') OWN('sheet.tsv') :names 'n' 'cpus')", "n\tcpus\n");
     lab.run("ce", &["check"]).exit(2).says("the body does not read cpus");
-}
-
-#[test]
-fn what_only_resources_have_is_read_in_a_text_that_becomes_directories() {
-    let lab = Lab::task("(add INPUT('x') INPUT('x'))").commit();
-    for points in [":over cpus 1 2", ":points OWN('sheet.tsv') :names 'cpus'"] {
-        let text = format!("SWEEP((add 'a' 'b' :resources 'cpus {{cpus}}')[0] {points})");
-        std::fs::write(lab.path("data/text"), text).unwrap();
-        lab.run("ce", &["write", "--force", "../data/text"]).exit(0);
-    }
 }

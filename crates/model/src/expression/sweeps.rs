@@ -377,7 +377,9 @@ impl ScopeWalk<'_> {
             .copied()
             .collect();
         let computed = is_computed.then_some(own);
-        self.add(id, node, unread_problems(rules, |name| read.contains(name), computed));
+        // Whether only resources read them is known when the task is loaded.
+        let problems = unread_problems(rules, |name| read.contains(name), |_| false, computed);
+        self.add(id, node, problems);
         let width = width(self.expression, body.node, self.signatures);
         let names = passed_names(&self.expression[body.node], self.signatures);
         // Without these, a column may be any of them.

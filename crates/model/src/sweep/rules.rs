@@ -202,11 +202,14 @@ pub fn input_problem(count: usize, points: Option<usize>) -> Option<RuleProblem>
     Some(RuleProblem::new(INPUTS, fault))
 }
 
-/// Returns the problems of names that the body must read. `is_free` says of a name whether it is free in the body,
-/// `free` are those of computed points that are bound nowhere else.
+/// Returns the problems of names that the body must read. `is_free` says of a name whether it is free in the body, `is_asked`
+/// whether only resources in it have the name, and `free` are those of computed points that are bound nowhere else.
+///
+/// A column that only resources have is all right beside one that is read. Alone it would make all points one call.
 pub fn unread_problems<'a>(
     rules: &SweepRules,
     is_free: impl Fn(&str) -> bool,
+    is_asked: impl Fn(&str) -> bool,
     free: Option<impl IntoIterator<Item = &'a str>>,
 ) -> Vec<RuleProblem> {
     let mut problems = Vec::new();
@@ -222,7 +225,7 @@ pub fn unread_problems<'a>(
     if rules.product.replicates.is_some() && !is_free(REPLICATE) {
         unread(REPLICATES.to_owned(), vec![REPLICATE.to_owned()]);
     }
-    for name in rules.names.iter().flatten().filter(|name| !is_free(name)) {
+    for name in rules.names.iter().flatten().filter(|name| !is_free(name) && !is_asked(name)) {
         unread(NAMES.to_owned(), vec![name.to_string()]);
     }
     if let Some(free) = free

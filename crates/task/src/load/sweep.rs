@@ -119,7 +119,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         Some((self.add_sweep(sweep, &inputs), inputs))
     }
 
-    /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be among both.
+    /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
     fn binds(
         &mut self,
         open: &OpenNode<S::Dir>,
@@ -137,11 +137,15 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
         let mut asked = self.asked_names(body.node);
         asked.retain(|name| is_own(name) && !free.contains(name));
-        let read = free.iter().chain(&asked);
-        let names: HashSet<&str> = read.map(|id| self.scopes.text(*id)).collect();
-        let own = binds.iter().chain(&asked).map(|id| self.scopes.text(*id));
-        let computed = is_computed.then_some(own);
-        let problems = sweep::unread_problems(&files.rules, |name| names.contains(name), computed);
+        let [read, resources] = [&free, &asked]
+            .map(|ids| ids.iter().map(|id| self.scopes.text(*id)).collect::<HashSet<&str>>());
+        let own = binds.iter().map(|id| self.scopes.text(*id));
+        let problems = sweep::unread_problems(
+            &files.rules,
+            |name| read.contains(name),
+            |name| resources.contains(name),
+            is_computed.then_some(own),
+        );
         let place = self.library.source.place(&open.dir);
         self.are_right(&place, problems).then_some((binds, asked))
     }
