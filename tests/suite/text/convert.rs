@@ -111,6 +111,24 @@ fn what_somebody_has_written_comes_back() {
     lab.unchanged(|| to(&lab, "text").exit(0).shows("has this form already"));
 }
 
+/// Names and constants that fit in no line, and inputs that fill two.
+#[test]
+fn what_is_long_comes_back() {
+    let (name, constant) = ("n".repeat(90), "long ".repeat(30));
+    let inputs: Vec<String> = (10..40).map(|number| format!("input-{number}")).collect();
+    let lines: Vec<String> = inputs.chunks(9).map(|inputs| inputs.join(", ")).collect();
+    let written = format!(
+        "Inputs: {}\n\n{name} = (add\n  input-10\n  input-11)\n\n(add\n  (mul\n    {name}\n    {name})\n  SWEEP(\n    \
+         :body '{constant}{{n}}'\n    :over n 1 2))\n",
+        lines.join(",\n  ")
+    );
+    let lab = lab(&written).commit();
+    to(&lab, "directories").exit(0);
+    let lab = lab.commit_again();
+    to(&lab, "text").exit(0);
+    assert_eq!(text(&lab), written);
+}
+
 #[test]
 fn definitions_of_directories_name_calls() {
     let lab = lab("Inputs: x, y\n\nsum = (add x y)\n\n(mul sum sum)\n").commit();

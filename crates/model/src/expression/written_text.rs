@@ -45,31 +45,12 @@ impl Text {
             out: String::new(),
         };
         if let Some(inputs) = &self.inputs {
-            let inputs = inputs.iter().enumerate().map(|(number, name)| {
-                let default = self.defaults.get(number).and_then(Option::as_ref);
-                format!(
-                    "{}{}",
-                    Reference(name.as_str()),
-                    default.map(written_default).unwrap_or_default()
-                )
+            let defaults = self.defaults.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+            let inputs = inputs.iter().zip(defaults).map(|(name, default)| {
+                let default = default.map(written_default).unwrap_or_default();
+                format!("{}{default}", Reference(name.as_str()))
             });
-            let inputs: Vec<String> = inputs.collect();
-            writer.out.push_str(INPUTS);
-            let mut at = INPUTS.len();
-            for (number, input) in inputs.iter().enumerate() {
-                let comma = if number + 1 < inputs.len() { "," } else { "" };
-                // The line of the inputs goes on behind a comma only.
-                if number > 0 && at + input.len() + 2 > WIDEST {
-                    writer.next_line(STEP);
-                    at = STEP;
-                } else {
-                    writer.out.push(' ');
-                    at += 1;
-                }
-                writer.out.extend([input, comma]);
-                at += input.len() + comma.len();
-            }
-            writer.out.push_str("\n\n");
+            writer.inputs(&inputs.collect::<Vec<_>>());
         }
         let Some(root) = self.expression.root() else { return writer.out };
         let lines = writer.name(&self.definitions);
@@ -189,6 +170,16 @@ impl Writer<'_> {
         lines
     }
 
+    /// Writes the line of the inputs, which goes on behind a comma only.
+    fn inputs(&mut self, inputs: &[String]) {
+        let last = inputs.len().saturating_sub(1);
+        let commas = (0..).map(|number| if number < last { "," } else { "" });
+        let words = inputs.iter().zip(commas).map(|(input, comma)| format!("{input}{comma}"));
+        let words: Vec<String> = [INPUTS.to_owned()].into_iter().chain(words).collect();
+        self.words(&words, 0);
+        self.out.push_str("\n\n");
+    }
+
     /// Finds the nodes without a name that are read in several places, but for short ones.
     fn find_shared(&mut self, roots: impl Iterator<Item = NodeId>) {
         let roots: Vec<NodeId> = roots.collect();
@@ -279,8 +270,12 @@ impl Writer<'_> {
     }
 
     fn begins_quoted(&self, id: NodeId) -> bool {
-        let text = self.in_line(id);
-        text.is_some_and(|text| text.starts_with(['\'', '|']))
+        let begin = match (&self.named[id.index()], self.shared[id.index()]) {
+            (Some(name), _) => name.clone(),
+            (None, SharedNumber::Single) => open(&self.nodes[id.index()]),
+            (None, _) => "#".to_owned(),
+        };
+        begin.starts_with(['\'', '|'])
     }
 
     /// Writes a node that stands at the beginning of a line, or behind its name.
@@ -315,10 +310,8 @@ impl Writer<'_> {
     /// Writes an input, or begins to, if it needs several lines.
     fn input(&mut self, id: NodeId, column: usize) -> Option<LongNode> {
         let at = id.index();
-        if let Some(text) = self.in_line(id)
-            && column + text.len() <= WIDEST
-        {
-            self.out.push_str(&text);
+        if let Some(name) = &self.named[at] {
+            self.out.push_str(name);
             return None;
         }
         match self.shared[at] {
