@@ -18,7 +18,7 @@ const READERS: [&str; 14] = [
     "run --points @ ../storage",
     "run --task @ ../storage",
     "check --task @",
-    "edit --task @",
+    "convert --to text --task @",
     "explain ../storage @ ../data/y",
     "viz ../storage @ ../data/y",
     "diff HEAD ../storage @ ../data/y",

@@ -159,13 +159,19 @@ fn what_would_be_lost_stays() {
     let noted = directories().file("workflow/notes", "").commit();
     refuses(&noted, "text", "no text says what is in workflow/notes");
     let large = directories().file("defaults/x", "1\n2\n").commit();
-    refuses(
-        &large,
-        "text",
-        "defaults/x is neither one line of text nor a link to a file of the task",
-    );
+    refuses(&large, "text", "defaults/x is neither one line of text without '");
+    let more = directories().file("defaults/notes", "").commit();
+    refuses(&more, "text", "no text says what is in defaults/notes");
+    let unnamed = directories().without("inputs").commit();
+    refuses(&unnamed, "text", "task/inputs");
     let both = directories().file("workflow.ce", "x").commit();
-    refuses(&both, "text", "the task has both workflow.ce and workflow/");
+    refuses(&both, "text", "the task has both workflow.ce and workflow");
+    let beside = lab("Inputs: x, y\n\n(add x y)\n").commit().file("inputs", "precious\n");
+    refuses(&beside, "directories", "the task has both workflow.ce and inputs");
+    for name in ["../../victim", "/tmp/victim", ".x", "a/b"] {
+        let lab = lab(&format!("Inputs: x, |{name}| = '3'\n\n(add x |{name}|)\n")).commit();
+        refuses(&lab, "directories", "no file in defaults/ can have the name of the input");
+    }
     let wrong = lab("Inputs: x\n(add x").commit();
     refuses(&wrong, "directories", "workflow.ce has 1 mistake");
     let unlabelled = lab("Inputs: x, y\n(add x nothing)").commit();

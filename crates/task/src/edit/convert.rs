@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ce_model::expression::{
     DEFINITION, Definition, Expression, ExpressionNode, InputDefault, Mistake, NodeKind, RuleFile,
@@ -36,19 +36,24 @@ const PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
 /// Fails if the workflow is wrong, if something would be lost, or if the task cannot be written. Then the task is as it was.
 pub fn convert(task: &Path, form: WorkflowForm, force: Force) -> Result<Vec<String>, EditError> {
     let task = real(task)?;
-    let is_text = task.join(WORKFLOW_TEXT).symlink_metadata().is_ok();
-    let is_directories = task.join("workflow").symlink_metadata().is_ok();
-    match (form, is_text, is_directories) {
-        (_, false, false) => Err(EditError::NoTask(task)),
-        (_, true, true) => Err(EditError::TwoForms),
-        (WorkflowForm::Text, false, true) => to_text(&task, force),
-        (WorkflowForm::Directories, true, false) => to_directories(&task, force),
-        _ => Ok(Vec::new()),
+    let is_there = |part: &str| task.join(part).symlink_metadata().is_ok();
+    let is_text = is_there(WORKFLOW_TEXT);
+    match (form, PARTS.into_iter().find(|part| is_there(part))) {
+        (_, Some(part)) if is_text => Err(EditError::TwoForms(part)),
+        (WorkflowForm::Directories, None) if is_text => to_directories(&task, force),
+        (WorkflowForm::Text, _) if is_there("workflow") => to_text(&task, force),
+        _ if is_text || is_there("workflow") => Ok(Vec::new()),
+        _ => Err(EditError::NoTask(task)),
     }
 }
 
 fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
-    let Written { mut text, unread, .. } = load::written(task)?;
+    let Written { mut text, mut unread, .. } = load::written(task)?;
+    let Some(inputs) = text.inputs.clone() else {
+        let source = io::ErrorKind::NotFound.into();
+        return Err(EditError::Read { path: task.join("inputs"), source });
+    };
+    text.defaults = defaults(task, &inputs, &mut unread)?;
     if force == Force::Keep && !unread.is_empty() {
         return Err(EditError::Unread(unread));
     }
@@ -60,14 +65,13 @@ fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     if text.expression.nodes().iter().any(is_open) {
         return Err(EditError::OpenNames);
     }
-    let inputs = text.inputs.clone().unwrap_or_default();
-    text.defaults = inputs.iter().map(|name| default(task, name)).collect::<Result<_, _>>()?;
     let signatures = signatures(task, &text.expression, &inputs);
     drop_default_labels(&mut text.expression, &signatures);
     let contents = text.workflow();
     let mut parsed = parsed(&contents)?;
     drop_default_labels(&mut parsed.expression, &signatures);
-    if !parsed.expression.says_the_same(&text.expression) || parsed.defaults != text.defaults {
+    let is_same = (&parsed.inputs, &parsed.defaults) == (&text.inputs, &text.defaults);
+    if !is_same || !parsed.expression.says_the_same(&text.expression) {
         return Err(EditError::NotSaid);
     }
     refuse_uncommitted(task, &PARTS, force)?;
@@ -79,46 +83,66 @@ fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     Ok(vec![WORKFLOW_TEXT.to_owned()])
 }
 
-/// Reads a text that was just written.
+/// Reads a text that is not in its place yet.
 fn parsed(contents: &str) -> Result<Text, EditError> {
-    parse(contents).map(|parsed| parsed.text).map_err(|mistake| wrong(vec![mistake]))
+    let name = "the text that would be written".to_owned();
+    let wrong = |mistake| EditError::Text { name, mistakes: vec![mistake] };
+    parse(contents).map(|parsed| parsed.text).map_err(wrong)
 }
 
 fn wrong(mistakes: Vec<Mistake>) -> EditError {
     EditError::Text { name: WORKFLOW_TEXT.to_owned(), mistakes }
 }
 
-/// The default of an input as a text says it: a line, or a file of the task to which `defaults/NAME` is a link.
-fn default(task: &Path, name: &InputName) -> Result<Option<InputDefault>, EditError> {
-    let path = task.join("defaults").join(name.as_str());
-    let read = |source| EditError::Read { path: path.clone(), source };
-    let Ok(metadata) = path.symlink_metadata() else { return Ok(None) };
-    let unsayable = || EditError::Default(name.clone());
-    if metadata.is_symlink() {
-        let target = fs::read_link(&path).map_err(read)?;
-        let target = inside(&Path::new("defaults").join(target)).ok_or_else(unsayable)?;
-        let target = target.to_str().and_then(|target| target.parse().ok());
-        return Ok(Some(InputDefault::File(target.ok_or_else(unsayable)?)));
+/// The defaults of inputs, as a text says them. Adds the entries of `defaults/` that are none.
+fn defaults(
+    task: &Path,
+    inputs: &[InputName],
+    unread: &mut Vec<PathBuf>,
+) -> Result<Vec<Option<InputDefault>>, EditError> {
+    let mut defaults = vec![None; inputs.len()];
+    let dir = task.join("defaults");
+    let read = |source| EditError::Read { path: dir.clone(), source };
+    if dir.symlink_metadata().is_err() {
+        return Ok(defaults);
     }
-    let contents = if metadata.is_file() { fs::read(&path).map_err(read)? } else { Vec::new() };
-    let line = String::from_utf8(contents).ok();
-    let line = line.filter(|text| text.lines().count() == 1 && text.ends_with('\n'));
-    let line = line.filter(|text| !text.trim_end_matches('\n').contains(char::is_control));
-    Ok(Some(InputDefault::Text(line.ok_or_else(unsayable)?.into())))
-}
-
-/// A relative path without `.` and `..`; `None` if it leads out.
-fn inside(path: &Path) -> Option<PathBuf> {
-    let mut inside = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::Normal(part) => inside.push(part),
-            Component::CurDir => {}
-            Component::ParentDir if inside.pop() => {}
-            _ => return None,
+    for entry in fs::read_dir(&dir).map_err(read)? {
+        let name = entry.map_err(read)?.file_name();
+        let input = inputs.iter().position(|input| *input.as_str() == *name);
+        match input.filter(|at| is_file_name(&inputs[*at])) {
+            Some(at) => defaults[at] = Some(default(task, &inputs[at])?),
+            None => unread.push(Path::new("defaults").join(name)),
         }
     }
-    Some(inside)
+    Ok(defaults)
+}
+
+/// Whether the default of an input can be a file of `defaults/`.
+fn is_file_name(name: &InputName) -> bool {
+    let name = name.as_str();
+    !name.starts_with('.') && !name.contains('/')
+}
+
+/// The default of an input as a text says it: a line, or a file of the task to which `defaults/NAME` leads.
+fn default(task: &Path, name: &InputName) -> Result<InputDefault, EditError> {
+    let path = task.join("defaults").join(name.as_str());
+    let read = |source| EditError::Read { path: path.clone(), source };
+    let unsayable = || EditError::Default(name.clone());
+    let metadata = path.symlink_metadata().map_err(read)?;
+    if metadata.is_symlink() {
+        let target = path.canonicalize().map_err(read)?;
+        let target = target.strip_prefix(task).ok().and_then(Path::to_str);
+        let target = target.and_then(|target| target.parse().ok()).ok_or_else(unsayable)?;
+        return Ok(InputDefault::File(target));
+    }
+    let contents = if metadata.is_file() { fs::read(&path).map_err(read)? } else { Vec::new() };
+    let text = String::from_utf8(contents).map_err(|_| unsayable())?;
+    match text.strip_suffix('\n') {
+        Some(line) if !line.contains(|c: char| c.is_control() || c == '\'') => {
+            Ok(InputDefault::Text(text.into()))
+        }
+        _ => Err(unsayable()),
+    }
 }
 
 fn to_directories(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
@@ -131,14 +155,30 @@ fn to_directories(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     let signatures = signatures(task, &parsed.text.expression, &inputs);
     // What is wrong has a place in the text only as it is written there.
     WorkflowDirectories::new(&parsed, &inputs, &signatures).map_err(wrong)?;
+    let defaults = &parsed.text.defaults;
+    for (name, _) in inputs.iter().zip(defaults).filter(|(_, default)| default.is_some()) {
+        if !is_file_name(name) {
+            return Err(EditError::DefaultName(name.clone()));
+        }
+    }
     let named = with_names(&parsed.text.expression, &parsed.text.definitions);
     let layout = WorkflowDirectories::of_expression(&named, &inputs, &signatures);
     let layout = layout.ok_or(EditError::NotSaid)?;
     refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
     let aside = aside(task)?;
-    let written = make_parts(&aside, &layout, &inputs, &parsed.text.defaults)
-        .map_err(|source| EditError::Write { path: aside.clone(), source });
-    let has_defaults = parsed.text.defaults.iter().any(Option::is_some);
+    let written = make_parts(&aside, &layout, &inputs, defaults)
+        .map_err(|source| EditError::Write { path: aside.clone(), source })
+        .and_then(|()| {
+            let Written { text: mut written, unread, .. } = load::written(&aside)?;
+            let mut expression = parsed.text.expression.clone();
+            for expression in [&mut written.expression, &mut expression] {
+                drop_default_labels(expression, &signatures);
+            }
+            let is_same = unread.is_empty() && written.inputs.as_deref() == Some(&inputs[..]);
+            let is_same = is_same && written.expression.says_the_same(&expression);
+            if is_same { Ok(()) } else { Err(EditError::NotSaid) }
+        });
+    let has_defaults = defaults.iter().any(Option::is_some);
     let parts = if has_defaults { &PARTS[..] } else { &PARTS[..2] };
     put_in_place(task, &aside, written, parts, &[WORKFLOW_TEXT])?;
     let (nodes, links) = layout.counts();

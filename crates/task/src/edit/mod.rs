@@ -315,11 +315,14 @@ pub enum EditError {
         source: io::Error,
     },
     /// The task has both forms of a workflow.
-    #[error("the task has both {WORKFLOW_TEXT} and workflow/")]
-    TwoForms,
+    #[error("the task has both {WORKFLOW_TEXT} and {0}")]
+    TwoForms(&'static str),
     /// A text cannot say the default of an input.
-    #[error("defaults/{0} is neither one line of text nor a link to a file of the task")]
+    #[error("defaults/{0} is neither one line of text without ' nor a link to a file of the task")]
     Default(InputName),
+    /// The default of an input can be no file.
+    #[error("no file in defaults/ can have the name of the input {0}, which has a default")]
+    DefaultName(InputName),
     /// A sweep with computed points does not list the names that it binds.
     #[error("a sweep of which the points are computed has no file names")]
     OpenNames,
@@ -353,8 +356,9 @@ impl Explain for EditError {
                 "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
             }
             Self::OneText => "open it in your editor",
-            Self::TwoForms => "remove one of them: git log says which is older",
-            Self::Default(_) => "move it to data/, and make a link to it in its place",
+            Self::TwoForms(_) => "remove one of them: git log says which is older",
+            Self::Default(_) => "move it to data/, and make a relative link to it in its place",
+            Self::DefaultName(_) => "rename the input, or leave out its default",
             Self::OpenNames => {
                 "write the names that its body reads of the points into names, one a line: in a text, it binds no others"
             }

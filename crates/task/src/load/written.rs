@@ -126,6 +126,7 @@ impl<S: TaskSource> Reader<'_, S> {
         let node = open.node.map(|node| self.expression.push(node));
         for (name, node) in open.definitions.into_iter().zip(node.into_iter().cycle()) {
             match self.definitions.iter_mut().find(|known| known.name == name) {
+                Some(known) if known.nodes.contains(&node) => {}
                 Some(known) => known.nodes.push(node),
                 None => self.definitions.push(Definition { name, nodes: vec![node] }),
             }
