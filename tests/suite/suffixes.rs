@@ -86,3 +86,21 @@ fn columns_of_a_sweep_have_none_unless_they_tell_outputs_apart() {
         assert_eq!(table, [row(1), row(2)].concat());
     }
 }
+
+#[test]
+fn without_isolation_what_is_made_without_the_suffix_is_no_output() {
+    for (code, exit) in
+        [(r#"cat "$1" >"${2%.txt}""#, 1), (r#"cat "$1" >"$2"; mkdir "${2%.txt}""#, 0)]
+    {
+        let copy = script("#CE inputs i\n#CE outputs copy.txt", code);
+        let lab = Lab::empty().file("workflow.ce", "Inputs:\n\n(copy 'text')\n");
+        let lab = lab.file("computations/copy", copy).mode("computations/copy", 0o755).commit();
+        let ran = lab.ce_run(&["--no-sync"]).exit(exit);
+        assert_eq!(
+            ran.stderr.contains("made no output 00 (copy.txt)"),
+            exit == 1,
+            "{}",
+            ran.stderr
+        );
+    }
+}

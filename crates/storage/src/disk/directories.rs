@@ -74,8 +74,14 @@ impl Disk {
         let Some(top) = &self.top else { return false };
         self.is_certain(|| match root::open(top, OsStr::from_bytes(inside)) {
             Ok(now) if id(&now) == id(directory) => true,
-            // Two hosts that have made a directory at once may know it by two identities.
-            Ok(now) => self.is_on_network() && lists_all_of(&now, directory).unwrap_or_default(),
+            // Two hosts that have made a directory at once may know it by two identities. From now on it is opened by its path.
+            Ok(now) => {
+                let same = self.is_on_network() && lists_all_of(&now, directory).unwrap_or(true);
+                if same {
+                    self.close(inside);
+                }
+                same
+            }
             // Any other error does not say that it was moved: the operations themselves will fail.
             Err(error) => !is_absent(&error) && ForeignEntry::of(&error).is_none(),
         })

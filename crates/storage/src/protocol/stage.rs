@@ -327,11 +327,15 @@ impl<'a> Stage<'a> {
         let sandboxed = self.writable_area == WritableArea::Outbox;
         for (number, name) in names.iter().enumerate() {
             let (made, output) = (self.made(number, name, sandboxed), self.output(number));
+            if made == output {
+                continue;
+            }
+            if !sandboxed {
+                // It is none of the outputs, and its name is another one's now.
+                disk.remove_tree(&output)?;
+            }
             // A missing output is reported later. What another host has made may not be visible yet.
-            if made != output
-                && !disk.rename(&made, &output)?
-                && disk.surely(|| disk.metadata(&made))?.is_some()
-            {
+            if !disk.rename(&made, &output)? && disk.surely(|| disk.metadata(&made))?.is_some() {
                 disk.rename(&made, &output)?;
             }
         }
