@@ -165,6 +165,11 @@ impl Declaration {
         (is_list || !lines.is_empty()).then_some(lines)
     }
 
+    /// The lines of such a file.
+    pub fn names(&self, file: &str) -> Option<Vec<String>> {
+        Some(self.file(file)?.into_iter().map(|(_, name)| name).collect())
+    }
+
     /// Adds what a line says behind `CE`.
     fn add(&mut self, number: usize, text: &str) -> Result<(), DeclarationError> {
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

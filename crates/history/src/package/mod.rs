@@ -370,7 +370,7 @@ impl<'a> OutputNames<'a> {
 /// The names of outputs that a Git tree of a computation has, if the repository has the tree.
 fn names_in(repository: &Trees, tree: &ObjectId) -> Option<Vec<String>> {
     if let Some(declaration) = repository.declaration(tree).ok()? {
-        return Some(declaration.file("outputs")?.into_iter().map(|(_, name)| name).collect());
+        return declaration.names("outputs");
     }
     let found = Mutex::new(None);
     let read = repository.files(tree, &|file| {

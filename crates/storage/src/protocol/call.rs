@@ -531,10 +531,7 @@ impl<'a> StoredCalls<'a> {
             Some(contents) => {
                 text_file::lines(&contents).ok()?.into_iter().map(str::to_owned).collect()
             }
-            None => {
-                let declared = Declaration::parse(&read("exec")?).ok()?.file(list)?;
-                declared.into_iter().map(|(_, name)| name).collect()
-            }
+            None => Declaration::parse(&read("exec")?).ok()?.names(list)?,
         };
         names.iter().all(|name| Inputs::is_line(name)).then_some(names)
     }

@@ -7,14 +7,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use ce_model::expression::{
-    DEFINITION, Definition, Expression, ExpressionNode, InputDefault, Mistake, NodeKind, RuleFile,
-    Text, WorkflowDirectories, drop_default_labels, parse,
+    DEFINITION, ExpressionNode, InputDefault, NodeKind, RuleFile, Text, WorkflowDirectories,
+    drop_default_labels,
 };
 use ce_model::name::InputName;
 use ce_model::sweep::NAMES;
 use ce_model::task::WORKFLOW_TEXT;
 
-use super::{EditError, Force, aside, exchange, make, real, signatures, uncommitted};
+use super::{EditError, Force, aside, exchange, make, parsed, real, signatures, uncommitted};
 use crate::load::{self, Written};
 
 /// The form of a workflow.
@@ -68,10 +68,10 @@ fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     let signatures = signatures(task, &text.expression, &inputs);
     drop_default_labels(&mut text.expression, &signatures);
     let contents = text.workflow();
-    let mut parsed = parsed(&contents)?;
-    drop_default_labels(&mut parsed.expression, &signatures);
-    let is_same = (&parsed.inputs, &parsed.defaults) == (&text.inputs, &text.defaults);
-    if !is_same || !parsed.expression.says_the_same(&text.expression) {
+    let mut read = parsed("the text that would be written", contents.as_bytes())?.text;
+    drop_default_labels(&mut read.expression, &signatures);
+    let is_same = (&read.inputs, &read.defaults) == (&text.inputs, &text.defaults);
+    if !is_same || !read.expression.says_the_same(&text.expression) {
         return Err(EditError::NotSaid);
     }
     refuse_uncommitted(task, &PARTS, force)?;
@@ -81,17 +81,6 @@ fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
         fs::write(&new, contents).map_err(|source| EditError::Write { path: new.clone(), source });
     put_in_place(task, &aside, written, &[WORKFLOW_TEXT], &PARTS)?;
     Ok(vec![WORKFLOW_TEXT.to_owned()])
-}
-
-/// Reads a text that is not in its place yet.
-fn parsed(contents: &str) -> Result<Text, EditError> {
-    let name = "the text that would be written".to_owned();
-    let wrong = |mistake| EditError::Text { name, mistakes: vec![mistake] };
-    parse(contents).map(|parsed| parsed.text).map_err(wrong)
-}
-
-fn wrong(mistakes: Vec<Mistake>) -> EditError {
-    EditError::Text { name: WORKFLOW_TEXT.to_owned(), mistakes }
 }
 
 /// The defaults of inputs, as a text says them. Adds the entries of `defaults/` that are none.
@@ -148,29 +137,25 @@ fn default(task: &Path, name: &InputName) -> Result<InputDefault, EditError> {
 fn to_directories(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     let path = task.join(WORKFLOW_TEXT);
     let contents = fs::read(&path).map_err(|source| EditError::Read { path, source })?;
-    let source = std::str::from_utf8(&contents)
-        .map_err(|error| wrong(vec![Mistake::not_text(&contents, error.valid_up_to())]))?;
-    let parsed = parse(source).map_err(|mistake| wrong(vec![mistake]))?;
+    let mut parsed = parsed(WORKFLOW_TEXT, &contents)?;
     let inputs = parsed.text.inputs.clone().unwrap_or_default();
     let signatures = signatures(task, &parsed.text.expression, &inputs);
-    // What is wrong has a place in the text only as it is written there.
-    WorkflowDirectories::new(&parsed, &inputs, &signatures).map_err(wrong)?;
+    let mut expression = parsed.text.expression.clone();
+    add_names(&mut parsed.text);
+    let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures)
+        .map_err(|mistakes| EditError::Text { name: WORKFLOW_TEXT.to_owned(), mistakes })?;
     let defaults = &parsed.text.defaults;
     for (name, _) in inputs.iter().zip(defaults).filter(|(_, default)| default.is_some()) {
         if !is_file_name(name) {
             return Err(EditError::DefaultName(name.clone()));
         }
     }
-    let named = with_names(&parsed.text.expression, &parsed.text.definitions);
-    let layout = WorkflowDirectories::of_expression(&named, &inputs, &signatures);
-    let layout = layout.ok_or(EditError::NotSaid)?;
     refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
     let aside = aside(task)?;
     let written = make_parts(&aside, &layout, &inputs, defaults)
         .map_err(|source| EditError::Write { path: aside.clone(), source })
         .and_then(|()| {
             let Written { text: mut written, unread, .. } = load::written(&aside)?;
-            let mut expression = parsed.text.expression.clone();
             for expression in [&mut written.expression, &mut expression] {
                 drop_default_labels(expression, &signatures);
             }
@@ -187,22 +172,18 @@ fn to_directories(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     Ok(written)
 }
 
-/// An expression of which the nodes have the names of definitions as files.
-fn with_names(expression: &Expression, definitions: &[Definition]) -> Expression {
-    let mut named = expression.clone();
-    for definition in definitions {
+/// Gives the nodes of a text the names of its definitions as files.
+fn add_names(text: &mut Text) {
+    for definition in &text.definitions {
         for node in &definition.nodes {
-            let files = &mut named.nodes_mut()[node.index()].files;
+            let files = &mut text.expression.nodes_mut()[node.index()].files;
+            let name = vec![definition.name.clone()];
             match files.iter_mut().find(|file| &*file.name == DEFINITION) {
-                Some(file) => file.rows.push(vec![definition.name.clone()]),
-                None => files.push(RuleFile {
-                    name: DEFINITION.into(),
-                    rows: vec![vec![definition.name.clone()]],
-                }),
+                Some(file) => file.rows.push(name),
+                None => files.push(RuleFile { name: DEFINITION.into(), rows: vec![name] }),
             }
         }
     }
-    named
 }
 
 /// Makes the directories of a workflow, and the files beside them.

@@ -107,9 +107,7 @@ struct NewWorkflow {
 impl NewWorkflow {
     fn new(task: &Path, name: &str, contents: &[u8]) -> Result<Self, EditError> {
         let wrong = |mistakes| EditError::Text { name: name.to_owned(), mistakes };
-        let source = std::str::from_utf8(contents)
-            .map_err(|error| wrong(vec![Mistake::not_text(contents, error.valid_up_to())]))?;
-        let parsed = parse(source).map_err(|mistake| wrong(vec![mistake]))?;
+        let parsed = parsed(name, contents)?;
         if let Some(number) = parsed.text.defaults.iter().position(Option::is_some) {
             return Err(wrong(vec![parsed.mistake_of_input(number, Fault::Default)]));
         }
@@ -148,6 +146,14 @@ impl NewWorkflow {
         replace(task, layout.as_ref(), new_inputs.as_deref())?;
         Ok(Edited { workflow: layout, inputs: new_inputs, warnings })
     }
+}
+
+/// Parses the bytes of a text with this name.
+fn parsed<'a>(name: &str, contents: &'a [u8]) -> Result<Parsed<'a>, EditError> {
+    let source = std::str::from_utf8(contents);
+    let source = source.map_err(|error| Mistake::not_text(contents, error.valid_up_to()));
+    let wrong = |mistake| EditError::Text { name: name.to_owned(), mistakes: vec![mistake] };
+    source.and_then(parse).map_err(wrong)
 }
 
 /// The computations and files that a text names and the task does not have, each where it stands
@@ -539,10 +545,7 @@ pub(super) fn signature(task: &Path, name: &str) -> Signature {
         && let Some((_, file)) = file()
     {
         let declaration = fs::read(file).ok().and_then(|it| Declaration::parse(&it).ok());
-        let list = |file| {
-            let lines = declaration.as_ref()?.file(file)?;
-            Some(lines.into_iter().map(|(_, name)| name).collect())
-        };
+        let list = |file| declaration.as_ref()?.names(file);
         return Signature { inputs: list("inputs"), outputs: list("outputs") };
     }
     Signature { inputs: list(&dir.join("inputs")), outputs: list(&dir.join("outputs")) }
