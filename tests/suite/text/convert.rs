@@ -3,27 +3,18 @@
 use std::fs;
 
 use compeval::edit::{Force, WorkflowForm, convert};
-use compeval::expression::Text;
-use compeval::load::{self, Uncommitted};
-use compeval::task::Task;
 
-use super::round_trip::label;
-use crate::generator::{self, Random};
+use super::one_text::{self, loaded, write_directories};
+use crate::generator;
 use crate::lab::{Lab, files};
-use crate::lisp;
-
-fn loaded(lab: &Lab) -> Task {
-    load::task(&lab.path("task"), Uncommitted::Ignore, None).unwrap().task
-}
 
 fn text(lab: &Lab) -> String {
     fs::read_to_string(lab.path("task/workflow.ce")).unwrap()
 }
 
-/// A task of which the workflow is this text.
+/// A task of which the workflow is this text, with a storage.
 fn lab(text: &str) -> Lab {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").with_storage();
-    lab.without("workflow").without("inputs").file("workflow.ce", text)
+    one_text::task(text).with_storage()
 }
 
 fn to<'a>(lab: &'a Lab, form: &str) -> crate::program::Ran<'a> {
@@ -34,15 +25,8 @@ fn to<'a>(lab: &'a Lab, form: &str) -> crate::program::Ran<'a> {
 fn random_workflows_are_the_same_task_there_and_back() {
     let lab = generator::lab();
     let task = lab.path("task");
-    let inputs: Vec<_> = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
     for seed in generator::seeds(60) {
-        let mut random = Random::new(seed);
-        let mut expression = generator::workflow(&mut random);
-        label(&mut expression, &mut random);
-        let written = Text { inputs: Some(inputs.clone()), expression, ..Text::default() };
-        drop(fs::remove_dir_all(task.join("workflow")));
-        lisp::write(&task, &written);
-        fs::write(task.join("inputs"), "x\ny\nstop words\n").unwrap();
+        write_directories(&lab, seed);
         let first = loaded(&lab);
         let mut texts = Vec::new();
         for form in [WorkflowForm::Text, WorkflowForm::Directories, WorkflowForm::Text] {

@@ -19,7 +19,7 @@ use crate::lisp::{self, shown};
 const FILE: &str = "tinputs/ad/48103e4fc7";
 
 /// A task with this text, which is not committed yet. Its inputs are files in `data/`.
-fn task(text: &str) -> Lab {
+pub(super) fn task(text: &str) -> Lab {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");
     one_text(lab, text)
 }
@@ -29,24 +29,31 @@ fn one_text(lab: Lab, text: &str) -> Lab {
     lab.without("workflow").without("inputs").file("workflow.ce", text)
 }
 
-fn loaded(lab: &Lab) -> Task {
+pub(super) fn loaded(lab: &Lab) -> Task {
     load::task(&lab.path("task"), Uncommitted::Ignore, None).unwrap().task
+}
+
+/// Makes the directories of a random workflow, and returns what they say.
+pub(super) fn write_directories(lab: &Lab, seed: u64) -> Text {
+    let task = lab.path("task");
+    let mut random = Random::new(seed);
+    let mut expression = generator::workflow(&mut random);
+    label(&mut expression, &mut random);
+    let inputs = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
+    let text = Text { inputs: Some(inputs), expression, ..Text::default() };
+    drop(fs::remove_dir_all(task.join("workflow")));
+    lisp::write(&task, &text);
+    fs::write(task.join("inputs"), "x\ny\nstop words\n").unwrap();
+    text
 }
 
 #[test]
 fn random_workflows_are_the_same_task_in_both_forms() {
     let lab = generator::lab();
     let task = lab.path("task");
-    let inputs: Vec<_> = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
     for seed in generator::seeds(60) {
-        let mut random = Random::new(seed);
-        let mut expression = generator::workflow(&mut random);
-        label(&mut expression, &mut random);
-        let text = Text { inputs: Some(inputs.clone()), expression, ..Text::default() };
-        drop(fs::remove_dir_all(task.join("workflow")));
         drop(fs::remove_file(task.join("workflow.ce")));
-        lisp::write(&task, &text);
-        fs::write(task.join("inputs"), "x\ny\nstop words\n").unwrap();
+        let text = write_directories(&lab, seed);
         let of_directories = loaded(&lab);
         fs::remove_dir_all(task.join("workflow")).unwrap();
         fs::remove_file(task.join("inputs")).unwrap();
