@@ -203,12 +203,15 @@ impl<'a> CallLauncher<'a> {
         };
         let mut inputs = Vec::with_capacity(sources.len());
         let isolate = self.isolates(purpose);
-        for (number, file) in sources.iter().enumerate() {
-            let (path, id) = storage.inputs().verify_unchanged(file)?;
-            let name = computation.inputs.get(number).map_or("", String::as_str);
-            let link = if isolate { None } else { stage.link_input(number, name, &path)? };
-            let (name, file) = (numbered(number, name), VerifiedPath { path, id });
-            inputs.push(InputFile { file, digest: sources[number].digest, name, link });
+        for (number, source) in sources.iter().enumerate() {
+            let (path, id) = storage.inputs().verify_unchanged(source)?;
+            let label = computation.inputs.get(number).map_or("", String::as_str);
+            inputs.push(InputFile {
+                link: if isolate { None } else { stage.link_input(number, label, &path)? },
+                file: VerifiedPath { path, id },
+                digest: source.digest,
+                name: numbered(number, label),
+            });
         }
         let outputs = outputs.iter().enumerate().map(|(number, name)| OutputFile {
             path: stage.made(number, name, false),

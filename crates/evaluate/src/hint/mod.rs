@@ -256,10 +256,10 @@ fn suffix(facts: &FailureFacts) -> Option<String> {
     let missing = missing(facts)?;
     let suffix = missing.suffix.as_deref()?;
     let declared = format!("{}{suffix}", missing.name);
-    let or = match name::suffix(&declared) == suffix {
-        true => format!(", or call the output {declared}"),
-        false => String::new(),
-    };
+    let mut or = String::new();
+    if name::suffix(&declared) == suffix {
+        or = format!(", or call the output {declared}");
+    }
     Some(format!(
         "it made a file of that name with {suffix} added; let it rename the file to {}{or}",
         place(missing)

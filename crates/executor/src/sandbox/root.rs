@@ -65,9 +65,10 @@ impl PreparedRoot {
         }
         for point in &spec.inputs[self.inputs.len()..] {
             let path = below(SYSTEM, &point.path());
-            let made = match point.is_dir {
-                true => fs::create_dir(&path),
-                false => File::create_new(&path).map(drop),
+            let made = if point.is_dir {
+                fs::create_dir(&path)
+            } else {
+                File::create_new(&path).map(drop)
             };
             made.map_err(at("make", path))?;
             self.inputs.push(point.clone());

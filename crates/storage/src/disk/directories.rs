@@ -332,16 +332,18 @@ fn each_entry(dir: &OwnedFd, mut next: impl FnMut(&OsStr, FileType) -> bool) -> 
 /// Whether a directory lists everything that another one lists, or the server knows the other one no more. A directory that is opened for a
 /// listing lists what the server has.
 fn lists_all_of(directory: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
-    let names = |directory: &OwnedFd| {
-        let mut names = HashSet::new();
-        let directory = openat(directory, ".", LISTED, Mode::empty())?;
-        each_entry(&directory, |name, _| names.insert(name.to_owned()))?;
-        Ok::<_, io::Error>(names)
-    };
-    match names(other) {
+    match names_in(other) {
         Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => Ok(true),
-        others => Ok(others?.is_subset(&names(directory)?)),
+        others => Ok(others?.is_subset(&names_in(directory)?)),
     }
+}
+
+/// The names in a directory, which is opened for that.
+fn names_in(directory: &OwnedFd) -> io::Result<HashSet<OsString>> {
+    let mut names = HashSet::new();
+    let listed = open_listed(directory, OsStr::new("."))?;
+    each_entry(&listed, |name, _| names.insert(name.to_owned()))?;
+    Ok(names)
 }
 
 /// A directory that is being removed.

@@ -114,9 +114,10 @@ impl<'a> Stage<'a> {
     /// The path where `exec` makes an output with this name: in the outbox if a sandbox shows it that, else where the output waits, with
     /// its suffix.
     pub fn made(&self, number: usize, name: &str, sandboxed: bool) -> PathBuf {
-        match sandboxed {
-            true => self.outbox().join(numbered(number, name)),
-            false => self.storage.path(&format!("{}{}", waiting(&self.name, number), suffix(name))),
+        if sandboxed {
+            self.outbox().join(numbered(number, name))
+        } else {
+            self.storage.path(&format!("{}{}", waiting(&self.name, number), suffix(name)))
         }
     }
 
