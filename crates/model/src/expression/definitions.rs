@@ -23,7 +23,7 @@ pub(super) struct FilePlaces {
 /// The number of a [`RawNode`].
 pub(super) type RawNodeId = usize;
 
-/// What a node reads: the label, if one is written, and the node.
+/// An input of a node: its label, if one is written, and the node that is read.
 pub(super) type RawInput = (Option<Box<str>>, RawNodeId);
 
 /// A node as it was read, before it is known what names stand for.

@@ -118,7 +118,7 @@ pub enum Fault {
     /// A string or a name in bars has no end.
     #[error("{0} has no end")]
     Open(&'static str),
-    /// A character in quotes that nobody could see.
+    /// A control character in quotes.
     #[error("the control character {0:?} cannot stand in quotes")]
     Control(char),
     /// A backslash before something that it does not belong to.
@@ -130,7 +130,7 @@ pub enum Fault {
     /// A number or word that should be a text in quotes.
     #[error("a constant stands in quotes: {0}")]
     Unquoted(String),
-    /// What a call asks for is no text in quotes.
+    /// A line of resources without quotes.
     #[error("a line of resources is one text in quotes: {0}")]
     UnquotedResource(String),
     /// A character that looks like a quote.
@@ -324,7 +324,7 @@ pub enum Fault {
     Deep,
 }
 
-/// What stands behind the name of a file of a node.
+/// The kind of a line of a file of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// A level of a factor.

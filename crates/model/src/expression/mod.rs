@@ -82,7 +82,7 @@ pub struct ExpressionNode {
 }
 
 impl ExpressionNode {
-    /// What stands in lines of files and would be read as something else there: its value, and the first such output.
+    /// Texts that a file would not give back as one line: the value, and the first such output.
     fn odd_lines(&self) -> Vec<String> {
         // The contents of a text are no line.
         let has_value =

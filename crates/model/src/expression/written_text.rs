@@ -1,4 +1,4 @@
-//! Writes an expression as somebody would write it: inputs and definitions by their bare names, constants in quotes, and what fits in
+//! Printing an expression as a person writes it: inputs and definitions by their bare names, constants in quotes, and what fits in
 //! one line. What is written here is read back as the same expression. The walk keeps its own stack.
 
 use std::fmt;
@@ -19,7 +19,7 @@ const WIDEST: usize = 100;
 /// The column behind which nothing is indented any further.
 const DEEPEST: usize = 60;
 
-/// What nested lines are indented by.
+/// The indentation of nested lines.
 const STEP: usize = 2;
 
 /// A name that is an expression: in bars only if it could not be read back otherwise.
@@ -103,7 +103,7 @@ impl Line {
     }
 }
 
-/// What is written of a node that is no definition.
+/// How a node that is no definition is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SharedNumber {
     /// It is read once, or short.
