@@ -86,7 +86,7 @@ pub(super) fn given_values(evaluation: &Evaluation, call: CallId) -> String {
             let text = written_alone(task, it.node);
             Some(format!("{}: {text}", harmless(&it.label)))
         }
-        Step::Call(_) | Step::Derived(_) | Step::PerPoint => None,
+        Step::Call(_) | Step::Derived(_) | Step::All(_) | Step::PerPoint => None,
     });
     given.take(GIVEN).collect::<Vec<_>>().join(", ")
 }

@@ -162,6 +162,7 @@ impl<'a> TreePrinter<'a> {
             Step::Call(call) => self.close_call(call, out)?,
             Step::Derived(value) => self.is_known(value),
             Step::Leaf(_) => true,
+            Step::All(_) => self.close_all(out)?,
             Step::PerPoint => {
                 self.print_body_node(out)?;
                 self.stack.pop();
@@ -189,6 +190,14 @@ impl<'a> TreePrinter<'a> {
         let Some(call) = plan.awaited(Source::Derived { value, number: 0 }) else { return true };
         let ended = self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
         ended.is_some_and(|it| it.outputs().is_none() && it.how() != How::Archived)
+    }
+
+    /// Prints the node `ALL` at the top of the stack, which passes up what stands above it.
+    fn close_all(&self, out: &mut dyn Write) -> io::Result<bool> {
+        let Some(OpenStep { label, .. }) = self.stack.last() else { return Ok(true) };
+        indent(self.stack.len() - 1, out)?;
+        writeln!(out, "ALL ({})", harmless(label))?;
+        Ok(true)
     }
 
     /// Prints the derived values at the top of the stack that are passed up.
@@ -334,7 +343,7 @@ impl Reporter for TreePrinter<'_> {
                 waiting == *call || is_started && self.evaluation.plan.gathered(waiting).is_some()
             }
             Step::Derived(_) => true,
-            Step::Leaf(_) | Step::PerPoint => false,
+            Step::Leaf(_) | Step::All(_) | Step::PerPoint => false,
         };
         if waits { self.go_on(out) } else { Ok(()) }
     }
@@ -503,8 +512,10 @@ impl TreePrinter<'_> {
         let ended = self.ended[call.index()];
         if !self.pointed && (ended || sweep.rows().is_some()) {
             self.pointed = true;
-            let mut counts =
-                PointCounts { steps: plan.body_steps(sweep), ..PointCounts::default() };
+            let mut counts = PointCounts {
+                steps: plan.body_steps(&self.evaluation.task, sweep),
+                ..PointCounts::default()
+            };
             count_points(self.evaluation, sweep, &mut counts);
             self.points(call, &counts, is_computed, out)?;
         }
@@ -558,6 +569,7 @@ impl TreePrinter<'_> {
                 let title = sweep_title(self.evaluation, *sweep);
                 writeln!(out, "{title} ({}): {}", harmless(label), counts(tally.of_tables()))
             }
+            Node::All { .. } => writeln!(out, "ALL ({})", harmless(label)),
             _ => writeln!(out, "{}: {}", harmless(label), written_alone(task, node)),
         }
     }
