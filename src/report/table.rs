@@ -14,7 +14,7 @@ use super::terminal::{ColumnStyle, fitted_within, terminal_width};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
 use ce_model::humanize::counted;
-use ce_model::sweep::CellValue;
+use ce_model::sweep::{Better, CellValue, ColumnMeasure};
 use ce_queries::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };
@@ -51,13 +51,17 @@ pub fn sweep_table(
     let attested_of = |at: usize| Some(attested?.get(at)?.as_ref());
     if format == TableFormat::Json {
         for (at, row) in table.rows.iter().enumerate() {
-            json(&JsonRow::new(&table.names, row, attested_of(at)), out)?;
+            json(&JsonRow::new(table, row, attested_of(at)), out)?;
         }
         return Ok(Vec::new());
     }
     let state_names = || STATE.iter().chain(attested.map(|_| &"attested"));
     let of_row = state_names().map(|name| unlike(name, &table.names));
-    let header = table.names.iter().cloned().chain(of_row).collect();
+    let titled = |name: &String| match format {
+        TableFormat::Text => with_unit(name, &table.measures),
+        _ => name.clone(),
+    };
+    let header = table.names.iter().map(titled).chain(of_row).collect();
     let with_call = format == TableFormat::Csv || table.is_shared();
     let rows = table.rows.iter().enumerate().map(|(at, row)| {
         let cells = row.cells.iter().map(|cell| cell.text().to_owned());
@@ -89,6 +93,14 @@ fn unlike(name: &str, others: &[String]) -> String {
         name.push_str(" (of the row)");
     }
     name
+}
+
+/// The name of a column, and its unit if it has one.
+fn with_unit(name: &str, measures: &BTreeMap<String, ColumnMeasure>) -> String {
+    match measures.get(name).and_then(|measure| measure.unit.as_ref()) {
+        Some(unit) => format!("{name} [{unit}]"),
+        None => name.to_owned(),
+    }
 }
 
 /// How many rows there are of each status, and whether points share calls: `3 rows: 2 ok, 1 missing; 3 points are 2 calls`.
@@ -173,7 +185,7 @@ pub fn table_comparison(
     (all, format): (bool, TableFormat),
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let TableComparison { keys, outputs, rows } = comparison;
+    let TableComparison { keys, outputs, measures, rows } = comparison;
     let rows = rows.iter().filter(|row| all || row.is_changed());
     if format == TableFormat::Json {
         let mut rows = rows;
@@ -182,7 +194,13 @@ pub fn table_comparison(
     let mut header = keys.clone();
     let status = unlike("status", outputs);
     for name in outputs.iter().chain([&status]) {
-        header.extend(titles.map(|title| format!("{name}@{title}")));
+        for (title, measures) in titles.iter().zip(measures) {
+            let name = match format {
+                TableFormat::Text => with_unit(name, measures),
+                _ => name.clone(),
+            };
+            header.push(format!("{name}@{title}"));
+        }
     }
     header.push(unlike("changed", keys));
     let mut lines = vec![header];
@@ -278,6 +296,8 @@ fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct JsonRow<'a> {
     row: JsonCells<'a>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    columns: BTreeMap<&'a str, JsonMeasure<'a>>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -293,6 +313,23 @@ struct JsonRow<'a> {
     attested: Option<Option<&'a Attested>>,
 }
 
+/// What a column measures.
+#[derive(Serialize)]
+struct JsonMeasure<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    better: Option<&'static str>,
+}
+
+/// The columns of which something is said.
+fn json_measures(measures: &BTreeMap<String, ColumnMeasure>) -> BTreeMap<&str, JsonMeasure<'_>> {
+    let of_column = measures.iter().map(|(name, ColumnMeasure { unit, better })| {
+        (name.as_str(), JsonMeasure { unit: unit.as_deref(), better: better.map(Better::word) })
+    });
+    of_column.collect()
+}
+
 /// The run that executes a call.
 #[derive(Serialize)]
 struct JsonHolder<'a> {
@@ -302,7 +339,11 @@ struct JsonHolder<'a> {
 }
 
 impl<'a> JsonRow<'a> {
-    fn new(names: &'a [String], row: &'a SweepRow, attested: Option<Option<&'a Attested>>) -> Self {
+    fn new(
+        table: &'a SweepTable,
+        row: &'a SweepRow,
+        attested: Option<Option<&'a Attested>>,
+    ) -> Self {
         let (mut reason, mut log, mut holder) = (None, None, None);
         match &row.status {
             RowStatus::Failed { reason: why, log: path } => {
@@ -316,7 +357,8 @@ impl<'a> JsonRow<'a> {
         }
         let origin = row.origin.as_ref();
         Self {
-            row: JsonCells { names, cells: &row.cells },
+            row: JsonCells { names: &table.names, cells: &row.cells },
+            columns: json_measures(&table.measures),
             status: row.status.word(),
             reason,
             log,

@@ -82,6 +82,23 @@ fn csv_has_a_header_and_quotes() {
 }
 
 #[test]
+fn columns_have_units_and_directions() {
+    let lab = lab(&[("columns", "00 q [m/s] more\n01 r less\n"), ("factors/01-y", "2\n")]).commit();
+    lab.ce_run(&[]).exit(0);
+    let text = lines(&table(&lab, &[]).exit(0));
+    assert!(text[0].starts_with("x y q [m/s] r status "), "{text:?}");
+    assert!(table(&lab, &["--csv"]).exit(0).lines()[0].starts_with("x,y,q,r,status,"));
+    let columns = json!({"q": {"unit": "m/s", "better": "more"}, "r": {"better": "less"}});
+    assert_eq!(rows(&lab, &[], 0)[0]["columns"], columns);
+    let lab = lab.file("workflow/columns", "00 q [km/h]\n").commit_again();
+    lab.ce_run(&[]).exit(0);
+    let versions = ["--all", "--at", "HEAD~1", "--at", "HEAD"];
+    let text = lines(&table(&lab, &versions).exit(0));
+    assert!(text[0].starts_with("x y q [m/s]@HEAD~1 q [km/h]@HEAD r@HEAD~1 r@HEAD "), "{text:?}");
+    assert!(table(&lab, &[&["--csv"], &versions[..]].concat()).exit(0).stdout.contains(",q@HEAD,"));
+}
+
+#[test]
 fn an_excluded_point_stands_in_its_place() {
     let lab = lab(&[("exclude.tsv", "x\ty\n7\t0\n8\t0\n")]).commit();
     lab.ce_run(&["--no-sync"]).exit(0);

@@ -3,7 +3,7 @@
 //! A row is made from an evaluation that only looked: nothing is computed, and nothing is written. Rows of different points with the same
 //! number rest on one execution, such as those of commits with the same tree.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -15,8 +15,8 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
-    self, CellValue, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep, SweepPoint,
-    SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
+    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep,
+    SweepPoint, SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
 use ce_storage::{Entry, Holder, Record, RecordState};
@@ -30,6 +30,8 @@ pub struct SweepTable {
     pub keys: Vec<String>,
     /// The names of those that are fields of JSON. The cells of others have one type.
     pub fields: Vec<String>,
+    /// The units and directions of columns, by their names, where some are given.
+    pub measures: BTreeMap<String, ColumnMeasure>,
     /// The rows, in the order of the points. One that is not there has values for its point only.
     pub rows: Vec<SweepRow>,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
@@ -105,7 +107,9 @@ impl SweepTable {
     ///
     /// Fails if an output cannot be read, or two columns have one name.
     pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
-        let mut table = Self::default();
+        let rules = &evaluation.task.sweeps[choice.sweep.index()];
+        let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
+        let mut table = Self { measures, ..Self::default() };
         let mut calls = CallNumbers::new(evaluation);
         let planned = choice.planned(evaluation);
         let outer_values = outer_values(&planned);
@@ -528,6 +532,8 @@ pub struct TableComparison {
     pub keys: Vec<String>,
     /// The names of all other columns.
     pub outputs: Vec<String>,
+    /// The units and directions of columns in the older and in the newer table, by their names.
+    pub measures: [BTreeMap<String, ColumnMeasure>; 2],
     /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
     pub rows: Vec<ComparedRow>,
 }
@@ -610,7 +616,8 @@ impl TableComparison {
                 rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
             }
         }
-        Self { keys, outputs, rows }
+        let measures = tables.map(|table| table.measures.clone());
+        Self { keys, outputs, measures, rows }
     }
 }
 
