@@ -38,6 +38,7 @@ pub use self::pull::{PullRequest, Pulled, pull};
 pub use self::push::{DEFAULT_LIMIT, RevokeRequest, push, revoke};
 pub use self::push_selection::{LeftOut, PushRequest, Pushed, PushedLogs, StrangeInbox, Withheld};
 pub use self::repository::{CrowdedDirectory, MAX_LIMIT, ResultsBranch, copies};
+pub use self::secrets::Secrets;
 pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
 /// Serialises a reason as a text.
