@@ -21,6 +21,7 @@ mod progress_estimate;
 mod status;
 mod summary;
 mod table;
+mod table_summary;
 mod terminal;
 mod tree;
 
@@ -61,6 +62,7 @@ pub use self::status::{
 };
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
+pub use self::table_summary::{ends_in_words, table_summary};
 pub use self::terminal::Output;
 pub(crate) use self::terminal::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};

@@ -87,7 +87,7 @@ pub fn sweep_table(
 
 /// The name of a column that says what became of a point, other than those of the table itself: `status`, or `status (of
 /// the row)`.
-fn unlike(name: &str, others: &[String]) -> String {
+pub(super) fn unlike(name: &str, others: &[String]) -> String {
     let mut name = name.to_owned();
     while others.contains(&name) {
         name.push_str(" (of the row)");
@@ -96,7 +96,7 @@ fn unlike(name: &str, others: &[String]) -> String {
 }
 
 /// The name of a column, and its unit if it has one.
-fn with_unit(name: &str, measures: &BTreeMap<String, ColumnMeasure>) -> String {
+pub(super) fn with_unit(name: &str, measures: &BTreeMap<String, ColumnMeasure>) -> String {
     match measures.get(name).and_then(|measure| measure.unit.as_ref()) {
         Some(unit) => format!("{name} [{unit}]"),
         None => name.to_owned(),
@@ -251,7 +251,7 @@ fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a st
 
 /// Prints lines, the first of which is the header. In columns, those from a number on are left out if they are empty. Returns
 /// the names of those that are left out since there is no room.
-fn print(
+pub(super) fn print(
     format: TableFormat,
     lines: &[Vec<String>],
     (styles, optional): (&[ColumnStyle], usize),
@@ -288,7 +288,7 @@ fn csv(text: &str) -> String {
     }
 }
 
-fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, row)?;
     out.write_all(b"\n")
 }
@@ -314,20 +314,18 @@ struct JsonRow<'a> {
 }
 
 /// What a column measures.
-#[derive(Serialize)]
-struct JsonMeasure<'a> {
+#[derive(Default, Serialize)]
+pub(super) struct JsonMeasure<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     better: Option<&'static str>,
 }
 
-/// The columns of which something is said.
-fn json_measures(measures: &BTreeMap<String, ColumnMeasure>) -> BTreeMap<&str, JsonMeasure<'_>> {
-    let of_column = measures.iter().map(|(name, ColumnMeasure { unit, better })| {
-        (name.as_str(), JsonMeasure { unit: unit.as_deref(), better: better.map(Better::word) })
-    });
-    of_column.collect()
+impl<'a> From<&'a ColumnMeasure> for JsonMeasure<'a> {
+    fn from(ColumnMeasure { unit, better }: &'a ColumnMeasure) -> Self {
+        Self { unit: unit.as_deref(), better: better.map(Better::word) }
+    }
 }
 
 /// The run that executes a call.
@@ -356,9 +354,10 @@ impl<'a> JsonRow<'a> {
             _ => {}
         }
         let origin = row.origin.as_ref();
+        let measures = table.measures.iter().map(|(name, of)| (name.as_str(), of.into()));
         Self {
             row: JsonCells { names: &table.names, cells: &row.cells },
-            columns: json_measures(&table.measures),
+            columns: measures.collect(),
             status: row.status.word(),
             reason,
             log,
@@ -399,31 +398,36 @@ impl<'a> JsonComparison<'a> {
 }
 
 /// Values by the names of their columns, in order.
-struct JsonCells<'a> {
-    names: &'a [String],
-    cells: &'a [CellValue],
+pub(super) struct JsonCells<'a> {
+    pub(super) names: &'a [String],
+    pub(super) cells: &'a [CellValue],
 }
 
 impl Serialize for JsonCells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value = |cell: &CellValue| match cell {
-            CellValue::Null => JsonValue::Null,
-            CellValue::Boolean(value) => JsonValue::Boolean(*value),
-            CellValue::Number(text) => match RawValue::from_string(text.clone()) {
-                Ok(number) => JsonValue::Number(number),
-                Err(_) => JsonValue::Text(text.clone()),
-            },
-            CellValue::Text(text) => JsonValue::Text(text.clone()),
-        };
-        serializer.collect_map(self.names.iter().zip(self.cells.iter().map(value)))
+        serializer.collect_map(self.names.iter().zip(self.cells.iter().map(JsonValue::from)))
     }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum JsonValue {
+pub(super) enum JsonValue {
     Null,
     Boolean(bool),
     Number(Box<RawValue>),
     Text(String),
+}
+
+impl From<&CellValue> for JsonValue {
+    fn from(cell: &CellValue) -> Self {
+        match cell {
+            CellValue::Null => Self::Null,
+            CellValue::Boolean(value) => Self::Boolean(*value),
+            CellValue::Number(text) => match RawValue::from_string(text.clone()) {
+                Ok(number) => Self::Number(number),
+                Err(_) => Self::Text(text.clone()),
+            },
+            CellValue::Text(text) => Self::Text(text.clone()),
+        }
+    }
 }

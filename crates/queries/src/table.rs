@@ -28,6 +28,8 @@ pub struct SweepTable {
     pub names: Vec<String>,
     /// The names of those columns that tell points apart.
     pub keys: Vec<String>,
+    /// The names of the other columns of points.
+    pub labels: Vec<String>,
     /// The names of those that are fields of JSON. The cells of others have one type.
     pub fields: Vec<String>,
     /// The units and directions of columns, by their names, where some are given.
@@ -118,7 +120,7 @@ impl SweepTable {
             let outer: Vec<(String, CellValue)> = outer
                 .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
                 .collect();
-            let ReadSweep { names, keys, fields, rows } = match sweep.rows() {
+            let ReadSweep { names, keys, labels, fields, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
                     read_sweep(evaluation, (call, sweep), rows, &mut calls)?
@@ -135,6 +137,7 @@ impl SweepTable {
             for key in outer_names.chain(&keys) {
                 add_name(&mut table.keys, key);
             }
+            labels.iter().for_each(|label| add_name(&mut table.labels, label));
             table.fields.extend(fields);
             let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
             for row in rows {
@@ -192,6 +195,7 @@ fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
 struct ReadSweep {
     names: Vec<String>,
     keys: Vec<String>,
+    labels: Vec<String>,
     fields: Vec<String>,
     rows: Vec<SweepRow>,
 }
@@ -219,8 +223,10 @@ fn read_sweep(
     let values = sweep::cell_values(names.len(), &found);
     let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
-    let keys = rows.points.names().iter().zip(is_key).filter(|(_, is_key)| *is_key);
-    let keys = keys.map(|(name, _)| name.clone()).collect();
+    let (mut keys, mut labels) = (Vec::new(), Vec::new());
+    for (name, is_key) in rows.points.names().iter().zip(is_key) {
+        if is_key { keys.push(name.clone()) } else { labels.push(name.clone()) }
+    }
     let mut table = Vec::with_capacity(found.len());
     let all = all_points(evaluation, call, rules);
     let mut included = rows.points.iter().enumerate().peekable();
@@ -244,7 +250,7 @@ fn read_sweep(
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
     let fields = gathered.fields().cloned().collect();
-    Ok(ReadSweep { names: names.to_vec(), keys, fields, rows: table })
+    Ok(ReadSweep { names: names.to_vec(), keys, labels, fields, rows: table })
 }
 
 /// Whether two points, which may be of different sets, have the same texts.

@@ -22,7 +22,7 @@ pub(crate) struct Asked {
 }
 
 /// The definitions of what commands print: the command, an option that asks for another definition, and that.
-const DEFINITIONS: [(&str, &[&str], &str); 22] = [
+const DEFINITIONS: [(&str, &[&str], &str); 23] = [
     ("audit", &["-n", "--dry-run"], "audit_dry_run"),
     ("audit", &[], "audit"),
     ("bisect", &[], "bisect"),
@@ -43,6 +43,7 @@ const DEFINITIONS: [(&str, &[&str], &str); 22] = [
     ("show", &[], "show"),
     ("status", &[], "status"),
     ("table", &["--at", "--at"], "table_versions"),
+    ("table", &["--summary"], "table_summary"),
     ("table", &[], "table"),
     ("verify", &[], "verify"),
 ];
