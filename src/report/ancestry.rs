@@ -358,9 +358,8 @@ fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 }
 
 fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
-    let Execution {
-        start, end, user_seconds, system_seconds, peak_bytes, resources, tasks, ..
-    } = execution;
+    let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
+    let Execution { resources, tasks, machine, .. } = execution;
     let seconds = end.duration_since(*start).as_secs_f64();
     field(out, "when", &format!("{start} to {end}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
@@ -371,6 +370,9 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
             field(out, "peak memory", &humanize::size(*peak_bytes))?;
         }
         count => field(out, "tasks", &format!("{count}, each ended with exit status 0"))?,
+    }
+    if let Some(machine) = machine {
+        field(out, "machine", &harmless(machine))?;
     }
     match resources.is_empty() {
         true => Ok(()),

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use compeval::storage::records::machine;
+
 use crate::arith::Arith;
 
 const RESULT: &str = "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b";
@@ -31,7 +33,9 @@ fn a_result_is_shown_with_its_ancestors_each_once() {
         format!("        01: results/c_divmod/COMMIT/01/{call} (divmod, output 01, see above)"),
     ];
     assert_eq!(tree(&arith, &shown.out), expected);
-    let facts = ["state        as recorded", "computation  add, output 00", "by tester on "];
+    let machine = format!("  machine      {}\n", machine());
+    let facts =
+        ["state        as recorded", "computation  add, output 00", "by tester on ", &machine];
     assert!(facts.iter().all(|fact| shown.out.contains(fact)), "{}", shown.out);
 }
 

@@ -41,7 +41,12 @@ fn a_suspended_call_is_continued_until_it_is_over() {
         // Only of the other one is known on what kind of host it was executed.
         let records = lab.storage().into_iter().filter(|it| it.starts_with("c_"));
         let records = records.filter(|it| it.contains("/record/"));
-        let has_kind = |name: &String| lab.stored(name).contains("\"host_kind\"");
+        let has_kind = |name: &String| {
+            let record = lab.stored(name);
+            let has = |field: &str| record.contains(&format!("\"{field}\""));
+            assert_eq!(has("host_kind"), has("machine"), "{record}");
+            has("host_kind")
+        };
         let with_kind: Vec<String> = records.filter(has_kind).collect();
         assert!(with_kind.len() == 1 && !with_kind[0].starts_with("c_submit/"), "{with_kind:?}");
         lab.ce_run(&[]).exit(0).says("2 calls: 2 reused");
