@@ -78,9 +78,12 @@ impl Tool for Show {
             Record::Call(call) => TakenOver::of(storage, call),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
-        let attested = match subject.record {
-            Record::Call(call) => Some(Attestations::read(storage)?.of(call)),
-            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+        let (attested, published) = match subject.record {
+            Record::Call(call) => {
+                let attestations = Attestations::read(storage)?;
+                (Some(attestations.of(call)), attestations.published(call))
+            }
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => (None, Vec::new()),
         };
         let points = history.points(storage, subject)?;
         let revoked = storage.revocations().of(subject.entry, subject.record)?;
@@ -97,6 +100,7 @@ impl Tool for Show {
             texts,
             revoked,
             attested,
+            published,
             ancestors,
             roles,
         };

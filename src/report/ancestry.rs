@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::calls::{text_in_words, texts_in_words};
 use super::harmless;
-use ce_exchange::Attested;
+use ce_exchange::{Attested, PublishedExecution};
 use ce_history::{
     Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
     TableSummary, TakenOver,
@@ -19,6 +19,9 @@ use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
 /// The greatest number of tables that are named.
 const TABLES: usize = 3;
+
+/// The greatest number of published executions that are printed.
+const EXECUTIONS: usize = 3;
 
 /// The provenance of a file.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub struct Ancestry<'a> {
     pub revoked: Vec<RevocationRecord>,
     /// Who has executed its call, by the ledger.
     pub attested: Option<Attested>,
+    /// The executions with its outputs of which the ledger says when they ended.
+    pub published: Vec<PublishedExecution>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
     /// What the task inputs among all these are for.
@@ -132,11 +137,24 @@ impl Ancestry<'_> {
                 field(out, "host kinds", &format!("{host_kinds} ({})", host_kinds.names()))?;
             }
         }
+        self.published(out)?;
         let Some(log) = &self.log else {
             return field(out, "log", "nothing was printed");
         };
         field(out, "log", &self.shown(&log.name))?;
         log.tail.lines().try_for_each(|line| writeln!(out, "     | {}", harmless(line)))
+    }
+
+    /// Prints when and where its call was executed, by the ledger.
+    fn published(&self, out: &mut dyn Write) -> io::Result<()> {
+        for PublishedExecution { end, by, machine } in self.published.iter().take(EXECUTIONS) {
+            let machine = machine.as_ref().map(|it| format!(" on {it}")).unwrap_or_default();
+            field(out, "published", &harmless(&format!("{end} by {by}{machine}")))?;
+        }
+        match self.published.len().saturating_sub(EXECUTIONS) {
+            0 => Ok(()),
+            more => field(out, "", &format!("and {}", counted(more, "more execution"))),
+        }
     }
 
     /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.
@@ -282,7 +300,7 @@ impl Ancestry<'_> {
             }
             ancestors.push(line);
         }
-        let document = json!({
+        let mut document = json!({
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
             "state": self.state(),
@@ -301,6 +319,9 @@ impl Ancestry<'_> {
             "record": value(self.subject)?,
             "ancestors": ancestors,
         });
+        if !self.published.is_empty() {
+            document["published"] = serde_json::to_value(&self.published)?;
+        }
         serde_json::to_writer_pretty(&mut *out, &document)?;
         writeln!(out)
     }
