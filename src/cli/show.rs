@@ -11,6 +11,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{task_dir, warn_of_links};
+use super::pager;
 use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
 use crate::report::{self, Ancestry, SandboxContents, say};
 use ce_evaluate::session::{
@@ -23,7 +24,7 @@ use ce_history::{Filter, History, TakenOver};
 use ce_model::digest::DIRTY;
 use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
-use ce_model::humanize::{parse_number, parse_seconds};
+use ce_model::humanize::{counted, parse_number, parse_seconds};
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
@@ -111,11 +112,12 @@ impl Tool for Show {
     }
 }
 
-/// List the calls of a storage by time, the newest last
+/// List the calls of a storage by time, the newest first
 ///
-/// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
-/// memory, the host, and the short texts among the inputs, such as the levels of a point. A call whose last attempt failed is marked, with the reason; so is one that
-/// was taken over from another commit, one that is suspended, and one of an uncommitted computation.
+/// A line has the time of the end, the computation, the short texts among its inputs, such as the levels of a point, its version, the
+/// duration, the peak memory, the host, and the inputs. A call whose last attempt failed is marked, with the reason; so is one that
+/// was taken over from another commit, one that is suspended, and one of an uncommitted computation. On a terminal, lines are cut to its
+/// width, and a pager shows what is longer than it: CE_PAGER, else PAGER, else less.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -123,7 +125,7 @@ impl Tool for Show {
 Exit codes: 0 listed, 2 the arguments are wrong, 5 the storage could not be read."
 )]
 pub(super) struct Log {
-    /// Print a JSON object for each line
+    /// Print a JSON object for each line, the newest last
     #[arg(long)]
     json: bool,
 
@@ -156,9 +158,13 @@ pub(super) struct Log {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     slow: Option<f64>,
 
-    /// Only the last N
+    /// Only the newest N
     #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
     most: Option<usize>,
+
+    /// Show it without a pager
+    #[arg(long)]
+    no_pager: bool,
 
     #[command(flatten)]
     storage: StorageDir,
@@ -188,7 +194,7 @@ impl Tool for Log {
         };
         let storage = Storage::existing(&self.storage.find()?)?;
         warn_of_links(&storage)?;
-        let log = ce_history::log(&storage, &filter)?;
+        let (log, all) = ce_history::log(&storage, &filter)?;
         if log.is_empty() && filter.is_selective() && self.most != Some(0) {
             let why = ce_history::why_none(&storage, &filter)?;
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
@@ -200,13 +206,20 @@ impl Tool for Log {
             let of_calls = log.iter().map(|past| all.of_call(&storage, &past.name));
             attested = Some(of_calls.collect::<Result<Vec<_>, _>>()?);
         }
+        let mut text = Vec::new();
         let printed = match (self.resources, self.json) {
-            (false, false) => report::log(&log, attested.as_deref(), out),
+            (false, false) => report::log(&log, attested.as_deref(), &mut text),
             (false, true) => report::log_json(&log, attested.as_deref(), out),
-            (true, false) => report::resource_usage(&ce_history::resource_usage(&log), out),
+            (true, false) => report::resource_usage(&ce_history::resource_usage(&log), &mut text),
             (true, true) => report::resource_usage_json(&ce_history::resource_usage(&log), out),
         };
         printed.map_err(OutputError)?;
+        let shown = if self.no_pager { out.write_all(&text) } else { pager::print(&text, out) };
+        shown.map_err(OutputError)?;
+        if log.len() < all && !self.json {
+            let cut = format!("the newest {} of {}", log.len(), counted(all, "call"));
+            say("ce", &format_args!("{cut} are listed; without -n, all are"));
+        }
         Ok(Exit::Done)
     }
 }

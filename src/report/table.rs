@@ -80,6 +80,7 @@ pub fn sweep_table(
         is_number: matches!(*name, "call" | "duration"),
         may_be_cut: matches!(*name, "host" | "reason" | "log"),
         may_be_left_out: LEAST_USE.contains(name),
+        ..ColumnStyle::default()
     });
     let styles: Vec<ColumnStyle> = (0..table.names.len()).map(style).chain(of_state).collect();
     print(format, &lines, (&styles, table.names.len() + 1), out)
@@ -229,7 +230,7 @@ pub fn table_comparison(
         ColumnStyle {
             is_number: texts.all(|text| text.parse::<f64>().is_ok()),
             may_be_cut: !is_status && !has_number(&lines, at),
-            may_be_left_out: false,
+            ..ColumnStyle::default()
         }
     };
     let styles: Vec<ColumnStyle> = (0..lines[0].len()).map(style).collect();

@@ -26,7 +26,7 @@ fn a_clone_is_a_storage_in_which_nothing_is_executed() {
         assert_eq!(lab.git(clone, &["status", "--porcelain"]), "", "a run leaves no trace in Git");
     }
     let log = lab.run("ce", &["log", "../clone"]).exit(0);
-    assert_eq!(log.lines().len(), 2);
+    assert_eq!(log.lines().len(), 3);
     log.shows("  shared  ");
 }
 
