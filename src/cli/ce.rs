@@ -14,8 +14,8 @@ use super::gc::{Gc, Pin};
 use super::report::WriteReport;
 use super::revisions::{Bisect, Diff, ListCommits};
 use super::run::Run;
-use super::show::{InspectCall, Log, PrintManifest, Show};
-use super::status::{Cancel, Forget, ShowStatus};
+use super::show::{InspectCall, Log, Show};
+use super::status::{Cancel, ShowStatus};
 use super::table::ShowTable;
 use super::task::{Check, Convert, Init, Sym, WriteText};
 use super::verify::{Doctor, Verify};
@@ -57,14 +57,12 @@ enum Command {
     Push(Push),
     Pull(Pull),
     Audit(AuditCalls),
-    Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
     Report(WriteReport),
     Worker(Serve),
     Status(ShowStatus),
     Cancel(Cancel),
-    Forget(Forget),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -125,14 +123,12 @@ impl Tool for Ce {
             Command::Push(push) => push.run(out),
             Command::Pull(pull) => pull.run(out),
             Command::Audit(audit) => audit.run(out),
-            Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),
             Command::Report(report) => report.run(out),
             Command::Worker(worker) => worker.run(out),
             Command::Status(status) => status.run(out),
             Command::Cancel(cancel) => cancel.run(out),
-            Command::Forget(forget) => forget.run(out),
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(OutputError)?;

@@ -107,6 +107,7 @@ examples! {
         "ce show ../results ../results/t_arith/66d571cf81ed/00/ad48_5d94" => "Show what a file was made from.",
         "ce show ../results 52d8f36b" => "Show it of the file whose SHA-1 begins with these digits.",
         "ce show --log --follow ../results 52d8f36b" => "Follow what a running call prints.",
+        "ce show --manifest ../tools-1" => "Print the text that identifies a directory.",
     ] see ["explain", "cite", "log", "shell"];
     "shell": [
         "ce shell ../results ad48103e" => "Open a shell that has what the call with these inputs has had.",
@@ -150,10 +151,6 @@ examples! {
         "ce audit --budget 2h ../results" => "Execute as many calls again as fit into two hours, and compare.",
         "ce audit ../results c_mul/66d571cf81ed/ad48_5d94" => "Execute one call again.",
     ] see ["verify", "push", "log"];
-    "manifest": [
-        "ce manifest ../tools-1" => "Print the text that identifies a directory.",
-        "ce manifest --digest ../tools-1" => "Print its hashes only.",
-    ] see ["show"];
     "commits": [
         "ce commits -n 50 ../library" => "List the last fifty commits of a repository.",
         "ce commits --first-parent ../library v1..main -- src" => "List those of a range that have changed src.",
@@ -178,10 +175,8 @@ examples! {
     "cancel": [
         "ce cancel ../results c_sum-queued/66d571cf81ed/ad48" => "End what a suspended call has started.",
         "ce cancel --all ../results" => "End what all of them have started.",
-    ] see ["forget", "status"];
-    "forget": [
-        "ce forget ../results c_sum-queued/66d571cf81ed/ad48" => "Remove the directory of a suspended call.",
-    ] see ["cancel", "status"];
+        "ce cancel --forget ../results c_sum-queued/66d571cf81ed/ad48" => "Only remove the directory of one.",
+    ] see ["status"];
     "completions": [
         "ce completions fish" => "Print the completions of ce for fish.",
         "ce completions bash ce-run" => "Print those of ce-run for Bash.",
@@ -240,9 +235,21 @@ fn escaped(text: &str) -> String {
     text.replace('\\', r"\e").replace('-', r"\-")
 }
 
+/// Commands that there were, and what does the same now.
+const FORMER: [(&str, &str); 2] =
+    [("forget", "ce cancel --forget"), ("manifest", "ce show --manifest")];
+
 /// Leaves out the tip to pass an option as a value: that is hardly ever meant. Tells where the command of `ce shell` begins
-/// if an option stands behind a word there. `words` are all arguments of the program.
+/// if an option stands behind a word there, and what a former command is called. `words` are all arguments of the program.
 pub(super) fn put_right(error: &mut clap::Error, program: &str, words: &[String]) {
+    if let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some((_, now)) = FORMER.iter().find(|(former, _)| former == wrong)
+    {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let tip = StyledStr::from(format!("it is {now} now"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        return;
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return;
     }

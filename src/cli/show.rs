@@ -1,5 +1,4 @@
-//! Commands that look at results: `ce show` says what made a file, `ce log` lists calls, `ce shell` looks into one, `ce manifest` prints what
-//! identifies a directory.
+//! Commands that look at results: `ce show` says what made a file, `ce log` lists calls, `ce shell` looks into one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -31,7 +30,7 @@ use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 ///
 /// Prints the computation, the commit, the inputs, and the points of sweeps that rest on it; when, where, by whom and how fast it was
 /// made; whether its contents are still the recorded ones; and the tree of all that it was made
-/// from.
+/// from, or the first levels of it if that is longer than a screen.
 #[derive(Debug, Parser)]
 #[command(version, allow_missing_positional = true, after_help = SHOW_EXIT_CODES)]
 pub(super) struct Show {
@@ -48,16 +47,35 @@ pub(super) struct Show {
     #[arg(short, long, conflicts_with = "json")]
     follow: bool,
 
+    /// Print all that the file was made from, and all digits, also if that is more than a screen
+    #[arg(long, conflicts_with_all = ["json", "log", "follow"])]
+    all: bool,
+
+    /// Print the manifest of a directory, the text whose hashes identify it as a value; no storage is needed
+    ///
+    /// It has a line for each file, symbolic link and empty directory, sorted by the bytes of their paths. Each
+    /// file is read once. Nothing is printed unless the whole directory could be read. Links that lead
+    /// out of the directory, .git, devices, sockets and FIFOs are refused.
+    #[arg(long, conflicts_with_all = ["json", "log", "follow", "all", "storage"])]
+    manifest: bool,
+
+    /// Print only the SHA-1 and the BLAKE3 of the manifest
+    #[arg(long, requires = "manifest")]
+    digest: bool,
+
     #[command(flatten)]
     place: StorageFile,
 }
 
 const SHOW_EXIT_CODES: &str = "\
-Exit codes: 0 shown, 2 the arguments are wrong or the file has no record, 5 the storage could not be \
-read, or the file differs from its record, 130 interrupted.";
+Exit codes: 0 shown, 2 the arguments are wrong, the file has no record, or the directory can be no value, 5 the storage could not be \
+read, or the file differs from its record, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if self.manifest {
+            return print_manifest(Path::new(&self.place.file), self.digest, out);
+        }
         let storage = &Storage::existing(&self.place.find()?)?;
         if self.log || self.follow {
             let stop = Stop::watch().map_err(BeginError::new)?;
@@ -105,7 +123,7 @@ impl Tool for Show {
             ancestors,
             roles,
         };
-        let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
+        let shown = if self.json { ancestry.json(out) } else { ancestry.text(self.all, out) };
         shown.map_err(OutputError)?;
         let is_damaged = ancestry.fault.as_ref().is_some_and(Defect::is_harm);
         Ok(if is_damaged { Exit::Storage } else { Exit::Done })
@@ -317,59 +335,35 @@ impl Explain for NotAValue {
     }
 }
 
-/// Print the manifest of a directory: the text whose hashes identify the directory as a value
-///
-/// It has a line for each file, symbolic link and empty directory, sorted by the bytes of their paths. Each
-/// file is read once. Nothing is printed unless the whole directory could be read. Links that lead
-/// out of the directory, .git, devices, sockets and FIFOs are refused.
-#[derive(Debug, Parser)]
-#[command(version, after_help = MANIFEST_EXIT_CODES)]
-pub(super) struct PrintManifest {
-    /// Print only the SHA-1 and the BLAKE3 of the manifest
-    #[arg(long)]
-    digest: bool,
-
-    /// The directory
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    directory: PathBuf,
+/// Prints the manifest of a directory, or only its hashes.
+fn print_manifest(directory: &Path, digest: bool, out: &mut dyn Write) -> Result<Exit, Error> {
+    let stop = Stop::watch().map_err(BeginError::new)?;
+    let manifest = match (read_directory(directory, &stop), stop.caught()) {
+        (Err(DirectoryError::Interrupted), Some(signal)) => {
+            say("ce", &"interrupted: nothing was printed");
+            return Ok(Exit::Interrupted(signal));
+        }
+        (read, _) => {
+            read.map_err(|source| NotAValue { path: directory.display().to_string(), source })?
+        }
+    };
+    let printed = if digest {
+        let digest = manifest.digest();
+        writeln!(out, "sha1 {}\nblake3 {}", digest.sha1.full(), digest.blake3.full())
+    } else {
+        manifest.write(out)
+    };
+    printed.map_err(OutputError)?;
+    Ok(Exit::Done)
 }
 
-const MANIFEST_EXIT_CODES: &str = "\
-Exit codes: 0 printed, 2 the arguments are wrong, or the directory cannot be read or be a value, 5 the \
-standard output could not be written, 130 interrupted (143: by SIGTERM).";
-
-impl Tool for PrintManifest {
-    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(BeginError::new)?;
-        let manifest = match (self.read(&stop), stop.caught()) {
-            (Err(DirectoryError::Interrupted), Some(signal)) => {
-                say("ce", &"interrupted: nothing was printed");
-                return Ok(Exit::Interrupted(signal));
-            }
-            (read, _) => read.map_err(|source| NotAValue {
-                path: self.directory.display().to_string(),
-                source,
-            })?,
-        };
-        let printed = if self.digest {
-            let digest = manifest.digest();
-            writeln!(out, "sha1 {}\nblake3 {}", digest.sha1.full(), digest.blake3.full())
-        } else {
-            manifest.write(out)
-        };
-        printed.map_err(OutputError)?;
-        Ok(Exit::Done)
-    }
-}
-
-impl PrintManifest {
-    fn read(&self, stop: &Stop) -> Result<Manifest, DirectoryError> {
-        let scan = Scan::at(&self.directory, &stop.asked)?;
-        let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
-        let mut read = Err(DirectoryError::Interrupted);
-        report::while_reading(&|| (done.load(Ordering::Relaxed), bytes), &mut || {
-            read = scan.read(&stop.asked, &done);
-        });
-        read
-    }
+/// Reads all files of a directory, which may take long.
+fn read_directory(directory: &Path, stop: &Stop) -> Result<Manifest, DirectoryError> {
+    let scan = Scan::at(directory, &stop.asked)?;
+    let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
+    let mut read = Err(DirectoryError::Interrupted);
+    report::while_reading(&|| (done.load(Ordering::Relaxed), bytes), &mut || {
+        read = scan.read(&stop.asked, &done);
+    });
+    read
 }

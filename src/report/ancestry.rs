@@ -23,6 +23,15 @@ const TABLES: usize = 3;
 /// The greatest number of published executions that are printed.
 const EXECUTIONS: usize = 3;
 
+/// The number of lines that are printed unless all are asked for.
+const SCREEN: usize = 24;
+
+/// The least number of lines for what a file was made from, also where the others leave no room.
+const LEAST: usize = 6;
+
+/// The number of inputs of a job, and of lines of a log, that are printed unless all are asked for.
+const FEW: usize = 5;
+
 /// The provenance of a file.
 #[derive(Debug)]
 pub struct Ancestry<'a> {
@@ -55,15 +64,57 @@ pub struct Ancestry<'a> {
 }
 
 impl Ancestry<'_> {
-    /// Prints it for humans.
-    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints it for humans: all of it, or at most a screen.
+    pub fn text(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
+        let mut facts = Vec::new();
+        self.facts(all, &mut facts)?;
+        out.write_all(&facts)?;
+        if self.ancestors.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "made from:")?;
+        let above = 1 + facts.iter().filter(|byte| **byte == b'\n').count();
+        let room = if all { usize::MAX } else { SCREEN.saturating_sub(above).max(LEAST) };
+        let shown = self.first_ancestors(room);
+        for at in &shown {
+            self.line(*at, &shown, out)?;
+        }
+        match self.ancestors.len() - shown.len() {
+            0 => {}
+            more => writeln!(out, "    and {}: --all prints them", counted(more, "more line"))?,
+        }
+        match self.summary.as_ref().map_or(0, |it| it.files - it.first.len()) {
+            0 => Ok(()),
+            more => writeln!(out, "and from {more} more: see the recipe"),
+        }
+    }
+
+    /// The ancestors for which there is room: all, or those of the first levels, which leave a line for the number of others.
+    fn first_ancestors(&self, room: usize) -> Vec<usize> {
+        if self.ancestors.len() <= room {
+            return (0..self.ancestors.len()).collect();
+        }
+        let within = |depth: usize| {
+            let all = self.ancestors.iter().enumerate();
+            all.filter(move |(_, it)| it.depth <= depth).map(|(at, _)| at)
+        };
+        let deepest = (2..).take_while(|depth| within(*depth).count() < room).last().unwrap_or(1);
+        within(deepest).take(room - 1).collect()
+    }
+
+    /// Prints what is known of the file itself.
+    fn facts(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
         let Subject { promise, record, number, .. } = self.subject;
         writeln!(out, "{}", self.shown(&promise.name))?;
         let Digest { sha1, size, bytes, .. } = &promise.digest;
         field(out, "SHA-1", &sha1.full())?;
         match bytes {
             Some(bytes) => {
-                field(out, "directory", "the SHA-1 is that of its manifest: see ce manifest")?;
+                field(
+                    out,
+                    "directory",
+                    "the SHA-1 is that of its manifest: see ce show --manifest",
+                )?;
                 field(out, "size", &format!("{bytes} bytes in all files"))?;
             }
             None => field(out, "size", &format!("{size} bytes"))?,
@@ -73,25 +124,23 @@ impl Ancestry<'_> {
             field(out, "revoked", &harmless(reason))?;
         }
         match record {
-            Record::Call(call) => self.call(call, number, out)?,
-            Record::Job(job) => self.job(job, number, out)?,
-            Record::Table(table) => self.table(table, number, out)?,
+            Record::Call(call) => self.call(call, number, all, out),
+            Record::Job(job) => self.job(job, number, all, out),
+            Record::Table(table) => self.table(table, number, out),
             Record::TaskInput(input) => {
                 self.roles(out)?;
-                stamp(Some(&input.recorded), out)?;
+                stamp(Some(&input.recorded), out)
             }
-        }
-        if !self.ancestors.is_empty() {
-            writeln!(out, "made from:")?;
-        }
-        (0..self.ancestors.len()).try_for_each(|at| self.line(at, out))?;
-        match self.summary.as_ref().map_or(0, |it| it.files - it.first.len()) {
-            0 => Ok(()),
-            more => writeln!(out, "and from {more} more: see the recipe"),
         }
     }
 
-    fn call(&self, call: &CallRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn call(
+        &self,
+        call: &CallRecord,
+        number: usize,
+        all: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         field(out, "computation", &format!("{}, output {number:02}", call.computation))?;
         match self.subject.entry.version() {
             Some(version) if call.dirty => {
@@ -101,7 +150,8 @@ impl Ancestry<'_> {
             }
             _ => self.commit(&call.commit, out)?,
         }
-        for (number, input) in call.inputs.iter().enumerate() {
+        // Otherwise the names of the files that it was made from have their first digits.
+        for (number, input) in call.inputs.iter().enumerate().filter(|_| all) {
             field(out, &format!("input {number:02}"), &input.sha1.full())?;
         }
         if self.texts.iter().next().is_some() {
@@ -142,7 +192,9 @@ impl Ancestry<'_> {
             return field(out, "log", "nothing was printed");
         };
         field(out, "log", &self.shown(&log.name))?;
-        log.tail.lines().try_for_each(|line| writeln!(out, "     | {}", harmless(line)))
+        let skipped = if all { 0 } else { log.tail.lines().count().saturating_sub(FEW) };
+        let mut lines = log.tail.lines().skip(skipped);
+        lines.try_for_each(|line| writeln!(out, "     | {}", harmless(line)))
     }
 
     /// Prints when and where its call was executed, by the ledger.
@@ -186,11 +238,22 @@ impl Ancestry<'_> {
         }
     }
 
-    fn job(&self, job: &JobRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn job(
+        &self,
+        job: &JobRecord,
+        number: usize,
+        all: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         field(out, "task", &format!("{}, output {number:02}", job.task))?;
         self.commit(&job.commit, out)?;
-        for input in &job.inputs {
+        let shown = if all { job.inputs.len() } else { job.inputs.len().min(FEW) };
+        for input in &job.inputs[..shown] {
             field(out, "input", &format!("{} {}", input.digest.sha1.full(), input.name))?;
+        }
+        let more = job.inputs.len() - shown;
+        if more > 0 {
+            field(out, "", &format!("and {}: --all prints them", counted(more, "more input")))?;
         }
         stamp(job.recorded.as_ref(), out)
     }
@@ -243,8 +306,8 @@ impl Ancestry<'_> {
         }
     }
 
-    /// Prints an ancestor, indented more than the result that it is an input of.
-    fn line(&self, at: usize, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints an ancestor, indented more than the result that it is an input of. `shown` are all that are printed.
+    fn line(&self, at: usize, shown: &[usize], out: &mut dyn Write) -> io::Result<()> {
         let Ancestor { depth, number, digest, subject, member, again, omitted } =
             &self.ancestors[at];
         super::tree::indent(*depth, out)?;
@@ -256,7 +319,16 @@ impl Ancestry<'_> {
         if let Some(member) = member {
             path = format!("{path}/{}", harmless(member));
         }
-        let again = if *again { ", see above" } else { "" };
+        let is_above = |other: &usize| {
+            let other = &self.ancestors[*other];
+            !other.again && other.subject.is_some_and(|it| it.promise.name == promise.name)
+        };
+        let again = if *again && (shown.len() == self.ancestors.len() || shown.iter().any(is_above))
+        {
+            ", see above"
+        } else {
+            ""
+        };
         match record {
             Record::Call(call) => {
                 writeln!(out, "{path} ({}, output {number:02}{again})", call.computation)

@@ -67,7 +67,7 @@ fn a_cancel_that_fails_keeps_the_call_and_forget_does_not_ask_it() {
     let ran = lab.run("ce", &["cancel", "../storage", &call]).exit(1);
     ran.says("is not cancelled; of its file cancel, it ended with exit status 1: rm: ");
     assert_eq!(lab.suspended(), std::slice::from_ref(&call));
-    lab.run("ce", &["forget", "../storage", &call]).exit(0).shows("forgot c_submit/");
+    lab.run("ce", &["cancel", "--forget", "../storage", &call]).exit(0).shows("forgot c_submit/");
     lab.is_over();
 }
 

@@ -69,7 +69,7 @@ fn a_call_with_a_status_is_asked_before_it_is_continued() {
         // What it says else is reported, and changes nothing.
         fs::write(lab.path("spool/lost"), "").unwrap();
         let ran = lab.ce_run(&[]).exit(1).says("it ended with exit status 3: the job is lost");
-        ran.says("ce forget lets the next run start it from the beginning");
+        ran.says("ce cancel --forget lets the next run start it from the beginning");
         assert_eq!(lab.one_suspended().1["state"], "suspended");
         fs::remove_file(lab.path("spool/lost")).unwrap();
 

@@ -83,7 +83,7 @@ fn of_many_outputs_the_first_are_listed() {
     let recipe = LongText::of_bytes(recipe.finish());
     let outputs = storage.tables().publish(&recipe, &LongText::of_bytes(b""), None).unwrap();
     drop(storage);
-    let ran = lab.run("ce", &["show", "../storage", &outputs.name.output(0)]).exit(0);
+    let ran = lab.run("ce", &["show", "--all", "../storage", &outputs.name.output(0)]).exit(0);
     let ran = ran.shows("(no record of its origin)\n").shows("points       2004\n");
     assert!(ran.stdout.ends_with("and from 2 more: see the recipe\n"));
     assert!(ran.stdout.contains("\n    999: ") && !ran.stdout.contains("\n    1000: "));
