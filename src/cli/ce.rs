@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -27,7 +28,7 @@ use ce_model::exit::Exit;
 
 /// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
 #[derive(Debug, Parser)]
-#[command(name = "ce", version)]
+#[command(name = "ce", version, help_template = help::template(false), disable_help_subcommand = true)]
 pub struct Ce {
     #[command(subcommand)]
     command: Command,
@@ -63,6 +64,16 @@ enum Command {
     Worker(Serve),
     Status(ShowStatus),
     Cancel(Cancel),
+    /// Print the common commands, all of them, or the help of one
+    #[command(version)]
+    Help {
+        /// List all commands
+        #[arg(long, conflicts_with = "topic")]
+        all: bool,
+        /// The command
+        #[arg(value_name = "COMMAND", value_parser = PossibleValuesParser::new(help::commands()), hide_possible_values = true)]
+        topic: Option<String>,
+    },
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -129,6 +140,10 @@ impl Tool for Ce {
             Command::Worker(worker) => worker.run(out),
             Command::Status(status) => status.run(out),
             Command::Cancel(cancel) => cancel.run(out),
+            Command::Help { all, topic } => {
+                help::print_help(Self::command(), *all, topic.as_deref()).map_err(OutputError)?;
+                Ok(Exit::Done)
+            }
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(OutputError)?;

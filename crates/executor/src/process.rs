@@ -202,7 +202,7 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write) {
 
 #[cfg(test)]
 mod tests {
-    use signal_hook::consts::{SIGHUP, SIGINT};
+    use signal_hook::consts::SIGHUP;
 
     use super::*;
 

@@ -74,7 +74,8 @@ impl Asked {
         };
         let (.., definition) =
             DEFINITIONS.iter().find(|(it, asked, _)| it == name && asks(asked))?;
-        let is_asked = name == ALWAYS || options.iter().any(|option| option == "--json");
+        let has = |option: &str| options.iter().any(|it| it == option);
+        let is_asked = (name == ALWAYS || has("--json")) && !has("--help");
         is_asked.then(|| Self { definition, command: words[at..].join(" ") })
     }
 
