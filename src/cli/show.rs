@@ -107,6 +107,7 @@ impl Tool for Show {
         let points = history.points(storage, subject)?;
         let revoked = storage.revocations().of(subject.entry, subject.record)?;
         let texts = ce_history::texts(storage, subject);
+        let texts_of_rows = ce_history::texts_of_rows(storage, subject, &ancestors);
         let roles = history.roles(storage, subject, &ancestors)?;
         let ancestry = Ancestry {
             storage,
@@ -121,6 +122,7 @@ impl Tool for Show {
             attested,
             published,
             ancestors,
+            texts_of_rows,
             roles,
         };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(self.all, out) };

@@ -195,6 +195,7 @@ impl Tool for Cancel {
             (false, []) => return Err(SuspendedChoiceError::NoCallGiven.into()),
             (false, calls) => (session.find(calls)?, Vec::new()),
         };
+        let facts = suspended(session.storage())?;
         let done = if self.forget { "forgot" } else { "cancelled" };
         for call in &calls {
             if let Some(signal) = session.interrupted_by() {
@@ -207,7 +208,10 @@ impl Tool for Cancel {
             };
             let line = line.map(|line| format!(": {}", report::harmless(&line)));
             let line = line.unwrap_or_default();
-            writeln!(out, "{done} {}{line}", call.name.short()).map_err(OutputError)?;
+            let fact = facts.iter().find(|fact| fact.suspension.name == call.name);
+            let title = fact.map(|fact| format!("{} ", report::suspended_title(fact)));
+            let title = title.unwrap_or_default();
+            writeln!(out, "{done} {title}({}){line}", call.name.short()).map_err(OutputError)?;
             say_shared(call);
         }
         if self.all {

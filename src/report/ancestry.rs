@@ -1,11 +1,12 @@
 //! The provenance of a file: for humans, and as one JSON document.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::calls::{text_in_words, texts_in_words};
+use super::calls::{result_title, text_in_words, texts_in_words};
 use super::harmless;
 use ce_exchange::{Attested, PublishedExecution};
 use ce_history::{
@@ -59,6 +60,8 @@ pub struct Ancestry<'a> {
     pub published: Vec<PublishedExecution>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
+    /// The short texts of those that are calls of the rows of a table, by their places.
+    pub texts_of_rows: HashMap<usize, InputTexts>,
     /// What the task inputs among all these are for.
     pub roles: RolesOfInputs,
 }
@@ -331,7 +334,11 @@ impl Ancestry<'_> {
         };
         match record {
             Record::Call(call) => {
-                writeln!(out, "{path} ({}, output {number:02}{again})", call.computation)
+                let title = match self.texts_of_rows.get(&at) {
+                    Some(texts) => result_title(record, texts),
+                    None => call.computation.to_string(),
+                };
+                writeln!(out, "{path} ({title}, output {number:02}{again})")
             }
             Record::Job(job) => {
                 writeln!(out, "{path} (task {}, output {number:02}{again})", job.task)

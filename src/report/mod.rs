@@ -58,7 +58,8 @@ pub use self::printer::{
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{
-    AskedStatus, activities, status_json, submitted_runs, suspended_calls, waiting_jobs,
+    AskedStatus, activities, status_json, submitted_runs, suspended_calls, suspended_title,
+    waiting_jobs,
 };
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};

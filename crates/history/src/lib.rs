@@ -30,7 +30,8 @@ pub use self::log::{
     earlier, log, resource_usage, suspended, usual_seconds, why_none,
 };
 pub use self::points::{
-    InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts,
+    InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts, texts_of,
+    texts_of_rows,
 };
 
 /// All records of results.
