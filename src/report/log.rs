@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::calls::texts_in_words;
-use super::terminal::{ColumnStyle, fitted, fitted_within, terminal_width};
+use super::terminal::{ColumnStyle, cut, fitted, fitted_within, terminal_width};
 use super::{harmless, json_line};
 use ce_exchange::Attested;
 use ce_git::{Commit, LogLine};
@@ -57,17 +57,31 @@ pub fn log(
         }
     }
     let style = |name: &String| ColumnStyle {
-        may_be_cut: IF_ANY.contains(&&**name),
-        narrowest: if name == "texts" { TEXTS_WIDTH } else { 0 },
+        may_be_cut: name == "texts",
+        narrowest: TEXTS_WIDTH,
         may_be_left_out: matches!(&**name, "version" | "memory" | "host" | "inputs"),
         ..ColumnStyle::default()
     };
     let styles: Vec<ColumnStyle> = header.iter().map(style).collect();
+    let remarks = header.iter().position(|name| name == "remarks");
     rows.push(header);
     rows.reverse();
-    let (lines, _left_out) = fitted_within(&rows, &styles, terminal_width(&io::stdout()));
+    let width = terminal_width(&io::stdout());
+    let (mut lines, _) = fitted_within(&rows, &styles, None);
+    if let Some(width) = width.filter(|width| lines.iter().any(|it| it.chars().count() > *width)) {
+        let below = remarks.map(|at| rows.iter_mut().map(|row| row.remove(at)).collect());
+        let below: Vec<String> = below.unwrap_or_default();
+        lines = fitted_within(&rows, &styles[..rows[0].len()], Some(width)).0;
+        for (line, remark) in lines.iter_mut().zip(&below).skip(1).filter(|it| !it.1.is_empty()) {
+            let room = width.saturating_sub(BELOW.len());
+            line.extend(["\n", BELOW, &cut(remark, room)]);
+        }
+    }
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
+
+/// What remarks begin with that stand below the lines of their calls: there was no room beside them.
+const BELOW: &str = "    ";
 
 /// A call, and who has executed it if that was asked for.
 #[derive(Serialize)]

@@ -284,7 +284,7 @@ pub(super) fn fitted_within(
 }
 
 /// Returns a text of at most this many characters.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most.saturating_sub(1)).chain([CUT]).take(most).collect(),
         false => text.to_owned(),

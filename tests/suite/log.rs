@@ -302,9 +302,10 @@ fn the_log_fits_a_terminal() {
     let (lab, _) = taken_over();
     let shown = at_terminal(&lab, 80, &[], &["--no-pager"]);
     // A longer line would be two.
-    assert_eq!(shown.len(), 4, "{shown:#?}");
+    assert_eq!(shown.len(), 6, "{shown:#?}");
     assert!(shown[0].starts_with("ended ") && !shown[0].contains("inputs"), "{shown:#?}");
-    assert!(shown[1].contains("  mul ") && shown[1].contains("  from c_mul/"), "{shown:#?}");
+    assert!(shown[1].contains("  mul ") && shown[1].contains("  taken over"), "{shown:#?}");
+    assert!(shown[2].starts_with("    from c_mul/") && shown[2].ends_with('…'), "{shown:#?}");
     let wide = at_terminal(&lab, 400, &[], &["--no-pager"]);
     assert!(wide[0].contains("  version ") && wide[0].contains("  inputs "), "{wide:#?}");
 }
