@@ -198,7 +198,7 @@ fn beginning(text: &str) -> Result<String, String> {
     if !text.is_empty() && (is_version || DIRTY.starts_with(&text)) {
         Ok(text)
     } else {
-        Err("it is no beginning of a commit; write its first hexadecimal digits, or dirty-"
+        Err("no commit begins with that; write hexadecimal digits, as git rev-parse prints them, or dirty-"
             .to_owned())
     }
 }

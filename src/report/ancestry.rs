@@ -461,7 +461,7 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
     let Execution { resources, tasks, machine, .. } = execution;
     let seconds = end.duration_since(*start).as_secs_f64();
-    field(out, "when", &format!("{start} to {end}"))?;
+    field(out, "when", &format!("{start:.3} to {end:.3}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
     match tasks.len() {
         0 => {
@@ -482,5 +482,5 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
 
 fn stamp(stamp: Option<&Provenance>, out: &mut dyn Write) -> io::Result<()> {
     let Some(Provenance { host, user, at, compeval }) = stamp else { return Ok(()) };
-    field(out, "recorded", &format!("{at} by {user} on {host}, compeval {compeval}"))
+    field(out, "recorded", &format!("{at:.0} by {user} on {host}, compeval {compeval}"))
 }

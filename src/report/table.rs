@@ -35,7 +35,10 @@ pub enum TableFormat {
 const STATE: [&str; 7] = ["status", "call", "host", "time", "duration", "reason", "log"];
 
 /// Those of them that are left out if lines do not fit.
-const LEAST_USE: [&str; 4] = ["host", "time", "reason", "log"];
+const LEAST_USE: [&str; 3] = ["host", "time", "log"];
+
+/// The narrowest column of reasons: `it ended with exit status 1` tells nothing if it is cut before the last word.
+const REASON_WIDTH: usize = 30;
 
 /// Prints the rows of a table. Returns the names of the columns that a narrow terminal has no room for.
 ///
@@ -78,9 +81,9 @@ pub fn sweep_table(
     };
     let of_state = state_names().map(|name| ColumnStyle {
         is_number: matches!(*name, "call" | "duration"),
-        may_be_cut: matches!(*name, "host" | "reason" | "log"),
+        may_be_cut: matches!(*name, "host" | "reason"),
+        narrowest: if *name == "reason" { REASON_WIDTH } else { 0 },
         may_be_left_out: LEAST_USE.contains(name),
-        ..ColumnStyle::default()
     });
     let styles: Vec<ColumnStyle> = (0..table.names.len()).map(style).chain(of_state).collect();
     print(format, &lines, (&styles, table.names.len() + 1), out)

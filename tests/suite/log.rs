@@ -242,7 +242,7 @@ fn calls_are_listed_and_filtered() {
     for wrong in ["zz", "none", "", "HEAD", "dirty-zz"] {
         let refused = arith.ce(&["log", "--commit", wrong, "results"]);
         assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{wrong}");
-        assert!(refused.err.contains("it is no beginning of a commit"), "{}", refused.err);
+        assert!(refused.err.contains("no commit begins with that"), "{}", refused.err);
     }
     says(&["--commit", "dirty"], none);
     says(&["--commit", "dirty-0a"], none);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, Library};
 use crate::program::Ran;
+use crate::terminal::{self, Shown, Terminal};
 
 /// A sweep that divides numbers: its table has a row for each dividend and divisor.
 fn lab(files: &[(&str, &str)]) -> Lab {
@@ -63,6 +64,19 @@ fn rows_are_those_of_the_table_and_others_have_a_status() {
         "{text:?}"
     );
     lab.called();
+}
+
+#[test]
+fn a_narrow_terminal_shows_why_points_have_failed() {
+    let lab = lab(&[]).commit().with_storage();
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let mut command = lab.command("ce");
+    command.args(["table", "../storage"]);
+    let (_, text) = Terminal::start(&command, 80, Shown::Both).end();
+    let shown = terminal::lines(&text, 80);
+    assert!(shown[0].ends_with("  reason") && !shown[0].contains("log"), "{shown:#?}");
+    assert!(shown[2].contains("  it ended with exit status "), "{shown:#?}");
+    assert!(text.contains("the terminal has no room for "), "{text}");
 }
 
 #[test]

@@ -499,7 +499,9 @@ impl Explain for HistoryError {
             Self::NoCall(_) => {
                 Some("ce log lists calls, and ce status those that are executed now")
             }
-            Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
+            Self::Unknown(_) => Some(
+                "give the path of an output or task input, or digits of its SHA-1; ce log lists calls",
+            ),
             Self::Failed { .. } => {
                 Some("give --log, too: ce show --log prints what exec has printed")
             }
