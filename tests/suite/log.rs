@@ -309,3 +309,22 @@ fn the_log_fits_a_terminal() {
     let wide = at_terminal(&lab, 400, &[], &["--no-pager"]);
     assert!(wide[0].contains("  version ") && wide[0].contains("  inputs "), "{wide:#?}");
 }
+
+#[test]
+fn ctrl_c_is_for_the_pager() {
+    let (lab, _) = taken_over();
+    let pager =
+        "trap 'echo caught' INT; cat; echo ready; until read line </dev/tty; do :; done; echo over";
+    let mut command = lab.command("ce");
+    command.args(["log", "../storage"]).env("PAGER", pager);
+    let mut terminal = Terminal::start(&command, 200, Shown::Both);
+    terminal.await_text("ready");
+    for caught in 1..=2 {
+        terminal.type_in("\x03");
+        terminal.await_that("caught", |text| text.matches("caught").count() == caught);
+    }
+    terminal.type_in("\n");
+    terminal.await_text("over");
+    let (status, text) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{text}");
+}
