@@ -18,7 +18,7 @@ const NOT_FOUND: i32 = 127;
 
 /// Prints a text: by the pager, if there is one and standard output is a terminal that can show it.
 pub(super) fn print(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    match chosen() {
+    match chosen().filter(|_| !text.is_empty()) {
         Some(pager) if show(text, &pager) => Ok(()),
         _ => out.write_all(text),
     }

@@ -288,6 +288,8 @@ fn a_terminal_shows_the_log_by_a_pager() {
     assert_eq!(at_terminal(&lab, 200, &[("PAGER", "echo no thanks")], &[]), ["no thanks"]);
     let absent = at_terminal(&lab, 200, &[("PAGER", "no-such-pager")], &[]);
     assert!(absent[0].contains("no-such-pager") && absent[1].starts_with("ended "), "{absent:?}");
+    let none = at_terminal(&lab, 200, &[("PAGER", "echo no thanks")], &["--failed"]);
+    assert_eq!(none, ["ce: no call matches"]);
     // What is said of the limit is said when the pager has ended.
     let last = at_terminal(&lab, 200, &[("PAGER", counts)], &["-n1"]).pop();
     assert_eq!(last.unwrap(), "ce: the newest 1 of 3 calls are listed; without -n, all are");

@@ -97,7 +97,7 @@ fn a_storage_of_format_1_is_verified_and_told_of() {
             .shows("../storage/tinputs/5d/9474c0309b (task input)\n");
         ce(&["show", "../storage", JOB]).shows("task         task, output 00\n");
         let log = ce(&["log", "../storage"]).shows("FAILED: it ended with exit status 3\n");
-        assert_eq!(log.lines().len(), 3, "{}", log.stdout);
+        assert_eq!(log.lines().len(), 4, "{}", log.stdout);
     });
 }
 
