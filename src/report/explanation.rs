@@ -6,7 +6,9 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::calls::{derived_title, point_of_call, title, title_at_any_point, tree_version};
+use super::calls::{
+    derived_title, point_of_call, text_in_words, title, title_at_any_point, tree_version,
+};
 use super::terminal::aligned;
 use super::{harmless, json_line};
 use ce_evaluate::{Evaluation, Outcome};
@@ -309,7 +311,8 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
         Cause::Uncommitted(id, old) => uncommitted(evaluation, *id, old.as_ref()),
         Cause::Input(id, old) => {
             let new = evaluation.digest(Source::Input(*id));
-            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            let change = new.map(|new| format!(": {}", text_change(evaluation, old, &new)));
+            let digests = change.unwrap_or_default();
             format!("the task input {} differs{digests}", evaluation.task.inputs[id.index()])
         }
         Cause::File(id, old) => {
@@ -401,6 +404,14 @@ fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&CodeVers
     let was = old.map_or_else(String::new, |old| format!(": was {}", old.short()));
     let comma = if old.is_some() { "," } else { ":" };
     format!("{} has uncommitted changes{was}{comma} is {}", computation.name, computation.version())
+}
+
+/// The change of a task input, in words: its texts, if both are short, or else its digests.
+fn text_change(evaluation: &Evaluation, old: &Digest, new: &Digest) -> String {
+    match [old, new].map(|digest| evaluation.short_text(digest)) {
+        [Some(was), Some(is)] => format!("was {}, is {}", text_in_words(&was), text_in_words(&is)),
+        _ => from(old, new),
+    }
 }
 
 /// The change of a digest, in words.

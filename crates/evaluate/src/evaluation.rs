@@ -185,6 +185,18 @@ impl Evaluation {
         }
     }
 
+    /// Returns the text of a task input, of this evaluation or of an earlier one, if it is one short line.
+    pub fn short_text(&self, digest: &Digest) -> Option<String> {
+        let given =
+            self.files.inputs.iter().zip(&self.files.given).filter_map(|(input, source)| {
+                source
+                    .as_ref()
+                    .filter(|_| input.as_ref().is_some_and(|it| it.file.digest == *digest))
+            });
+        let stored = self.storage.inputs().short_text(digest);
+        stored.or_else(|| given.into_iter().find_map(|source| source.short_text(digest)))
+    }
+
     /// Returns the computation of a call, unless that gathers a table.
     pub fn computation(&self, call: CallId) -> Option<&Computation> {
         self.plan.computation(call).map(|id| &self.task.computations[id.index()])

@@ -36,7 +36,12 @@ fn a_task_input_that_differs_is_the_cause_of_all_that_reads_it() {
     let lab = evaluated(Library::Plain).data("y", "6\n");
     let expected = ["mul: input1 <- input:y", "add: waits0 <- input:y"];
     assert_eq!(whys(&lab, &[]), expected);
-    explain(&lab, &[]).exit(3).shows(": 2 calls\n").shows("2 calls would run, 1 of them only if");
+    let ran = explain(&lab, &[]).exit(3).shows("2 calls would run, 1 of them only if");
+    ran.shows("\n[1] the task input y differs: was 5, is 6: 2 calls\n");
+    // A text that is long, or gone, is known by its digits.
+    let lab = lab.data("y", "6".repeat(300));
+    explain(&lab, &[]).exit(3).shows("\n[1] the task input y differs: was 5d9474c0309b, is ");
+    let lab = lab.data("y", "6\n");
     // The product is there, and so is the sum: nothing is told of what is found.
     lab.ce_run(&["--no-sync"]).exit(0);
     explain(&lab, &[]).exit(0).shows("nothing would run: all results are there\n");

@@ -27,6 +27,30 @@ pub enum InputSource {
     Bytes(Vec<u8>),
 }
 
+impl InputSource {
+    /// Returns the text, without its newline, if the contents are one short line, and still have this digest. What can be read
+    /// only once is not read.
+    pub fn short_text(&self, digest: &Digest) -> Option<String> {
+        let contents = match self {
+            Self::Bytes(contents) => contents.clone(),
+            Self::File(path) => {
+                let metadata = fs::metadata(path).ok()?;
+                let is_short = metadata.is_file() && metadata.len() <= Inputs::SHORT_TEXT;
+                is_short.then(|| fs::read(path).ok())??
+            }
+        };
+        let is_it = digest.size <= Inputs::SHORT_TEXT && Digest::of(&contents) == *digest;
+        is_it.then(|| line_of(contents))?
+    }
+}
+
+/// The text of contents that are one line, without its newline.
+fn line_of(contents: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(contents).ok()?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Inputs::is_line(line).then(|| line.to_owned())
+}
+
 impl From<&Path> for InputSource {
     fn from(path: &Path) -> Self {
         Self::File(path.to_owned())
@@ -596,10 +620,7 @@ impl Inputs<'_> {
             let path = root.path(&task_input(digest, digits));
             root.disk.read_from(&path, 0, Self::SHORT_TEXT + 1).ok().filter(|it| !it.is_empty())
         });
-        let contents = contents.find(|it| Digest::of(it) == *digest)?;
-        let text = String::from_utf8(contents).ok()?;
-        let line = text.strip_suffix('\n').unwrap_or(&text);
-        Self::is_line(line).then(|| line.to_owned())
+        line_of(contents.find(|it| Digest::of(it) == *digest)?)
     }
 
     /// Whether these contents are no task input here: no file has the shortest name that they can have.
