@@ -13,12 +13,14 @@ use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_lin
 use crate::draw::Drawing;
 use crate::report::{self, PAGE_MARK, say};
 use ce_evaluate::session::{Error, OutputError, WriteError};
-use ce_history::package::Packer;
+use ce_history::package::{Packer, copy};
 use ce_history::{History, Subject};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
 use ce_model::resources::parse_size;
-use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
+use ce_queries::page::{
+    NotHeld, PageData, PageLimits, PageOutput, PageScope, TaskScope, TaskTable,
+};
 use ce_queries::table::{SweepTable, all_sweeps};
 use ce_storage::Storage;
 
@@ -47,7 +49,8 @@ const RESULTS: usize = 500;
     mut_arg("strict", |arg| arg.requires("task")),
 )]
 pub(super) struct WriteReport {
-    /// The file to be written, or - for standard output; a file that is there is replaced only if it is such a page
+    /// The file to be written, or - for standard output; a file that is there is replaced only if it is such a page. With a slash at its end,
+    /// a directory: the page is index.html in it, and outputs that have no room on it are in files/
     #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
 
@@ -108,15 +111,20 @@ such page, 5 the storage could not be read or the page not be written.";
 
 impl Tool for WriteReport {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let file = if is_stdout(&self.output) {
-            None
-        } else {
-            Some(PageFile::new(&self.output, self.force)?)
+        let dir = self.directory();
+        let path = dir.as_ref().map_or_else(|| self.output.clone(), |dir| dir.join(INDEX));
+        let file = match &dir {
+            None if is_stdout(&self.output) => None,
+            None => Some(PageFile::new(&path, self.force)?),
+            Some(dir) => Some(PageFile::within(dir, &path, self.force)?),
         };
-        let (data, drawing) = match &self.task {
+        let (mut data, drawing) = match &self.task {
             Some(task) => self.of_task(task)?,
             None => self.of_storage()?,
         };
+        if let Some(dir) = &dir {
+            copy_beside(dir, &mut data.outputs)?;
+        }
         let mut svg = Vec::new();
         let is_drawn = drawing.shapes().len() <= SHAPES;
         if is_drawn {
@@ -135,7 +143,7 @@ impl Tool for WriteReport {
             }
             Some(file) => {
                 file.write(&page)?;
-                self.output.display().to_string()
+                path.display().to_string()
             }
         };
         if !self.quiet {
@@ -150,7 +158,42 @@ impl Tool for WriteReport {
     }
 }
 
+/// The page in a directory.
+const INDEX: &str = "index.html";
+
+/// The directory beside it that has outputs.
+const FILES: &str = "files";
+
+/// Copies outputs that have no room on a page into a directory, and notes where they are.
+fn copy_beside(dir: &Path, outputs: &mut [PageOutput]) -> Result<(), WriteError> {
+    for output in outputs {
+        let held = output.contents.as_ref().map(|contents| &contents.held);
+        let (Some(Err(NotHeld::TooLarge | NotHeld::Directory)), Some(source)) =
+            (held, &output.source)
+        else {
+            continue;
+        };
+        let name = format!("{FILES}/{}-{}", output.value.name, output.output.trim_end_matches('/'));
+        let to = dir.join(&name);
+        let copied = fs::create_dir_all(dir.join(FILES)).and_then(|()| {
+            if let Ok(old) = to.symlink_metadata() {
+                if old.is_dir() { fs::remove_dir_all(&to) } else { fs::remove_file(&to) }?;
+            }
+            copy(source, &to)
+        });
+        copied.map_err(|error| not_written(&to, error))?;
+        output.beside = Some(name);
+    }
+    Ok(())
+}
+
 impl WriteReport {
+    /// The directory that the page is written into with the rest beside it, if it is one.
+    fn directory(&self) -> Option<PathBuf> {
+        let is_named = self.output.to_string_lossy().ends_with('/');
+        (is_named || self.output.is_dir()).then(|| self.output.clone())
+    }
+
     const fn limits(&self) -> PageLimits {
         PageLimits {
             calls: self.calls,
@@ -241,6 +284,20 @@ impl<'a> PageFile<'a> {
         } else {
             Err(NotAPage(path.display().to_string()).into())
         }
+    }
+
+    /// Checks that a page and what is beside it may be written into a directory, which is made: one that is empty, or has such a page.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it has other things, or cannot be made.
+    pub(super) fn within(dir: &Path, path: &'a Path, force: bool) -> Result<Self, Error> {
+        fs::create_dir_all(dir).map_err(|error| not_written(dir, error))?;
+        let mut entries = fs::read_dir(dir).map_err(|error| not_written(dir, error))?;
+        if !path.exists() && entries.next().is_some() {
+            return Err(NotAPage(dir.display().to_string()).into());
+        }
+        Self::new(path, force)
     }
 
     /// Writes the page, or nothing.

@@ -158,6 +158,12 @@ impl<'a> Artist<'a> {
                 (ShapeKind::Computation, self.sweep_label("SWEEP", *sweep))
             }
         };
+        // A definition is named wherever a person reads.
+        let defined = self.task.definitions.get(&id).and_then(|names| names.first());
+        let label = match defined {
+            Some(name) if **name != *label => format!("{name} = {label}"),
+            _ => label,
+        };
         let count = self.made(id).len() as u8;
         let mut calls = Vec::new();
         let mut state = None;

@@ -14,7 +14,7 @@ use ce_queries::page::{
 };
 
 use super::measurements;
-use super::words::{lines, moment, text};
+use super::words::{different, lines, moment, text};
 
 /// At most so many rows of a table of a result are shown.
 const ROWS: usize = 20;
@@ -98,13 +98,15 @@ fn counted_lack(failed: usize, missing: usize, suspended: usize) -> String {
 
 /// When calls were executed, and how long that took.
 fn when(calls: &[PageCall]) -> String {
-    let timed = || calls.iter().filter_map(|call| Some((call.end?, call.seconds?)));
+    let timed = || calls.iter().filter_map(|call| Some((call.end?, call.seconds.unwrap_or(0.0))));
     let begin = timed().map(|(end, seconds)| end - (seconds * 1000.0) as i64).min();
     let end = timed().map(|(end, _)| end).max();
     let Some((begin, end)) = begin.zip(end) else {
         return "at times that are not published".to_owned();
     };
-    let took = duration(timed().map(|(_, seconds)| seconds).sum());
+    let took: f64 = timed().map(|(_, seconds)| seconds).sum();
+    let took =
+        if took > 0.0 { format!(", {} of computing", duration(took)) } else { String::new() };
     let at = |milliseconds: i64, format: &str| {
         let time = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
         time.to_zoned(TimeZone::UTC).strftime(format).to_string()
@@ -112,35 +114,39 @@ fn when(calls: &[PageCall]) -> String {
     let [day, last] = [begin, end].map(|time| at(time, "%-d %B %Y"));
     let [first_clock, last_clock] = [begin, end].map(|time| at(time, "%H:%M"));
     match (day == last, first_clock == last_clock) {
-        (true, true) => format!("on {day}, {first_clock} UTC, {took} of computing"),
+        (true, true) => format!("on {day}, {first_clock} UTC{took}"),
         (true, false) => {
-            format!("on {day}, {first_clock} to {last_clock} UTC, {took} of computing")
+            format!("on {day}, {first_clock} to {last_clock} UTC{took}")
         }
         (false, _) => {
-            format!("from {day}, {first_clock} to {last}, {last_clock} UTC, {took} of computing")
+            format!("from {day}, {first_clock} to {last}, {last_clock} UTC{took}")
         }
     }
 }
 
-/// The machine as it was given, and the hosts as they were recorded: they may differ.
+/// The machine as it was given, and the hosts and machines as they were recorded: they may differ.
 fn machines(data: &PageData) -> String {
-    let mut hosts: Vec<&str> = data.calls.iter().filter_map(|call| call.host.as_deref()).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    let hosts = match &hosts[..] {
+    let hosts = different(data.calls.iter().filter_map(|call| call.host.as_deref()));
+    let machines = different(data.calls.iter().filter_map(|call| call.machine.as_deref()));
+    let mut said = match &hosts[..] {
         [] => "host not published".to_owned(),
         [host] => format!("host {host}"),
         hosts => format!("{}: {}", counted(hosts.len(), "host"), hosts.join(", ")),
     };
+    match &machines[..] {
+        [] => {}
+        [machine] => said = format!("{said} ({machine})"),
+        machines => said = format!("{said}, {}", counted(machines.len(), "different machine")),
+    }
     let given = data.study.iter().flat_map(|study| &study.given);
     let machine = given.filter(|it| it.name == "machine").find_map(|it| match &it.value {
-        GivenValue::Text(text) => Some(text.clone()),
+        GivenValue::Text(text) => Some(text),
         _ => None,
     });
-    match machine {
-        Some(machine) => text(&format!("Machine {machine} (as given), {hosts}")),
-        None => text(&format!("{}{}", hosts[..1].to_uppercase(), &hosts[1..])),
-    }
+    text(&match machine {
+        Some(machine) => format!("Machine {machine} (as given), {said}"),
+        None => format!("{}{}", said[..1].to_uppercase(), &said[1..]),
+    })
 }
 
 /// What was given for the inputs of a task.
@@ -218,6 +224,7 @@ fn result(output: &PageOutput) -> Markup {
     }
     let bytes = match &contents.held {
         Ok(bytes) => bytes,
+        Err(_) if output.beside.is_some() => return html! { p { (kind(contents)) } },
         Err(why) => return html! { p.absent { (not_held(why, contents.size)) } },
     };
     let shown = String::from_utf8_lossy(bytes);
@@ -239,11 +246,18 @@ fn result(output: &PageOutput) -> Markup {
     }
 }
 
+/// What is beside the page.
+fn kind(contents: &OutputContents) -> String {
+    let what =
+        if contents.held == Err(NotHeld::Directory) { "A directory with files" } else { "A file" };
+    format!("{what} of {}, beside this page.", size(contents.size))
+}
+
 fn not_held(why: &NotHeld, bytes: u64) -> String {
     match why {
         NotHeld::Absent => "Its contents are not in the storage.".to_owned(),
         NotHeld::Directory => format!("A directory with files of {}.", size(bytes)),
-        NotHeld::TooLarge => format!("A file of {}: too large for this page.", size(bytes)),
+        NotHeld::TooLarge => format!("A file of {}, which has no room on this page.", size(bytes)),
         NotHeld::Secret(what) => format!("It is left out: it seems to hold {what}."),
     }
 }
@@ -336,6 +350,7 @@ fn caption(output: &PageOutput) -> Markup {
         @if !output.task.is_empty() && output.defined.is_none() && output.maker.is_empty() {
             "Output " (text(&output.value.name)) " of " (text(&output.task)) ". "
         }
+        @if let Some(beside) = &output.beside { a href=(text(beside)) { (text(beside)) } }
         @if let Some((contents, bytes)) = output.contents.as_ref().and_then(|it| Some((it, it.held.as_ref().ok()?))) {
             @let file = saved_name(output, contents.format);
             a download=(file) href=(address(contents, bytes)) { "Save " (file) } " (" (size(contents.size)) ")"

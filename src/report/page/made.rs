@@ -105,6 +105,27 @@ pub(super) fn computations(data: &PageData) -> Markup {
     }
 }
 
+/// The machines of executions, if they are known.
+pub(super) fn machines(data: &PageData) -> Markup {
+    let mut machines: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for call in &data.calls {
+        if let Some(machine) = &call.machine {
+            *machines.entry((call.host.as_deref().unwrap_or("–"), machine)).or_default() += 1;
+        }
+    }
+    html! {
+        @if !machines.is_empty() {
+            h3 { "Machines" }
+            div.scroll { table.measured {
+                thead { tr { th scope="col" { "host" } th scope="col" { "machine" } th.number scope="col" { "calls" } } }
+                tbody { @for ((host, machine), calls) in &machines { tr {
+                    td { (text(host)) } td { (text(machine)) } td.number { (calls) }
+                } } }
+            } }
+        }
+    }
+}
+
 /// A duration, exact enough for short ones.
 fn seconds(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.3} s") } else { duration(seconds) }

@@ -78,7 +78,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
         front::failures(&data.calls),
     ];
     let front: String = front.into_iter().map(maud::PreEscaped::into_string).collect();
-    let computations = made::computations(data).into_string();
+    let computations = made::computations(data).into_string() + &made::machines(data).into_string();
     let nonce = Blake3::of(&[drawing, &json, front.as_bytes()].concat()).full();
     let mut page = Vec::with_capacity(json.len() + drawing.len() + (64 << 10));
     let mut rest = TEMPLATE;

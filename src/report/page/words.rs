@@ -1,5 +1,7 @@
 //! Numbers, times and texts as a page shows them.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -111,6 +113,11 @@ pub(super) fn lines(text: &str) -> String {
 pub(super) fn moment(milliseconds: i64) -> String {
     let time = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
     time.to_zoned(TimeZone::UTC).strftime("%F %H:%M").to_string()
+}
+
+/// Names, sorted and each once.
+pub(super) fn different<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    names.collect::<BTreeSet<&str>>().into_iter().collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod commits;
 mod hostile;
 mod study;
 
-use std::fs;
+use std::{fs, io};
 
 use flate2::read::ZlibDecoder;
 use serde_json::Value;
@@ -25,12 +25,16 @@ fn page(lab: &Lab) -> String {
     fs::read_to_string(lab.path("page.html")).unwrap()
 }
 
-/// The data on the page.
-fn data(lab: &Lab) -> Value {
-    let page = page(lab);
+/// The data in the text of a page, as JSON.
+pub(crate) fn data_in(page: &str) -> String {
     let (_, data) = page.split_once(r#" id="data">"#).unwrap();
     let data = data_encoding::BASE64.decode(data.split_once("</script>").unwrap().0.as_bytes());
-    serde_json::from_reader(ZlibDecoder::new(&*data.unwrap())).unwrap()
+    io::read_to_string(ZlibDecoder::new(&*data.unwrap())).unwrap()
+}
+
+/// The data on the page.
+fn data(lab: &Lab) -> Value {
+    serde_json::from_str(&data_in(&page(lab))).unwrap()
 }
 
 /// A sweep of which two points of four fail, with a row for each.

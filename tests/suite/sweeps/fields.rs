@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::sweep;
 use crate::lab::Lab;
+use crate::page::data_in;
 
 /// A sweep over `n` whose body writes what a script does with it.
 fn describe(columns: &str, script: &str) -> Lab {
@@ -65,8 +66,7 @@ fn every_reader_of_a_table_sees_the_types() {
         let report = ["report", "-q", "-o", "-"];
         let page =
             lab.run("ce", &[&report, scope, &["../storage"]].concat()).exit(0).stdout.clone();
-        let (_, data) = page.split_once(r#"<script type="application/json" id="data">"#).unwrap();
-        let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+        let data: Value = serde_json::from_str(&data_in(&page)).unwrap();
         assert_eq!(data["tables"][0]["rows"][0]["cells"], cells, "{scope:?}");
     }
 }

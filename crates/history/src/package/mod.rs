@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::log::OriginalExecution;
 use crate::{Ancestor, History, HistoryError, Subject};
 
-pub use self::write::{BadFile, Citation, Package, PackageError, PackageKind, vacant};
+pub use self::write::{BadFile, Citation, Package, PackageError, PackageKind, copy, vacant};
 
 /// The file of a package that says what made each other one.
 pub const README: &str = "README.md";

@@ -197,7 +197,7 @@ fn make(kind: PackageKind, from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Copies a file or directory, which was checked. The copies may be written.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if !fs::metadata(from)?.is_dir() {
         fs::copy(from, to)?;
         let mode = fs::metadata(to)?.permissions().mode();

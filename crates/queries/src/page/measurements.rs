@@ -108,8 +108,8 @@ impl MeasuredTable {
             measured.add_axes(table, &rows, keys.iter().copied().filter(|at| !is_replicate(at)));
         let columns =
             (0..table.columns.len()).filter(|at| !keys.contains(at) && !measured.has_lists);
-        let (columns, texts): (Vec<usize>, Vec<usize>) =
-            columns.partition(|at| rows.are_numbers(*at));
+        let (columns, texts): (Vec<usize>, Vec<usize>) = columns
+            .partition(|at| !table.labels.contains(&table.columns[*at]) && rows.are_numbers(*at));
         for at in &columns {
             let name = table.columns[*at].clone();
             let measure = table.measures.get(&name).cloned().unwrap_or_default();
@@ -276,4 +276,99 @@ fn numbered<T: Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> Vec<usiz
 /// The number of different items that were numbered.
 fn count(numbers: &[usize]) -> usize {
     numbers.iter().max().map_or(0, |most| most + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table with these keys; a row has its cells, and the number of the calls that it rests on, or none if it failed.
+    fn table(columns: &str, keys: &str, rows: &[(&str, Option<usize>)]) -> PageTable {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let cell = |text: String| match text.parse::<f64>() {
+            Ok(_) => CellValue::Number(text),
+            Err(_) => CellValue::Text(text),
+        };
+        let rows = rows.iter().map(|(cells, call)| {
+            let status = call.is_none().then(|| "failed".to_owned());
+            let cells = words(cells).into_iter().map(cell).collect();
+            PageRow { cells, rests_on: *call, status, call: None, file: None }
+        });
+        let rows: Vec<PageRow> = rows.collect();
+        PageTable {
+            names: Vec::new(),
+            title: String::new(),
+            columns: words(columns),
+            keys: words(keys),
+            labels: Vec::new(),
+            measures: BTreeMap::new(),
+            rows_in_all: rows.len(),
+            rows,
+            files: Vec::new(),
+            made_from: Default::default(),
+        }
+    }
+
+    fn names(axes: &[PointAxis]) -> Vec<&str> {
+        axes.iter().map(|axis| axis.name.as_str()).collect()
+    }
+
+    #[test]
+    fn replicates_of_a_point_are_together_and_a_call_counts_once() {
+        let rows = [
+            ("10 a 1 0.5", Some(1)),
+            ("9 a 1 0.25", Some(2)),
+            ("10 a 2 0.75", Some(3)),
+            // Another point that rests on a call of the first one counts, the same point does not.
+            ("10 a 3 0.5", Some(1)),
+            ("9 b 1 0.5", Some(1)),
+            ("9 b 2 x", None),
+        ];
+        let measured =
+            MeasuredTable::of(&table("n kind replicate seconds", "n kind replicate", &rows));
+        assert_eq!(names(&measured.axes), ["n", "kind"]);
+        assert_eq!(measured.axes[0].levels, ["9", "10"], "numbers are in order");
+        assert_eq!(measured.columns[0].name, "seconds");
+        let found: Vec<_> =
+            measured.points.iter().map(|it| (&*it.levels, &*it.values[0], it.absent)).collect();
+        assert_eq!(
+            found,
+            [(&[0, 0][..], &[0.25][..], 0), (&[0, 1], &[0.5], 1), (&[1, 0], &[0.5, 0.75], 0)]
+        );
+        assert!(measured.has_replicates && !measured.has_lists);
+        assert_eq!(measured.counts(), [1, 2]);
+    }
+
+    #[test]
+    fn what_follows_from_others_is_no_axis() {
+        let rows = [
+            ("1 2 x long 5 7", Some(1)),
+            ("2 4 x short 6 7", Some(2)),
+            ("1 2 x long 6 8", Some(3)),
+        ];
+        let measured = MeasuredTable::of(&table(
+            "a twice same note replicate y",
+            "a twice same replicate",
+            &rows,
+        ));
+        assert_eq!(names(&measured.axes), ["a"]);
+        assert_eq!(measured.determined, [("twice".to_owned(), "a".to_owned())]);
+        assert_eq!(measured.constant, [("same".to_owned(), "x".to_owned())]);
+        assert_eq!(measured.labels, ["note"]);
+        assert_eq!(measured.points[1].labels, ["short"]);
+    }
+
+    #[test]
+    fn commits_are_in_the_order_of_rows_and_lists_are_no_measurements() {
+        let (one, other) = ("b".repeat(40), "a".repeat(40));
+        let [first, second] = [&one, &other].map(|commit| format!("{commit} 1"));
+        let rows = [(&*first, Some(1)), (&*second, Some(2))];
+        let measured = MeasuredTable::of(&table("commit y", "commit", &rows));
+        assert_eq!(measured.axes[0].kind, AxisKind::Commit);
+        assert_eq!(measured.axes[0].levels, [one, other]);
+        assert_eq!(measured.label(&measured.points[0], 0), "bbbbbbbb");
+        let rows = [("a 1", Some(1)), ("a 2", Some(1)), ("b 3", Some(2))];
+        let measured = MeasuredTable::of(&table("sample position", "sample", &rows));
+        assert!(measured.has_lists && measured.columns.is_empty());
+    }
 }

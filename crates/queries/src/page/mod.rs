@@ -12,7 +12,7 @@ mod study;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -305,6 +305,12 @@ pub struct PageOutput {
     /// Its contents.
     #[serde(skip)]
     pub contents: Option<OutputContents>,
+    /// Where a file or directory with them is.
+    #[serde(skip)]
+    pub source: Option<PathBuf>,
+    /// The copy beside the page, if there is one: a path relative to it.
+    #[serde(skip)]
+    pub beside: Option<String>,
 }
 
 /// The outputs of a page: those of the task, of the results that were asked for, or of all jobs of the storage, the newest
@@ -387,6 +393,8 @@ fn outputs_of_task(
             made_from: node_inputs(task, node),
             is_table: matches!(task.workflow[node], Node::Sweep { .. }),
             contents,
+            source: evaluation.stored(*source).map(|it| evaluation.storage.path(&it.name)),
+            beside: None,
         });
     }
     outputs
@@ -452,6 +460,8 @@ fn of_result(subject: Subject<'_>, index: &mut PageIndex<'_>) -> Option<PageOutp
         made_from: Vec::new(),
         is_table: matches!(value.from, Some(ValueOrigin::Table(_))),
         contents: None,
+        source: None,
+        beside: None,
         value,
     })
 }
@@ -493,6 +503,9 @@ pub struct PageTable {
     pub columns: Vec<String>,
     /// Those of them that tell points apart.
     pub keys: Vec<String>,
+    /// The names of columns that belong to points and do not tell them apart.
+    #[serde(skip)]
+    pub labels: Vec<String>,
     /// The units and directions of columns, by their names, where some are given.
     #[serde(skip)]
     pub measures: BTreeMap<String, ColumnMeasure>,
@@ -644,6 +657,7 @@ impl PageTable {
             title,
             columns,
             keys: header.names,
+            labels: Vec::new(),
             measures: BTreeMap::new(),
             rows_in_all: rows.len(),
             rows,
@@ -713,6 +727,7 @@ fn tables_of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTabl
             title,
             columns: table.names,
             keys: table.keys,
+            labels: table.labels,
             measures: table.measures,
             rows_in_all: rows.len(),
             rows,
