@@ -105,6 +105,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 access: Box::default(),
                 resources: Box::default(),
                 host_kind: None,
+                machine: None,
                 start: now,
                 end: now,
                 user_seconds: 0.0,

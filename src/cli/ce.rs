@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -14,8 +15,8 @@ use super::gc::{Gc, Pin};
 use super::report::WriteReport;
 use super::revisions::{Bisect, Diff, ListCommits};
 use super::run::Run;
-use super::show::{InspectCall, Log, PrintManifest, Show};
-use super::status::{Cancel, Forget, ShowStatus};
+use super::show::{InspectCall, Log, Show};
+use super::status::{Cancel, ShowStatus};
 use super::table::ShowTable;
 use super::task::{Check, Convert, Init, Sym, WriteText};
 use super::verify::{Doctor, Verify};
@@ -27,7 +28,7 @@ use ce_model::exit::Exit;
 
 /// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
 #[derive(Debug, Parser)]
-#[command(name = "ce", version)]
+#[command(name = "ce", version, help_template = help::template(false), disable_help_subcommand = true)]
 pub struct Ce {
     #[command(subcommand)]
     command: Command,
@@ -57,14 +58,22 @@ enum Command {
     Push(Push),
     Pull(Pull),
     Audit(AuditCalls),
-    Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
     Report(WriteReport),
     Worker(Serve),
     Status(ShowStatus),
     Cancel(Cancel),
-    Forget(Forget),
+    /// Print the common commands, all of them, or the help of one
+    #[command(version)]
+    Help {
+        /// List all commands
+        #[arg(long, conflicts_with = "topic")]
+        all: bool,
+        /// The command
+        #[arg(value_name = "COMMAND", value_parser = PossibleValuesParser::new(help::commands()), hide_possible_values = true)]
+        topic: Option<String>,
+    },
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -125,14 +134,16 @@ impl Tool for Ce {
             Command::Push(push) => push.run(out),
             Command::Pull(pull) => pull.run(out),
             Command::Audit(audit) => audit.run(out),
-            Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),
             Command::Report(report) => report.run(out),
             Command::Worker(worker) => worker.run(out),
             Command::Status(status) => status.run(out),
             Command::Cancel(cancel) => cancel.run(out),
-            Command::Forget(forget) => forget.run(out),
+            Command::Help { all, topic } => {
+                help::print_help(Self::command(), *all, topic.as_deref()).map_err(OutputError)?;
+                Ok(Exit::Done)
+            }
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(OutputError)?;

@@ -13,9 +13,9 @@ use super::storage_args::{AbsentStorage, Ends};
 use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{
-    CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PullRequest, Pulled, PushRequest, Pushed,
-    PushedLogs, ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull, push,
-    revoke,
+    CrowdedDirectory, DEFAULT_LIMIT, LedgerFacts, MAX_LIMIT, PullRequest, Pulled, PushRequest,
+    Pushed, PushedLogs, ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull,
+    push, revoke,
 };
 use ce_files::cache::Cache;
 use ce_git::{Mirror, Prompts};
@@ -47,6 +47,14 @@ pub(super) struct Push {
     /// Add to the ledger that the calls which the repository has already were executed here, too
     #[arg(long)]
     attest: bool,
+
+    /// Say in the ledger when executions ended
+    #[arg(long)]
+    times: bool,
+
+    /// Say in the ledger on which machines they were: processors, memory, kernel
+    #[arg(long, requires = "times")]
+    machine: bool,
 
     /// Push files that seem to hold keys, tokens, or the values of variables with secrets, too
     #[arg(long)]
@@ -128,6 +136,7 @@ impl Tool for Push {
             limit: self.limit,
             by: self.by.clone(),
             attest: self.attest,
+            facts: LedgerFacts { times: self.times, machine: self.machine },
             allow_secrets: self.allow_secrets,
             logs: self.logs.map_or(PushedLogs::None, LogChoice::logs),
             inputs: self.inputs,

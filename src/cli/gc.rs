@@ -1,6 +1,6 @@
 //! `ce gc`: removes what nobody needs. `ce pin`: keeps results whatever becomes of the rest.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_exchange::{copies, mirror};
 use ce_files::cache::Cache;
 use ce_git::{Prompts, ReachableSet};
-use ce_history::History;
 use ce_history::collect::{self, Candidate, CollectRequest, Fate};
+use ce_history::{History, InputTexts};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::parse_count;
 use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, StorageError};
@@ -25,7 +25,7 @@ use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, Stor
 /// List unused results, by task; with --delete, collect them
 ///
 /// Garbage collection. Prints a line for each result: its size, its computing time, when it was
-/// recorded, and its file. A result is kept, with everything that it was made from, by a commit that
+/// recorded, its computation and the short texts that it has read, and its file. A result is kept, with everything that it was made from, by a commit that
 /// a kept repository reaches, by its age, by a pin, or by a concurrent run. The record of a collected
 /// result stays as a tombstone.
 #[derive(Debug, Parser)]
@@ -131,12 +131,13 @@ impl Tool for Gc {
         let history = History::read(storage)?.with_recipes(storage)?;
         let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
         let candidates = collect::candidates(storage, &history, &request)?;
+        let texts = self.texts(storage, &candidates);
         let candidates = if self.delete {
             Self::collect(storage, &history, candidates, collect::collect)?
         } else {
             Self::not_in_use(storage, &history, candidates)?
         };
-        self.tell((storage, &history), &candidates, ["collected", "collect"], out)
+        self.tell((storage, &history), (&candidates, &texts), ["collected", "collect"], out)
     }
 }
 
@@ -185,19 +186,34 @@ impl Gc {
             let wanted = self.copies.map_or(1, NonZeroUsize::get);
             candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
         }
+        let texts = self.texts(storage, &candidates);
         candidates = if self.delete {
             Self::collect(storage, &history, candidates, collect::evict)?
         } else {
             Self::not_in_use(storage, &history, candidates)?
         };
-        self.tell((storage, &history), &candidates, ["made away", "make away"], out)
+        self.tell((storage, &history), (&candidates, &texts), ["made away", "make away"], out)
+    }
+
+    /// The texts that candidates are known by, if they are listed. They are read before they are taken away.
+    fn texts<'a>(
+        &self,
+        storage: &Storage,
+        candidates: &[Candidate<'a>],
+    ) -> HashMap<&'a Entry, InputTexts> {
+        if self.json || self.quiet {
+            return HashMap::new();
+        }
+        let results: Vec<_> = candidates.iter().map(|it| (it.entry, it.record)).collect();
+        let texts = ce_history::texts_of(storage, &results);
+        results.into_iter().map(|(entry, _)| entry).zip(texts).collect()
     }
 
     /// Prints what was done with these results, or would be.
     fn tell(
         &self,
         (storage, history): (&Storage, &History),
-        candidates: &[Candidate<'_>],
+        (candidates, texts): (&[Candidate<'_>], &HashMap<&Entry, InputTexts>),
         [done, verb]: [&str; 2],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
@@ -211,7 +227,7 @@ impl Gc {
         if self.quiet {
             return Ok(Exit::Done);
         }
-        report::candidates(storage, &groups, out).map_err(OutputError)?;
+        report::candidates(storage, &groups, texts, out).map_err(OutputError)?;
         match (self.delete, candidates.is_empty()) {
             (true, _) => say("ce", &format_args!("{done} {sum}")),
             (false, true) => say("ce", &format_args!("would {verb} {sum}")),
@@ -314,8 +330,21 @@ impl Tool for Pin {
         if files.is_empty() {
             let storage = Storage::existing(&path)?;
             warn_of_links(&storage)?;
-            let print = if self.json { report::pins_json } else { report::pins };
-            print(&storage, &Pins::new(&storage).all()?, out).map_err(OutputError)?;
+            let pins = Pins::new(&storage).all()?;
+            let printed = if self.json {
+                report::pins_json(&storage, &pins, out)
+            } else {
+                let mut pinned = Vec::with_capacity(pins.len());
+                for (entry, _) in &pins {
+                    let record = storage.records().read_fitting(entry)?;
+                    pinned.push(record.map(|record| {
+                        let texts = ce_history::texts_of(&storage, &[(entry, &record)]).remove(0);
+                        (record, texts)
+                    }));
+                }
+                report::pins(&storage, &pins, &pinned, out)
+            };
+            printed.map_err(OutputError)?;
             return Ok(Exit::Done);
         }
         let storage = &writable(&path)?;

@@ -1,17 +1,125 @@
-//! Help: examples at the end of `--help`, the manual pages, and the tips of errors in arguments.
+//! Help: the commands in groups, examples at the end of `--help`, the manual pages, and the tips of errors in arguments.
 //!
-//! One table has the examples of all commands.
+//! One table has the groups, and one the examples of all commands.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Command;
-use clap::builder::StyledStr;
+use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap_mangen::Man;
 
 use crate::report::coloured;
+
+/// Commands that one looks for together, each with what it does.
+struct CommandGroup {
+    title: &'static str,
+    /// Those that most need, the most used ones first.
+    common: &'static [(&'static str, &'static str)],
+    /// Those that `ce help --all` shows beside them.
+    others: &'static [(&'static str, &'static str)],
+}
+
+/// All commands.
+const GROUPS: [CommandGroup; 6] = [
+    CommandGroup {
+        title: "Write",
+        common: &[
+            ("init", "Make a task that runs at once"),
+            ("check", "Report every problem of a task"),
+            ("viz", "Draw the workflow of a task"),
+            ("convert", "Give a workflow its other form: one text, or directories"),
+        ],
+        others: &[
+            ("sym", "Print a workflow as a LISP-like expression"),
+            ("write", "Make a workflow from such an expression"),
+        ],
+    },
+    CommandGroup {
+        title: "Run",
+        common: &[
+            ("run", "Evaluate a task: compute what is missing"),
+            ("status", "Show runs, workers and suspended calls"),
+            ("explain", "Explain why calls would run"),
+            ("cancel", "End suspended calls"),
+            ("worker", "Execute what runs with --on workers have queued"),
+        ],
+        others: &[],
+    },
+    CommandGroup {
+        title: "Look",
+        common: &[
+            ("show", "Show what made a file, or what a call has printed"),
+            ("log", "List calls by time"),
+            ("table", "Show the table of a sweep as far as it is there"),
+            ("report", "Write a page about results for any browser"),
+            ("shell", "Look into the sandbox of a call"),
+        ],
+        others: &[],
+    },
+    CommandGroup {
+        title: "Compare",
+        common: &[
+            ("diff", "Compare the outputs of two versions of a task"),
+            ("bisect", "Find the commit that has changed an output"),
+        ],
+        others: &[("commits", "List commits as values of an input")],
+    },
+    CommandGroup {
+        title: "Share",
+        common: &[
+            ("export", "Copy results to a directory, under readable names"),
+            ("push", "Add results to a Git repository"),
+            ("pull", "Take results from a Git repository"),
+        ],
+        others: &[("cite", "Print what a paper needs to name a result")],
+    },
+    CommandGroup {
+        title: "Maintain",
+        common: &[
+            ("gc", "List or collect unused results"),
+            ("verify", "Compare every file of a storage with its record"),
+            ("doctor", "Probe whether this host can keep the promises of a storage"),
+        ],
+        others: &[
+            ("pin", "Keep results from being collected"),
+            ("audit", "Execute recorded calls again, and compare"),
+            ("help", "Print this, or the help of a command"),
+            ("completions", "Print the completions of a program for a shell"),
+            ("man", "Write the manual pages"),
+        ],
+    },
+];
+
+/// Returns the template of the help of `ce`: its common commands in groups, or all of them.
+pub(super) fn template(all: bool) -> String {
+    let header = *Styles::default().get_header();
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for CommandGroup { title, common, others } in &GROUPS {
+        text.extend([format!("\n{header}{title}:{header:#}\n")]);
+        let others = if all { *others } else { &[] };
+        let lines = common.iter().chain(others);
+        text.extend(lines.map(|(command, what)| format!("  {command:<11}  {what}\n")));
+    }
+    let more = if all { "" } else { "ce help --all lists all commands. " };
+    text + &format!(
+        "\n{header}Options:{header:#}\n{{options}}\n\n{more}ce help COMMAND has examples."
+    )
+}
+
+/// The names of all commands.
+pub(super) fn commands() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|it| it.common.iter().chain(it.others)).map(|(command, _)| *command)
+}
+
+/// Prints the help of `ce`, with all commands if they are asked for, or of one of them.
+pub(super) fn print_help(program: Command, all: bool, command: Option<&str>) -> io::Result<()> {
+    let program = if all { program.help_template(template(true)) } else { with_examples(program) };
+    let words = ["ce"].into_iter().chain(command).chain(["--help"]);
+    program.try_get_matches_from(words).err().map_or(Ok(()), |help| print_clap(&help))
+}
 
 /// The examples of a command, and the commands related to it.
 struct CommandExamples {
@@ -107,6 +215,7 @@ examples! {
         "ce show ../results ../results/t_arith/66d571cf81ed/00/ad48_5d94" => "Show what a file was made from.",
         "ce show ../results 52d8f36b" => "Show it of the file whose SHA-1 begins with these digits.",
         "ce show --log --follow ../results 52d8f36b" => "Follow what a running call prints.",
+        "ce show --manifest ../tools-1" => "Print the text that identifies a directory.",
     ] see ["explain", "cite", "log", "shell"];
     "shell": [
         "ce shell ../results ad48103e" => "Open a shell that has what the call with these inputs has had.",
@@ -150,10 +259,6 @@ examples! {
         "ce audit --budget 2h ../results" => "Execute as many calls again as fit into two hours, and compare.",
         "ce audit ../results c_mul/66d571cf81ed/ad48_5d94" => "Execute one call again.",
     ] see ["verify", "push", "log"];
-    "manifest": [
-        "ce manifest ../tools-1" => "Print the text that identifies a directory.",
-        "ce manifest --digest ../tools-1" => "Print its hashes only.",
-    ] see ["show"];
     "commits": [
         "ce commits -n 50 ../library" => "List the last fifty commits of a repository.",
         "ce commits --first-parent ../library v1..main -- src" => "List those of a range that have changed src.",
@@ -178,10 +283,12 @@ examples! {
     "cancel": [
         "ce cancel ../results c_sum-queued/66d571cf81ed/ad48" => "End what a suspended call has started.",
         "ce cancel --all ../results" => "End what all of them have started.",
-    ] see ["forget", "status"];
-    "forget": [
-        "ce forget ../results c_sum-queued/66d571cf81ed/ad48" => "Remove the directory of a suspended call.",
-    ] see ["cancel", "status"];
+        "ce cancel --forget ../results c_sum-queued/66d571cf81ed/ad48" => "Only remove the directory of one.",
+    ] see ["status"];
+    "help": [
+        "ce help --all" => "List all commands.",
+        "ce help run" => "Print the help of one, with examples.",
+    ] see ["check", "doctor"];
     "completions": [
         "ce completions fish" => "Print the completions of ce for fish.",
         "ce completions bash ce-run" => "Print those of ce-run for Bash.",
@@ -240,9 +347,21 @@ fn escaped(text: &str) -> String {
     text.replace('\\', r"\e").replace('-', r"\-")
 }
 
+/// Commands that there were, and what does the same now.
+const FORMER: [(&str, &str); 2] =
+    [("forget", "ce cancel --forget"), ("manifest", "ce show --manifest")];
+
 /// Leaves out the tip to pass an option as a value: that is hardly ever meant. Tells where the command of `ce shell` begins
-/// if an option stands behind a word there. `words` are all arguments of the program.
+/// if an option stands behind a word there, and what a former command is called. `words` are all arguments of the program.
 pub(super) fn put_right(error: &mut clap::Error, program: &str, words: &[String]) {
+    if let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some((_, now)) = FORMER.iter().find(|(former, _)| former == wrong)
+    {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let tip = StyledStr::from(format!("it is {now} now"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        return;
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return;
     }
@@ -289,6 +408,19 @@ mod tests {
 
     use super::*;
     use crate::cli::ce::Ce;
+
+    #[test]
+    fn every_command_is_in_one_group_and_a_line_fits_any_terminal() {
+        let ce = Ce::command();
+        let known: BTreeSet<&str> = ce.get_subcommands().map(Command::get_name).collect();
+        let grouped: Vec<&str> = commands().collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(grouped.len(), known.len(), "a command is in two groups");
+        assert!(GROUPS.iter().map(|it| it.common.len()).sum::<usize>() <= 22);
+        for line in template(true).lines().filter(|line| !line.contains('{')) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
 
     #[test]
     fn every_command_has_examples_that_parse_and_is_related_to_others() {

@@ -13,6 +13,7 @@ mod gc;
 mod help;
 mod input_args;
 mod options;
+mod pager;
 mod report;
 mod revisions;
 mod run;

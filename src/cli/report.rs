@@ -17,6 +17,7 @@ use ce_history::package::Packer;
 use ce_history::{History, Subject};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
+use ce_model::resources::parse_size;
 use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
 use ce_queries::table::{SweepTable, all_sweeps};
 use ce_storage::Storage;
@@ -69,6 +70,10 @@ pub(super) struct WriteReport {
     /// Have at most so many KiB of each log on the page, the last
     #[arg(long, value_name = "KIB", default_value_t = 16, value_parser = |text: &str| parse_number::<u64>(text, 0))]
     log: u64,
+
+    /// Have the contents of outputs on the page, up to so many bytes in all, with K, M or G behind the number
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    embed: u64,
 
     /// The page is about the task in this directory, or in one around it, with the inputs that are given; calls that are
     /// missing are on it, too
@@ -153,6 +158,7 @@ impl WriteReport {
             log_bytes: self.log.saturating_mul(1024),
             all_log_bytes: ALL_LOGS,
             results: RESULTS,
+            contents: self.embed,
         }
     }
 
@@ -172,7 +178,8 @@ impl WriteReport {
         let drawing = Drawing::new(&evaluation.task, &evaluation.plan, Some(evaluation));
         let shapes = drawing.shapes().iter().map(|it| (it.label.clone(), &*it.calls)).collect();
         let history = History::read(storage)?.with_recipes(storage)?;
-        let mut scope = PageScope::Task(TaskScope { evaluation, shapes, tables });
+        let dir = &dir.task;
+        let mut scope = PageScope::Task(TaskScope { dir, evaluation, shapes, tables });
         let data = PageData::gather(storage, &history, &mut scope, self.limits())?;
         Ok((data, drawing))
     }

@@ -1,6 +1,7 @@
 //! `ce-run`: evaluates a task.
 
 use std::collections::HashSet;
+use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,17 +19,17 @@ use super::storage_args::AbsentStorage;
 use crate::report::{
     self, EventPrinter, Json, OutputPaths, Reporter, TreePrinter, TreeStyle, harmless, reasons, say,
 };
-use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
     RunOptions, Session, check_selection, find_job, find_jobs, named_call, open_finished,
     record_later_use,
 };
+use ce_evaluate::{Evaluation, How};
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Detach, detach};
 use ce_git::{Config, Trees};
 use ce_model::exit::Exit;
-use ce_model::humanize::counted;
+use ce_model::humanize::{counted, quoted};
 use ce_model::plan::PointSelection;
 use ce_model::sweep::Factor;
 use ce_model::task::RangedInputs;
@@ -243,7 +244,7 @@ impl Run {
         let jobs = name_jobs(&evaluation, jobs);
         let exit = self.exit(&session, &evaluation);
         let broken = printer.end(&jobs, exit);
-        self.conclude(&evaluation, &forced, &jobs);
+        self.conclude(&evaluation, &forced, &jobs, exit);
         report::revoked_results(&evaluation).iter().for_each(|line| say(PROGRAM, line));
         check_selection(&evaluation.plan)?;
         match broken {
@@ -376,6 +377,7 @@ impl Run {
         evaluation: &Evaluation,
         forced: &HashSet<ResultName>,
         jobs: &[Option<ResultName>],
+        exit: Exit,
     ) {
         if self.dry_run && !self.quiet && !self.json {
             let explanation = Explanation::new(evaluation);
@@ -399,6 +401,9 @@ impl Run {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
             summarise_jobs(evaluation, jobs);
             say(PROGRAM, &report::totals(evaluation));
+            if matches!(exit, Exit::Interrupted(_)) && !self.dry_run && self.as_job.is_none() {
+                return say_saved(evaluation);
+            }
             let parts = [
                 ("failures at points", report::failed_points(evaluation)),
                 ("not finished at points", report::unfinished_points(evaluation)),
@@ -507,6 +512,21 @@ fn summarise_jobs(evaluation: &Evaluation, jobs: &[Option<ResultName>]) {
         }
         _ => {}
     }
+}
+
+/// Says what a run that was interrupted has saved, and how it goes on.
+fn say_saved(evaluation: &Evaluation) {
+    let storage = evaluation.storage.shown_place().display();
+    let saved = match report::tally(evaluation).of(How::Executed) {
+        0 => "no call was computed".to_owned(),
+        1 => format!("1 call was computed, and is saved in {storage}"),
+        count => format!("{count} calls were computed, and are saved in {storage}"),
+    };
+    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let program = words.next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let command: Vec<String> = [program].into_iter().chain(words).map(|it| quoted(&it)).collect();
+    say(PROGRAM, &format_args!("{saved}; to go on:\n  {}", command.join(" ")));
 }
 
 /// Says why the outputs of a job were not stored, unless one is missing.

@@ -1,5 +1,4 @@
-//! Commands that look at results: `ce show` says what made a file, `ce log` lists calls, `ce shell` looks into one, `ce manifest` prints what
-//! identifies a directory.
+//! Commands that look at results: `ce show` says what made a file, `ce log` lists calls, `ce shell` looks into one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -11,6 +10,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{task_dir, warn_of_links};
+use super::pager;
 use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
 use crate::report::{self, Ancestry, SandboxContents, say};
 use ce_evaluate::session::{
@@ -23,14 +23,14 @@ use ce_history::{Filter, History, TakenOver};
 use ce_model::digest::DIRTY;
 use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
-use ce_model::humanize::{parse_number, parse_seconds};
+use ce_model::humanize::{counted, parse_number, parse_seconds};
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
 ///
 /// Prints the computation, the commit, the inputs, and the points of sweeps that rest on it; when, where, by whom and how fast it was
 /// made; whether its contents are still the recorded ones; and the tree of all that it was made
-/// from.
+/// from, or the first levels of it if that is longer than a screen.
 #[derive(Debug, Parser)]
 #[command(version, allow_missing_positional = true, after_help = SHOW_EXIT_CODES)]
 pub(super) struct Show {
@@ -47,16 +47,35 @@ pub(super) struct Show {
     #[arg(short, long, conflicts_with = "json")]
     follow: bool,
 
+    /// Print all that the file was made from, and all digits, also if that is more than a screen
+    #[arg(long, conflicts_with_all = ["json", "log", "follow"])]
+    all: bool,
+
+    /// Print the manifest of a directory, the text whose hashes identify it as a value; no storage is needed
+    ///
+    /// It has a line for each file, symbolic link and empty directory, sorted by the bytes of their paths. Each
+    /// file is read once. Nothing is printed unless the whole directory could be read. Links that lead
+    /// out of the directory, .git, devices, sockets and FIFOs are refused.
+    #[arg(long, conflicts_with_all = ["json", "log", "follow", "all", "storage"])]
+    manifest: bool,
+
+    /// Print only the SHA-1 and the BLAKE3 of the manifest
+    #[arg(long, requires = "manifest")]
+    digest: bool,
+
     #[command(flatten)]
     place: StorageFile,
 }
 
 const SHOW_EXIT_CODES: &str = "\
-Exit codes: 0 shown, 2 the arguments are wrong or the file has no record, 5 the storage could not be \
-read, or the file differs from its record, 130 interrupted.";
+Exit codes: 0 shown, 2 the arguments are wrong, the file has no record, or the directory can be no value, 5 the storage could not be \
+read, or the file differs from its record, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if self.manifest {
+            return print_manifest(Path::new(&self.place.file), self.digest, out);
+        }
         let storage = &Storage::existing(&self.place.find()?)?;
         if self.log || self.follow {
             let stop = Stop::watch().map_err(BeginError::new)?;
@@ -78,13 +97,17 @@ impl Tool for Show {
             Record::Call(call) => TakenOver::of(storage, call),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
-        let attested = match subject.record {
-            Record::Call(call) => Some(Attestations::read(storage)?.of(call)),
-            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+        let (attested, published) = match subject.record {
+            Record::Call(call) => {
+                let attestations = Attestations::read(storage)?;
+                (Some(attestations.of(call)), attestations.published(call))
+            }
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => (None, Vec::new()),
         };
         let points = history.points(storage, subject)?;
         let revoked = storage.revocations().of(subject.entry, subject.record)?;
         let texts = ce_history::texts(storage, subject);
+        let texts_of_rows = ce_history::texts_of_rows(storage, subject, &ancestors);
         let roles = history.roles(storage, subject, &ancestors)?;
         let ancestry = Ancestry {
             storage,
@@ -97,21 +120,24 @@ impl Tool for Show {
             texts,
             revoked,
             attested,
+            published,
             ancestors,
+            texts_of_rows,
             roles,
         };
-        let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
+        let shown = if self.json { ancestry.json(out) } else { ancestry.text(self.all, out) };
         shown.map_err(OutputError)?;
         let is_damaged = ancestry.fault.as_ref().is_some_and(Defect::is_harm);
         Ok(if is_damaged { Exit::Storage } else { Exit::Done })
     }
 }
 
-/// List the calls of a storage by time, the newest last
+/// List the calls of a storage by time, the newest first
 ///
-/// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
-/// memory, the host, and the short texts among the inputs, such as the levels of a point. A call whose last attempt failed is marked, with the reason; so is one that
-/// was taken over from another commit, one that is suspended, and one of an uncommitted computation.
+/// A line has the time of the end, the computation, the short texts among its inputs, such as the levels of a point, its version, the
+/// duration, the peak memory, the host, and the inputs. A call whose last attempt failed is marked, with the reason; so is one that
+/// was taken over from another commit, one that is suspended, and one of an uncommitted computation. On a terminal, lines are cut to its
+/// width, and a pager shows what is longer than it: CE_PAGER, else PAGER, else less.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -119,7 +145,7 @@ impl Tool for Show {
 Exit codes: 0 listed, 2 the arguments are wrong, 5 the storage could not be read."
 )]
 pub(super) struct Log {
-    /// Print a JSON object for each line
+    /// Print a JSON object for each line, the newest last
     #[arg(long)]
     json: bool,
 
@@ -152,9 +178,13 @@ pub(super) struct Log {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     slow: Option<f64>,
 
-    /// Only the last N
+    /// Only the newest N
     #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
     most: Option<usize>,
+
+    /// Show it without a pager
+    #[arg(long)]
+    no_pager: bool,
 
     #[command(flatten)]
     storage: StorageDir,
@@ -168,7 +198,7 @@ fn beginning(text: &str) -> Result<String, String> {
     if !text.is_empty() && (is_version || DIRTY.starts_with(&text)) {
         Ok(text)
     } else {
-        Err("it is no beginning of a commit; write its first hexadecimal digits, or dirty-"
+        Err("no commit begins with that; write hexadecimal digits, as git rev-parse prints them, or dirty-"
             .to_owned())
     }
 }
@@ -184,7 +214,7 @@ impl Tool for Log {
         };
         let storage = Storage::existing(&self.storage.find()?)?;
         warn_of_links(&storage)?;
-        let log = ce_history::log(&storage, &filter)?;
+        let (log, all) = ce_history::log(&storage, &filter)?;
         if log.is_empty() && filter.is_selective() && self.most != Some(0) {
             let why = ce_history::why_none(&storage, &filter)?;
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
@@ -196,13 +226,20 @@ impl Tool for Log {
             let of_calls = log.iter().map(|past| all.of_call(&storage, &past.name));
             attested = Some(of_calls.collect::<Result<Vec<_>, _>>()?);
         }
+        let mut text = Vec::new();
         let printed = match (self.resources, self.json) {
-            (false, false) => report::log(&log, attested.as_deref(), out),
+            (false, false) => report::log(&log, attested.as_deref(), &mut text),
             (false, true) => report::log_json(&log, attested.as_deref(), out),
-            (true, false) => report::resource_usage(&ce_history::resource_usage(&log), out),
+            (true, false) => report::resource_usage(&ce_history::resource_usage(&log), &mut text),
             (true, true) => report::resource_usage_json(&ce_history::resource_usage(&log), out),
         };
         printed.map_err(OutputError)?;
+        let shown = if self.no_pager { out.write_all(&text) } else { pager::print(&text, out) };
+        shown.map_err(OutputError)?;
+        if log.len() < all && !self.json {
+            let cut = format!("the newest {} of {}", log.len(), counted(all, "call"));
+            say("ce", &format_args!("{cut} are listed; without -n, all are"));
+        }
         Ok(Exit::Done)
     }
 }
@@ -300,59 +337,35 @@ impl Explain for NotAValue {
     }
 }
 
-/// Print the manifest of a directory: the text whose hashes identify the directory as a value
-///
-/// It has a line for each file, symbolic link and empty directory, sorted by the bytes of their paths. Each
-/// file is read once. Nothing is printed unless the whole directory could be read. Links that lead
-/// out of the directory, .git, devices, sockets and FIFOs are refused.
-#[derive(Debug, Parser)]
-#[command(version, after_help = MANIFEST_EXIT_CODES)]
-pub(super) struct PrintManifest {
-    /// Print only the SHA-1 and the BLAKE3 of the manifest
-    #[arg(long)]
-    digest: bool,
-
-    /// The directory
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    directory: PathBuf,
+/// Prints the manifest of a directory, or only its hashes.
+fn print_manifest(directory: &Path, digest: bool, out: &mut dyn Write) -> Result<Exit, Error> {
+    let stop = Stop::watch().map_err(BeginError::new)?;
+    let manifest = match (read_directory(directory, &stop), stop.caught()) {
+        (Err(DirectoryError::Interrupted), Some(signal)) => {
+            say("ce", &"interrupted: nothing was printed");
+            return Ok(Exit::Interrupted(signal));
+        }
+        (read, _) => {
+            read.map_err(|source| NotAValue { path: directory.display().to_string(), source })?
+        }
+    };
+    let printed = if digest {
+        let digest = manifest.digest();
+        writeln!(out, "sha1 {}\nblake3 {}", digest.sha1.full(), digest.blake3.full())
+    } else {
+        manifest.write(out)
+    };
+    printed.map_err(OutputError)?;
+    Ok(Exit::Done)
 }
 
-const MANIFEST_EXIT_CODES: &str = "\
-Exit codes: 0 printed, 2 the arguments are wrong, or the directory cannot be read or be a value, 5 the \
-standard output could not be written, 130 interrupted (143: by SIGTERM).";
-
-impl Tool for PrintManifest {
-    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(BeginError::new)?;
-        let manifest = match (self.read(&stop), stop.caught()) {
-            (Err(DirectoryError::Interrupted), Some(signal)) => {
-                say("ce", &"interrupted: nothing was printed");
-                return Ok(Exit::Interrupted(signal));
-            }
-            (read, _) => read.map_err(|source| NotAValue {
-                path: self.directory.display().to_string(),
-                source,
-            })?,
-        };
-        let printed = if self.digest {
-            let digest = manifest.digest();
-            writeln!(out, "sha1 {}\nblake3 {}", digest.sha1.full(), digest.blake3.full())
-        } else {
-            manifest.write(out)
-        };
-        printed.map_err(OutputError)?;
-        Ok(Exit::Done)
-    }
-}
-
-impl PrintManifest {
-    fn read(&self, stop: &Stop) -> Result<Manifest, DirectoryError> {
-        let scan = Scan::at(&self.directory, &stop.asked)?;
-        let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
-        let mut read = Err(DirectoryError::Interrupted);
-        report::while_reading(&|| (done.load(Ordering::Relaxed), bytes), &mut || {
-            read = scan.read(&stop.asked, &done);
-        });
-        read
-    }
+/// Reads all files of a directory, which may take long.
+fn read_directory(directory: &Path, stop: &Stop) -> Result<Manifest, DirectoryError> {
+    let scan = Scan::at(directory, &stop.asked)?;
+    let (bytes, done) = (scan.bytes(), AtomicU64::new(0));
+    let mut read = Err(DirectoryError::Interrupted);
+    report::while_reading(&|| (done.load(Ordering::Relaxed), bytes), &mut || {
+        read = scan.read(&stop.asked, &done);
+    });
+    read
 }

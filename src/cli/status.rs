@@ -1,4 +1,4 @@
-//! `ce status`: what goes on in a storage, or waits. `ce cancel` and `ce forget`: the ends of suspended calls that are not their own.
+//! `ce status`: what goes on in a storage, or waits. `ce cancel`: the end of suspended calls that is not their own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ impl Explain for SuspendedChoiceError {
 
 /// Cancel suspended calls: end what they have started elsewhere, and remove their directories
 ///
-/// The file cancel of the computation is executed, if it has one. The next run that needs a call begins it from the
+/// The file cancel of the computation is executed, if it has one; with --forget, nothing is. The next run that needs a call begins it from the
 /// beginning.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
@@ -164,22 +164,10 @@ pub(super) struct Cancel {
     #[arg(long)]
     all: bool,
 
-    /// The directory that keeps all results [default: the one that the path of the first call leads through, else
-    /// what Git's configuration has for compeval.storage]
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: Option<PathBuf>,
+    /// Only remove their directories; what they have started goes on
+    #[arg(long)]
+    forget: bool,
 
-    /// A suspended call: one of its files, its place, or its name c_NAME/CCID/INPUTS
-    #[arg(value_name = "CALL|FILE", value_hint = clap::ValueHint::FilePath)]
-    calls: Vec<PathBuf>,
-}
-
-/// Remove the directories of suspended calls, without ending what they have started elsewhere
-///
-/// The next run that needs a call begins it from the beginning.
-#[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
-pub(super) struct Forget {
     /// The directory that keeps all results [default: the one that the path of the first call leads through, else
     /// what Git's configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
@@ -207,14 +195,23 @@ impl Tool for Cancel {
             (false, []) => return Err(SuspendedChoiceError::NoCallGiven.into()),
             (false, calls) => (session.find(calls)?, Vec::new()),
         };
+        let facts = suspended(session.storage())?;
+        let done = if self.forget { "forgot" } else { "cancelled" };
         for call in &calls {
             if let Some(signal) = session.interrupted_by() {
                 return Ok(Exit::Interrupted(signal));
             }
-            let line = session.cancel(call)?;
+            let line = if self.forget {
+                session.forget(call).map(|()| None)?
+            } else {
+                session.cancel(call)?
+            };
             let line = line.map(|line| format!(": {}", report::harmless(&line)));
             let line = line.unwrap_or_default();
-            writeln!(out, "cancelled {}{line}", call.name.short()).map_err(OutputError)?;
+            let fact = facts.iter().find(|fact| fact.suspension.name == call.name);
+            let title = fact.map(|fact| format!("{} ", report::suspended_title(fact)));
+            let title = title.unwrap_or_default();
+            writeln!(out, "{done} {title}({}){line}", call.name.short()).map_err(OutputError)?;
             say_shared(call);
         }
         if self.all {
@@ -223,24 +220,8 @@ impl Tool for Cancel {
                 0 => String::new(),
                 count => format!("; {} of other users left alone", counted(count, "call")),
             };
-            say("ce", &format_args!("{cancelled} of yours cancelled{others}"));
-        }
-        Ok(Exit::Done)
-    }
-}
-
-impl Tool for Forget {
-    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let (path, calls) =
-            storage_and_results((self.storage.as_deref(), &self.calls), configured_storage()?)?;
-        if calls.is_empty() {
-            return Err(SuspendedChoiceError::NoCallGiven.into());
-        }
-        let session = SuspensionSession::open(&path)?;
-        for call in session.find(&calls)? {
-            session.forget(&call)?;
-            writeln!(out, "forgot {}", call.name.short()).map_err(OutputError)?;
-            say_shared(&call);
+            let done = if self.forget { "forgotten" } else { "cancelled" };
+            say("ce", &format_args!("{cancelled} of yours {done}{others}"));
         }
         Ok(Exit::Done)
     }

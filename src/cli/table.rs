@@ -18,15 +18,24 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::sweep::Factor;
 use ce_model::task::Task;
 use ce_queries::table::{SweepTable, TableComparison, choose_sweep};
+use ce_queries::table_summary::ReplicateSummary;
 
-/// More versions were named than can be compared.
+/// More versions were named than can be shown.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} versions are given, and two can be compared")]
-struct TooManyVersions(usize);
+enum TooManyVersions {
+    #[error("{0} versions are given, and two can be compared")]
+    Compared(usize),
+    #[error("{0} versions are given, and a summary is that of one")]
+    Summarised(usize),
+}
 
 impl Explain for TooManyVersions {
     fn hint(&self) -> Option<String> {
-        Some("give --at once or twice".to_owned())
+        let hint = match self {
+            Self::Compared(_) => "give --at once or twice",
+            Self::Summarised(_) => "give --at once, or leave out --summary",
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -50,6 +59,11 @@ pub(super) struct ShowTable {
     /// Print a JSON object for each row
     #[arg(long)]
     json: bool,
+
+    /// Print a row for each point, whatever the replicate: of each column of numbers how many there are, the
+    /// median, and its 95 % confidence interval, or the least and the largest value of fewer than 6
+    #[arg(long, conflicts_with_all = ["attested", "all"])]
+    summary: bool,
 
     /// Print how many of those who have executed the call of each row have got the recorded outputs, by the ledger
     #[arg(long)]
@@ -89,10 +103,13 @@ impl Tool for ShowTable {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let factors = self.points.factors("ce")?;
         let task = match &self.at[..] {
+            [_, _, ..] if self.summary => {
+                return Err(TooManyVersions::Summarised(self.at.len()).into());
+            }
             [older, newer] => return self.compare([older, newer], factors, out),
             [at] => self.load(Some(at), factors)?,
             [] => self.load(None, factors)?,
-            more => return Err(TooManyVersions(more.len()).into()),
+            more => return Err(TooManyVersions::Compared(more.len()).into()),
         };
         let name = self.sweep.as_deref();
         choose_sweep(&task, name)?;
@@ -101,12 +118,10 @@ impl Tool for ShowTable {
         let evaluation = look_up(&self.task, task, &given, &self.strict.to_look(&config)?)?;
         // Binding texts of inputs may make nodes one.
         let table = self.read(&evaluation)?;
-        let attested = self.attested(&evaluation, &table)?;
-        let left_out = report::sweep_table(&table, attested.as_deref(), self.format(), out)
-            .map_err(OutputError)?;
-        if !left_out.is_empty() {
-            let names = left_out.join(", ");
-            say("ce", &format_args!("the terminal has no room for {names}; --csv has all columns"));
+        if self.summary {
+            self.summarise(&table, out)?;
+        } else {
+            self.print(&evaluation, &table, out)?;
         }
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
@@ -121,6 +136,35 @@ impl Tool for ShowTable {
 }
 
 impl ShowTable {
+    /// Prints the rows.
+    fn print(
+        &self,
+        evaluation: &Evaluation,
+        table: &SweepTable,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let attested = self.attested(evaluation, table)?;
+        let left_out = report::sweep_table(table, attested.as_deref(), self.format(), out)
+            .map_err(OutputError)?;
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            say("ce", &format_args!("the terminal has no room for {names}; --csv has all columns"));
+        }
+        Ok(())
+    }
+
+    /// Prints the summary, and what its ends are.
+    fn summarise(&self, table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
+        let summary = ReplicateSummary::of(table);
+        report::table_summary(&summary, self.format(), out).map_err(OutputError)?;
+        if self.format() == TableFormat::Text
+            && let Some(ends) = report::ends_in_words(&summary)
+        {
+            say("ce", &ends);
+        }
+        Ok(())
+    }
+
     /// Who has executed the call of each row, if that is asked for.
     fn attested(
         &self,

@@ -17,7 +17,7 @@ use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_executor::probes as isolation;
 use ce_model::diagnosis::Diagnosis;
 use ce_model::exit::Exit;
-use ce_model::humanize::{counted, quoted, quoted_path};
+use ce_model::humanize::{counted, quoted, quoted_path, size};
 use ce_storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use ce_storage::probes::Probes;
 use ce_storage::{Durability, Finding, Locator, Storage};
@@ -168,9 +168,10 @@ impl Verify {
 fn summarise(verdict: &Verdict, begun: Instant) {
     let &Verdict { files, bytes, wrong, odd, away, quarantined, .. } = verdict;
     let seconds = begun.elapsed().as_secs_f64();
+    let read = size(bytes);
     let speed = bytes as f64 / MIB / seconds.max(1e-9);
     let files = counted(files, "file");
-    say("ce", &format_args!("{files}, {bytes} bytes, {seconds:.1} s, {speed:.1} MiB/s"));
+    say("ce", &format_args!("{files}, {read}, {seconds:.1} s, {speed:.1} MiB/s"));
     let aside =
         if quarantined > 0 { format!(", {quarantined} quarantined") } else { String::new() };
     let away = if away > 0 { format!(", {away} away") } else { String::new() };

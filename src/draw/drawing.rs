@@ -83,7 +83,7 @@ impl Drawing {
             let place = match plan.step(id) {
                 Step::Call(call) => *calls[call.index()].get_or_insert(next),
                 Step::Derived(tree) => *trees[tree.index()].get_or_insert(next),
-                Step::Leaf(_) | Step::PerPoint => next,
+                Step::Leaf(_) | Step::All(_) | Step::PerPoint => next,
             };
             places.push(place);
             if place == next {
@@ -152,6 +152,7 @@ impl<'a> Artist<'a> {
             Node::Bound(name) => {
                 (ShapeKind::Input, format!("INPUT {}", self.task.bound[name.index()]))
             }
+            Node::All { .. } => (ShapeKind::Literal, "ALL".to_owned()),
             Node::Points(points) => (ShapeKind::Literal, self.sweep_label("POINTS", *points)),
             Node::Sweep { sweep, .. } => {
                 (ShapeKind::Computation, self.sweep_label("SWEEP", *sweep))
@@ -161,7 +162,7 @@ impl<'a> Artist<'a> {
         let mut calls = Vec::new();
         let mut state = None;
         let sources = match self.plan.step(id) {
-            Step::Leaf(source) => vec![source],
+            Step::Leaf(_) | Step::All(_) => self.plan.sources(self.task, id),
             Step::PerPoint => return self.many(id, kind, label),
             Step::Call(call) => {
                 calls.push(call);
@@ -271,6 +272,7 @@ impl<'a> Artist<'a> {
             | Node::Text(_)
             | Node::Bound(_)
             | Node::Points(_)
+            | Node::All { .. }
             | Node::Member { .. } => Vec::new(),
         }
     }
@@ -293,12 +295,16 @@ impl<'a> Artist<'a> {
                 reader.inputs.iter().map(String::as_str).collect()
             }
             Node::Member { .. } => MEMBER_INPUTS.to_vec(),
+            Node::All { .. } => Vec::new(),
             Node::Sweep { .. } => SWEEP_INPUTS.to_vec(),
             _ => TREE_INPUTS.to_vec(),
         };
         for input in node.inputs() {
             let mut label = String::new();
-            list(&mut label, &read, input.first..=input.last);
+            match node {
+                Node::All { .. } => label.push_str(&input.label),
+                _ => list(&mut label, &read, input.first..=input.last),
+            }
             // What the names say already is left out.
             let is_said = *input.label == *label || self.is_named(input.node, &input.label);
             if !input.label.is_empty() && !is_said {

@@ -1,13 +1,14 @@
 //! The provenance of a file: for humans, and as one JSON document.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::calls::{text_in_words, texts_in_words};
+use super::calls::{result_title, text_in_words, texts_in_words};
 use super::harmless;
-use ce_exchange::Attested;
+use ce_exchange::{Attested, PublishedExecution};
 use ce_history::{
     Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
     TableSummary, TakenOver,
@@ -19,6 +20,18 @@ use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
 /// The greatest number of tables that are named.
 const TABLES: usize = 3;
+
+/// The greatest number of published executions that are printed.
+const EXECUTIONS: usize = 3;
+
+/// The number of lines that are printed unless all are asked for.
+const SCREEN: usize = 24;
+
+/// The least number of lines for what a file was made from, also where the others leave no room.
+const LEAST: usize = 6;
+
+/// The number of inputs of a job, and of lines of a log, that are printed unless all are asked for.
+const FEW: usize = 5;
 
 /// The provenance of a file.
 #[derive(Debug)]
@@ -43,22 +56,68 @@ pub struct Ancestry<'a> {
     pub revoked: Vec<RevocationRecord>,
     /// Who has executed its call, by the ledger.
     pub attested: Option<Attested>,
+    /// The executions with its outputs of which the ledger says when they ended.
+    pub published: Vec<PublishedExecution>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
+    /// The short texts of those that are calls of the rows of a table, by their places.
+    pub texts_of_rows: HashMap<usize, InputTexts>,
     /// What the task inputs among all these are for.
     pub roles: RolesOfInputs,
 }
 
 impl Ancestry<'_> {
-    /// Prints it for humans.
-    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints it for humans: all of it, or at most a screen.
+    pub fn text(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
+        let mut facts = Vec::new();
+        self.facts(all, &mut facts)?;
+        out.write_all(&facts)?;
+        if self.ancestors.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "made from:")?;
+        let above = 1 + facts.iter().filter(|byte| **byte == b'\n').count();
+        let room = if all { usize::MAX } else { SCREEN.saturating_sub(above).max(LEAST) };
+        let shown = self.first_ancestors(room);
+        for at in &shown {
+            self.line(*at, &shown, out)?;
+        }
+        match self.ancestors.len() - shown.len() {
+            0 => {}
+            more => writeln!(out, "    and {}: --all prints them", counted(more, "more line"))?,
+        }
+        match self.summary.as_ref().map_or(0, |it| it.files - it.first.len()) {
+            0 => Ok(()),
+            more => writeln!(out, "and from {more} more: see the recipe"),
+        }
+    }
+
+    /// The ancestors for which there is room: all, or those of the first levels, which leave a line for the number of others.
+    fn first_ancestors(&self, room: usize) -> Vec<usize> {
+        if self.ancestors.len() <= room {
+            return (0..self.ancestors.len()).collect();
+        }
+        let within = |depth: usize| {
+            let all = self.ancestors.iter().enumerate();
+            all.filter(move |(_, it)| it.depth <= depth).map(|(at, _)| at)
+        };
+        let deepest = (2..).take_while(|depth| within(*depth).count() < room).last().unwrap_or(1);
+        within(deepest).take(room - 1).collect()
+    }
+
+    /// Prints what is known of the file itself.
+    fn facts(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
         let Subject { promise, record, number, .. } = self.subject;
         writeln!(out, "{}", self.shown(&promise.name))?;
         let Digest { sha1, size, bytes, .. } = &promise.digest;
         field(out, "SHA-1", &sha1.full())?;
         match bytes {
             Some(bytes) => {
-                field(out, "directory", "the SHA-1 is that of its manifest: see ce manifest")?;
+                field(
+                    out,
+                    "directory",
+                    "the SHA-1 is that of its manifest: see ce show --manifest",
+                )?;
                 field(out, "size", &format!("{bytes} bytes in all files"))?;
             }
             None => field(out, "size", &format!("{size} bytes"))?,
@@ -68,25 +127,23 @@ impl Ancestry<'_> {
             field(out, "revoked", &harmless(reason))?;
         }
         match record {
-            Record::Call(call) => self.call(call, number, out)?,
-            Record::Job(job) => self.job(job, number, out)?,
-            Record::Table(table) => self.table(table, number, out)?,
+            Record::Call(call) => self.call(call, number, all, out),
+            Record::Job(job) => self.job(job, number, all, out),
+            Record::Table(table) => self.table(table, number, out),
             Record::TaskInput(input) => {
                 self.roles(out)?;
-                stamp(Some(&input.recorded), out)?;
+                stamp(Some(&input.recorded), out)
             }
-        }
-        if !self.ancestors.is_empty() {
-            writeln!(out, "made from:")?;
-        }
-        (0..self.ancestors.len()).try_for_each(|at| self.line(at, out))?;
-        match self.summary.as_ref().map_or(0, |it| it.files - it.first.len()) {
-            0 => Ok(()),
-            more => writeln!(out, "and from {more} more: see the recipe"),
         }
     }
 
-    fn call(&self, call: &CallRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn call(
+        &self,
+        call: &CallRecord,
+        number: usize,
+        all: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         field(out, "computation", &format!("{}, output {number:02}", call.computation))?;
         match self.subject.entry.version() {
             Some(version) if call.dirty => {
@@ -96,7 +153,8 @@ impl Ancestry<'_> {
             }
             _ => self.commit(&call.commit, out)?,
         }
-        for (number, input) in call.inputs.iter().enumerate() {
+        // Otherwise the names of the files that it was made from have their first digits.
+        for (number, input) in call.inputs.iter().enumerate().filter(|_| all) {
             field(out, &format!("input {number:02}"), &input.sha1.full())?;
         }
         if self.texts.iter().next().is_some() {
@@ -132,11 +190,26 @@ impl Ancestry<'_> {
                 field(out, "host kinds", &format!("{host_kinds} ({})", host_kinds.names()))?;
             }
         }
+        self.published(out)?;
         let Some(log) = &self.log else {
             return field(out, "log", "nothing was printed");
         };
         field(out, "log", &self.shown(&log.name))?;
-        log.tail.lines().try_for_each(|line| writeln!(out, "     | {}", harmless(line)))
+        let skipped = if all { 0 } else { log.tail.lines().count().saturating_sub(FEW) };
+        let mut lines = log.tail.lines().skip(skipped);
+        lines.try_for_each(|line| writeln!(out, "     | {}", harmless(line)))
+    }
+
+    /// Prints when and where its call was executed, by the ledger.
+    fn published(&self, out: &mut dyn Write) -> io::Result<()> {
+        for PublishedExecution { end, by, machine } in self.published.iter().take(EXECUTIONS) {
+            let machine = machine.as_ref().map(|it| format!(" on {it}")).unwrap_or_default();
+            field(out, "published", &harmless(&format!("{end} by {by}{machine}")))?;
+        }
+        match self.published.len().saturating_sub(EXECUTIONS) {
+            0 => Ok(()),
+            more => field(out, "", &format!("and {}", counted(more, "more execution"))),
+        }
     }
 
     /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.
@@ -168,11 +241,22 @@ impl Ancestry<'_> {
         }
     }
 
-    fn job(&self, job: &JobRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn job(
+        &self,
+        job: &JobRecord,
+        number: usize,
+        all: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         field(out, "task", &format!("{}, output {number:02}", job.task))?;
         self.commit(&job.commit, out)?;
-        for input in &job.inputs {
+        let shown = if all { job.inputs.len() } else { job.inputs.len().min(FEW) };
+        for input in &job.inputs[..shown] {
             field(out, "input", &format!("{} {}", input.digest.sha1.full(), input.name))?;
+        }
+        let more = job.inputs.len() - shown;
+        if more > 0 {
+            field(out, "", &format!("and {}: --all prints them", counted(more, "more input")))?;
         }
         stamp(job.recorded.as_ref(), out)
     }
@@ -225,8 +309,8 @@ impl Ancestry<'_> {
         }
     }
 
-    /// Prints an ancestor, indented more than the result that it is an input of.
-    fn line(&self, at: usize, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints an ancestor, indented more than the result that it is an input of. `shown` are all that are printed.
+    fn line(&self, at: usize, shown: &[usize], out: &mut dyn Write) -> io::Result<()> {
         let Ancestor { depth, number, digest, subject, member, again, omitted } =
             &self.ancestors[at];
         super::tree::indent(*depth, out)?;
@@ -238,10 +322,23 @@ impl Ancestry<'_> {
         if let Some(member) = member {
             path = format!("{path}/{}", harmless(member));
         }
-        let again = if *again { ", see above" } else { "" };
+        let is_above = |other: &usize| {
+            let other = &self.ancestors[*other];
+            !other.again && other.subject.is_some_and(|it| it.promise.name == promise.name)
+        };
+        let again = if *again && (shown.len() == self.ancestors.len() || shown.iter().any(is_above))
+        {
+            ", see above"
+        } else {
+            ""
+        };
         match record {
             Record::Call(call) => {
-                writeln!(out, "{path} ({}, output {number:02}{again})", call.computation)
+                let title = match self.texts_of_rows.get(&at) {
+                    Some(texts) => result_title(record, texts),
+                    None => call.computation.to_string(),
+                };
+                writeln!(out, "{path} ({title}, output {number:02}{again})")
             }
             Record::Job(job) => {
                 writeln!(out, "{path} (task {}, output {number:02}{again})", job.task)
@@ -282,7 +379,7 @@ impl Ancestry<'_> {
             }
             ancestors.push(line);
         }
-        let document = json!({
+        let mut document = json!({
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
             "state": self.state(),
@@ -301,6 +398,9 @@ impl Ancestry<'_> {
             "record": value(self.subject)?,
             "ancestors": ancestors,
         });
+        if !self.published.is_empty() {
+            document["published"] = serde_json::to_value(&self.published)?;
+        }
         serde_json::to_writer_pretty(&mut *out, &document)?;
         writeln!(out)
     }
@@ -358,11 +458,10 @@ fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 }
 
 fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
-    let Execution {
-        start, end, user_seconds, system_seconds, peak_bytes, resources, tasks, ..
-    } = execution;
+    let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
+    let Execution { resources, tasks, machine, .. } = execution;
     let seconds = end.duration_since(*start).as_secs_f64();
-    field(out, "when", &format!("{start} to {end}"))?;
+    field(out, "when", &format!("{start:.3} to {end:.3}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
     match tasks.len() {
         0 => {
@@ -372,6 +471,9 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
         }
         count => field(out, "tasks", &format!("{count}, each ended with exit status 0"))?,
     }
+    if let Some(machine) = machine {
+        field(out, "machine", &harmless(machine))?;
+    }
     match resources.is_empty() {
         true => Ok(()),
         false => field(out, "asked for", &resources.join(", ")),
@@ -380,5 +482,5 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
 
 fn stamp(stamp: Option<&Provenance>, out: &mut dyn Write) -> io::Result<()> {
     let Some(Provenance { host, user, at, compeval }) = stamp else { return Ok(()) };
-    field(out, "recorded", &format!("{at} by {user} on {host}, compeval {compeval}"))
+    field(out, "recorded", &format!("{at:.0} by {user} on {host}, compeval {compeval}"))
 }

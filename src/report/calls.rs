@@ -7,6 +7,7 @@ use super::harmless;
 use super::terminal::without_controls;
 use ce_evaluate::{Evaluation, InspectedCall, TreeValues};
 use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
+use ce_history::InputTexts;
 use ce_model::expression::{written_alone, written_contents};
 use ce_model::humanize::counted;
 use ce_model::name::numbered;
@@ -15,6 +16,7 @@ use ce_model::sweep::{
     Factor, REPLICATE, SWEEP_OUTPUTS, Sweep, SweepPoint, SweepPoints, point_title,
 };
 use ce_model::task::{ROOT_LABEL, SweepId};
+use ce_storage::Record;
 
 /// An output of the task.
 pub(super) struct ShownOutput {
@@ -86,7 +88,7 @@ pub(super) fn given_values(evaluation: &Evaluation, call: CallId) -> String {
             let text = written_alone(task, it.node);
             Some(format!("{}: {text}", harmless(&it.label)))
         }
-        Step::Call(_) | Step::Derived(_) | Step::PerPoint => None,
+        Step::Call(_) | Step::Derived(_) | Step::All(_) | Step::PerPoint => None,
     });
     given.take(GIVEN).collect::<Vec<_>>().join(", ")
 }
@@ -264,6 +266,19 @@ fn capped(mut parts: Vec<String>, noun: &str) -> Vec<String> {
 pub(super) fn point_in_words(point: SweepPoint<'_>) -> String {
     let values: Vec<(&str, &Arc<str>)> = point.values().collect();
     texts_in_words(&values.iter().map(|(name, text)| (*name, &***text)).collect::<Vec<_>>())
+}
+
+/// What a result is called where results are listed: `bench n=8 tool=a`, for its computation and the texts that it is known by.
+pub(super) fn result_title(record: &Record, texts: &InputTexts) -> String {
+    let texts = texts_in_words(&texts.iter().collect::<Vec<_>>());
+    let what = match record {
+        Record::Call(call) => call.computation.to_string(),
+        Record::Job(job) => format!("task {}", job.task),
+        Record::Table(_) => "table".to_owned(),
+        Record::TaskInput(_) if texts.is_empty() => "input".to_owned(),
+        Record::TaskInput(_) => return texts,
+    };
+    format!("{what} {texts}").trim_end().to_owned()
 }
 
 /// A point in words. Long texts are cut, and those with spaces are quoted.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::calls::texts_in_words;
-use super::terminal::fitted;
+use super::terminal::{ColumnStyle, cut, fitted, fitted_within, terminal_width};
 use super::{harmless, json_line};
 use ce_exchange::Attested;
 use ce_git::{Commit, LogLine};
@@ -19,29 +19,69 @@ use ce_model::resources::Resource;
 /// The greatest number of inputs in a line.
 const INPUTS: usize = 4;
 
-/// The number of columns.
-const COLUMNS: usize = 9;
+/// The columns of the log. Those that a narrow terminal can do without are left out from the right.
+const LOG_HEADER: [&str; 9] =
+    ["ended", "computation", "texts", "version", "duration", "memory", "host", "inputs", "remarks"];
+
+/// The columns that are left out if they are empty.
+const IF_ANY: [&str; 2] = ["texts", "remarks"];
+
+/// The narrowest column of texts: a point can be known by them.
+const TEXTS_WIDTH: usize = 20;
 
 /// The place of the column that says who has executed a call.
 const ATTESTED: usize = 7;
 
-/// Prints the lines: time, computation, version, inputs, duration, peak memory, host, who has executed it if that is known of
-/// each, texts, remarks.
+/// Prints a header and the calls, the newest first, in lines that fit a terminal. Prints nothing if there are none.
 pub fn log(
     log: &[Past],
     attested: Option<&[Option<Attested>]>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    if log.is_empty() {
+        return Ok(());
+    }
     let mut rows: Vec<Vec<String>> = log.iter().map(|past| row(past).to_vec()).collect();
-    for (row, attested) in rows.iter_mut().zip(attested.into_iter().flatten()) {
-        let text = attested.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-        row.insert(ATTESTED, text);
+    let mut header: Vec<String> = LOG_HEADER.map(str::to_owned).to_vec();
+    if let Some(attested) = attested {
+        header.insert(ATTESTED, "attested".to_owned());
+        for (row, attested) in rows.iter_mut().zip(attested) {
+            let text = attested.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+            row.insert(ATTESTED, text);
+        }
     }
-    for line in fitted(&rows, &[]) {
-        writeln!(out, "{line}")?;
+    for at in (0..header.len()).rev() {
+        if IF_ANY.contains(&&*header[at]) && rows.iter().all(|row| row[at].is_empty()) {
+            header.remove(at);
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
     }
-    Ok(())
+    let style = |name: &String| ColumnStyle {
+        may_be_cut: name == "texts",
+        narrowest: TEXTS_WIDTH,
+        may_be_left_out: matches!(&**name, "version" | "memory" | "host" | "inputs"),
+        ..ColumnStyle::default()
+    };
+    let styles: Vec<ColumnStyle> = header.iter().map(style).collect();
+    let remarks = header.iter().position(|name| name == "remarks");
+    rows.push(header);
+    rows.reverse();
+    let width = terminal_width(&io::stdout());
+    let (mut lines, _) = fitted_within(&rows, &styles, None);
+    if let Some(width) = width.filter(|width| lines.iter().any(|it| it.chars().count() > *width)) {
+        let below = remarks.map(|at| rows.iter_mut().map(|row| row.remove(at)).collect());
+        let below: Vec<String> = below.unwrap_or_default();
+        lines = fitted_within(&rows, &styles[..rows[0].len()], Some(width)).0;
+        for (line, remark) in lines.iter_mut().zip(&below).skip(1).filter(|it| !it.1.is_empty()) {
+            let room = width.saturating_sub(BELOW.len());
+            line.extend(["\n", BELOW, &cut(remark, room)]);
+        }
+    }
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
+
+/// What remarks begin with that stand below the lines of their calls: there was no room beside them.
+const BELOW: &str = "    ";
 
 /// A call, and who has executed it if that was asked for.
 #[derive(Serialize)]
@@ -65,7 +105,7 @@ pub fn log_json(
     Ok(())
 }
 
-fn row(past: &Past) -> [String; COLUMNS] {
+fn row(past: &Past) -> [String; LOG_HEADER.len()] {
     let Past { at, computation, version, inputs, texts, seconds, peak_bytes, host, .. } = past;
     let mut names: Vec<String> = inputs.iter().take(INPUTS).map(|it| it.sha1.short()).collect();
     if inputs.len() > INPUTS {
@@ -80,12 +120,12 @@ fn row(past: &Past) -> [String; COLUMNS] {
     [
         at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}")),
         computation.clone(),
+        texts_in_words(&texts.iter().collect::<Vec<_>>()),
         version.clone(),
-        if names.is_empty() { "_".to_owned() } else { names.join("_") },
         seconds.map_or_else(|| not_run.to_owned(), |it| format!("{it:.3} s")),
         peak_bytes.map_or_else(|| "-".to_owned(), size),
         host.clone().unwrap_or_else(|| "-".to_owned()),
-        texts_in_words(&texts.iter().collect::<Vec<_>>()),
+        if names.is_empty() { "_".to_owned() } else { names.join("_") },
         remarks(past).join("; "),
     ]
 }

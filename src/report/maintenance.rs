@@ -1,29 +1,38 @@
 //! What commands that look after a storage print, for people and as JSON lines: candidates of a collection, pins, repositories,
 //! verifications.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::calls::result_title;
 use super::json_line;
 use super::terminal::aligned;
+use ce_history::InputTexts;
 use ce_history::collect::{Candidate, Group, Presence};
 use ce_model::humanize::{duration, size};
 use ce_storage::maintenance::verify::{Verdict, VerifyEvent};
-use ce_storage::{Entry, Finding, KnownRepository, PinRecord, RepositoryRecord, Storage};
+use ce_storage::{Entry, Finding, KnownRepository, PinRecord, Record, RepositoryRecord, Storage};
 
 /// Prints a line for each group, and one for each candidate in it: size, duration, time of
-/// recording, first file.
-pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) -> io::Result<()> {
-    let mut rows = Vec::new();
+/// recording, what it is called by its texts, first file.
+pub fn candidates(
+    storage: &Storage,
+    groups: &[Group<'_>],
+    texts: &HashMap<&Entry, InputTexts>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (mut rows, none) = (Vec::new(), InputTexts::default());
     for Candidate { entry, record, bytes, seconds } in groups.iter().flat_map(|it| &it.candidates) {
         let seconds = if *seconds > 0.0 { format!("{seconds:.3} s") } else { "-".to_owned() };
         rows.push([
             size(*bytes),
             seconds,
             record.at().map_or_else(|| "-".to_owned(), |at| format!("{at:.0}")),
+            result_title(record, texts.get(entry).unwrap_or(&none)),
             shown(storage, entry),
         ]);
     }
@@ -64,20 +73,24 @@ pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Resul
     lines(&rows.collect::<Vec<_>>(), out)
 }
 
-/// Prints a line for each pin: when, by whom, the first file, and why.
+/// Prints a line for each pin: when, by whom, what is pinned, the first file, and why.
 pub fn pins(
     storage: &Storage,
     pins: &[(Entry, Option<PinRecord>)],
+    pinned: &[Option<(Record, InputTexts)>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let rows = pins.iter().map(|(entry, pin)| {
+    let rows = pins.iter().zip(pinned).map(|((entry, pin), pinned)| {
         let file = shown(storage, entry);
+        let title = pinned
+            .as_ref()
+            .map_or_else(|| "?".to_owned(), |(record, texts)| result_title(record, texts));
         match pin {
             Some(PinRecord { note, recorded, .. }) => {
-                let note = super::harmless(note.as_deref().unwrap_or_default());
-                [format!("{:.0}", recorded.at), recorded.user.clone(), file, note.into_owned()]
+                let note = super::harmless(note.as_deref().unwrap_or_default()).into_owned();
+                [format!("{:.0}", recorded.at), recorded.user.clone(), title, file, note]
             }
-            None => ["?", "?", &file, ""].map(str::to_owned),
+            None => ["?", "?", &title, &file, ""].map(str::to_owned),
         }
     });
     lines(&rows.collect::<Vec<_>>(), out)

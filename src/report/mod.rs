@@ -21,6 +21,7 @@ mod progress_estimate;
 mod status;
 mod summary;
 mod table;
+mod table_summary;
 mod terminal;
 mod tree;
 
@@ -57,10 +58,12 @@ pub use self::printer::{
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{
-    AskedStatus, activities, status_json, submitted_runs, suspended_calls, waiting_jobs,
+    AskedStatus, activities, status_json, submitted_runs, suspended_calls, suspended_title,
+    waiting_jobs,
 };
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
+pub use self::table_summary::{ends_in_words, table_summary};
 pub use self::terminal::Output;
 pub(crate) use self::terminal::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};

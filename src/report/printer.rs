@@ -160,7 +160,7 @@ impl Observer for EventPrinter<'_> {
             if !interrupted && interrupted_by().is_some() {
                 interrupted = true;
                 self.print_message(
-                    "interrupted: ending the running computations (interrupt again to kill them)",
+                    "interrupted: ending the running computations (again kills them)",
                 );
             }
             self.progress.show();

@@ -16,7 +16,7 @@ use ce_model::humanize::{clock, counted, size};
 use ce_storage::records::{
     FailedTitle, RunState, RunningCall, SubmittedRun, SuspensionState, WaitingJob, WorkerRecord,
 };
-use ce_storage::{Activity, ClaimedCall, Holder, Storage};
+use ce_storage::{Activity, ClaimedCall, Holder, ResultName, Storage};
 
 /// What a suspended call has said of itself, or why it could not.
 pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
@@ -34,18 +34,14 @@ pub fn suspended_calls(
     for (fact, said) in calls {
         let record = &fact.suspension.record;
         let attempts = counted(record.attempts as usize, "attempt");
-        writeln!(out, "  {}", fact.suspension.name.short())?;
+        writeln!(out, "  {}", suspended_title(fact))?;
+        writeln!(out, "    call: {}", fact.suspension.name.short())?;
         writeln!(out, "    {} since {:.0}, {attempts}", state(fact), record.since)?;
-        let texts: Vec<_> = fact.texts.iter().collect();
-        if !texts.is_empty() {
-            writeln!(out, "    texts: {}", texts_in_words(&texts))?;
-        }
         for (input, name) in record.inputs.iter().zip(&record.input_names) {
-            if texts.iter().any(|(text, _)| text == name) {
-                continue;
+            if !fact.texts.iter().any(|(text, _)| text == name) {
+                let source = source(storage, &input.name);
+                writeln!(out, "    input {}: {source}", harmless(name))?;
             }
-            let path = storage.shown(&input.name);
-            writeln!(out, "    input {}: {}", harmless(name), path.display())?;
         }
         writeln!(out, "    for {}", waiting_jobs(&record.jobs))?;
         if let Some(said) = said {
@@ -53,6 +49,20 @@ pub fn suspended_calls(
         }
     }
     Ok(())
+}
+
+/// A suspended call in words: its computation, and the texts that it reads.
+pub fn suspended_title(fact: &SuspendedFact) -> String {
+    let texts = texts_in_words(&fact.texts.iter().collect::<Vec<_>>());
+    format!("{} {texts}", fact.suspension.record.computation).trim_end().to_owned()
+}
+
+/// What an input is that is no short text: the output of a call, or else its path.
+fn source(storage: &Storage, file: &str) -> String {
+    match ResultName::maker(file) {
+        Some((_, computation, number)) => format!("output {number:02} of {computation}"),
+        None => storage.shown(file).display().to_string(),
+    }
 }
 
 /// How a call stands, in words.

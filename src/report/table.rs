@@ -14,7 +14,7 @@ use super::terminal::{ColumnStyle, fitted_within, terminal_width};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
 use ce_model::humanize::counted;
-use ce_model::sweep::CellValue;
+use ce_model::sweep::{Better, CellValue, ColumnMeasure};
 use ce_queries::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };
@@ -35,7 +35,10 @@ pub enum TableFormat {
 const STATE: [&str; 7] = ["status", "call", "host", "time", "duration", "reason", "log"];
 
 /// Those of them that are left out if lines do not fit.
-const LEAST_USE: [&str; 4] = ["host", "time", "reason", "log"];
+const LEAST_USE: [&str; 3] = ["host", "time", "log"];
+
+/// The narrowest column of reasons: `it ended with exit status 1` tells nothing if it is cut before the last word.
+const REASON_WIDTH: usize = 30;
 
 /// Prints the rows of a table. Returns the names of the columns that a narrow terminal has no room for.
 ///
@@ -51,13 +54,17 @@ pub fn sweep_table(
     let attested_of = |at: usize| Some(attested?.get(at)?.as_ref());
     if format == TableFormat::Json {
         for (at, row) in table.rows.iter().enumerate() {
-            json(&JsonRow::new(&table.names, row, attested_of(at)), out)?;
+            json(&JsonRow::new(table, row, attested_of(at)), out)?;
         }
         return Ok(Vec::new());
     }
     let state_names = || STATE.iter().chain(attested.map(|_| &"attested"));
     let of_row = state_names().map(|name| unlike(name, &table.names));
-    let header = table.names.iter().cloned().chain(of_row).collect();
+    let titled = |name: &String| match format {
+        TableFormat::Text => with_unit(name, &table.measures),
+        _ => name.clone(),
+    };
+    let header = table.names.iter().map(titled).chain(of_row).collect();
     let with_call = format == TableFormat::Csv || table.is_shared();
     let rows = table.rows.iter().enumerate().map(|(at, row)| {
         let cells = row.cells.iter().map(|cell| cell.text().to_owned());
@@ -74,7 +81,8 @@ pub fn sweep_table(
     };
     let of_state = state_names().map(|name| ColumnStyle {
         is_number: matches!(*name, "call" | "duration"),
-        may_be_cut: matches!(*name, "host" | "reason" | "log"),
+        may_be_cut: matches!(*name, "host" | "reason"),
+        narrowest: if *name == "reason" { REASON_WIDTH } else { 0 },
         may_be_left_out: LEAST_USE.contains(name),
     });
     let styles: Vec<ColumnStyle> = (0..table.names.len()).map(style).chain(of_state).collect();
@@ -83,12 +91,20 @@ pub fn sweep_table(
 
 /// The name of a column that says what became of a point, other than those of the table itself: `status`, or `status (of
 /// the row)`.
-fn unlike(name: &str, others: &[String]) -> String {
+pub(super) fn unlike(name: &str, others: &[String]) -> String {
     let mut name = name.to_owned();
     while others.contains(&name) {
         name.push_str(" (of the row)");
     }
     name
+}
+
+/// The name of a column, and its unit if it has one.
+pub(super) fn with_unit(name: &str, measures: &BTreeMap<String, ColumnMeasure>) -> String {
+    match measures.get(name).and_then(|measure| measure.unit.as_ref()) {
+        Some(unit) => format!("{name} [{unit}]"),
+        None => name.to_owned(),
+    }
 }
 
 /// How many rows there are of each status, and whether points share calls: `3 rows: 2 ok, 1 missing; 3 points are 2 calls`.
@@ -173,7 +189,7 @@ pub fn table_comparison(
     (all, format): (bool, TableFormat),
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let TableComparison { keys, outputs, rows } = comparison;
+    let TableComparison { keys, outputs, measures, rows } = comparison;
     let rows = rows.iter().filter(|row| all || row.is_changed());
     if format == TableFormat::Json {
         let mut rows = rows;
@@ -182,7 +198,13 @@ pub fn table_comparison(
     let mut header = keys.clone();
     let status = unlike("status", outputs);
     for name in outputs.iter().chain([&status]) {
-        header.extend(titles.map(|title| format!("{name}@{title}")));
+        for (title, measures) in titles.iter().zip(measures) {
+            let name = match format {
+                TableFormat::Text => with_unit(name, measures),
+                _ => name.clone(),
+            };
+            header.push(format!("{name}@{title}"));
+        }
     }
     header.push(unlike("changed", keys));
     let mut lines = vec![header];
@@ -211,7 +233,7 @@ pub fn table_comparison(
         ColumnStyle {
             is_number: texts.all(|text| text.parse::<f64>().is_ok()),
             may_be_cut: !is_status && !has_number(&lines, at),
-            may_be_left_out: false,
+            ..ColumnStyle::default()
         }
     };
     let styles: Vec<ColumnStyle> = (0..lines[0].len()).map(style).collect();
@@ -233,7 +255,7 @@ fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a st
 
 /// Prints lines, the first of which is the header. In columns, those from a number on are left out if they are empty. Returns
 /// the names of those that are left out since there is no room.
-fn print(
+pub(super) fn print(
     format: TableFormat,
     lines: &[Vec<String>],
     (styles, optional): (&[ColumnStyle], usize),
@@ -270,7 +292,7 @@ fn csv(text: &str) -> String {
     }
 }
 
-fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, row)?;
     out.write_all(b"\n")
 }
@@ -278,6 +300,8 @@ fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct JsonRow<'a> {
     row: JsonCells<'a>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    columns: BTreeMap<&'a str, JsonMeasure<'a>>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -293,6 +317,21 @@ struct JsonRow<'a> {
     attested: Option<Option<&'a Attested>>,
 }
 
+/// What a column measures.
+#[derive(Default, Serialize)]
+pub(super) struct JsonMeasure<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    better: Option<&'static str>,
+}
+
+impl<'a> From<&'a ColumnMeasure> for JsonMeasure<'a> {
+    fn from(ColumnMeasure { unit, better }: &'a ColumnMeasure) -> Self {
+        Self { unit: unit.as_deref(), better: better.map(Better::word) }
+    }
+}
+
 /// The run that executes a call.
 #[derive(Serialize)]
 struct JsonHolder<'a> {
@@ -302,7 +341,11 @@ struct JsonHolder<'a> {
 }
 
 impl<'a> JsonRow<'a> {
-    fn new(names: &'a [String], row: &'a SweepRow, attested: Option<Option<&'a Attested>>) -> Self {
+    fn new(
+        table: &'a SweepTable,
+        row: &'a SweepRow,
+        attested: Option<Option<&'a Attested>>,
+    ) -> Self {
         let (mut reason, mut log, mut holder) = (None, None, None);
         match &row.status {
             RowStatus::Failed { reason: why, log: path } => {
@@ -315,8 +358,10 @@ impl<'a> JsonRow<'a> {
             _ => {}
         }
         let origin = row.origin.as_ref();
+        let measures = table.measures.iter().map(|(name, of)| (name.as_str(), of.into()));
         Self {
-            row: JsonCells { names, cells: &row.cells },
+            row: JsonCells { names: &table.names, cells: &row.cells },
+            columns: measures.collect(),
             status: row.status.word(),
             reason,
             log,
@@ -357,31 +402,36 @@ impl<'a> JsonComparison<'a> {
 }
 
 /// Values by the names of their columns, in order.
-struct JsonCells<'a> {
-    names: &'a [String],
-    cells: &'a [CellValue],
+pub(super) struct JsonCells<'a> {
+    pub(super) names: &'a [String],
+    pub(super) cells: &'a [CellValue],
 }
 
 impl Serialize for JsonCells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value = |cell: &CellValue| match cell {
-            CellValue::Null => JsonValue::Null,
-            CellValue::Boolean(value) => JsonValue::Boolean(*value),
-            CellValue::Number(text) => match RawValue::from_string(text.clone()) {
-                Ok(number) => JsonValue::Number(number),
-                Err(_) => JsonValue::Text(text.clone()),
-            },
-            CellValue::Text(text) => JsonValue::Text(text.clone()),
-        };
-        serializer.collect_map(self.names.iter().zip(self.cells.iter().map(value)))
+        serializer.collect_map(self.names.iter().zip(self.cells.iter().map(JsonValue::from)))
     }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum JsonValue {
+pub(super) enum JsonValue {
     Null,
     Boolean(bool),
     Number(Box<RawValue>),
     Text(String),
+}
+
+impl From<&CellValue> for JsonValue {
+    fn from(cell: &CellValue) -> Self {
+        match cell {
+            CellValue::Null => Self::Null,
+            CellValue::Boolean(value) => Self::Boolean(*value),
+            CellValue::Number(text) => match RawValue::from_string(text.clone()) {
+                Ok(number) => Self::Number(number),
+                Err(_) => Self::Text(text.clone()),
+            },
+            CellValue::Text(text) => Self::Text(text.clone()),
+        }
+    }
 }

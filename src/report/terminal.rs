@@ -209,6 +209,8 @@ pub(super) struct ColumnStyle {
     pub(super) is_number: bool,
     /// Its texts may be cut if lines do not fit.
     pub(super) may_be_cut: bool,
+    /// The width to which they are cut at most, if that is more than `NARROWEST`.
+    pub(super) narrowest: usize,
     /// It may be left out if lines do not fit.
     pub(super) may_be_left_out: bool,
 }
@@ -251,7 +253,7 @@ pub(super) fn fitted_within(
         shown.iter().map(|at| width(*at)).sum::<usize>() + 2 * shown.len().saturating_sub(1)
     };
     let least = |at: usize| match columns[at].may_be_cut {
-        true => whole[at].min(NARROWEST),
+        true => whole[at].min(columns[at].narrowest.max(NARROWEST)),
         false => whole[at],
     };
     while all(&shown, &least) > most
@@ -282,7 +284,7 @@ pub(super) fn fitted_within(
 }
 
 /// Returns a text of at most this many characters.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most.saturating_sub(1)).chain([CUT]).take(most).collect(),
         false => text.to_owned(),
@@ -304,9 +306,9 @@ mod tests {
     }
 
     const TEXT: ColumnStyle =
-        ColumnStyle { is_number: false, may_be_cut: true, may_be_left_out: false };
+        ColumnStyle { is_number: false, may_be_cut: true, narrowest: 0, may_be_left_out: false };
     const NUMBER: ColumnStyle =
-        ColumnStyle { is_number: true, may_be_cut: false, may_be_left_out: false };
+        ColumnStyle { is_number: true, may_be_cut: false, narrowest: 0, may_be_left_out: false };
 
     #[test]
     fn the_widest_texts_are_cut_until_lines_fit() {

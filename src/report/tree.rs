@@ -17,7 +17,7 @@ use super::calls::{
     shown_outputs, sweep_title,
 };
 use super::{Reporter, Tally, harmless};
-use ce_evaluate::{Absence, Evaluation, Event, How, Outcome};
+use ce_evaluate::{Absence, Evaluation, Event, How, Outcome, StopReason};
 use ce_model::exit::Exit;
 use ce_model::expression::written_alone;
 use ce_model::humanize::{counted, duration, short_duration};
@@ -50,6 +50,8 @@ pub struct TreePrinter<'a> {
     pointed: bool,
     /// The bodies of the sweeps on the stack, and the nodes of each that were printed.
     bodies: Vec<(SweepBody, HashSet<NodeId>)>,
+    /// A call was interrupted, where people read the tree: it goes on no further.
+    is_interrupted: bool,
 }
 
 /// A call or Git tree whose subtree is being printed.
@@ -77,6 +79,7 @@ impl<'a> TreePrinter<'a> {
             computing: false,
             pointed: false,
             bodies: Vec::new(),
+            is_interrupted: false,
         }
     }
 
@@ -162,6 +165,7 @@ impl<'a> TreePrinter<'a> {
             Step::Call(call) => self.close_call(call, out)?,
             Step::Derived(value) => self.is_known(value),
             Step::Leaf(_) => true,
+            Step::All(_) => self.close_all(out)?,
             Step::PerPoint => {
                 self.print_body_node(out)?;
                 self.stack.pop();
@@ -191,6 +195,14 @@ impl<'a> TreePrinter<'a> {
         ended.is_some_and(|it| it.outputs().is_none() && it.how() != How::Archived)
     }
 
+    /// Prints the node `ALL` at the top of the stack, which passes up what stands above it.
+    fn close_all(&self, out: &mut dyn Write) -> io::Result<bool> {
+        let Some(OpenStep { label, .. }) = self.stack.last() else { return Ok(true) };
+        indent(self.stack.len() - 1, out)?;
+        writeln!(out, "ALL ({})", harmless(label))?;
+        Ok(true)
+    }
+
     /// Prints the derived values at the top of the stack that are passed up.
     fn close_derived(&self, value: DerivedId, out: &mut dyn Write) -> io::Result<()> {
         let Some(OpenStep { node, label, .. }) = self.stack.last() else { return Ok(()) };
@@ -210,6 +222,9 @@ impl<'a> TreePrinter<'a> {
         let outcome = self.evaluation.outcome(call).filter(|_| ended);
         if self.style != TreeStyle::Original {
             let Some(outcome) = outcome else { return Ok(false) };
+            if self.stops_at(outcome) {
+                return Ok(false);
+            }
             let state = self.style.call_state(self.evaluation, call);
             self.call(outcome.name(), &state, "", out)?;
         } else if !self.computing {
@@ -235,6 +250,19 @@ impl<'a> TreePrinter<'a> {
         self.started.remove(&call);
         self.computing = false;
         Ok(true)
+    }
+
+    /// Whether the tree ends before a call that was interrupted: people have asked for an end, not for what is missing.
+    fn stops_at(&mut self, outcome: &Outcome) -> bool {
+        let is_interrupted = matches!(
+            outcome,
+            Outcome::Absent(
+                _,
+                Absence::Interrupted | Absence::NotStarted(StopReason::Interruption)
+            )
+        );
+        self.is_interrupted |= is_interrupted && self.style != TreeStyle::Original;
+        self.is_interrupted
     }
 
     /// Prints the call at the top of the stack: its name and state, and the outputs that are passed up, each with the same
@@ -334,13 +362,16 @@ impl Reporter for TreePrinter<'_> {
                 waiting == *call || is_started && self.evaluation.plan.gathered(waiting).is_some()
             }
             Step::Derived(_) => true,
-            Step::Leaf(_) | Step::PerPoint => false,
+            Step::Leaf(_) | Step::All(_) | Step::PerPoint => false,
         };
         if waits { self.go_on(out) } else { Ok(()) }
     }
 
     fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
         self.go_on(out)?;
+        if self.is_interrupted {
+            return Ok(());
+        }
         let whose = if self.evaluation.plan.tops().is_empty() { "Task outputs" } else { "Outputs" };
         writeln!(out, "\n{whose} are:")?;
         for output in shown_outputs(self.evaluation) {
@@ -501,10 +532,16 @@ impl TreePrinter<'_> {
         let Operation::Sweep(id) = plan.call(call).operation else { return Ok(true) };
         let sweep = plan.sweep(id);
         let ended = self.ended[call.index()];
+        let outcome = self.evaluation.outcome(call).filter(|_| ended);
+        if outcome.is_some_and(|outcome| self.stops_at(outcome)) {
+            return Ok(false);
+        }
         if !self.pointed && (ended || sweep.rows().is_some()) {
             self.pointed = true;
-            let mut counts =
-                PointCounts { steps: plan.body_steps(sweep), ..PointCounts::default() };
+            let mut counts = PointCounts {
+                steps: plan.body_steps(&self.evaluation.task, sweep),
+                ..PointCounts::default()
+            };
             count_points(self.evaluation, sweep, &mut counts);
             self.points(call, &counts, is_computed, out)?;
         }
@@ -558,6 +595,7 @@ impl TreePrinter<'_> {
                 let title = sweep_title(self.evaluation, *sweep);
                 writeln!(out, "{title} ({}): {}", harmless(label), counts(tally.of_tables()))
             }
+            Node::All { .. } => writeln!(out, "ALL ({})", harmless(label)),
             _ => writeln!(out, "{}: {}", harmless(label), written_alone(task, node)),
         }
     }

@@ -185,13 +185,10 @@ fn suspended_calls_are_those_that_can_be_cancelled() {
     let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]");
     let lab = lab.computation("wait", "x", "y", "exit 75").commit();
     lab.run("ce-run", &["--no-sync", "-px=1", "../storage"]).exit(4);
-    for command in ["cancel", "forget"] {
-        let names = answer(&lab, "task", &[command, "../storage", ""]);
-        assert!(names.len() == 3 && names[2].starts_with("c_wait/"), "{names:?}");
-        lab.run("ce", &[command, "../storage", &names[2]]).exit(0);
-        assert_eq!(answer(&lab, "task", &[command, "../storage", ""]), ["files", ""]);
-        lab.run("ce-run", &["--no-sync", "-px=1", "../storage"]).exit(4);
-    }
+    let names = answer(&lab, "task", &["cancel", "../storage", ""]);
+    assert!(names.len() == 3 && names[2].starts_with("c_wait/"), "{names:?}");
+    lab.run("ce", &["cancel", "../storage", &names[2]]).exit(0);
+    assert_eq!(answer(&lab, "task", &["cancel", "--forget", "../storage", ""]), ["files", ""]);
 }
 
 /// What fish offers for a line, in the task's directory.

@@ -95,10 +95,11 @@ impl Generator<'_> {
     fn expression(&mut self, most: usize) -> (NodeId, usize) {
         let again: Vec<_> =
             self.known.iter().copied().filter(|(_, width)| *width <= most).collect();
-        match self.random.below(8) {
+        match self.random.below(9) {
             0 | 1 if !again.is_empty() => again[self.random.below(again.len())],
             _ if self.budget == 0 => (self.leaf(), 1),
             2 => (self.leaf(), 1),
+            3 if most > 1 => self.all(most),
             _ => {
                 let call = self.call(most);
                 if self.random.below(3) == 0 {
@@ -107,6 +108,24 @@ impl Generator<'_> {
                 call
             }
         }
+    }
+
+    /// Several expressions, which pass up so many files at most together.
+    fn all(&mut self, most: usize) -> (NodeId, usize) {
+        let (mut inputs, mut width) = (Vec::new(), 0);
+        while inputs.is_empty() || width < most && self.random.below(3) > 0 {
+            let (node, more) = self.expression(most - width);
+            inputs.push(ExpressionInput { label: None, node });
+            width += more;
+        }
+        let node = ExpressionNode {
+            kind: NodeKind::All,
+            value: "".into(),
+            files: Vec::new(),
+            inputs,
+            outputs: None,
+        };
+        (self.expression.push(node), width)
     }
 
     fn leaf(&mut self) -> NodeId {

@@ -23,7 +23,7 @@ const READERS: [&str; 14] = [
     "viz ../storage @ ../data/y",
     "diff HEAD ../storage @ ../data/y",
     "table --points @ ../storage",
-    "manifest @",
+    "show --manifest @",
     "commits @",
     "gc --keep @ ../storage",
 ];
@@ -75,7 +75,8 @@ fn what_is_of_another_kind_says_what_to_give() {
     for command in ["write @", "run --points @ ../storage"] {
         run(&lab, command, "../data").says(&format!("  try: {text}\n"));
     }
-    run(&lab, "manifest @", "../data/x").says("  try: give a directory: ../data/x is none\n");
+    run(&lab, "show --manifest @", "../data/x")
+        .says("  try: give a directory: ../data/x is none\n");
     run(&lab, "viz -o @", "../data").says("  try: end the name in .dot, .svg, .png or .pdf\n");
     fs::create_dir(lab.path("data/d.svg")).unwrap();
     let text = "give the name of a file: ../data/d.svg is a directory";
@@ -110,7 +111,7 @@ fn what_another_user_owns_says_who_may_use_it() {
     fs::set_permissions(lab.path("data/locked"), fs::Permissions::from_mode(0o700)).unwrap();
     for (command, advice) in [
         ("write ../data/locked/file", "ls -ld ../data/locked shows who may read it"),
-        ("manifest ../data/locked", "ls -ld ../data/locked shows who may read it"),
+        ("show --manifest ../data/locked", "ls -ld ../data/locked shows who may read it"),
         ("commits ../data/locked/a", "ls -ld ../data/locked shows who may read it"),
         (
             "man ../data/locked",

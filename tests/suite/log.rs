@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::arith::Arith;
 use crate::lab::{Lab, files};
 use crate::program::Ran;
+use crate::terminal::{Shown, Terminal, lines};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
 
@@ -44,7 +45,9 @@ fn ce<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 fn what_was_taken_over_is_no_execution() {
     let (lab, [first, second, third]) = taken_over();
     let log = ce(&lab, &["log", "../storage"]);
-    let lines = log.lines();
+    let mut lines = log.lines();
+    assert!(lines.remove(0).starts_with("ended "), "{}", log.stdout);
+    lines.reverse();
     assert_eq!(lines.len(), 3, "{}", log.stdout);
     assert!(lines[0].contains(&first[..12]) && lines[0].contains("  elsewhere  "), "{}", lines[0]);
     for (line, commit) in lines[1..].iter().zip([&second, &third]) {
@@ -62,7 +65,7 @@ fn what_was_taken_over_is_no_execution() {
     assert_eq!(json[2]["taken_over"]["host"], "elsewhere");
     assert!(json[2]["seconds"].is_null() && json[2]["failed"].is_null(), "{}", json[2]);
     let slow = ce(&lab, &["log", "--slow", "0", "../storage"]);
-    assert_eq!(slow.lines().len(), 1);
+    assert_eq!(slow.lines().len(), 2);
     assert!(slow.stdout.contains(&first[..12]), "{}", slow.stdout);
 
     let file = call(&third).replacen("/ad", "/00/ad", 1);
@@ -108,10 +111,14 @@ fn what_is_not_committed_has_no_commit() {
     let remark = format!("uncommitted changes on top of {}", &head[..12]);
     let log = ce(&lab, &["log", "../storage"]);
     let lines = log.lines();
-    assert_eq!(lines.len(), 2, "{}", log.stdout);
-    assert!(lines[0].ends_with(&format!("  FAILED: it ended with exit status 3; {remark}")));
+    assert_eq!(lines.len(), 3, "{}", log.stdout);
     assert!(lines[1].ends_with(&format!("  {remark}")), "{}", lines[1]);
-    assert!(lines.iter().all(|line| line.contains("  mul  dirty-")), "{}", log.stdout);
+    assert!(lines[2].ends_with(&format!("  FAILED: it ended with exit status 3; {remark}")));
+    assert!(
+        lines[1..].iter().all(|line| line.contains("  mul ") && line.contains("  dirty-")),
+        "{}",
+        log.stdout
+    );
     assert_eq!(ce(&lab, &["log", "--commit", &head[..12], "../storage"]).stdout, "");
     let json = ce(&lab, &["log", "--json", "--failed", "../storage"]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -194,17 +201,27 @@ fn calls_are_listed_and_filtered() {
     };
     let log = |options: &[&str]| says(options, "");
     let all = log(&[]);
-    assert_eq!(all.lines().count(), 6, "{all}");
-    assert!(all.lines().is_sorted_by_key(|line| line.split(' ').next()), "{all}");
+    assert_eq!(all.lines().count(), 7, "{all}");
+    let header = "ended computation texts version duration memory host inputs remarks";
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(all.lines().next().unwrap()).join(" "), header);
+    // The newest come first.
+    let mut times: Vec<_> = all.lines().skip(1).map(|line| line.split(' ').next()).collect();
+    times.reverse();
+    assert!(times.is_sorted(), "{all}");
     let failed = log(&["--failed"]);
     assert!(failed.contains("  FAILED: it ended with exit status 1\n"), "{failed}");
     assert!(failed.contains("  ad48103e4fc7_09d2af8dd222  "), "{failed}");
-    assert_eq!(failed.lines().count(), 1, "{failed}");
-    assert_eq!(log(&["--computation", "add"]).lines().count(), 2);
+    assert_eq!(failed.lines().count(), 2, "{failed}");
+    let adds = log(&["--computation", "add"]);
+    assert_eq!(adds.lines().count(), 3);
+    assert!(!adds.contains("remarks"), "an empty column is left out: {adds}");
     // Columns are as wide as what they show.
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let last: Vec<_> = log(&["-n", "2"]).lines().map(words).collect();
-    assert_eq!(last, all.lines().skip(4).map(words).collect::<Vec<_>>());
+    let cut = "ce: the newest 2 of 6 calls are listed; without -n, all are\n";
+    let newest: Vec<_> = says(&["-n", "2"], cut).lines().map(words).collect();
+    assert_eq!(newest, all.lines().take(3).map(words).collect::<Vec<_>>());
+    assert_eq!(log(&["-n", "6"]), all);
+    assert_eq!(log(&["--json", "-n", "2"]).lines().count(), 2);
     let none = "ce: no call matches\n";
     assert_eq!(says(&["--slow", "3600"], none), "");
     assert_eq!(says(&["--slow", "3600", "--json"], none), "");
@@ -217,16 +234,97 @@ fn calls_are_listed_and_filtered() {
     };
     unknown("ad", "; did you mean add?");
     unknown("nonsense", "");
-    assert_eq!(log(&["-n", "0"]), "");
+    let none_of_them = "ce: the newest 0 of 6 calls are listed; without -n, all are\n";
+    assert_eq!(says(&["-n", "0"], none_of_them), "");
     let commit = arith.name("c_add/COMMIT/");
     let commit = commit.trim_start_matches("c_add/").trim_end_matches('/');
     assert_eq!(log(&["--commit", &commit[..7]]), all);
     for wrong in ["zz", "none", "", "HEAD", "dirty-zz"] {
         let refused = arith.ce(&["log", "--commit", wrong, "results"]);
         assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{wrong}");
-        assert!(refused.err.contains("it is no beginning of a commit"), "{}", refused.err);
+        assert!(refused.err.contains("no commit begins with that"), "{}", refused.err);
     }
     says(&["--commit", "dirty"], none);
     says(&["--commit", "dirty-0a"], none);
     assert_eq!(arith.ce(&["log", "nowhere"]).code, 5);
+}
+
+/// What a terminal with so many columns shows of the log, with a pager or another variable of the environment.
+fn at_terminal(
+    lab: &Lab,
+    columns: u16,
+    variables: &[(&str, &str)],
+    arguments: &[&str],
+) -> Vec<String> {
+    let mut command = lab.command("ce");
+    command.arg("log").args(arguments).arg("../storage").envs(variables.iter().copied());
+    let (status, text) = Terminal::start(&command, columns, Shown::Both).end();
+    assert_eq!(status.code(), Some(0), "{text}");
+    lines(&text, columns.into())
+}
+
+#[test]
+fn a_terminal_shows_the_log_by_a_pager() {
+    let (lab, _) = taken_over();
+    let counts = "sed s/^/paged:/";
+    let first = |variables: &[(&str, &str)], arguments: &[&str]| {
+        at_terminal(&lab, 200, variables, arguments).remove(0)
+    };
+    for variables in [
+        &[("PAGER", counts)][..],
+        &[("CE_PAGER", counts)],
+        &[("CE_PAGER", counts), ("PAGER", "false")],
+    ] {
+        assert!(first(variables, &[]).starts_with("paged:ended "), "{variables:?}");
+        assert!(first(variables, &["--no-pager"]).starts_with("ended "), "{variables:?}");
+    }
+    assert!(first(&[("PAGER", counts)], &["--resources"]).starts_with("paged:computation "));
+    assert!(first(&[("PAGER", counts)], &["--json"]).starts_with("{"));
+    for none in [&[("PAGER", "")][..], &[("PAGER", "cat")], &[("PAGER", counts), ("TERM", "dumb")]]
+    {
+        assert!(first(none, &[]).starts_with("ended "), "{none:?}");
+    }
+    // One that reads nothing, or is not there, is no error.
+    assert_eq!(at_terminal(&lab, 200, &[("PAGER", "echo no thanks")], &[]), ["no thanks"]);
+    let absent = at_terminal(&lab, 200, &[("PAGER", "no-such-pager")], &[]);
+    assert!(absent[0].contains("no-such-pager") && absent[1].starts_with("ended "), "{absent:?}");
+    // What is said of the limit is said when the pager has ended.
+    let last = at_terminal(&lab, 200, &[("PAGER", counts)], &["-n1"]).pop();
+    assert_eq!(last.unwrap(), "ce: the newest 1 of 3 calls are listed; without -n, all are");
+    let options = at_terminal(&lab, 200, &[("PAGER", "echo options $LESS")], &[]);
+    assert_eq!(options, ["options FRX"]);
+    let own = [("PAGER", "echo options $LESS"), ("LESS", "S")];
+    assert_eq!(at_terminal(&lab, 200, &own, &[]), ["options S"]);
+}
+
+#[test]
+fn the_log_fits_a_terminal() {
+    let (lab, _) = taken_over();
+    let shown = at_terminal(&lab, 80, &[], &["--no-pager"]);
+    // A longer line would be two.
+    assert_eq!(shown.len(), 6, "{shown:#?}");
+    assert!(shown[0].starts_with("ended ") && !shown[0].contains("inputs"), "{shown:#?}");
+    assert!(shown[1].contains("  mul ") && shown[1].contains("  taken over"), "{shown:#?}");
+    assert!(shown[2].starts_with("    from c_mul/") && shown[2].ends_with('…'), "{shown:#?}");
+    let wide = at_terminal(&lab, 400, &[], &["--no-pager"]);
+    assert!(wide[0].contains("  version ") && wide[0].contains("  inputs "), "{wide:#?}");
+}
+
+#[test]
+fn ctrl_c_is_for_the_pager() {
+    let (lab, _) = taken_over();
+    let pager =
+        "trap 'echo caught' INT; cat; echo ready; until read line </dev/tty; do :; done; echo over";
+    let mut command = lab.command("ce");
+    command.args(["log", "../storage"]).env("PAGER", pager);
+    let mut terminal = Terminal::start(&command, 200, Shown::Both);
+    terminal.await_text("ready");
+    for caught in 1..=2 {
+        terminal.type_in("\x03");
+        terminal.await_that("caught", |text| text.matches("caught").count() == caught);
+    }
+    terminal.type_in("\n");
+    terminal.await_text("over");
+    let (status, text) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{text}");
 }

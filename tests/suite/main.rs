@@ -83,6 +83,7 @@ mod suspension;
 mod sweep_telling;
 mod sweeps;
 mod table_command;
+mod table_summary;
 mod table_sweeps;
 mod tables;
 mod task_cache;

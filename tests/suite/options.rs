@@ -55,7 +55,7 @@ fn the_configured_storage_is_found_from_a_subdirectory() {
     let doctor = lab.finish(lab.command("ce").current_dir(lab.path("task/notes")).arg("doctor"));
     assert!(doctor.stdout.contains("ok      exclusive files"), "{}", doctor.stdout);
     ce(&lab, "task/notes", &["pin", "../../storag"]).exit(5).says("did you mean");
-    ce(&lab, "task/notes", &["forget", &call]).exit(2).says("is not suspended");
+    ce(&lab, "task/notes", &["cancel", "--forget", &call]).exit(2).says("is not suspended");
     ce(&lab, "task/notes", &["cancel"]).exit(2).says("no call is given").says("try: give names");
     ce(&lab, "task/notes", &["cancel", "--all", &call]).exit(2).says("leave out one of them");
     ce(&lab, "task/notes", &["pin", "--remove"]).exit(2).says("--remove needs a file");
@@ -72,7 +72,7 @@ fn the_path_of_a_file_tells_the_storage() {
         let made = format!("../from-{dir}");
         ce(&lab, dir, &["export", &path, &made]).exit(0).shows(&format!("{made}/"));
         ce(&lab, dir, &["pin", &path]).exit(0);
-        ce(&lab, dir, &["forget", &path]).exit(2).says("is not suspended");
+        ce(&lab, dir, &["cancel", "--forget", &path]).exit(2).says("is not suspended");
     }
     assert!(!Path::new(&lab.path("other")).exists());
     ce(&lab, "storage", &["cite", &output]).exit(0).shows("of task task, version");

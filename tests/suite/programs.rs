@@ -62,3 +62,24 @@ fn there_are_completions_for_every_shell_and_manual_pages() {
     lab.run("ce", &["gc", "--help"]).exit(0).shows("Examples:").shows("ce gc ../results\n");
     lab.run("ce", &["man", "../nowhere"]).exit(5).says("cannot write ../nowhere");
 }
+
+#[test]
+fn all_ways_to_ask_for_help_agree() {
+    let lab = Lab::empty();
+    let help = |arguments: &[&str]| lab.run("ce", arguments).exit(0).stdout;
+    let short = help(&["--help"]);
+    assert_eq!((help(&["-h"]), help(&["help"])), (short.clone(), short.clone()));
+    let commands = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with("  ") && !line.starts_with("  -"));
+        lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    };
+    let all = help(&["help", "--all"]);
+    let (few, all) = (commands(&short), commands(&all));
+    assert!(few.len() <= 22 && few.iter().all(|it| all.contains(it)), "{short}");
+    assert!(few[..10].contains(&"run".to_owned()) && !few.contains(&"man".to_owned()), "{short}");
+    assert!(short.contains("ce help --all lists all commands."), "{short}");
+    for command in &all {
+        assert_eq!(help(&["help", command]), help(&[command, "--help"]));
+    }
+    lab.run("ce", &["help", "rum"]).exit(2).says("a similar value exists: 'run'");
+}

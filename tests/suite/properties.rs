@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use compeval::evaluate::How;
-use compeval::expression::{Expression, Sharing, Text};
+use compeval::expression::{Expression, NodeKind, Sharing, Text};
 use compeval::session::Exit;
 use compeval::slice::WrittenSlice;
 
@@ -75,6 +75,7 @@ fn reference(expression: &Expression) -> Vec<String> {
         let slice = node.outputs.clone().unwrap_or_else(|| WrittenSlice::all(1));
         let output = |number: u8| value(&node.value, number.into(), &inputs);
         values.push(match node.kind.has_inputs() {
+            true if node.kind == NodeKind::All => inputs,
             true => slice.resolve(&names).0.numbers().map(output).collect(),
             false => vec![node.value.to_string()],
         });

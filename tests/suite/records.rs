@@ -275,6 +275,7 @@ fn program_and_schema_refuse_records_without_a_field_or_with_another_type() {
                 let other = with(&found.record, &place, |value| *value = json!([true]));
                 // Earlier versions did not record these, and calls that ask for nothing have none.
                 let is_optional = place.ends_with("/host_kind")
+                    || place.ends_with("/machine")
                     || ["/place", "/literals", "/origin/executed/resources"].contains(&&*place)
                     || found.kind == "failure" && ["/tree", "/isolation"].contains(&&*place);
                 // Records in a results repository have none of these.

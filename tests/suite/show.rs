@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use compeval::storage::records::machine;
+
 use crate::arith::Arith;
+use crate::lab::Lab;
 
 const RESULT: &str = "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b";
 
@@ -31,7 +34,9 @@ fn a_result_is_shown_with_its_ancestors_each_once() {
         format!("        01: results/c_divmod/COMMIT/01/{call} (divmod, output 01, see above)"),
     ];
     assert_eq!(tree(&arith, &shown.out), expected);
-    let facts = ["state        as recorded", "computation  add, output 00", "by tester on "];
+    let machine = format!("  machine      {}\n", machine());
+    let facts =
+        ["state        as recorded", "computation  add, output 00", "by tester on ", &machine];
     assert!(facts.iter().all(|fact| shown.out.contains(fact)), "{}", shown.out);
 }
 
@@ -106,4 +111,51 @@ fn digits_that_are_too_few_are_told() {
         let says = "ce: a4 is too short: 4 or more digits of a SHA-1 name a result\n  try: ";
         assert!(shown.err.starts_with(says), "{shown:?}");
     }
+}
+
+#[test]
+fn a_long_provenance_is_a_screen_unless_all_is_asked_for() {
+    // Each call reads the one before it and an input; the first reads two inputs.
+    let chain =
+        (0..29).fold("INPUT('x')".to_owned(), |inner, _| format!("(add {inner} INPUT('y'))[0]"));
+    let lab = Lab::task(&format!("Inputs: 'x', 'y'\n{chain}")).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let output = lab.ce_run(&["-q"]).exit(0).stdout;
+    let show = |options: &[&str]| {
+        lab.run("ce", &[&["show"], options, &["../storage", output.trim()]].concat()).exit(0).stdout
+    };
+    let (short, all) = (show(&[]), show(&["--all"]));
+    let tree = |text: &str| -> Vec<String> {
+        text.split_once("made from:\n").unwrap().1.lines().map(str::to_owned).collect()
+    };
+    let (first, whole) = (tree(&short), tree(&all));
+    assert_eq!(whole.len(), 58, "{all}");
+    assert!(short.lines().count() <= 24, "{short}");
+    // The first levels, each of them whole.
+    let (last, first) = first.split_last().unwrap();
+    assert!(first.len() > 4 && first.len() % 2 == 0, "{short}");
+    assert_eq!(*last, format!("    and {} more lines: --all prints them", 58 - first.len()));
+    assert!(first.iter().all(|line| whole.contains(line)), "{short}");
+    let sha1 = |text: &str| text.lines().filter(|line| line.starts_with("  input 0")).count();
+    assert_eq!((sha1(&short), sha1(&all)), (0, 2));
+    let json: serde_json::Value = serde_json::from_str(&show(&["--json"])).unwrap();
+    assert_eq!(json["ancestors"].as_array().unwrap().len(), 58);
+}
+
+#[test]
+fn of_a_long_log_the_end_is_shown() {
+    let lab = Lab::task("Inputs: 'x'\n(count INPUT('x'))[0]")
+        .computation("count", "a", "b", "for n in 1 2 3 4 5 6 7 8; do echo line $n; done; echo >$2")
+        .data("x", "x")
+        .commit();
+    let output = lab.ce_run(&["-q", "--no-sync"]).exit(0).stdout;
+    let show = |options: &[&str]| {
+        lab.run("ce", &[&["show"], options, &["../storage", output.trim()]].concat()).exit(0).stdout
+    };
+    let logged = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("     | "));
+        lines.map(str::to_owned).collect()
+    };
+    let all = logged(&show(&["--all"]));
+    assert_eq!((all.len(), logged(&show(&[]))), (8, all[3..].to_vec()));
 }

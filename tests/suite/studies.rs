@@ -49,6 +49,7 @@ fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
         assert_eq!(number("passes"), (10_000_000.0 / number("size")).floor(), "{row}");
         assert!(number("threads") < 4.0 || number("size") > 1000.0, "{row}");
     }
+    is_summarised_alike(&lab);
     let lab = change(lab, "scaling", "workflow.ce", "time of", "seconds of");
     run(&lab, "scaling", machine).exit(0).says("84 calls: 83 taken over, 1 computed");
     let lab = change(lab, "scaling", "workflow.ce", ":replicates 10", ":replicates 12");
@@ -56,6 +57,33 @@ fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
     let lab = change(lab, "scaling", "workflow.ce", "// size)", "// seize)");
     let ran = run(&lab, "scaling", machine).exit(1);
     ran.says("derive-columns: the table has no column \"seize\", which columns, line 1 names");
+}
+
+/// `ce table --summary` and the computation of the library give the same numbers for the same table.
+#[track_caller]
+fn is_summarised_alike(lab: &Lab) {
+    let options = ["--summary", "--json", "--task", "tasks-example/scaling", "-p", "machine=ada"];
+    let summary = lab.run("ce", &[&["table"], &options[..], &["../storage"]].concat()).exit(0);
+    let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let found: Vec<_> = summary.lines().into_iter().map(read).collect();
+    let mut results = lab.results().into_iter();
+    let (_, expected) = results.find(|(name, _)| name.starts_with("c_summarise-table/")).unwrap();
+    let expected: Vec<_> = std::str::from_utf8(&expected).unwrap().lines().map(read).collect();
+    assert_eq!((found.len(), expected.len()), (8, 8));
+    for (found, expected) in found.iter().zip(&expected) {
+        let seconds = &found["columns"]["seconds"];
+        for (name, of_library) in [
+            (&found["point"]["threads"], "threads"),
+            (&found["point"]["size"], "size"),
+            (&found["not_ok"], "failed"),
+            (&seconds["n"], "n"),
+            (&seconds["median"], "median"),
+            (&seconds["low"], "median_ci95_low"),
+            (&seconds["high"], "median_ci95_high"),
+        ] {
+            assert_eq!(*name, expected[of_library], "{of_library} of {found} and {expected}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, Library};
 use crate::program::Ran;
+use crate::terminal::{self, Shown, Terminal};
 
 /// A sweep that divides numbers: its table has a row for each dividend and divisor.
 fn lab(files: &[(&str, &str)]) -> Lab {
@@ -66,6 +67,19 @@ fn rows_are_those_of_the_table_and_others_have_a_status() {
 }
 
 #[test]
+fn a_narrow_terminal_shows_why_points_have_failed() {
+    let lab = lab(&[]).commit().with_storage();
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let mut command = lab.command("ce");
+    command.args(["table", "../storage"]);
+    let (_, text) = Terminal::start(&command, 80, Shown::Both).end();
+    let shown = terminal::lines(&text, 80);
+    assert!(shown[0].ends_with("  reason") && !shown[0].contains("log"), "{shown:#?}");
+    assert!(shown[2].contains("  it ended with exit status "), "{shown:#?}");
+    assert!(text.contains("the terminal has no room for "), "{text}");
+}
+
+#[test]
 fn csv_has_a_header_and_quotes() {
     let lab = Lab::task("Inputs: 'x'\n(say INPUT('x'))[0]")
         .computation("say", "text", "said", "cat \"$1\" >\"$2\"")
@@ -79,6 +93,23 @@ fn csv_has_a_header_and_quotes() {
     assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,1,"), "{}", lines[1]);
     assert!(lines[2].starts_with("c,c,ok,2,") && lines[2].ends_with(",,"), "{}", lines[2]);
     assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn columns_have_units_and_directions() {
+    let lab = lab(&[("columns", "00 q [m/s] more\n01 r less\n"), ("factors/01-y", "2\n")]).commit();
+    lab.ce_run(&[]).exit(0);
+    let text = lines(&table(&lab, &[]).exit(0));
+    assert!(text[0].starts_with("x y q [m/s] r status "), "{text:?}");
+    assert!(table(&lab, &["--csv"]).exit(0).lines()[0].starts_with("x,y,q,r,status,"));
+    let columns = json!({"q": {"unit": "m/s", "better": "more"}, "r": {"better": "less"}});
+    assert_eq!(rows(&lab, &[], 0)[0]["columns"], columns);
+    let lab = lab.file("workflow/columns", "00 q [km/h]\n").commit_again();
+    lab.ce_run(&[]).exit(0);
+    let versions = ["--all", "--at", "HEAD~1", "--at", "HEAD"];
+    let text = lines(&table(&lab, &versions).exit(0));
+    assert!(text[0].starts_with("x y q [m/s]@HEAD~1 q [km/h]@HEAD r@HEAD~1 r@HEAD "), "{text:?}");
+    assert!(table(&lab, &[&["--csv"], &versions[..]].concat()).exit(0).stdout.contains(",q@HEAD,"));
 }
 
 #[test]

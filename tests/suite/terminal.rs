@@ -49,7 +49,10 @@ impl Terminal {
         };
         // Becomes the program itself, since it leads no process group.
         let mut command = through(&["setsid", "--ctty"], command);
-        command.env("TERM", "xterm").stdin(stream(true));
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm");
+        }
+        command.stdin(stream(true));
         command.stdout(stream(shown != Shown::Errors)).stderr(stream(shown != Shown::Output));
         let child = command.spawn().unwrap();
         let (master, (sender, pieces)) = (File::from(master), mpsc::channel());

@@ -40,7 +40,7 @@ fn a_storage_as_it_was_made_is_clean() {
     let arith = Arith::evaluated();
     let clean = verify(&arith, &[]);
     assert_eq!((clean.out.as_str(), clean.code), ("", 0));
-    assert!(clean.err.contains("ce: 8 files, 20 bytes, "), "{clean:?}");
+    assert!(clean.err.contains("ce: 8 files, 20 B, "), "{clean:?}");
     assert!(clean.err.contains("ce: 0 wrong, 0 odd and harmless\n"), "{clean:?}");
 }
 

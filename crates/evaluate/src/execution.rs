@@ -22,7 +22,7 @@ use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinish
 use ce_executor::{CallProgram, Ended, ExecuteError, HostTurn, Status, TurnRequest};
 use ce_model::resources::Resources;
 use ce_model::task::LIBRARY;
-use ce_storage::records::{Execution, OutputSource, SuspensionState, TicketEnd};
+use ce_storage::records::{OutputSource, SuspensionState, TicketEnd};
 use ce_storage::{
     Call, Deviation, Failure, Precedence, PublishError, ResultName, Sealed, Stage, Stored, Survey,
 };
@@ -291,13 +291,12 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             Ok(Ended::Done(usage)) => {
                 limit(&mut stage, &usage);
                 let argv = argv(call, name, &begun.sources);
-                let execution = execution(&usage, begun.computation, argv);
-                let execution = Execution {
-                    resources: begun.resources.lines().into(),
-                    // The work of a suspended call ran elsewhere, on an unknown kind of host.
-                    host_kind: execution.host_kind.filter(|_| begun.place.suspension.is_none()),
-                    ..execution
-                };
+                let mut execution = execution(&usage, begun.computation, argv);
+                execution.resources = begun.resources.lines().into();
+                if begun.place.suspension.is_some() {
+                    // The work of a suspended call ran elsewhere, on an unknown host.
+                    (execution.host_kind, execution.machine) = (None, None);
+                }
                 return stage.seal(call, execution).map_err(|(stage, error)| {
                     // What it lacks may be lacking because of that.
                     match self.launcher.lost_input(&begun.sources) {

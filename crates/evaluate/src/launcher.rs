@@ -24,7 +24,7 @@ use ce_model::access::{InputLabel, Rule};
 use ce_model::name::{is_directory, numbered};
 use ce_model::resources::Resources;
 use ce_model::task::Computation;
-use ce_storage::records::{Execution, HostKind, NOT_ISOLATED, SuspensionRecord};
+use ce_storage::records::{Execution, HostKind, NOT_ISOLATED, SuspensionRecord, machine};
 use ce_storage::{LOG, ResultName, Stage, Storage, StorageError, Stored, Suspension, WritableArea};
 
 /// The longest time that a program has to say how a suspended call stands, or to cancel it.
@@ -413,13 +413,15 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
             access.push(rule.to_string());
         }
     }
+    let is_here = usage.tasks.0.is_empty();
     Execution {
         argv: argv.into(),
         isolation: isolation.to_owned(),
         access: access.into(),
         resources: Box::default(),
-        // A launcher starts tasks on hosts whose kind is unknown.
-        host_kind: usage.tasks.0.is_empty().then(|| HostKind::here().clone()),
+        // A launcher starts tasks on unknown hosts.
+        host_kind: is_here.then(|| HostKind::here().clone()),
+        machine: is_here.then(|| machine().into()),
         start: usage.start,
         end: usage.end,
         user_seconds: usage.user.as_secs_f64(),

@@ -426,7 +426,7 @@ impl Explain for CallError {
             }
             Self::Remembered(_) => Some("--retry-failed executes it again"),
             Self::Asked(..) => Some(
-                "ce forget lets the next run start it from the beginning; ce cancel ends it before",
+                "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before",
             ),
             Self::AtWorker(failed) => return failed.hint.clone(),
             Self::Publish(PublishError::Deviates(_)) => Some(

@@ -270,7 +270,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         }
         if is_failed && let Outcome::Absent(_, Absence::Failed(failure)) = &mut outcome {
             failure.hint.get_or_insert_with(|| {
-                "the next run continues with what is in its directory; ce forget removes that"
+                "the next run continues with what is in its directory; ce cancel --forget removes that"
                     .to_owned()
             });
         }

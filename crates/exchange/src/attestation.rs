@@ -2,13 +2,14 @@
 //!
 //! What has no signature counts once, however often it is said: anybody may write it, any number of times.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use ce_git::Mirror;
 use ce_model::digest::{Blake3, Digest, ObjectId};
 use ce_storage::records::{CallRecord, HostKind, SignerNote};
 use ce_storage::{Entry, Ledger, Record, Storage, StorageError, of_ledger_file};
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::ResultsError;
@@ -57,10 +58,24 @@ impl Serialize for Attester {
 /// An execution: who says so, on which kind of host it was, if that is known, and its outputs; none if it failed.
 type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
 
+/// An execution that has made the recorded outputs, and of which the ledger says when it ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PublishedExecution {
+    /// When it ended.
+    pub end: Timestamp,
+    /// Who says so.
+    pub by: Attester,
+    /// The machine, in words, if it is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Box<str>>,
+}
+
 /// What is said of the executions of all calls.
 #[derive(Debug, Default)]
 pub struct Attestations {
     by_call: HashMap<Blake3, Vec<Statement>>,
+    /// By the call and its outputs.
+    published: HashMap<(Blake3, Vec<Digest>), BTreeSet<PublishedExecution>>,
 }
 
 /// Those who have got the recorded outputs of a call, and those who have not.
@@ -153,6 +168,12 @@ impl Attestations {
             let Some(lines) = ledger.read(&file)?.and_then(|text| parse(&text)) else { continue };
             let attester = Attester::of_note(ledger.signer(&file)?);
             for line in lines {
+                if let (Some(end), Some(outputs)) = (line.end, &line.outputs) {
+                    let key = (line.id, outputs.clone());
+                    let (by, machine) = (attester.clone(), line.machine);
+                    let published = attestations.published.entry(key).or_default();
+                    published.insert(PublishedExecution { end, by, machine });
+                }
                 let said = attestations.by_call.entry(line.id).or_default();
                 said.push((attester.clone(), line.host_kind, line.outputs));
             }
@@ -167,6 +188,13 @@ impl Attestations {
             Some(Record::Call(record)) => Some(self.of(&record)),
             _ => None,
         })
+    }
+
+    /// The executions that have made the outputs of this record and say when they ended, the first one first.
+    pub fn published(&self, record: &CallRecord) -> Vec<PublishedExecution> {
+        let recorded = record.outputs.iter().map(|it| it.digest).collect();
+        let executions = self.published.get(&(call_identity(record), recorded));
+        executions.into_iter().flatten().cloned().collect()
     }
 
     /// What is said of a call with this record, which counts as said here if it was executed here.

@@ -11,6 +11,7 @@ use ce_model::humanize::counted_all;
 use ce_model::name::ComputationName;
 use ce_storage::records::{AuditReport, CallRecord, HostKind, Origin};
 use ce_storage::{Ledger, Storage, StorageError, ledger_file};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::ResultsError;
@@ -27,6 +28,15 @@ const VERSION: u32 = 1;
 
 /// The greatest length of the reason of a failure, in characters.
 const REASON: usize = 200;
+
+/// What the ledger says of executions only if it is asked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LedgerFacts {
+    /// When they ended.
+    pub times: bool,
+    /// On which machines they were.
+    pub machine: bool,
+}
 
 /// Why executions are in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +73,12 @@ pub(super) struct LedgerLine {
     /// None if an earlier program has recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) host_kind: Option<HostKind>,
+    /// When it ended, if that was to be published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<Timestamp>,
+    /// On which machine, if that was to be published, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) machine: Option<Box<str>>,
 }
 
 /// What identifies a call everywhere: what was executed, from what. Its name does not, since it may be longer elsewhere.
@@ -109,6 +125,8 @@ pub fn record_audits(
             peak_bytes: *peak_bytes,
             isolation: isolation.clone(),
             host_kind: host_kind.clone(),
+            end: None,
+            machine: None,
         }));
     }
     for file in files(&lines, LedgerReason::Audit, by) {
@@ -192,7 +210,7 @@ pub(super) fn own_executions(storage: &Storage) -> Result<HashSet<Blake3>, Stora
     for contents in ledger.files()? {
         if ledger.signer(&contents)?.is_some_and(|note| note.own) {
             let lines = ledger.read(&contents)?.and_then(|text| parse(&text)).unwrap_or_default();
-            own.extend(lines.iter().map(LedgerLine::identity));
+            own.extend(lines.iter().flat_map(LedgerLine::identities));
         }
     }
     Ok(own)
@@ -200,7 +218,7 @@ pub(super) fn own_executions(storage: &Storage) -> Result<HashSet<Blake3>, Stora
 
 impl LedgerLine {
     /// The execution of a call with this short name; `None` unless it was executed in this storage.
-    pub(super) fn of(name: String, call: &CallRecord) -> Option<Self> {
+    pub(super) fn of(name: String, call: &CallRecord, facts: LedgerFacts) -> Option<Self> {
         let Origin::Executed { execution, .. } = &call.origin else { return None };
         if execution.taken_over.is_some() {
             return None;
@@ -214,6 +232,8 @@ impl LedgerLine {
             peak_bytes: execution.peak_bytes,
             isolation: execution.isolation.clone(),
             host_kind: execution.host_kind.clone(),
+            end: facts.times.then_some(execution.end),
+            machine: execution.machine.clone().filter(|_| facts.machine),
         })
     }
 
@@ -222,9 +242,15 @@ impl LedgerLine {
         json(self)
     }
 
-    /// What it has in common with all executions of the same call with the same outputs on the same kind of host.
-    pub(super) fn identity(&self) -> Blake3 {
-        Blake3::of(&json(&(&self.id, &self.outputs, &self.host_kind)))
+    /// What it has in common with all executions of the same call with the same outputs on the same kind of host; and with when and where it
+    /// was, if it says so.
+    pub(super) fn identities(&self) -> [Blake3; 2] {
+        let Self { id, outputs, host_kind, end, machine, .. } = self;
+        let execution = (id, outputs, host_kind);
+        let facts = (end.is_some() || machine.is_some()).then_some((end, machine));
+        let with_facts = facts.map(|facts| Blake3::of(&json(&(execution, facts))));
+        let execution = Blake3::of(&json(&execution));
+        [execution, with_facts.unwrap_or(execution)]
     }
 }
 
@@ -287,6 +313,8 @@ mod tests {
             peak_bytes: 1024,
             isolation: "namespaces".to_owned(),
             host_kind: Some(HostKind::here().clone()),
+            end: None,
+            machine: None,
         })
     }
 

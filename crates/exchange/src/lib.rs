@@ -31,13 +31,14 @@ use serde::ser::SerializeMap;
 
 use crate::repository::FORMAT;
 
-pub use self::attestation::{Agreement, Attestations, Attested, Attester};
+pub use self::attestation::{Agreement, Attestations, Attested, Attester, PublishedExecution};
 pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
-pub use self::ledger::{AuditFinding, call_identity, record_audits};
+pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
 pub use self::pull::{PullRequest, Pulled, pull};
 pub use self::push::{DEFAULT_LIMIT, RevokeRequest, push, revoke};
 pub use self::push_selection::{LeftOut, PushRequest, Pushed, PushedLogs, StrangeInbox, Withheld};
 pub use self::repository::{CrowdedDirectory, MAX_LIMIT, ResultsBranch, copies};
+pub use self::secrets::Secrets;
 pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
 /// Serialises a reason as a text.

@@ -15,7 +15,9 @@ use ce_storage::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::ledger::{LedgerLine, LedgerReason, LedgerWriter, counted_with_ledger, own_executions};
+use crate::ledger::{
+    LedgerFacts, LedgerLine, LedgerReason, LedgerWriter, counted_with_ledger, own_executions,
+};
 use crate::repository::{CrowdedDirectory, Finder, place, stored_size};
 use crate::secrets::{Secrets, has, has_word};
 use crate::{ExchangeProgress, ResultsError, in_words, reference_and_commit};
@@ -45,6 +47,8 @@ pub(super) struct Selection<'a> {
     revoked: BTreeMap<String, String>,
     /// Whether the executions of calls that the repository has already are added to the ledger.
     attest: bool,
+    /// What the ledger says of executions, too.
+    facts: LedgerFacts,
     /// The executions that the ledger says of this storage already; `None` before anybody wants to know.
     attested: Option<HashSet<Blake3>>,
     /// The lines of the ledger that are in no file yet.
@@ -78,6 +82,7 @@ impl<'a> Selection<'a> {
             compared: Vec::new(),
             revoked: revocations.revoked_in(storage)?,
             attest: request.attest,
+            facts: request.facts,
             attested: None,
             lines: LedgerWriter::new(LedgerReason::Run, request.by.as_deref()),
             ledger: Vec::new(),
@@ -163,15 +168,19 @@ impl<'a> Selection<'a> {
         is_there: bool,
     ) -> Result<bool, ResultsError> {
         let Record::Call(call) = &result.record else { return Ok(false) };
-        let Some(execution) = LedgerLine::of(result.entry.short(), call) else { return Ok(false) };
+        let Some(execution) = LedgerLine::of(result.entry.short(), call, self.facts) else {
+            return Ok(false);
+        };
         if is_there {
             let attested = match &mut self.attested {
                 Some(attested) => attested,
                 attested => attested.insert(own_executions(self.storage)?),
             };
-            if !attested.insert(execution.identity()) {
+            let [of_execution, with_facts] = execution.identities();
+            if !attested.insert(with_facts) {
                 return Ok(false);
             }
+            attested.insert(of_execution);
         }
         let full = self.lines.add(&execution.line());
         self.add_ledger(full)?;
@@ -410,6 +419,8 @@ pub struct PushRequest {
     pub by: Option<String>,
     /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
     pub attest: bool,
+    /// What the ledger says of executions, too.
+    pub facts: LedgerFacts,
     /// Whether files that seem to hold secrets are pushed.
     pub allow_secrets: bool,
     /// The logs that are pushed, too.

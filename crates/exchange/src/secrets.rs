@@ -32,7 +32,7 @@ const MIN_VALUE: usize = 8;
 
 /// What is looked for.
 #[derive(Debug)]
-pub(super) struct Secrets {
+pub struct Secrets {
     /// The values of variables of the environment, and their names.
     values: BTreeMap<Vec<u8>, String>,
     headers: Vec<Vec<u8>>,
@@ -40,7 +40,7 @@ pub(super) struct Secrets {
 
 impl Secrets {
     /// What is looked for, given variables of the environment.
-    pub(super) fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
+    pub fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
         let secret = variables.filter(|(name, value)| {
             let name = name.to_ascii_uppercase();
             value.len() >= MIN_VALUE && NAMES.iter().any(|it| name.contains(it))
@@ -67,7 +67,7 @@ impl Secrets {
     }
 
     /// What a file seems to hold; `None` if nothing is known to be secret.
-    pub(super) fn find(&self, contents: &[u8]) -> Option<String> {
+    pub fn find(&self, contents: &[u8]) -> Option<String> {
         if self.headers.iter().any(|header| has(contents, header)) {
             return Some("a private key".to_owned());
         }

@@ -23,7 +23,8 @@ pub use self::invocation::{
 };
 pub use self::local::{GRACE, Local};
 pub use self::process::{
-    Detach, Leaving, TerminalRelay, detach, is_terminal, reset_signals, was_ignored,
+    Detach, Leaving, TerminalRelay, detach, is_terminal, outlive_typed_signals, reset_signals,
+    was_ignored,
 };
 pub use self::sandbox::{
     COMPUTATION, INPUTS, OUTPUTS, Sandbox, SandboxError, installation, interpreter, is_shown, links,

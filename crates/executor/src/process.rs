@@ -18,7 +18,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::termios::{
     OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
-use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGPIPE, SIGWINCH};
+use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGINT, SIGPIPE, SIGQUIT, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
@@ -38,6 +38,13 @@ pub fn reset_signals() {
         if was_ignored(signal) && signal != SIGPIPE && !FORBIDDEN.contains(&signal) {
             let _caught = flag::register(signal, Arc::default());
         }
+    }
+}
+
+/// Lets what is typed to end this process have no effect on it any more. Processes that it starts get these signals.
+pub fn outlive_typed_signals() {
+    for signal in [SIGINT, SIGQUIT] {
+        let _caught = flag::register(signal, Arc::default());
     }
 }
 
@@ -195,7 +202,7 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write) {
 
 #[cfg(test)]
 mod tests {
-    use signal_hook::consts::{SIGHUP, SIGINT};
+    use signal_hook::consts::SIGHUP;
 
     use super::*;
 

@@ -86,6 +86,46 @@ impl Trees {
     }
 }
 
+/// The last commit that touched a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastChange {
+    /// The commit.
+    pub commit: LogLine,
+    /// The name of its author.
+    pub author: String,
+    /// The address of its author.
+    pub email: String,
+}
+
+impl Trees {
+    /// Returns the newest commit, from one on, that touched a path in its repository; of an empty path, that one itself. `None` if none did,
+    /// or the commit does not exist.
+    pub fn last_change(
+        &self,
+        path: &Path,
+        commit: &digest::ObjectId,
+    ) -> GitResult<Option<LastChange>> {
+        let new = from(commit)?;
+        self.with(|repositories| {
+            let Some(repository) = repositories.repository_of(new)? else { return Ok(None) };
+            let path = Some(path).filter(|path| !path.as_os_str().is_empty());
+            let range = LogRange { old: None, new, first_parent: false, path };
+            let all = repository.rev_walk([new]).sorting(NEWEST_FIRST).all()?;
+            let never = AtomicBool::new(false);
+            let Some(id) = range.walk(repository, all, &never)?.next().transpose()? else {
+                return Ok(None);
+            };
+            let found = repository.find_commit(id)?;
+            let author = found.author()?.trim();
+            Ok(Some(LastChange {
+                commit: LogLine::read(repository, id)?,
+                author: author.name.to_string(),
+                email: author.email.to_string(),
+            }))
+        })
+    }
+}
+
 /// The commits that one reaches and another does not.
 #[derive(Clone, Copy)]
 struct LogRange<'a> {

@@ -32,7 +32,7 @@ pub use self::discovery::{Home, around, create, top};
 pub use self::errors::{SnapshotError, UnreadableRepository};
 pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{
-    ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LogLine, Range,
+    ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LastChange, LogLine, Range,
 };
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,

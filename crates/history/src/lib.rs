@@ -30,7 +30,8 @@ pub use self::log::{
     earlier, log, resource_usage, suspended, usual_seconds, why_none,
 };
 pub use self::points::{
-    InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts,
+    InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts, texts_of,
+    texts_of_rows,
 };
 
 /// All records of results.
@@ -498,7 +499,9 @@ impl Explain for HistoryError {
             Self::NoCall(_) => {
                 Some("ce log lists calls, and ce status those that are executed now")
             }
-            Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
+            Self::Unknown(_) => Some(
+                "give the path of an output or task input, or digits of its SHA-1; ce log lists calls",
+            ),
             Self::Failed { .. } => {
                 Some("give --log, too: ce show --log prints what exec has printed")
             }

@@ -194,9 +194,9 @@ impl Past {
     }
 }
 
-/// Returns the selected calls of a storage, the newest last. Spoiled records, and those that do not
-/// fit their names, are left out: `ce verify` reports them.
-pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
+/// Returns the selected calls of a storage, the newest last, and how many there are without a limit. Spoiled records, and those
+/// that do not fit their names, are left out: `ce verify` reports them.
+pub fn log(storage: &Storage, filter: &Filter) -> Result<(Vec<Past>, usize), StorageError> {
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     let mut log = unfinished(storage)?;
     log.extend(succeeded(storage, &entries.iter().collect::<Vec<_>>(), |entry| {
@@ -208,16 +208,16 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
     log.retain(|past| filter.has(past));
     // Sorting is stable, and the records are in the order of their names.
     log.sort_by_key(|past| past.at);
-    let surplus = filter.most.map_or(0, |most| log.len().saturating_sub(most));
-    let mut log = log.split_off(surplus);
+    let all = log.len();
+    let mut log = log.split_off(filter.most.map_or(0, |most| all.saturating_sub(most)));
     add_texts(storage, &mut log);
-    Ok(log)
+    Ok((log, all))
 }
 
 /// Returns why no call of a storage matches, as far as the computation tells: the storage has none of it.
 pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, StorageError> {
     let Some(wanted) = &filter.computation else { return Ok(None) };
-    let all = log(storage, &Filter::default())?;
+    let (all, _) = log(storage, &Filter::default())?;
     let names: BTreeSet<String> = all.into_iter().map(|past| past.computation).collect();
     if names.contains(wanted) {
         return Ok(None);

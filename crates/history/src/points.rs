@@ -4,13 +4,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::iter;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
 use serde::{Serialize, Serializer};
 
 use crate::input_roles::levels;
-use crate::{History, Subject};
+use crate::{Ancestor, History, Subject};
 use ce_model::digest::Digest;
 use ce_storage::records::{CallRecord, Origin};
 use ce_storage::{
@@ -284,13 +283,54 @@ impl Serialize for InputTexts {
 /// The short texts that the call of a file reads; none if it is of no call.
 pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
     match subject.record {
-        Record::Call(call) => {
-            let inputs = may_be_texts(call);
-            let calls = iter::once((&*inputs, matches!(call.origin, Origin::Shared(_))));
-            TextsOfCalls::read(storage, calls).of(storage, &subject.entry.short(), &inputs)
-        }
+        Record::Call(_) => texts_of(storage, &[(subject.entry, subject.record)]).remove(0),
         Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => InputTexts::default(),
     }
+}
+
+/// The short texts that each of these results is known by: those that its call reads; of a task input, its own one, which is
+/// called `text`. None of jobs and tables.
+pub fn texts_of(storage: &Storage, results: &[(&Entry, &Record)]) -> Vec<InputTexts> {
+    let inputs = results.iter().map(|(_, record)| match record {
+        Record::Call(call) => (may_be_texts(call), matches!(call.origin, Origin::Shared(_))),
+        Record::TaskInput(input) => (vec![Some(input.file.digest)], false),
+        Record::Job(_) | Record::Table(_) => (Vec::new(), false),
+    });
+    let inputs: Vec<(Vec<Option<Digest>>, bool)> = inputs.collect();
+    let calls = inputs.iter().map(|(inputs, is_shared)| (&**inputs, *is_shared));
+    let mut known = TextsOfCalls::read(storage, calls);
+    let mut texts = Vec::with_capacity(results.len());
+    for ((entry, record), (inputs, _)) in results.iter().zip(&inputs) {
+        texts.push(match record {
+            Record::TaskInput(input) => {
+                let text = known.texts.get(&input.file.digest);
+                InputTexts(text.map(|text| ("text".to_owned(), text.clone())).into_iter().collect())
+            }
+            _ => known.of(storage, &entry.short(), inputs),
+        });
+    }
+    texts
+}
+
+/// The short texts of the calls among ancestors that made the rows of a table, which nothing else tells apart, by their places.
+pub fn texts_of_rows(
+    storage: &Storage,
+    subject: Subject<'_>,
+    ancestors: &[Ancestor<'_>],
+) -> HashMap<usize, InputTexts> {
+    let is_table = |subject: Subject<'_>| matches!(subject.record, Record::Table(_));
+    // Whether what was made from an ancestor is a table: that is the last line before it that is indented less.
+    let mut made = vec![is_table(subject)];
+    let (mut places, mut rows) = (Vec::new(), Vec::new());
+    for (at, ancestor) in ancestors.iter().enumerate() {
+        made.truncate(ancestor.depth);
+        if let (Some(true), Some(file)) = (made.last(), ancestor.subject) {
+            places.push(at);
+            rows.push((file.entry, file.record));
+        }
+        made.push(ancestor.subject.is_some_and(is_table));
+    }
+    places.into_iter().zip(texts_of(storage, &rows)).collect()
 }
 
 /// The short texts that each of these suspended calls reads.

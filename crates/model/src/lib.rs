@@ -37,6 +37,7 @@ pub mod name;
 pub mod plan;
 pub mod resources;
 pub mod slice;
+pub mod statistics;
 pub mod suggest;
 pub mod sweep;
 pub mod task;

@@ -95,17 +95,8 @@ fn made(evaluation: &Evaluation, call: CallId) -> Option<Vec<Digest>> {
 
 /// The outputs that a node passes up, as far as they are known.
 fn passes(evaluation: &Evaluation, node: NodeId) -> Vec<Option<Digest>> {
-    let numbers = evaluation.task.workflow[node].numbers();
-    match evaluation.plan.step(node) {
-        Step::Call(call) => {
-            numbers.map(|number| evaluation.digest(Source::Output { call, number })).collect()
-        }
-        Step::Derived(value) => {
-            numbers.map(|number| evaluation.digest(Source::Derived { value, number })).collect()
-        }
-        Step::Leaf(source) => vec![evaluation.digest(source)],
-        Step::PerPoint => Vec::new(),
-    }
+    let sources = evaluation.plan.sources(&evaluation.task, node).into_iter();
+    sources.map(|source| evaluation.digest(source)).collect()
 }
 
 /// All calls with known inputs, by computation and inputs.
@@ -288,7 +279,7 @@ fn pairs(
         (Node::Bound(a), Node::Bound(b)) => {
             one.task.bound[a.index()] == other.task.bound[b.index()]
         }
-        (Node::Sweep { .. }, Node::Sweep { .. }) => true,
+        (Node::Sweep { .. }, Node::Sweep { .. }) | (Node::All { .. }, Node::All { .. }) => true,
         (Node::Points(a), Node::Points(b)) => {
             one.task.sweeps[a.index()].product == other.task.sweeps[b.index()].product
         }

@@ -4,6 +4,7 @@
 //! - [`bisect`]: the search for the first bad commit, and the judgement of a commit.
 //! - [`audit`]: recorded calls are executed again, and compared with their results.
 //! - [`table`]: the table of a sweep as far as it is there.
+//! - [`table_summary`]: the medians of its measurements, and their intervals.
 //! - [`page`]: the data of a page about a task or a storage.
 
 pub mod audit;
@@ -12,3 +13,4 @@ pub mod compare;
 pub mod explain;
 pub mod page;
 pub mod table;
+pub mod table_summary;

@@ -3,7 +3,7 @@
 //! A row is made from an evaluation that only looked: nothing is computed, and nothing is written. Rows of different points with the same
 //! number rest on one execution, such as those of commits with the same tree.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -15,8 +15,8 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
-    self, CellValue, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep, SweepPoint,
-    SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
+    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep,
+    SweepPoint, SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
 use ce_storage::{Entry, Holder, Record, RecordState};
@@ -28,8 +28,12 @@ pub struct SweepTable {
     pub names: Vec<String>,
     /// The names of those columns that tell points apart.
     pub keys: Vec<String>,
+    /// The names of the other columns of points.
+    pub labels: Vec<String>,
     /// The names of those that are fields of JSON. The cells of others have one type.
     pub fields: Vec<String>,
+    /// The units and directions of columns, by their names, where some are given.
+    pub measures: BTreeMap<String, ColumnMeasure>,
     /// The rows, in the order of the points. One that is not there has values for its point only.
     pub rows: Vec<SweepRow>,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
@@ -105,7 +109,9 @@ impl SweepTable {
     ///
     /// Fails if an output cannot be read, or two columns have one name.
     pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
-        let mut table = Self::default();
+        let rules = &evaluation.task.sweeps[choice.sweep.index()];
+        let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
+        let mut table = Self { measures, ..Self::default() };
         let mut calls = CallNumbers::new(evaluation);
         let planned = choice.planned(evaluation);
         let outer_values = outer_values(&planned);
@@ -114,7 +120,7 @@ impl SweepTable {
             let outer: Vec<(String, CellValue)> = outer
                 .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
                 .collect();
-            let ReadSweep { names, keys, fields, rows } = match sweep.rows() {
+            let ReadSweep { names, keys, labels, fields, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
                     read_sweep(evaluation, (call, sweep), rows, &mut calls)?
@@ -131,6 +137,7 @@ impl SweepTable {
             for key in outer_names.chain(&keys) {
                 add_name(&mut table.keys, key);
             }
+            labels.iter().for_each(|label| add_name(&mut table.labels, label));
             table.fields.extend(fields);
             let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
             for row in rows {
@@ -188,6 +195,7 @@ fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
 struct ReadSweep {
     names: Vec<String>,
     keys: Vec<String>,
+    labels: Vec<String>,
     fields: Vec<String>,
     rows: Vec<SweepRow>,
 }
@@ -215,8 +223,10 @@ fn read_sweep(
     let values = sweep::cell_values(names.len(), &found);
     let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
-    let keys = rows.points.names().iter().zip(is_key).filter(|(_, is_key)| *is_key);
-    let keys = keys.map(|(name, _)| name.clone()).collect();
+    let (mut keys, mut labels) = (Vec::new(), Vec::new());
+    for (name, is_key) in rows.points.names().iter().zip(is_key) {
+        if is_key { keys.push(name.clone()) } else { labels.push(name.clone()) }
+    }
     let mut table = Vec::with_capacity(found.len());
     let all = all_points(evaluation, call, rules);
     let mut included = rows.points.iter().enumerate().peekable();
@@ -240,7 +250,7 @@ fn read_sweep(
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
     let fields = gathered.fields().cloned().collect();
-    Ok(ReadSweep { names: names.to_vec(), keys, fields, rows: table })
+    Ok(ReadSweep { names: names.to_vec(), keys, labels, fields, rows: table })
 }
 
 /// Whether two points, which may be of different sets, have the same texts.
@@ -528,6 +538,8 @@ pub struct TableComparison {
     pub keys: Vec<String>,
     /// The names of all other columns.
     pub outputs: Vec<String>,
+    /// The units and directions of columns in the older and in the newer table, by their names.
+    pub measures: [BTreeMap<String, ColumnMeasure>; 2],
     /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
     pub rows: Vec<ComparedRow>,
 }
@@ -610,7 +622,8 @@ impl TableComparison {
                 rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
             }
         }
-        Self { keys, outputs, rows }
+        let measures = tables.map(|table| table.measures.clone());
+        Self { keys, outputs, measures, rows }
     }
 }
 

@@ -8,7 +8,7 @@ syntax match compevalName /[^[:space:]()|\\;,=\[\]'"#`0-9:][^[:space:]()|\\;,=\[
 syntax match compevalNumber /[+-]\?\d[^[:space:]()|\\;,=\[\]'"#`]*/
 syntax match compevalDefinition /^\s*[^[:space:]()|\\;,=\[\]'"#`0-9:][^[:space:]()|\\;,=\[\]'"#`]*\ze\s*=/
 syntax match compevalCall /\%((\s*\)\@<=[^[:space:]()|\\;:'#][^[:space:]()|\\;]*/
-syntax match compevalWord /\<\(INPUT\|FILE\|OWN\|TEXT\|TREE\|MEMBER\|SWEEP\|POINTS\)\ze(/
+syntax match compevalWord /\<\(INPUT\|FILE\|OWN\|TEXT\|TREE\|MEMBER\|ALL\|SWEEP\|POINTS\)\ze(/
 syntax match compevalLabel /:[^[:space:]()|\\;:]\+/
 syntax match compevalInputs /Inputs:/
 syntax match compevalSlice /\[[^\]]*\]/

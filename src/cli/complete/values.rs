@@ -61,7 +61,7 @@ impl Cursor<'_> {
                 let names = self.computations().into_iter().map(|(name, _)| name.to_string());
                 Answer { candidates: described(names, "computation"), ..Answer::default() }
             }
-            // Those that `ce cancel` and `ce forget` take are suspended.
+            // Those that `ce cancel` takes are suspended.
             "calls" if argument.is_positional() && !takes("sample") => self.suspended(),
             "calls" if argument.is_positional() => self.results(NameKind::Call),
             "call" | "force" | "revoke" => self.results(NameKind::Call),

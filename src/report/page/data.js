@@ -1,6 +1,13 @@
 // The data, and what follows from them.
 
-const data = JSON.parse(byId("data").textContent);
+// They are compressed, in letters and digits.
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+const data = await unpacked(byId("data").textContent);
 
 const STATES = {
   executed: "computed", taken_over: "taken over", adopted: "adopted", shared: "executed elsewhere", away: "away",
@@ -33,9 +40,7 @@ for (const call of data.calls) {
 const shapesOfCall = data.calls.map(() => []);
 data.shapes.forEach((shape, at) => shape.calls.forEach((call) => shapesOfCall[call].push(at)));
 
-const failures = data.calls.filter((call) => call.state === "failed" || (call.state === "missing" && call.reason));
 const timed = data.calls.filter((call) => call.start !== undefined);
-const newest = Math.max(...data.calls.map((call) => call.end ?? -Infinity));
 
 const titleOf = (call) => (call.words ? `${call.computation} (${call.words})` : call.computation);
 const hrefOf = (call) => `#call/${encodeURIComponent(call.name)}`;

@@ -31,7 +31,7 @@ function compare(one, other) {
 const isNothing = (value) => value === undefined || value === null || value === "";
 
 // Makes a grid. A column has a name, `value` to sort by, `text`, and `node` if it is shown as something else.
-function grid({ columns, rows, onRow, sorted, label, onShown = () => {} }) {
+function grid({ columns, rows, onRow, sorted, label }) {
   const known = columns.map((column) => {
     const text = column.text ?? ((row) => (isNothing(column.value(row)) ? "" : String(column.value(row))));
     return { ...column, text, node: column.node ?? text };
@@ -69,7 +69,6 @@ function grid({ columns, rows, onRow, sorted, label, onShown = () => {} }) {
       else head.removeAttribute("aria-sort");
     });
     found.textContent = shown.length === rows.length ? "" : `${count(shown.length)} of ${counted(rows.length, "row")}`;
-    onShown(shown);
     draw();
   }
   function line(row) {

@@ -2,53 +2,13 @@
 
 const opening = { can: (call) => call !== undefined, open: (call) => open(hrefOf(call)) };
 
-const median = (sorted) => (sorted.length ? sorted[Math.floor((sorted.length - 1) / 2)] : undefined);
-const sum = (list) => list.reduce((all, it) => all + it, 0);
-
-// What took how long, by computation.
-function computationSection() {
-  const groups = new Map(computations.map((name) => [name, { name, calls: 0, failed: 0, missing: 0, seconds: [], cpu: [], peak: [] }]));
-  for (const call of data.calls) {
-    const group = groups.get(call.computation);
-    group.calls += 1;
-    group.failed += call.state === "failed" ? 1 : 0;
-    group.missing += call.state === "missing" ? 1 : 0;
-    if (call.seconds !== undefined) group.seconds.push(call.seconds);
-    if (call.cpu_seconds !== undefined) group.cpu.push(call.cpu_seconds);
-    if (call.peak_bytes !== undefined) group.peak.push(call.peak_bytes);
-  }
-  const rows = [...groups.values()];
-  for (const row of rows) {
-    row.seconds.sort((a, b) => a - b);
-    row.total = row.seconds.length ? sum(row.seconds) : undefined;
-  }
-  const most = Math.max(...rows.map((row) => row.total ?? 0), 1e-9);
-  const time = (name, value) => ({ name, value, text: (row) => duration(value(row)), number: true });
-  const some = (name, value) => (rows.some(value) ? [{ name, value: (row) => value(row) || undefined, number: true }] : []);
-  return grid({
-    label: "computations", rows, sorted: [rows.some((row) => row.total) ? 1 + 1 + some("", (row) => row.failed).length + some("", (row) => row.missing).length : 0, rows.some((row) => row.total) ? -1 : 1],
-    columns: [
-      { name: "computation", value: (row) => row.name },
-      { name: "calls", value: (row) => row.calls, number: true },
-      ...some("failed", (row) => row.failed),
-      ...some("missing", (row) => row.missing),
-      { ...time("total", (row) => row.total), node: (row) => metered(duration(row.total), (row.total ?? 0) / most) },
-      time("median", (row) => median(row.seconds)),
-      time("longest", (row) => row.seconds.at(-1)),
-      time("CPU time", (row) => (row.cpu.length ? sum(row.cpu) : undefined)),
-      { name: "peak memory", value: (row) => (row.peak.length ? row.peak.reduce((a, b) => Math.max(a, b)) : undefined), text: (row) => bytes(row.peak.length ? row.peak.reduce((a, b) => Math.max(a, b)) : undefined), number: true },
-    ],
-  });
-}
-
 function tableSection(table) {
   const hasStatus = table.rows.some((row) => row.status !== undefined);
   const isNumber = table.columns.map((_, at) => table.rows.every((row) => row.cells[at] === null || typeof row.cells[at] === "number"));
   const columns = table.columns.map((name, at) => ({ name, value: (row) => row.cells[at], number: isNumber[at] }));
   if (hasStatus) columns.push({ name: "state of the row", value: (row) => row.status ?? "ok" });
-  const drawn = plot(table, table.rows);
   const rows = grid({
-    label: table.title, rows: table.rows, columns, onShown: (shown) => drawn?.show(shown),
+    label: table.title, rows: table.rows, columns,
     onRow: { can: (row) => data.calls[row.call] !== undefined, open: (row) => open(hrefOf(data.calls[row.call])) },
   });
   const ok = table.rows.filter((row) => row.status === undefined).length;
@@ -56,16 +16,8 @@ function tableSection(table) {
   return [
     el("h3", {}, table.title || table.names[0] || "Table"),
     el("p", { class: "hint" }, `${shown}${hasStatus ? `, ${count(ok)} there` : ""}. `, table.names.map((name) => [el("span", { class: "mono" }, name), " "])),
-    drawn?.node, rows,
+    rows,
   ];
-}
-
-function failureSection() {
-  const one = (call) => el("div", { class: "failure" },
-    el("p", {}, el("a", { href: hrefOf(call) }, el("strong", {}, titleOf(call))), " ", badge(call), " ",
-      el("span", { class: "hint" }, [call.host, moment(call.end), duration(call.seconds)].filter(Boolean).join(", "))),
-    el("p", {}, call.reason), logOf(call.log).flat());
-  return more(failures, 20, one, "failure");
 }
 
 // A list whose further items are there when they are asked for.

@@ -106,7 +106,7 @@ fn a_literal_that_cannot_be_a_value_is_told_alike() {
 #[test]
 fn a_directory_is_not_the_file_that_describes_it() {
     let lab = lab();
-    let manifest = lab.run("ce", &["manifest", "../data/x"]).exit(0).stdout;
+    let manifest = lab.run("ce", &["show", "--manifest", "../data/x"]).exit(0).stdout;
     let lab = lab.data("y", &manifest);
     lab.ce_run(&[]).exit(0).called(vec!["tell"]);
     let told = lab.output();

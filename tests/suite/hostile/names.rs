@@ -71,7 +71,7 @@ fn log_and_show_tell_versions_of_one_short_commit_apart() {
     for (task, version) in ["a", "b"].iter().zip(&versions) {
         evaluated(&lab, task, &[]);
         let log = lab.run("ce", &["log", "-n1", "../storage"]).exit(0);
-        assert!(log.stdout.contains(&format!("  c  {version}  ")), "{}", log.stdout);
+        assert!(log.stdout.contains(&format!("  {version}  ")), "{}", log.stdout);
         let chosen = lab.run("ce", &["log", "--commit", version, "-n1", "../storage"]).exit(0);
         assert_eq!(chosen.stdout, log.stdout);
         let json = lab.run("ce", &["log", "--json", "-n1", "../storage"]).exit(0).stdout;

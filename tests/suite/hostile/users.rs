@@ -268,7 +268,7 @@ fn to_cancel_all_ends_the_calls_of_who_asks() {
         in_private(&lab, user, GROUP, command.args(["cancel", "--all", "../storage"])).exit(0)
     };
     let ran = cancel(USERS[1]);
-    assert_eq!(ran.stdout.matches("cancelled c_wait/").count(), 2, "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("cancelled wait x=").count(), 2, "{}", ran.stdout);
     ran.says("ce: 2 calls of yours cancelled; 1 call of other users left alone\n");
     assert_eq!(suspended(&lab), 1);
     let ran = cancel(USERS[1]);

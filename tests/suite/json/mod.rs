@@ -22,7 +22,7 @@ pub(crate) struct Asked {
 }
 
 /// The definitions of what commands print: the command, an option that asks for another definition, and that.
-const DEFINITIONS: [(&str, &[&str], &str); 22] = [
+const DEFINITIONS: [(&str, &[&str], &str); 23] = [
     ("audit", &["-n", "--dry-run"], "audit_dry_run"),
     ("audit", &[], "audit"),
     ("bisect", &[], "bisect"),
@@ -43,6 +43,7 @@ const DEFINITIONS: [(&str, &[&str], &str); 22] = [
     ("show", &[], "show"),
     ("status", &[], "status"),
     ("table", &["--at", "--at"], "table_versions"),
+    ("table", &["--summary"], "table_summary"),
     ("table", &[], "table"),
     ("verify", &[], "verify"),
 ];
@@ -73,7 +74,8 @@ impl Asked {
         };
         let (.., definition) =
             DEFINITIONS.iter().find(|(it, asked, _)| it == name && asks(asked))?;
-        let is_asked = name == ALWAYS || options.iter().any(|option| option == "--json");
+        let has = |option: &str| options.iter().any(|it| it == option);
+        let is_asked = (name == ALWAYS || has("--json")) && !has("--help");
         is_asked.then(|| Self { definition, command: words[at..].join(" ") })
     }
 

@@ -144,6 +144,7 @@ fn sweeps(printed: &mut PrintedJson) {
     printed.ce(&lab, 3, [&["table", "--json"], &storage]);
     printed.ce(&lab, 0, [&run, &storage]);
     printed.ce(&lab, 3, [&["table", "--json", "--attested"], &storage]);
+    printed.ce(&lab, 3, [&["table", "--json", "--summary"], &storage]);
     let lab = lab.file("workflow/factors/01-y", "3\n2\n0\n").commit_again();
     printed.ce(&lab, 3, [&["explain", "--json"], &storage]);
     let versions = ["--no-isolate", "--no-sync", "--json", "HEAD~1..HEAD"];

@@ -1,4 +1,4 @@
-//! `ce manifest`.
+//! `ce show --manifest`.
 
 use std::fs::{self, File, Permissions};
 use std::io::pipe;
@@ -24,9 +24,13 @@ fn lab() -> Lab {
 #[test]
 fn the_manifest_is_printed_or_its_hashes() {
     let lab = lab();
-    let text = lab.run("ce", &["manifest", "../data/values"]).exit(0).prints("manifest.txt").stdout;
+    let text = lab
+        .run("ce", &["show", "--manifest", "../data/values"])
+        .exit(0)
+        .prints("manifest.txt")
+        .stdout;
     let Digest { sha1, blake3, .. } = Digest::of(text.as_bytes());
-    let ran = lab.run("ce", &["manifest", "--digest", "../data/values/"]).exit(0);
+    let ran = lab.run("ce", &["show", "--manifest", "--digest", "../data/values/"]).exit(0);
     assert_eq!(ran.stdout, format!("sha1 {}\nblake3 {}\n", sha1.full(), blake3.full()));
     assert_eq!(ran.stderr, "");
 }
@@ -34,7 +38,7 @@ fn the_manifest_is_printed_or_its_hashes() {
 #[test]
 fn a_directory_that_cannot_be_a_value_is_refused_and_nothing_is_printed() {
     let refused = |lab: &Lab| {
-        let ran = lab.run("ce", &["manifest", "../data/values"]).exit(2);
+        let ran = lab.run("ce", &["show", "--manifest", "../data/values"]).exit(2);
         assert_eq!(ran.stdout, "");
         ran.stderr
     };
@@ -53,7 +57,7 @@ fn a_directory_that_cannot_be_a_value_is_refused_and_nothing_is_printed() {
     );
     for (path, cause) in [("none", "No such file or directory"), ("values/a b", "Not a directory")]
     {
-        lab.run("ce", &["manifest", &format!("../data/{path}")])
+        lab.run("ce", &["show", "--manifest", &format!("../data/{path}")])
             .exit(2)
             .says("because: cannot read the directory itself\n")
             .says(cause);
@@ -66,7 +70,7 @@ fn what_may_not_be_read_is_told() {
     let Some(user) = lab.plain_user() else { return };
     let as_user = || {
         let mut command = lab.command("ce");
-        lab.finish(command.args(["manifest", "../data/values"]).uid(user))
+        lab.finish(command.args(["show", "--manifest", "../data/values"]).uid(user))
     };
     for dir in ["", "data", "data/values", "data/values/sub"] {
         fs::set_permissions(lab.path(dir), Permissions::from_mode(0o755)).unwrap();
@@ -82,7 +86,7 @@ fn what_may_not_be_read_is_told() {
 fn standard_output_may_be_full_or_closed() {
     let lab = lab();
     let mut command = lab.command("ce");
-    command.args(["manifest", "../data/values"]);
+    command.args(["show", "--manifest", "../data/values"]);
     let full = File::options().write(true).open("/dev/full").unwrap();
     lab.finish(command.stdout(full)).exit(5).says("cannot write the standard output");
     let (reader, writer) = pipe().unwrap();
@@ -96,7 +100,8 @@ fn a_signal_ends_it_and_nothing_is_printed() {
     // A hole that takes hours to read.
     File::create(lab.path("data/values/hole")).unwrap().set_len(1 << 42).unwrap();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let running = Running::start(lab.command("ce").args(["manifest", "../data/values"]));
+        let running =
+            Running::start(lab.command("ce").args(["show", "--manifest", "../data/values"]));
         running.wait_until_it_catches(signal);
         running.signal(signal);
         let ran = Ran::new(&lab, running.output()).exit(code).says("interrupted");

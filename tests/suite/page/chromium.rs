@@ -28,6 +28,7 @@ pub(super) struct Chromium {
     session: Option<String>,
     last: u64,
     events: Vec<Value>,
+    runs_scripts: bool,
 }
 
 impl Chromium {
@@ -51,7 +52,9 @@ impl Chromium {
         let input = process.stdin.take().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         let (session, last, events) = (None, 0, Vec::new());
-        let mut chromium = Self { process, input, output, _home: home, session, last, events };
+        let runs_scripts = true;
+        let mut chromium =
+            Self { process, input, output, _home: home, session, last, events, runs_scripts };
         let target = chromium.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let session = chromium.call("Target.attachToTarget", &attach);
@@ -97,12 +100,30 @@ impl Chromium {
         self.call("Emulation.setDeviceMetricsOverride", &screen);
         let scheme = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", &scheme);
+        // Those of pages before it.
+        self.events.retain(|event| event["method"] != "Page.loadEventFired");
         self.call("Page.navigate", &json!({"url": format!("file://{}", file.display())}));
         while self.events.iter().all(|event| event["method"] != "Page.loadEventFired") {
             let event = self.read();
             self.events.push(event);
         }
+        if !self.runs_scripts {
+            return;
+        }
+        self.is("document.body.classList.contains('scripted')");
         self.is("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
+    }
+
+    /// Lets pages that are opened from now on execute no scripts.
+    pub(super) fn without_scripts(&mut self) {
+        self.call("Emulation.setScriptExecutionDisabled", &json!({"value": true}));
+        self.runs_scripts = false;
+    }
+
+    /// The page as it is printed, a PDF.
+    pub(super) fn printed(&mut self) -> Vec<u8> {
+        let printed = self.call("Page.printToPDF", &json!({"printBackground": true}));
+        data_encoding::BASE64.decode(printed["data"].as_str().unwrap().as_bytes()).unwrap()
     }
 
     /// The value of an expression in the page.

@@ -5,9 +5,11 @@ mod chromium;
 mod command;
 mod commits;
 mod hostile;
+mod study;
 
 use std::fs;
 
+use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
 use crate::lab::Lab;
@@ -26,8 +28,9 @@ fn page(lab: &Lab) -> String {
 /// The data on the page.
 fn data(lab: &Lab) -> Value {
     let page = page(lab);
-    let (_, data) = page.split_once(r#"<script type="application/json" id="data">"#).unwrap();
-    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+    let (_, data) = page.split_once(r#" id="data">"#).unwrap();
+    let data = data_encoding::BASE64.decode(data.split_once("</script>").unwrap().0.as_bytes());
+    serde_json::from_reader(ZlibDecoder::new(&*data.unwrap())).unwrap()
 }
 
 /// A sweep of which two points of four fail, with a row for each.

@@ -75,7 +75,9 @@ fn only_calls_that_had_begun_are_interrupted() {
     running.signal(Signal::INT);
     let ran = Ran::new(&lab, running.output()).exit(130);
     processes.end();
-    let ran = ran.says("3 calls: 2 not started, 1 interrupted");
+    let ran = ran.says(
+        "3 calls: 2 not started, 1 interrupted\nce-run: no call was computed; to go on:\n  ce-run ",
+    );
     ran.shows("`* not started: the run was interrupted\n");
     completes(&lab);
 }

@@ -196,10 +196,19 @@ fn a_terminal_gets_words_and_colours_and_a_pipe_the_original() {
 fn ctrl_c_at_the_terminal_interrupts_a_run() {
     let lab = lab();
     let (mut terminal, _never) = waiting(&lab, 100, Shown::Both, &["-j2"]);
+    terminal.await_text("1/3 calls, ");
     terminal.type_in("\x03");
     terminal.await_text("interrupted: ending the running computations");
     let (status, text) = terminal.end();
     assert_eq!((status.code(), status.signal()), (Some(130), None), "{text}");
+    // The tree ends with what was computed; then there are the counts, what is saved, and the next command.
+    let shown = lines(&text, 100);
+    let [.., counts, saved, command] = &shown[..] else { panic!("{shown:?}") };
+    assert!(!text.contains("outputs are:") && !text.contains("(TASK)"), "{text}");
+    assert_eq!(*counts, "ce-run: 3 calls: 1 computed, 1 not started, 1 interrupted");
+    assert_eq!(*saved, "ce-run: 1 call was computed, and is saved in ../storage; to go on:");
+    assert_eq!(*command, "  ce-run --no-isolate --no-sync -j2 ../storage ../data/x ../data/y");
+    assert!(shown.iter().any(|line| line.starts_with("    mul (mul)  computed ")), "{shown:#?}");
     assert!(lab.is_tidy());
     assert!(!lab.results().keys().any(|name| name.starts_with("c_wait/")));
 }

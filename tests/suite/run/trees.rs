@@ -68,7 +68,7 @@ fn what_git_records_of_a_file_is_kept() {
     let ran = lab.run("ce-run", &["-n", "../storage"]).exit(0);
     let line = ran.stdout.lines().find(|line| line.contains("[00]")).unwrap();
     let directory = line.split(' ').find(|word| word.starts_with("../storage")).unwrap();
-    let manifest = lab.run("ce", &["manifest", directory]).exit(0);
+    let manifest = lab.run("ce", &["show", "--manifest", directory]).exit(0);
     manifest.shows("exec 4 ").shows("link file\tlink");
     // A second storage gets the same without reading the tree, or with it.
     for cache in ["cache", "none"] {

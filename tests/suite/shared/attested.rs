@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use compeval::storage::records::HostKind;
+use compeval::storage::records::{HostKind, machine};
 
 use super::trust::{change, file_of, into_inbox, people, pull, push_as, signed};
-use super::{evaluate, lab, listed, move_to, push, salt};
+use super::{evaluate, holds, lab, listed, move_to, push, salt};
 
 #[test]
 fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
@@ -292,4 +292,40 @@ fn a_history_that_no_program_of_ours_makes_is_no_obstacle() {
     lab.git("results.git", &["update-ref", "refs/heads/results", &hiding]);
     let told = pull(&lab, &[], "mine").exit(1).shows("ledger/");
     told.shows(&format!("is there no more: the commit {} has taken it away", &hiding[..12]));
+}
+
+#[test]
+fn when_and_on_which_machine_is_published_if_that_is_asked_for() {
+    let lab = lab();
+    people(&lab);
+    evaluate(&lab, "alice").exit(0);
+    push(&lab, &["--machine"], "alice", "results.git").exit(2).says("--times");
+    let ledger = |field: &str| {
+        let args = ["grep", "-h", field, "results", "--", "ledger"];
+        lab.git("results.git", &args).lines().count()
+    };
+    push_as(&lab, "alice", &[], ["alice", "results.git"]).exit(0);
+    assert!(!holds(&lab, "results.git", "\"end\"") && !holds(&lab, "results.git", "\"machine\""));
+    // What was said without is said again, and once.
+    push_as(&lab, "alice", &["--attest", "--times"], ["alice", "results.git"]).exit(0);
+    let calls = ledger("\"end\"");
+    assert!(calls > 0 && !holds(&lab, "results.git", "\"machine\""));
+    for options in
+        [&["--attest", "--times", "--machine"][..], &["--attest", "--times"], &["--attest"]]
+    {
+        push_as(&lab, "alice", options, ["alice", "results.git"]).exit(0);
+        assert_eq!((ledger("\"end\""), ledger("\"machine\"")), (2 * calls, calls), "{options:?}");
+    }
+    pull(&lab, &[], "mine").exit(0);
+    let call = format!("../mine/{}", file_of(&lab, ["c_twice/", "/00/"]));
+    let text = lab.run("ce", &["show", "../mine", &call]).exit(0).stdout;
+    let line =
+        |line: &&str| line.starts_with("  published    20") && line.contains(" by alice@lab");
+    let published: Vec<&str> = text.lines().filter(line).collect();
+    let with = format!(" on {}", machine());
+    let [without, with] = [&published[0], &published[1]].map(|it| it.ends_with(&with));
+    assert!(published.len() == 2 && !without && with, "{text}");
+    let shown = lab.run("ce", &["show", "--json", "../mine", &call]).exit(0).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["published"][1]["machine"], machine(), "{shown}");
 }

@@ -43,7 +43,7 @@ fn archives(lab: &Lab, repository: &str) -> Vec<String> {
 /// The manifest of the directory that a call has made.
 pub(crate) fn manifest(lab: &Lab, storage: &str, owner: &str) -> String {
     let value = value(lab, storage, owner).unwrap();
-    lab.run("ce", &["manifest", value.to_str().unwrap()]).exit(0).stdout
+    lab.run("ce", &["show", "--manifest", value.to_str().unwrap()]).exit(0).stdout
 }
 
 /// The path of the first output of a call, if that is there.

@@ -234,11 +234,11 @@ fn the_levels_of_points_are_told_where_only_the_table_has_them() {
     push(&lab, &[], "storage", "results.git").exit(0);
     pull(&lab, &[], "other", "results.git").exit(0);
     let log = lab.run("ce", &["log", "../other"]).exit(0);
-    for text in ["00=12\n", "00=large\n"] {
+    for text in ["  00=12  ", "  00=large  "] {
         assert!(log.stdout.contains(text), "{text}: {}", log.stdout);
     }
     let large = log.lines().into_iter().find(|it| it.contains("large")).unwrap();
-    let digits = large.split_whitespace().nth(3).unwrap();
+    let digits = large.split_whitespace().last().unwrap();
     let call = lab.run("ce", &["log", "--json", "../other"]).exit(0);
     let call = call.lines().into_iter().find(|it| it.contains(digits)).unwrap().to_owned();
     assert!(call.contains(r#""texts":{"00":"large"}"#), "{call}");

@@ -26,7 +26,7 @@ fn a_clone_is_a_storage_in_which_nothing_is_executed() {
         assert_eq!(lab.git(clone, &["status", "--porcelain"]), "", "a run leaves no trace in Git");
     }
     let log = lab.run("ce", &["log", "../clone"]).exit(0);
-    assert_eq!(log.lines().len(), 2);
+    assert_eq!(log.lines().len(), 3);
     log.shows("  shared  ");
 }
 
@@ -100,11 +100,13 @@ fn nothing_says_who_executed_what_where_and_when() {
         .storage()
         .into_iter()
         .find(|name| name.starts_with("c_once") && name.contains("/record/"));
-    assert!(lab.stored(&record.unwrap()).contains("ada-of-the-lab"), "the user is known here");
+    let record = lab.stored(&record.unwrap());
+    for known in ["ada-of-the-lab", "\"machine\""] {
+        assert!(record.contains(known), "{known} is known here");
+    }
     let root = lab.path("storage").display().to_string();
-    for secret in
-        ["ada-of-the-lab", &format!("\"{host}\""), &root, "\"stage\"", "\"argv\"", "\"start\""]
-    {
+    let fields = ["\"stage\"", "\"argv\"", "\"start\"", "\"machine\""];
+    for secret in ["ada-of-the-lab", &format!("\"{host}\""), &root].into_iter().chain(fields) {
         assert!(!holds(&lab, "results.git", secret), "{secret}");
     }
     let by = "ada";

@@ -16,9 +16,11 @@ fn status_lists_and_asks() {
         lab.run("ce", &arguments).exit(0).stdout
     };
     let text = lab.unchanged(|| list(&[]));
-    for part in
-        ["1 suspended call:\n", "    suspended since ", ", 1 attempt\n", "    texts: x=17\n"]
-    {
+    for part in [
+        "1 suspended call:\n  submit x=17\n    call: c_submit/",
+        "    suspended since ",
+        ", 1 attempt\n",
+    ] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     assert!(!text.contains("input x"), "{text}");
@@ -45,7 +47,10 @@ fn a_cancelled_call_is_begun_from_the_beginning() {
     let lab = spooling(&["cancel"]).commit();
     lab.ce_run(&[]).exit(4);
     let place = &lab.suspended()[0];
-    let ran = lab.run("ce", &["cancel", "../storage", place]).exit(0).shows("cancelled c_submit/");
+    let ran = lab
+        .run("ce", &["cancel", "../storage", place])
+        .exit(0)
+        .shows("cancelled submit x=17 (c_submit/");
     assert!(ran.stdout.ends_with(": removed\n"), "{}", ran.stdout);
     assert_eq!(lab.submitted(), 0);
     lab.is_over();
@@ -67,7 +72,9 @@ fn a_cancel_that_fails_keeps_the_call_and_forget_does_not_ask_it() {
     let ran = lab.run("ce", &["cancel", "../storage", &call]).exit(1);
     ran.says("is not cancelled; of its file cancel, it ended with exit status 1: rm: ");
     assert_eq!(lab.suspended(), std::slice::from_ref(&call));
-    lab.run("ce", &["forget", "../storage", &call]).exit(0).shows("forgot c_submit/");
+    lab.run("ce", &["cancel", "--forget", "../storage", &call])
+        .exit(0)
+        .shows("forgot submit x=17 (c_submit/");
     lab.is_over();
 }
 
@@ -116,7 +123,7 @@ fn status_names_what_each_call_reads_as_the_log_does() {
     for n in [1000, 2000, 3000] {
         for m in ["\"a b\"", "c"] {
             let texts = format!("size={n} mode={m}");
-            assert_eq!(status.matches(&format!("    texts: {texts}\n")).count(), 1, "{status}");
+            assert_eq!(status.matches(&format!("  wait {texts}\n")).count(), 1, "{status}");
             assert_eq!(log.matches(&texts).count(), 1, "{log}");
         }
     }

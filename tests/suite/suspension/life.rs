@@ -41,7 +41,12 @@ fn a_suspended_call_is_continued_until_it_is_over() {
         // Only of the other one is known on what kind of host it was executed.
         let records = lab.storage().into_iter().filter(|it| it.starts_with("c_"));
         let records = records.filter(|it| it.contains("/record/"));
-        let has_kind = |name: &String| lab.stored(name).contains("\"host_kind\"");
+        let has_kind = |name: &String| {
+            let record = lab.stored(name);
+            let has = |field: &str| record.contains(&format!("\"{field}\""));
+            assert_eq!(has("host_kind"), has("machine"), "{record}");
+            has("host_kind")
+        };
         let with_kind: Vec<String> = records.filter(has_kind).collect();
         assert!(with_kind.len() == 1 && !with_kind[0].starts_with("c_submit/"), "{with_kind:?}");
         lab.ce_run(&[]).exit(0).says("2 calls: 2 reused");
@@ -64,7 +69,7 @@ fn a_call_with_a_status_is_asked_before_it_is_continued() {
         // What it says else is reported, and changes nothing.
         fs::write(lab.path("spool/lost"), "").unwrap();
         let ran = lab.ce_run(&[]).exit(1).says("it ended with exit status 3: the job is lost");
-        ran.says("ce forget lets the next run start it from the beginning");
+        ran.says("ce cancel --forget lets the next run start it from the beginning");
         assert_eq!(lab.one_suspended().1["state"], "suspended");
         fs::remove_file(lab.path("spool/lost")).unwrap();
 

@@ -66,8 +66,40 @@ fn the_log_has_the_texts_that_calls_read() {
     assert_eq!(add.len(), 10);
     assert_eq!(add.iter().filter(|texts| ***texts == json!({"b": "7"})).count(), 2, "{add:?}");
     let lines = lab.run("ce", &["log", "--computation", "mul", "../storage"]).exit(0);
-    let ends: Vec<&str> = lines.stdout.lines().map(|line| &line[line.len() - 9..]).collect();
-    assert!(ends.contains(&"  a=1 b=1") && ends.contains(&"  a=2 b=2"), "{}", lines.stdout);
+    drop(lines.shows("  mul          a=1 b=1  ").shows("  mul          a=2 b=2  "));
+}
+
+#[test]
+fn lists_of_results_name_them_by_their_texts() {
+    let lab = squares();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    export(&lab);
+    let ce = |arguments: &[&str]| lab.run("ce", &[arguments, &["../storage"]].concat()).exit(0);
+    let none_kept = ["--no-keep", "--older=0s"];
+    let listed = ce(&[&["gc"][..], &none_kept].concat()).stdout;
+    let named = |title: &str, file: &str| {
+        let lines = listed.lines().filter(|line| line.contains(&format!("  ../storage/{file}")));
+        lines.filter(|line| line.contains(&format!("Z  {title}  "))).count()
+    };
+    for (title, file, count) in [
+        ("mul a=1 b=1", "c_mul/", 1),
+        ("add b=7", "c_add/", 2),
+        ("text=11", "tinputs/", 1),
+        ("table", "tables/", 1),
+        ("task task", "t_task/", 1),
+    ] {
+        assert_eq!(named(&format!("{title:<11}"), file), count, "{title}: {listed}");
+    }
+    let mul = output_of(&lab, "mul", &json!({"a": "2", "b": "2"}));
+    lab.run("ce", &["pin", "../storage", &mul]).exit(0);
+    ce(&["pin"]).shows(&format!("  mul a=2 b=2  ../storage/{mul}"));
+    let table = files(&lab.path("storage")).into_keys();
+    let table = table.filter(|name| name.starts_with("tables/")).find(|name| name.ends_with("/00"));
+    let shown = lab.run("ce", &["show", "../storage", &table.unwrap()]).exit(0).stdout;
+    assert_eq!(shown.matches(" (add b=7, output 00)\n").count(), 2, "{shown}");
+    // What goes is named, too, although its texts go with it.
+    let ran = ce(&[&["gc", "--delete"][..], &none_kept].concat()).stdout;
+    assert!(ran.contains("  add b=11"), "{ran}");
 }
 
 #[test]
@@ -79,7 +111,7 @@ fn the_log_has_the_texts_of_calls_that_failed() {
     lab.ce_run(&["--no-sync"]).exit(0);
     export(&lab);
     let failed = lab.run("ce", &["log", "--failed", "../storage"]).exit(0);
-    failed.shows("  number=4  FAILED: it ended with exit status 1\n");
+    failed.shows("  odd          number=4  ").shows("  FAILED: it ended with exit status 1\n");
     assert_eq!(log(&lab, &["--failed"])[0]["texts"], json!({"number": "4"}));
     assert_eq!(log(&lab, &["-n", "1"]).len(), 1);
 }

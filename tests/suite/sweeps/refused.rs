@@ -48,6 +48,13 @@ fn files_of_a_sweep_are_checked_by_line() {
         ("columns", "product\n", "workflow/columns:1: \"product\" is not the number", "00 seconds"),
         ("columns", "01 x\n", "workflow/columns:1: the body passes up 1, so there is no 01", ""),
         ("columns", "00 a\n", "workflow/columns:1: the table has two columns \"a\"", "columns"),
+        (
+            "columns",
+            "00 a [s",
+            "workflow/columns:1: \"00 a [s\" is not an output, a name",
+            "[s] less",
+        ),
+        ("columns", "00 * [s]", "workflow/columns:1: \"00 * [s]\" has a unit", "their names"),
         ("columns", "", "workflow/columns: there are no columns", "or remove the file"),
         ("allow-failed", "no\n", "workflow/allow-failed: it has text", "empty it"),
         ("names", "a\n", "workflow/names: names are listed only of points", "remove"),

@@ -180,6 +180,18 @@ fn columns_take_outputs_by_their_numbers_or_their_names() {
     lab.ce_run(&[]).exit(0).says("1 table: 1 reused").called(vec![]);
     assert_eq!(lab.table(), table);
     lab.run("ce-sym", &[]).exit(0).shows(":columns 'quotient q' 'remainder r'");
+    // Nor are units and directions, which both forms of a workflow keep.
+    let lab =
+        lab.file("workflow/columns", "quotient q [1]\nremainder  r [m/s] less\n").commit_again();
+    lab.ce_run(&[]).exit(0).says("1 table: 1 reused").called(vec![]);
+    let lines = ":columns 'quotient q [1]' 'remainder r [m/s] less'";
+    lab.run("ce-sym", &[]).exit(0).shows(lines);
+    lab.run("ce", &["convert", "--to", "text"]).exit(0);
+    let text = std::fs::read_to_string(lab.path("task/workflow.ce")).unwrap();
+    assert!(text.contains(lines), "{text}");
+    lab.run("ce", &["convert", "--force", "--to", "directories"]).exit(0);
+    let columns = std::fs::read_to_string(lab.path("task/workflow/columns")).unwrap();
+    assert_eq!(columns, "quotient q [1]\nremainder r [m/s] less\n");
     // Names are those of what the body passes up.
     let lab = lab.file("workflow/inputs/00-body/outputs", "remainder\n");
     let ran = lab.run("ce", &["check"]).exit(2);

@@ -25,9 +25,9 @@ fn a_table_is_shown_with_its_rules_and_what_it_was_made_from() {
         let (_, tree) = ran.stdout.split_once("made from:\n").unwrap();
         let lines: Vec<&str> = tree.lines().collect();
         assert_eq!(lines.len(), 6, "{tree}");
-        assert!(lines[0].contains("(make, output 00)"), "{tree}");
+        assert!(lines[0].contains("(make 00=1, output 00)"), "{tree}");
         assert!(lines[1].contains("(task input, level x=1)"), "{tree}");
-        assert!(lines[2].contains("(make, output 01, see above)"), "{tree}");
+        assert!(lines[2].contains("(make 00=1, output 01, see above)"), "{tree}");
     }
     let member = format!("{name}/01/x=1/tenfold");
     lab.run("ce", &["show", "../storage", &member]).exit(0).shows("table        output 01\n");
@@ -83,7 +83,7 @@ fn of_many_outputs_the_first_are_listed() {
     let recipe = LongText::of_bytes(recipe.finish());
     let outputs = storage.tables().publish(&recipe, &LongText::of_bytes(b""), None).unwrap();
     drop(storage);
-    let ran = lab.run("ce", &["show", "../storage", &outputs.name.output(0)]).exit(0);
+    let ran = lab.run("ce", &["show", "--all", "../storage", &outputs.name.output(0)]).exit(0);
     let ran = ran.shows("(no record of its origin)\n").shows("points       2004\n");
     assert!(ran.stdout.ends_with("and from 2 more: see the recipe\n"));
     assert!(ran.stdout.contains("\n    999: ") && !ran.stdout.contains("\n    1000: "));

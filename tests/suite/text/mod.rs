@@ -1,5 +1,6 @@
 //! The expression as text: read, written, converted, and from nothing.
 
+mod all;
 mod convert;
 mod init;
 mod mistakes;

@@ -94,7 +94,7 @@ fn a_task_that_changes_its_form_computes_nothing_again() {
 }
 
 /// Lets the user trust trees.
-fn trusting(lab: Lab) -> Lab {
+pub(super) fn trusting(lab: Lab) -> Lab {
     let config = "[safe]\n\tdirectory = *\n[compeval]\n\ttakeover = tree\n";
     fs::write(lab.path("home/.gitconfig"), config).unwrap();
     lab

@@ -64,7 +64,7 @@ impl Explain for SuspensionError {
             Self::NotSuspended(_) => "ce status lists the calls that are",
             Self::Held { .. } => "interrupt that run, or wait for its end",
             Self::Cancel { .. } | Self::Execute { .. } => {
-                "end what it has started by hand, then ce forget removes its directory"
+                "end what it has started by hand, then ce cancel --forget removes its directory"
             }
         };
         Some(hint.to_owned())

@@ -279,6 +279,9 @@ impl Resolver<'_> {
         slice: &WrittenSlice,
     ) -> Result<NodeId, Wrong> {
         let node = &self.resolved.expression[whole];
+        if node.kind == NodeKind::All {
+            return Err((at, Fault::SlicedAll(name.to_owned())));
+        }
         if !node.kind.has_slice() {
             return Err((at, Fault::OnePassedUp(name.to_owned())));
         }

@@ -168,7 +168,6 @@ impl<'a> LayoutWalk<'a> {
             self.check_inputs(id, filled, signature);
             return true;
         };
-        let input = &self.expression[argument.node];
         let width = places(self.expression, id, argument.node, self.signatures).unwrap_or(1);
         let after = filled + width;
         self.stack.push((id, next + 1, after));
@@ -177,7 +176,9 @@ impl<'a> LayoutWalk<'a> {
         }
         let label = match &argument.label {
             Some(label) => label.to_string(),
-            None => default_label(input, signature, filled, width),
+            None => {
+                default_label(self.expression, (id, argument.node), filled..after, self.signatures)
+            }
         };
         let name = match width {
             1 => format!("{filled:02}-{label}"),

@@ -7,6 +7,7 @@
 //! expression = [ "#" number "=" ] node | "#" number "#"
 //! node       = string | reference [ slice ]
 //!            | "(" name { argument } ")" [ slice ]
+//!            | "ALL(" argument { argument } ")"
 //!            | WORD "(" [ string ] { argument } ")" [ slice ]
 //! argument   = [ ":" name ] expression
 //!            | ":" name { string | level | row }
@@ -60,6 +61,8 @@ pub enum NodeKind {
     Tree,
     /// A file or directory within a directory.
     Member,
+    /// The values of several expressions.
+    All,
     /// A sub-workflow that is evaluated for each point.
     Sweep,
     /// The product of factors.
@@ -81,20 +84,21 @@ struct Spelling {
 enum Reads {
     /// It has no inputs.
     Nothing,
-    /// It has inputs, and one value.
-    ForOne,
+    /// It has inputs, and no choice of what it passes up.
+    ForWhole,
     /// It has inputs, and a slice of its outputs.
     ForSlice,
 }
 
-const SPELLINGS: [Spelling; 9] = [
+const SPELLINGS: [Spelling; 10] = [
     row(NodeKind::Computation, "computation", "", Reads::ForSlice),
     row(NodeKind::Input, "input", "INPUT", Reads::Nothing),
     row(NodeKind::Literal, "literal", "FILE", Reads::Nothing),
     row(NodeKind::File, "file", "OWN", Reads::Nothing),
     row(NodeKind::Text, "text", "TEXT", Reads::Nothing),
     row(NodeKind::Tree, "tree", "TREE", Reads::ForSlice),
-    row(NodeKind::Member, "member", "MEMBER", Reads::ForOne),
+    row(NodeKind::Member, "member", "MEMBER", Reads::ForWhole),
+    row(NodeKind::All, "all", "ALL", Reads::ForWhole),
     row(NodeKind::Sweep, "sweep", "SWEEP", Reads::ForSlice),
     row(NodeKind::Points, "points", "POINTS", Reads::Nothing),
 ];
@@ -118,8 +122,9 @@ impl NodeKind {
             Self::Text => &SPELLINGS[4],
             Self::Tree => &SPELLINGS[5],
             Self::Member => &SPELLINGS[6],
-            Self::Sweep => &SPELLINGS[7],
-            Self::Points => &SPELLINGS[8],
+            Self::All => &SPELLINGS[7],
+            Self::Sweep => &SPELLINGS[8],
+            Self::Points => &SPELLINGS[9],
         }
     }
 
@@ -163,6 +168,11 @@ impl NodeKind {
         matches!(self, Self::Sweep | Self::Points)
     }
 
+    /// Whether it has a value, which may be left out if it is a label.
+    pub fn has_value(self) -> bool {
+        self != Self::All
+    }
+
     /// Returns the value that a node of this kind has if this is written.
     pub fn value(self, text: &str) -> Result<Box<str>, NameError> {
         let value = match self {
@@ -173,7 +183,7 @@ impl NodeKind {
             Self::Tree => text.parse::<TreeName>()?.into(),
             Self::Member => text.parse::<MemberPath>()?.into(),
             // A label, for humans; or any text.
-            Self::Sweep | Self::Points | Self::Text => text.to_owned(),
+            Self::Sweep | Self::Points | Self::Text | Self::All => text.to_owned(),
         };
         Ok(String::into_boxed_str(value))
     }
@@ -415,7 +425,7 @@ mod tests {
         }
         assert_eq!(
             NodeKind::words().collect::<Vec<_>>(),
-            ["INPUT", "FILE", "OWN", "TEXT", "TREE", "MEMBER", "SWEEP", "POINTS"]
+            ["INPUT", "FILE", "OWN", "TEXT", "TREE", "MEMBER", "ALL", "SWEEP", "POINTS"]
         );
     }
 }

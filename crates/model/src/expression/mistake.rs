@@ -173,6 +173,9 @@ pub enum Fault {
     /// A slice of something that passes up one value.
     #[error("{0:?} passes up one value: there is nothing to choose")]
     OnePassedUp(String),
+    /// A slice of `ALL`, whose parts have slices of their own.
+    #[error("{0:?} is several expressions, and has no slice of its own")]
+    SlicedAll(String),
     /// A slice has what a definition does not pass up.
     #[error("{name:?} passes up {passed}, and no {output}")]
     NotPassedUp {
@@ -436,6 +439,7 @@ impl Fault {
             Self::BoundDefinition(_) => "rename one of them",
             Self::DefinedByItself(_) => "name another expression in it",
             Self::OnePassedUp(_) => "leave out the brackets",
+            Self::SlicedAll(_) => "define each of them, and name the one that is meant",
             Self::NotPassedUp { output, .. } if output.contains(|c: char| !c.is_ascii_digit()) => {
                 "count what is passed up, from 00, or write names where the definition chooses"
             }
@@ -522,6 +526,7 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         SweepFault::Names => "remove :names: the factors are bound",
         SweepFault::NoLevels => "leave out fewer points in :exclude",
         SweepFault::Column(_) => "write '00 seconds', '00 *' or '00 **'",
+        SweepFault::ColumnUnit(_) => "write '00 seconds [s] less', or '00 accuracy more'",
         SweepFault::SameColumn(_) => "name the columns, as in :columns '00 seconds'",
         SweepFault::NestedColumn(name) if name == STATUS => {
             "remove :allow-failed of one of both sweeps, or take the table under a name in place of **"

@@ -20,7 +20,7 @@ mod written_text;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Index;
+use std::ops::{Index, Range};
 
 pub use self::definitions::Definition;
 pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKind};
@@ -32,7 +32,7 @@ pub use self::parser::parse;
 pub use self::printer::{Labels, Sharing, Style};
 pub use self::sweeps::{BoundNames, RuleFile, computation_names, rule_files};
 use crate::name::{InputName, TaskPath};
-use crate::slice::{Slice, WrittenSlice};
+use crate::slice::{MAX_ARITY, Slice, WrittenSlice};
 use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepRules};
 use crate::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task, VALUE};
 use crate::text_file;
@@ -85,8 +85,8 @@ impl ExpressionNode {
     /// Texts that a file would not give back as one line: the value, and the first such output.
     fn odd_lines(&self) -> Vec<String> {
         // The contents of a text are no line.
-        let has_value =
-            self.kind != NodeKind::Text && (!self.kind.has_files() || !self.value.is_empty());
+        let may_be_empty = self.kind.has_files() || !self.kind.has_value();
+        let has_value = self.kind != NodeKind::Text && (!may_be_empty || !self.value.is_empty());
         let value = has_value.then(|| self.value.to_string()).filter(|value| !is_line(value));
         let mut outputs = self.outputs.iter().flat_map(WrittenSlice::texts);
         let output = outputs.find(|text| !is_line(text)).map(Cow::into_owned);
@@ -225,6 +225,7 @@ pub fn written_alone(task: &Task, id: NodeId) -> String {
     let value = match kind {
         NodeKind::Computation => BareName(&value).to_string(),
         NodeKind::Text => WrittenLines(&value).to_string(),
+        NodeKind::All => "ALL(...)".to_owned(),
         _ if kind.has_files() && value.is_empty() => format!("{}()", kind.word()),
         _ => format!("{}({})", kind.word(), QuotedName(&value)),
     };
@@ -250,6 +251,7 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
             (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
         }
         Node::Member { path, .. } => (NodeKind::Member, path.as_str(), None),
+        Node::All { .. } => (NodeKind::All, "", None),
         Node::Bound(name) => (NodeKind::Input, task.bound[name.index()].as_str(), None),
         Node::Points(points) => (NodeKind::Points, &*task.sweeps[points.index()].label, None),
         Node::Sweep { sweep, outputs, .. } => {
@@ -288,8 +290,8 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
         for at in 0..expression[id].inputs.len() {
             let argument = &expression[id].inputs[at];
             let width = places(expression, id, argument.node, signatures).unwrap_or(1);
-            let reader = signature(&expression[id], signatures);
-            let label = default_label(&expression[argument.node], reader.as_deref(), filled, width);
+            let label =
+                default_label(expression, (id, argument.node), filled..filled + width, signatures);
             if argument.label.as_deref() == Some(&label) {
                 expression.nodes[id.index()].inputs[at].label = None;
             }
@@ -298,8 +300,38 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
     }
 }
 
+/// The nodes whose values a node passes up, in order: those that nodes `ALL` lead to, until there are more than any node may pass up.
+fn origins(expression: &Expression, id: NodeId) -> Vec<NodeId> {
+    let (mut origins, mut waiting) = (Vec::new(), vec![id]);
+    while let Some(id) = waiting.pop() {
+        match &expression[id] {
+            node if node.kind == NodeKind::All && !node.inputs.is_empty() => {
+                waiting.extend(node.inputs.iter().rev().map(|input| input.node));
+            }
+            _ => origins.push(id),
+        }
+        if origins.len() > MAX_ARITY {
+            break;
+        }
+    }
+    origins
+}
+
 /// The names of the files that a node passes up; `None` if they are unknown.
-fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<String>> {
+fn passed_names(
+    expression: &Expression,
+    id: NodeId,
+    signatures: &Signatures,
+) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for id in origins(expression, id) {
+        names.extend(own_names(&expression[id], signatures)?);
+    }
+    Some(names)
+}
+
+/// The names of the files that a node other than `ALL` passes up; `None` if they are unknown.
+fn own_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<String>> {
     let made = match node.kind {
         NodeKind::Computation => signature(node, signatures)?.outputs.clone()?,
         NodeKind::Tree => names(&TREE_OUTPUTS)?,
@@ -319,14 +351,18 @@ fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<St
 
 /// How many files a node passes up; `None` if that is unknown.
 fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
-    let node = &expression[id];
-    match &node.outputs {
-        Some(outputs) => Some(outputs.len()),
-        None if node.kind == NodeKind::Computation => {
-            Some(signature(node, signatures)?.outputs.as_ref()?.len())
-        }
-        None => Some(1),
+    let mut width = 0;
+    for id in origins(expression, id) {
+        let node = &expression[id];
+        width += match &node.outputs {
+            Some(outputs) => outputs.len(),
+            None if node.kind == NodeKind::Computation => {
+                signature(node, signatures)?.outputs.as_ref()?.len()
+            }
+            None => 1,
+        };
     }
+    Some(width)
 }
 
 /// How many inputs of its reader a node fills; `None` if that is unknown. A body may pass up any number of files.
@@ -368,23 +404,32 @@ fn signature<'a>(node: &ExpressionNode, signatures: &'a Signatures) -> Option<Co
         | NodeKind::Literal
         | NodeKind::File
         | NodeKind::Text
+        | NodeKind::All
         | NodeKind::Points => None,
     }
 }
 
-/// The label that an input has if none is written: the names of the inputs that it fills.
+/// The label that an input has if none is written: the names of the inputs that it fills, or, in `ALL`, of the values that it passes up.
 fn default_label(
-    node: &ExpressionNode,
-    reader: Option<&Signature>,
-    first: usize,
-    width: usize,
+    expression: &Expression,
+    (reader, node): (NodeId, NodeId),
+    places: Range<usize>,
+    signatures: &Signatures,
 ) -> String {
-    let names = reader.and_then(|signature| signature.inputs.as_ref());
-    let names = names.and_then(|names| names.get(first..first + width));
+    let names = match &expression[reader] {
+        all if all.kind == NodeKind::All => passed_names(expression, node, signatures),
+        reader => {
+            let reader = signature(reader, signatures);
+            let names = reader.as_ref().and_then(|signature| signature.inputs.as_ref());
+            names.and_then(|names| Some(names.get(places)?.to_vec()))
+        }
+    };
+    let node = &expression[node];
     let label = match (names, node.kind) {
-        (Some(names), _) => return label_of(names),
+        (Some(names), _) => return label_of(&names),
         (None, NodeKind::Literal | NodeKind::File) => "file".to_owned(),
         (None, NodeKind::Text) => "text".to_owned(),
+        (None, NodeKind::All) => "all".to_owned(),
         (None, _) => node.value.to_string(),
     };
     short_label(&label)

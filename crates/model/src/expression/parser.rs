@@ -361,6 +361,7 @@ impl<'a> Parser<'a> {
         let text = match kind {
             NodeKind::Computation => self.lexer.name("the name of a computation")?,
             NodeKind::Text => return Ok((kind, self.lines()?.into())),
+            _ if !kind.has_value() => String::new(),
             // Their label may be left out.
             _ if kind.has_files() && !self.lexer.rest().starts_with(['\'', '|']) => String::new(),
             _ => self.lexer.string()?,
@@ -402,6 +403,10 @@ impl<'a> Parser<'a> {
             return Err(self.lexer.expected("an expression"));
         };
         let UnfinishedNode { kind, value, mut files, inputs, at, number, .. } = open;
+        if kind == NodeKind::All && inputs.is_empty() {
+            self.lexer.at -= 1;
+            return Err(self.lexer.expected("an expression"));
+        }
         let outputs = if kind.has_slice() { self.slice()? } else { None };
         files.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
         self.raw.push(RawNode { at, kind: RawKind::Node { kind, value, files, inputs, outputs } });

@@ -132,10 +132,12 @@ impl Printer<'_> {
         let value = match node.kind {
             NodeKind::Computation => BareName(&node.value).to_string(),
             NodeKind::Text => TextLines(&node.value).to_string(),
+            _ if !node.kind.has_value() => String::new(),
             _ => QuotedName(&node.value).to_string(),
         };
         write!(self.out, "{word}({value}")?;
-        let inputs = column + value.chars().count() + 2;
+        let space = usize::from(node.kind.has_value());
+        let inputs = column + value.chars().count() + 1 + space;
         self.stack.push(OpenExpression { node: id, column, inputs, next: 0, has_pieces: false });
         Ok(())
     }
@@ -208,9 +210,11 @@ impl Printer<'_> {
             return Ok(true);
         };
         let (at, column) = (open.next, open.inputs);
+        let has_value = node.kind.has_value();
         open.next += 1;
         let has_pieces = std::mem::replace(&mut open.has_pieces, true);
         match (at, node.kind.has_files()) {
+            (0, false) if !has_value => {}
             (0, false) => self.out.write_all(b" ")?,
             (0, true) if !has_pieces => {}
             _ => self.next_line(column)?,

@@ -381,7 +381,7 @@ impl ScopeWalk<'_> {
         let problems = unread_problems(rules, |name| read.contains(name), |_| false, computed);
         self.add(id, node, problems);
         let width = width(self.expression, body.node, self.signatures);
-        let names = passed_names(&self.expression[body.node], self.signatures);
+        let names = passed_names(self.expression, body.node, self.signatures);
         // Without these, a column may be any of them.
         let is_known = names.is_some();
         match table_columns(rules, names.unwrap_or_default()) {
@@ -399,10 +399,10 @@ impl ScopeWalk<'_> {
     fn nested_columns(&self, body: NodeId, output: u8) -> Vec<String> {
         let (node, rules) = (&self.expression[body], self.rules.get(&body));
         let (NodeKind::Sweep, Some(rules)) = (node.kind, rules) else { return Vec::new() };
-        let passed = passed_names(node, self.signatures).unwrap_or_default();
+        let passed = passed_names(self.expression, body, self.signatures).unwrap_or_default();
         let is_table = passed.get(usize::from(output)).is_some_and(|name| name == SWEEP_OUTPUTS[0]);
         let inner = node.inputs.first().filter(|_| is_table);
-        let names = inner.map(|inner| passed_names(&self.expression[inner.node], self.signatures));
+        let names = inner.map(|inner| passed_names(self.expression, inner.node, self.signatures));
         let columns = table_columns(rules, names.flatten().unwrap_or_default());
         inner.map_or_else(Vec::new, |_| known_columns(rules, &columns.unwrap_or_default()))
     }
@@ -489,7 +489,7 @@ fn names_read(node: &ExpressionNode) -> Vec<String> {
         NodeKind::Literal | NodeKind::File | NodeKind::Text | NodeKind::Tree | NodeKind::Member => {
             names_in_braces(&node.value)
         }
-        NodeKind::Sweep | NodeKind::Points => Vec::new(),
+        NodeKind::All | NodeKind::Sweep | NodeKind::Points => Vec::new(),
     }
 }
 

@@ -382,7 +382,7 @@ fn open(node: &ExpressionNode) -> String {
         NodeKind::Computation => format!("({}", BareName(&node.value)),
         NodeKind::Input => Reference(&node.value).to_string(),
         NodeKind::Text => WrittenLines(&node.value).to_string(),
-        kind if kind.has_files() => format!("{word}("),
+        kind if kind.has_files() || !kind.has_value() => format!("{word}("),
         _ => format!("{word}({}", QuotedName(&node.value)),
     }
 }

@@ -24,6 +24,7 @@ use crate::resources::{Resources, WrongAmount};
 use crate::sweep::{BoundId, ExclusionFault, ProductFault, SweepPoint, SweepPoints};
 use crate::task::{
     ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
+    origins,
 };
 
 ids! {
@@ -135,6 +136,8 @@ pub enum Step {
     Leaf(Source),
     /// The node has derived values.
     Derived(DerivedId),
+    /// The node passes up the values of others.
+    All(NodeId),
     /// The node depends on names that a sweep binds: it is another step at each point.
     PerPoint,
 }
@@ -441,6 +444,15 @@ impl Plan {
         self.steps[node.index()]
     }
 
+    /// Returns the sources of the files that a node passes up; none if it depends on names that a sweep binds.
+    pub fn sources(&self, task: &Task, node: NodeId) -> Vec<Source> {
+        let mut sources = Vec::new();
+        if self.step(node) != Step::PerPoint {
+            add_sources(&task.workflow, &self.steps, node, &mut sources);
+        }
+        sources
+    }
+
     /// The sources of the outputs of the workflow: if its points are jobs, of each in their order. None if only some calls are
     /// asked for.
     pub fn outputs(&self) -> &[Source] {
@@ -449,17 +461,17 @@ impl Plan {
 }
 
 /// Adds the sources of the files that a planned node passes up.
-fn add_sources(workflow: &Workflow, node: NodeId, step: Step, sources: &mut Vec<Source>) {
-    let node = &workflow[node];
-    match step {
-        Step::Call(call) => {
-            sources.extend(node.numbers().map(|number| Source::Output { call, number }));
-        }
-        Step::Derived(value) => {
-            sources.extend(node.numbers().map(|number| Source::Derived { value, number }));
-        }
-        Step::Leaf(source) => sources.push(source),
-        Step::PerPoint => debug_assert!(false, "a node is planned before those that read it"),
+fn add_sources(workflow: &Workflow, steps: &[Step], node: NodeId, sources: &mut Vec<Source>) {
+    for (node, number) in origins(workflow, node) {
+        sources.push(match steps[node.index()] {
+            Step::Call(call) => Source::Output { call, number },
+            Step::Derived(value) => Source::Derived { value, number },
+            Step::Leaf(source) => source,
+            Step::All(_) | Step::PerPoint => {
+                debug_assert!(false, "a node is planned before those that read it");
+                return;
+            }
+        });
     }
 }
 

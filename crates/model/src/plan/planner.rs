@@ -150,7 +150,7 @@ impl Planner {
 
     /// Adds the sources of the files that a planned node passes up.
     pub(super) fn sources(&self, workflow: &Workflow, node: NodeId, sources: &mut Vec<Source>) {
-        add_sources(workflow, node, self.steps[node.index()], sources);
+        add_sources(workflow, &self.steps, node, sources);
     }
 
     fn step(&mut self, task: &Task, plan: &Plan, id: NodeId) -> Step {
@@ -204,6 +204,7 @@ impl Planner {
                 let how = self.bind(task, path, Derivation::Member);
                 Step::Derived(self.derive(plan, how, self.first(workflow, inputs)))
             }
+            Node::All { .. } => Step::All(id),
             Node::Sweep { sweep, inputs, .. } => {
                 Step::Call(self.plan_sweep(task, plan, id, (*sweep, inputs)))
             }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     CallId, DerivedId, Plan, Planned, PlannedSweep, PlannedSweepId, PointOfSweep, Source, Step,
+    SweepRows,
 };
 use crate::sweep::{BoundId, SweepPoints};
-use crate::task::{Argument, Node, NodeId, Task};
+use crate::task::{Node, NodeId, Task, origins};
 
 /// The first rows of sweeps with the same texts in some columns, as far as they were asked for.
 #[derive(Debug, Default)]
@@ -191,7 +192,7 @@ impl Plan {
         visit: &mut dyn FnMut(NodeId, BodySteps<'_>),
     ) {
         let mut waiting = Waiting::default();
-        self.add_rows(sweep, &mut waiting);
+        self.add_rows(task, sweep, &mut waiting);
         loop {
             // A node comes after those that it reads.
             let last = waiting.calls.last_key_value().map(|(node, _)| *node);
@@ -210,25 +211,25 @@ impl Plan {
                 let inputs = task.workflow[node].inputs();
                 for (value, input) in values.iter().flat_map(|it| inputs.first().map(|at| (it, at)))
                 {
-                    self.add(input, self.value(*value).from.as_ref(), &mut waiting);
+                    self.add(task, input.node, self.value(*value).from.as_slice(), &mut waiting);
                 }
             }
         }
     }
 
     /// The number of different steps of the body of a sweep at its points.
-    pub fn body_steps(&self, sweep: &PlannedSweep) -> usize {
+    pub fn body_steps(&self, task: &Task, sweep: &PlannedSweep) -> usize {
         let mut waiting = Waiting::default();
-        self.add_rows(sweep, &mut waiting);
+        self.add_rows(task, sweep, &mut waiting);
         let calls = waiting.calls.into_values().map(distinct);
         calls.chain(waiting.derived.into_values().map(distinct)).sum::<usize>().max(1)
     }
 
     /// Adds the body of a sweep at all of its points.
-    fn add_rows(&self, sweep: &PlannedSweep, waiting: &mut Waiting) {
-        let Some(rows) = sweep.rows().filter(|_| self.is_open(sweep.body)) else { return };
-        for source in rows.iter().filter_map(|(_, sources)| sources.first()) {
-            waiting.add(sweep.body, source);
+    fn add_rows(&self, task: &Task, sweep: &PlannedSweep, waiting: &mut Waiting) {
+        let rows = sweep.rows().filter(|_| self.is_open(sweep.body));
+        for (_, sources) in rows.into_iter().flat_map(SweepRows::iter) {
+            self.add(task, sweep.body, sources, waiting);
         }
     }
 
@@ -237,20 +238,28 @@ impl Plan {
         let (node, sources) = (&task.workflow[node], &self.call(call).inputs);
         let Node::Sweep { inputs, .. } = node else {
             for argument in node.inputs() {
-                self.add(argument, sources.get(usize::from(argument.first)), waiting);
+                let places = usize::from(argument.first)..=usize::from(argument.last);
+                self.add(task, argument.node, sources.get(places).unwrap_or_default(), waiting);
             }
             return;
         };
-        self.gathered(call).into_iter().for_each(|sweep| self.add_rows(sweep, waiting));
+        self.gathered(call).into_iter().for_each(|sweep| self.add_rows(task, sweep, waiting));
         if let [_, points] = &inputs[..] {
-            self.add(points, sources.first(), waiting);
+            self.add(task, points.node, sources, waiting);
         }
     }
 
-    /// Adds what an argument is at some point, if it depends on that.
-    fn add(&self, argument: &Argument, source: Option<&Source>, waiting: &mut Waiting) {
-        if self.is_open(argument.node) {
-            source.into_iter().for_each(|source| waiting.add(argument.node, source));
+    /// Adds what a node is at some point where it passes up these sources, if it depends on that.
+    fn add(&self, task: &Task, node: NodeId, sources: &[Source], waiting: &mut Waiting) {
+        if !self.is_open(node) {
+            return;
+        }
+        let mut last = None;
+        for ((node, _), source) in origins(&task.workflow, node).into_iter().zip(sources) {
+            // All outputs of a node are one step.
+            if last.replace(node) != Some(node) && self.is_open(node) {
+                waiting.add(node, source);
+            }
         }
     }
 

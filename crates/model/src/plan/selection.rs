@@ -10,7 +10,7 @@ use crate::suggest::{near, nearest};
 use crate::sweep::{REPLICATE, SweepPoints};
 use crate::task::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
-    SweepId, Task,
+    SweepId, Task, origins,
 };
 
 /// The number of texts that are listed when one of them is missed.
@@ -489,13 +489,23 @@ fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
     let paths = LabelPaths::new(&task.workflow);
     let mut all = Vec::new();
     for (id, node) in task.workflow.nodes() {
+        let defined = task.definitions.get(&id).into_iter().flatten().map(ToString::to_string);
+        let defined: Vec<String> = defined.collect();
         let own = match node {
             Node::Computation { computation, .. } => computation.written(task).to_owned(),
             Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
+            // Its name is that of all calls whose outputs it passes up.
+            Node::All { .. } if !defined.is_empty() => {
+                let origins = origins(&task.workflow, id).into_iter().map(|(origin, _)| origin);
+                let calls = origins.filter(|it| {
+                    matches!(task.workflow[*it], Node::Computation { .. } | Node::Sweep { .. })
+                });
+                all.extend(calls.map(|call| (call, defined.clone())));
+                continue;
+            }
             _ => continue,
         };
         let path = paths.path(task, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
-        let defined = task.definitions.get(&id).into_iter().flatten().map(ToString::to_string);
         let names = [own, path].into_iter().chain(defined).filter(|name| !name.is_empty());
         all.push((id, names.collect()));
     }

@@ -111,6 +111,17 @@ impl Sweep {
         self.binds.iter().chain(&self.asked).copied()
     }
 
+    /// What is written of the unit and the direction of columns, by their names.
+    pub fn measures(&self) -> impl Iterator<Item = (&str, &ColumnMeasure)> {
+        let written = self.written.iter().flatten();
+        written.filter_map(|WrittenColumn { shape, measure, .. }| match shape {
+            ColumnShape::One(name) if *measure != ColumnMeasure::default() => {
+                Some((&**name, measure))
+            }
+            _ => None,
+        })
+    }
+
     /// Everything but the place, the label, how the columns are written, and what follows from the body.
     fn identity(&self) -> (&Product, [&[BoundId]; 2], &[TableColumn], [bool; 2]) {
         let names = [&*self.binds, &*self.asked];
@@ -145,12 +156,45 @@ pub struct WrittenColumn {
     pub output: Box<str>,
     /// The columns that it becomes.
     pub shape: ColumnShape,
+    /// What its values measure.
+    pub measure: ColumnMeasure,
 }
 
 impl WrittenColumn {
     /// The line.
     pub fn text(&self) -> String {
-        format!("{} {}", self.output, self.shape.text())
+        let ColumnMeasure { unit, better } = &self.measure;
+        let unit = unit.as_ref().map(|unit| format!(" [{unit}]")).unwrap_or_default();
+        let better = better.map(|better| format!(" {}", better.word())).unwrap_or_default();
+        format!("{} {}{unit}{better}", self.output, self.shape.text())
+    }
+}
+
+/// What the values of a column measure. It is for people: no table and no call depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnMeasure {
+    /// The unit, such as `s`.
+    pub unit: Option<Box<str>>,
+    /// Which values are better.
+    pub better: Option<Better>,
+}
+
+/// Which values of a column are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Better {
+    /// Smaller ones, such as durations.
+    Less,
+    /// Larger ones, such as throughputs.
+    More,
+}
+
+impl Better {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Less => "less",
+            Self::More => "more",
+        }
     }
 }
 

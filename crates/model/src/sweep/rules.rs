@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
 use super::sheet::SheetProblem;
 use super::table::STATUS;
-use super::{ColumnShape, Product, Sweep, TableColumn, WrittenColumn};
+use super::{Better, ColumnMeasure, ColumnShape, Product, Sweep, TableColumn, WrittenColumn};
 use crate::exit::Explain;
 use crate::name::stem;
 use crate::slice::{SliceError, WrittenSlice};
@@ -95,14 +95,48 @@ pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
 ///
 /// # Errors
 ///
-/// Fails unless it is the number or the name of an output, a blank and a name. A number has two digits.
+/// Fails unless it is the number or the name of an output, a blank and a name. A number has two digits. A unit in brackets may follow,
+/// and `less` or `more`.
 pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
-    let column = line.split_once(char::is_whitespace).and_then(|(output, shape)| {
+    let Some((output, rest)) = line.split_once(char::is_whitespace).filter(|(output, _)| {
         let is_number = output.bytes().all(|c| c.is_ascii_digit());
-        let output = Some(output).filter(|output| !is_number || output.len() == 2)?;
-        Some(WrittenColumn { output: output.into(), shape: ColumnShape::of(shape.trim()) })
-    });
-    column.ok_or_else(|| SweepFault::Column(line.to_owned()))
+        !is_number || output.len() == 2
+    }) else {
+        return Err(SweepFault::Column(line.to_owned()));
+    };
+    let (rest, better) = split_better(rest.trim());
+    let mut brackets = rest.match_indices('[').map(|(at, _)| rest.split_at(at));
+    let unit = brackets.find(|(name, _)| name.is_empty() || name.ends_with(char::is_whitespace));
+    let (name, unit) = match unit {
+        None => (rest, None),
+        Some((name, brackets)) => {
+            let name = name.trim_end();
+            let unit = brackets.strip_prefix('[').and_then(|unit| unit.strip_suffix(']'));
+            let unit = unit.map(str::trim).filter(|unit| {
+                let is_unit = !unit.is_empty() && !unit.contains(['[', ']']);
+                is_unit && !name.is_empty() && split_better(name).1.is_none()
+            });
+            (name, Some(unit.ok_or_else(|| SweepFault::ColumnUnit(line.to_owned()))?))
+        }
+    };
+    let shape = ColumnShape::of(name);
+    let measure = ColumnMeasure { unit: unit.map(Into::into), better };
+    if shape.is_json() && measure != ColumnMeasure::default() {
+        return Err(SweepFault::FieldUnit(line.to_owned()));
+    }
+    Ok(WrittenColumn { output: output.into(), shape, measure })
+}
+
+/// Takes `less` or `more` from the end of a text that has something before it.
+fn split_better(text: &str) -> (&str, Option<Better>) {
+    for better in [Better::Less, Better::More] {
+        if let Some(rest) = text.strip_suffix(better.word())
+            && rest.ends_with(char::is_whitespace)
+        {
+            return (rest.trim_end(), Some(better));
+        }
+    }
+    (text, None)
 }
 
 /// A problem of the rules of a node.
@@ -428,6 +462,12 @@ pub enum SweepFault {
     /// A line of `columns` is wrong.
     #[error("{0:?} is not the number or the name of an output, a blank and a name")]
     Column(String),
+    /// A line of `columns` has something else than a unit and a direction after the name.
+    #[error("{0:?} is not an output, a name, and at most a unit in brackets and less or more")]
+    ColumnUnit(String),
+    /// A line of `columns` has a unit, and takes fields of JSON.
+    #[error("{0:?} has a unit or a direction, and stands for fields of JSON")]
+    FieldUnit(String),
     /// A line of `columns` has the name of no output that the body passes up.
     #[error(transparent)]
     OutputName(SliceError),
@@ -491,6 +531,10 @@ impl Explain for SweepFault {
             Self::Replicates(_) => "write a number such as 10",
             Self::OutputName(error) => return error.hint(),
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
+            Self::ColumnUnit(_) => "write a line such as 00 seconds [s] less, or 00 accuracy more",
+            Self::FieldUnit(_) => {
+                "leave it out: the fields have units of their own, which their names may have"
+            }
             Self::SameColumn(_) => "name the columns in the file columns",
             Self::NestedColumn(name) if name == STATUS => {
                 "remove the file allow-failed of one of both sweeps, or take the table under a name in place of **"
@@ -505,5 +549,59 @@ impl Explain for SweepFault {
             Self::TwoRows => "write ** for one output only",
         };
         Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_may_have_a_unit_and_a_direction() {
+        for (line, name, unit, better, text) in [
+            ("00 seconds", "seconds", None, None, "00 seconds"),
+            ("00 seconds [s]", "seconds", Some("s"), None, "00 seconds [s]"),
+            (
+                "00 a b [ 10 m/s ] more",
+                "a b",
+                Some("10 m/s"),
+                Some(Better::More),
+                "00 a b [10 m/s] more",
+            ),
+            ("n \t x[0]\t[s]  less", "x[0]", Some("s"), Some(Better::Less), "n x[0] [s] less"),
+            ("00 accuracy more", "accuracy", None, Some(Better::More), "00 accuracy more"),
+            ("00 less", "less", None, None, "00 less"),
+            ("00 more less", "more", None, Some(Better::Less), "00 more less"),
+            ("00 endless", "endless", None, None, "00 endless"),
+            ("00 a less b", "a less b", None, None, "00 a less b"),
+            ("00 x]", "x]", None, None, "00 x]"),
+        ] {
+            let column = read_column(line).unwrap();
+            assert_eq!(column.shape, ColumnShape::One(name.into()), "{line}");
+            assert_eq!(column.measure, ColumnMeasure { unit: unit.map(Into::into), better });
+            assert_eq!(column.text(), text);
+            assert_eq!(read_column(text), Ok(column), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_unit_is_refused() {
+        for line in [
+            "00 [s]",
+            "00 a [s] fewer",
+            "00 a [s",
+            "00 a [] less",
+            "00 a [ ]",
+            "00 a [[s]]",
+            "00 a less [s]",
+            "00 a [s] [m]",
+            "00 a [s]less",
+            "00 a [s] less more",
+        ] {
+            assert_eq!(read_column(line), Err(SweepFault::ColumnUnit(line.to_owned())));
+        }
+        for line in ["00 * [s]", "00 ** less"] {
+            assert_eq!(read_column(line), Err(SweepFault::FieldUnit(line.to_owned())));
+        }
     }
 }

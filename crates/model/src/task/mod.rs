@@ -2,6 +2,7 @@
 
 mod workflow;
 
+pub use self::workflow::origins;
 pub use self::workflow::{
     Argument, Builder, ComputationId, FreeNames, InputId, LIBRARY, LabelPaths, NONDETERMINISTIC,
     Node, NodeId, ROOT_LABEL, SweepId, TaskFileId, TaskParts, TaskTreeId, WORKFLOW_TEXT, Workflow,
@@ -80,9 +81,12 @@ pub enum Uncommitted {
 impl Task {
     /// The names of the outputs that a node passes up, in order.
     pub fn passed_names(&self, node: NodeId) -> Vec<String> {
-        let node = &self.workflow[node];
-        let made = node.made(self);
-        node.numbers().map(|number| made[usize::from(number)].clone()).collect()
+        let origins = origins(&self.workflow, node).into_iter();
+        let mut names = Vec::new();
+        for (node, number) in origins {
+            names.push(self.workflow[node].made(self).swap_remove(number.into()));
+        }
+        names
     }
 
     /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.
@@ -120,6 +124,7 @@ impl Task {
                 | Node::Bound(_)
                 | Node::Points(_)
                 | Node::Member { .. }
+                | Node::All { .. }
                 | Node::Sweep { .. } => Vec::new(),
             };
             names.into_iter().map(move |name| (id, name))

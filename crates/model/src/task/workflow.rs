@@ -76,6 +76,11 @@ pub enum Node {
         /// The directory: one.
         inputs: Box<[Argument]>,
     },
+    /// The values of several expressions.
+    All {
+        /// The expressions: each is in the place of the values that it passes up.
+        inputs: Box<[Argument]>,
+    },
     /// A name that a sweep binds: its text at each point, as a file.
     Bound(BoundId),
     /// The product of factors, as a file.
@@ -107,7 +112,10 @@ pub struct Argument {
 impl Node {
     /// The number of files that the node passes up.
     pub fn width(&self) -> usize {
-        self.slice().map_or(1, Slice::len)
+        match self {
+            Self::All { inputs } => inputs.last().map_or(0, |it| usize::from(it.last) + 1),
+            _ => self.slice().map_or(1, Slice::len),
+        }
     }
 
     /// The outputs that the node passes up, if it has a choice.
@@ -121,18 +129,20 @@ impl Node {
             | Self::File(_)
             | Self::Text(_)
             | Self::Member { .. }
+            | Self::All { .. }
             | Self::Bound(_)
             | Self::Points(_) => None,
         }
     }
 
-    /// The numbers of the outputs that the node passes up, in order.
+    /// The numbers of the outputs that the node passes up, in order. Those of a node `ALL` are the numbers of its inputs.
     pub fn numbers(&self) -> impl Iterator<Item = u8> {
-        let one = self.slice().is_none().then_some(0);
-        self.slice().into_iter().flat_map(Slice::numbers).chain(one)
+        let whole = if self.slice().is_none() { self.width() as u8 } else { 0 };
+        self.slice().into_iter().flat_map(Slice::numbers).chain(0..whole)
     }
 
-    /// The names of everything that it makes, by number: those of a computation's outputs, or what a leaf is.
+    /// The names of everything that it makes, by number: those of a computation's outputs, or what a leaf is. A node `ALL` makes
+    /// nothing itself: see [`origins`].
     pub fn made(&self, task: &Task) -> Vec<String> {
         match self {
             Self::Computation { computation, .. } => {
@@ -141,6 +151,7 @@ impl Node {
             }
             Self::Tree { .. } => TREE_OUTPUTS.map(str::to_owned).into(),
             Self::Sweep { .. } => SWEEP_OUTPUTS.map(str::to_owned).into(),
+            Self::All { .. } => Vec::new(),
             Self::Input(_)
             | Self::Literal(_)
             | Self::File(_)
@@ -157,6 +168,7 @@ impl Node {
             Self::Computation { inputs, .. }
             | Self::Tree { inputs, .. }
             | Self::Member { inputs, .. }
+            | Self::All { inputs, .. }
             | Self::Sweep { inputs, .. } => inputs,
             Self::Input(_)
             | Self::Literal(_)
@@ -166,6 +178,26 @@ impl Node {
             | Self::Points(_) => &[],
         }
     }
+}
+
+/// Returns where each value that a node passes up comes from: the node that makes it, and its number there.
+pub fn origins(nodes: &impl Index<NodeId, Output = Node>, node: NodeId) -> Vec<(NodeId, u8)> {
+    let numbers = nodes[node].numbers();
+    numbers
+        .map(|number| {
+            let mut origin = (node, number);
+            // A loop: texts may nest these nodes without limit.
+            while let Node::All { inputs } = &nodes[origin.0]
+                && let Some(input) =
+                    inputs.iter().find(|it| (it.first..=it.last).contains(&origin.1))
+            {
+                let place = usize::from(origin.1 - input.first);
+                let number = nodes[input.node].numbers().nth(place).unwrap_or_default();
+                origin = (input.node, number);
+            }
+            origin
+        })
+        .collect()
 }
 
 /// An expression tree in which equal subtrees are one node.
@@ -212,6 +244,7 @@ enum NodeKey {
     Text(Template<WrittenText>),
     Tree(TaskTreeId, Box<[NodeId]>, Slice),
     Member(Template<MemberPath>, Box<[NodeId]>),
+    All(Box<[NodeId]>),
     Bound(BoundId),
     Points(SweepId),
     Sweep(SweepId, Box<[NodeId]>, Slice),
@@ -229,6 +262,7 @@ impl Builder {
             }
             Node::Tree { tree, outputs, .. } => NodeKey::Tree(*tree, read(), outputs.clone()),
             Node::Member { path, .. } => NodeKey::Member(path.clone(), read()),
+            Node::All { .. } => NodeKey::All(read()),
             Node::Input(input) => NodeKey::Input(*input),
             Node::Literal(name) => NodeKey::Literal(name.clone()),
             Node::File(file) => NodeKey::File(*file),
@@ -357,7 +391,7 @@ impl TaskParts<'_> {
             Node::Tree { tree, .. } => self.trees[tree.index()].name.names().collect(),
             Node::Member { path, .. } => path.names().collect(),
             Node::Computation { computation, .. } => computation.names().collect(),
-            Node::Points(_) | Node::Sweep { .. } => Vec::new(),
+            Node::All { .. } | Node::Points(_) | Node::Sweep { .. } => Vec::new(),
         }
     }
 }

@@ -490,6 +490,22 @@ impl<'a> PageIndex<'a> {
         self.inputs.len() - 1
     }
 
+    /// What made a file with this name in the storage, in words, and which output of that it is.
+    pub(super) fn maker(&mut self, file: &str, digest: &Digest) -> (String, String) {
+        let Some(subject) = self.history.recorded(file, digest).map(|it| self.on_page(it, file))
+        else {
+            return Default::default();
+        };
+        match subject.record {
+            Record::Call(call) => {
+                let output = self.name_of(&subject.entry.short(), subject.number, true);
+                (call.computation.to_string(), output)
+            }
+            Record::Table(_) => ("a sweep".to_owned(), "table".to_owned()),
+            Record::TaskInput(_) | Record::Job(_) => Default::default(),
+        }
+    }
+
     /// The name of an input or output in the computation of a call; or its number, if names are not known any more.
     fn name_of(&mut self, call: &str, number: usize, is_output: bool) -> String {
         let directory = call.rsplit_once('/').map_or(call, |(directory, _)| directory);

@@ -4,11 +4,15 @@
 //! data say how many there are. They are a function of the storage and the task: equal ones give equal pages.
 
 mod calls;
+mod contents;
 mod graph;
+mod measurements;
+mod study;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
+use std::path::Path;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -16,13 +20,19 @@ use serde_json::value::RawValue;
 
 pub use self::calls::{PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin};
 use self::calls::{PageIndex, role_in};
+use self::contents::ContentsRoom;
+pub use self::contents::{NotHeld, OutputContents, OutputFormat};
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
+pub use self::measurements::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis};
+pub use self::study::{GivenInput, GivenValue, PageStudy};
 use crate::table::{RowStatus, SweepTable};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attestations;
 use ce_history::{History, Subject};
+use ce_model::expression::written_alone;
 use ce_model::plan::CallId;
-use ce_model::sweep::CellValue;
+use ce_model::sweep::{CellValue, ColumnMeasure};
+use ce_model::task::{Node, NodeId, Task, origins};
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 
 /// What a page is about.
@@ -39,6 +49,8 @@ pub enum PageScope<'a> {
 /// A task with its inputs, as it was looked up.
 #[derive(Debug)]
 pub struct TaskScope<'a> {
+    /// The directory of the task.
+    pub dir: &'a Path,
     /// The evaluation, which only looked.
     pub evaluation: &'a Evaluation,
     /// The shapes of the drawing: the label of each, and its calls.
@@ -60,6 +72,8 @@ pub struct PageLimits {
     pub all_log_bytes: u64,
     /// At most so many tables and outputs, the newest.
     pub results: usize,
+    /// At most so many bytes of outputs are on the page, those of the first ones that have room.
+    pub contents: u64,
 }
 
 /// A shape of the drawing on a page.
@@ -96,6 +110,9 @@ pub struct PageData {
     pub shapes: Vec<PageShape>,
     /// How much there may be.
     pub limits: PageLimits,
+    /// The task, if the page is about one.
+    #[serde(skip)]
+    pub study: Option<PageStudy>,
     /// How the results were made from each other, unless there is a drawing of the task.
     #[serde(skip)]
     pub graph: ResultGraph,
@@ -126,7 +143,9 @@ impl PageData {
         let mut tables = recorded_tables(&wanted.entries(history), (storage, history), &mut index)?;
         calls::add_records(&mut calls, &mut index);
         add_origins(&mut tables, &mut index);
-        let mut outputs = page_outputs(scope, &wanted.entries(history), &mut index);
+        let mut room = ContentsRoom::new(limits.contents);
+        let mut outputs =
+            page_outputs(scope, (storage, &wanted.entries(history)), &mut index, &mut room);
         let graph = match scope {
             PageScope::Task(_) => ResultGraph::default(),
             _ => ResultGraph::new(&calls, &tables, &outputs),
@@ -147,6 +166,10 @@ impl PageData {
         };
         let shapes = shapes.into_iter().map(|shape| shape.below(limits.calls)).collect();
         let (title, facts) = page_title(scope, storage);
+        let study = match scope {
+            PageScope::Task(task) => Some(PageStudy::of(task.dir, task.evaluation)),
+            _ => None,
+        };
         let (calls_in_all, tables_in_all, outputs_in_all) = in_all;
         let inputs = index.inputs();
         Ok(Self {
@@ -161,6 +184,7 @@ impl PageData {
             outputs_in_all,
             shapes,
             limits,
+            study,
             graph,
         })
     }
@@ -263,44 +287,44 @@ pub struct PageOutput {
     pub inputs: Vec<(String, String)>,
     /// The file, and what made it. Its SHA-1 is empty if it is not known.
     pub value: PageValue,
+    /// The name of the output in what made it, or its number.
+    #[serde(skip)]
+    pub output: String,
+    /// The name that the workflow defines for what made it.
+    #[serde(skip)]
+    pub defined: Option<String>,
+    /// What made it, in words: the name of a computation, or a node of the workflow.
+    #[serde(skip)]
+    pub maker: String,
+    /// What that read, as the workflow names it.
+    #[serde(skip)]
+    pub made_from: Vec<String>,
+    /// Whether it is the table of a sweep.
+    #[serde(skip)]
+    pub is_table: bool,
+    /// Its contents.
+    #[serde(skip)]
+    pub contents: Option<OutputContents>,
 }
 
 /// The outputs of a page: those of the task, of the results that were asked for, or of all jobs of the storage, the newest
 /// first.
 fn page_outputs(
     scope: &PageScope<'_>,
-    wanted: &[&(Entry, Record)],
+    (storage, wanted): (&Storage, &[&(Entry, Record)]),
     index: &mut PageIndex<'_>,
+    room: &mut ContentsRoom,
 ) -> Vec<PageOutput> {
     match scope {
-        PageScope::Task(task) => {
-            let evaluation = task.evaluation;
-            let inputs = evaluation.task.inputs.iter().enumerate();
-            let inputs: Vec<(String, String)> = inputs
-                .filter_map(|(at, name)| {
-                    let digest = evaluation.files.inputs.get(at)?.as_ref()?.file.digest;
-                    Some((name.to_string(), digest.sha1.short()))
-                })
-                .collect();
-            let mut outputs = Vec::new();
-            for (number, source) in evaluation.plan.outputs().iter().enumerate() {
-                let (name, file) = (format!("{number:02}"), evaluation.name(*source));
-                let value = match (evaluation.digest(*source), file) {
-                    (Some(digest), file) => index.value(name, &file.unwrap_or_default(), &digest),
-                    (None, file) => PageValue::unknown(name, file),
-                };
-                outputs.push(PageOutput {
-                    task: evaluation.task.name.to_string(),
-                    of: String::new(),
-                    commit: evaluation.task.commit.full().to_owned(),
-                    inputs: inputs.clone(),
-                    value,
-                });
-            }
-            outputs
-        }
+        PageScope::Task(task) => outputs_of_task(task.evaluation, index, room),
         PageScope::Results(subjects) => {
-            subjects.iter().flat_map(|subject| of_result(*subject, index)).collect()
+            let outputs = subjects.iter().filter_map(|subject| {
+                let mut output = of_result(*subject, index)?;
+                let read = || storage.values().contents(subject.promise).ok().flatten();
+                output.contents = Some(room.contents(&output.output, subject.promise.digest, read));
+                Some(output)
+            });
+            outputs.collect()
         }
         PageScope::Storage => {
             let mut jobs = wanted.to_vec();
@@ -321,24 +345,115 @@ fn page_outputs(
     }
 }
 
+/// The outputs of a task, as the workflow names them.
+fn outputs_of_task(
+    evaluation: &Evaluation,
+    index: &mut PageIndex<'_>,
+    room: &mut ContentsRoom,
+) -> Vec<PageOutput> {
+    let task = &evaluation.task;
+    let inputs = task.inputs.iter().enumerate();
+    let inputs: Vec<(String, String)> = inputs
+        .filter_map(|(at, name)| {
+            let digest = evaluation.files.inputs.get(at)?.as_ref()?.file.digest;
+            Some((name.to_string(), digest.sha1.short()))
+        })
+        .collect();
+    let mut outputs = Vec::new();
+    let origins = origins(&task.workflow, task.workflow.root());
+    for (number, source) in evaluation.plan.outputs().iter().enumerate() {
+        let (name, file) = (format!("{number:02}"), evaluation.name(*source));
+        let digest = evaluation.digest(*source);
+        let value = match (digest, file) {
+            (Some(digest), file) => index.value(name, &file.unwrap_or_default(), &digest),
+            (None, file) => PageValue::unknown(name, file),
+        };
+        // The points of a range of inputs have the same outputs each.
+        let (node, output) = origins[number % origins.len()];
+        let made = task.workflow[node].made(task);
+        let output = made.get(usize::from(output)).cloned().unwrap_or_default();
+        let contents = digest.map(|digest| {
+            room.contents(&output, digest, || evaluation.contents(*source).ok().flatten())
+        });
+        outputs.push(PageOutput {
+            task: task.name.to_string(),
+            of: String::new(),
+            commit: task.commit.full().to_owned(),
+            inputs: inputs.clone(),
+            value,
+            output,
+            defined: task.definitions.get(&node).and_then(|it| it.first()).map(ToString::to_string),
+            maker: node_name(task, node),
+            made_from: node_inputs(task, node),
+            is_table: matches!(task.workflow[node], Node::Sweep { .. }),
+            contents,
+        });
+    }
+    outputs
+}
+
+/// The name of what makes the values of a node: that of a computation, or the node as it is written.
+fn node_name(task: &Task, node: NodeId) -> String {
+    match &task.workflow[node] {
+        Node::Computation { computation, .. } => computation.written(task).to_owned(),
+        Node::Sweep { .. } => "a sweep".to_owned(),
+        _ => written_alone(task, node),
+    }
+}
+
+/// What a node reads, as its workflow names it: definitions, inputs of the task and names of computations. Constants are left out.
+fn node_inputs(task: &Task, node: NodeId) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for input in task.workflow[node].inputs().iter().map(|argument| argument.node) {
+        let defined = task.definitions.get(&input).and_then(|names| names.first());
+        let name = match (&task.workflow[input], defined) {
+            (_, Some(name)) => name.to_string(),
+            (Node::Input(input), None) => task.inputs[input.index()].to_string(),
+            (
+                Node::Computation { .. } | Node::File(_) | Node::Tree { .. } | Node::Sweep { .. },
+                None,
+            ) => node_name(task, input),
+            _ => continue,
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 fn of_result(subject: Subject<'_>, index: &mut PageIndex<'_>) -> Option<PageOutput> {
     let Subject { promise, number, entry, record } = subject;
     let name = format!("{number:02}");
-    let (task, commit, inputs, value) = match record {
+    let ((maker, made_output), (task, commit, inputs, value)) = match record {
         Record::Job(job) => {
             let inputs = job.inputs.iter().map(|it| (it.name.to_string(), it.digest.sha1.short()));
             let output = job.outputs.get(number)?;
             let mut value = index.value(name, &output.file, &output.digest);
             value.file = Some(promise.name.clone());
             value.role = role_in(job, &output.digest);
-            (job.task.to_string(), job.commit.full().to_owned(), inputs.collect(), value)
+            let maker = index.maker(&output.file, &output.digest);
+            (maker, (job.task.to_string(), job.commit.full().to_owned(), inputs.collect(), value))
         }
         _ => {
             let value = index.value(name, &promise.name, &promise.digest);
-            (String::new(), String::new(), Vec::new(), value)
+            let maker = index.maker(&promise.name, &promise.digest);
+            (maker, (String::new(), String::new(), Vec::new(), value))
         }
     };
-    Some(PageOutput { task, of: entry.short(), commit, inputs, value })
+    Some(PageOutput {
+        task,
+        of: entry.short(),
+        commit,
+        inputs,
+        output: made_output,
+        defined: None,
+        maker,
+        made_from: Vec::new(),
+        is_table: matches!(value.from, Some(ValueOrigin::Table(_))),
+        contents: None,
+        value,
+    })
 }
 
 /// What a page is about, and facts about that.
@@ -378,6 +493,9 @@ pub struct PageTable {
     pub columns: Vec<String>,
     /// Those of them that tell points apart.
     pub keys: Vec<String>,
+    /// The units and directions of columns, by their names, where some are given.
+    #[serde(skip)]
+    pub measures: BTreeMap<String, ColumnMeasure>,
     /// The rows that are on the page.
     pub rows: Vec<PageRow>,
     /// The number of all rows.
@@ -396,6 +514,9 @@ pub struct PageRow {
     /// A value for each column: a number as it is spelled, true or false, a text or nothing.
     #[serde(serialize_with = "as_json")]
     pub cells: Vec<CellValue>,
+    /// The number of the calls that make its outputs, if it is known. Rows with one number rest on the same execution.
+    #[serde(skip)]
+    pub rests_on: Option<usize>,
     /// What became of its point, unless it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -505,7 +626,7 @@ impl PageTable {
                     cells[at] = cell;
                 }
             }
-            rows.push(PageRow { cells, status: None, call: None, file: None });
+            rows.push(PageRow { cells, rests_on: None, status: None, call: None, file: None });
         })?;
         for row in &mut rows {
             row.cells.resize(columns.len(), CellValue::Null);
@@ -523,6 +644,7 @@ impl PageTable {
             title,
             columns,
             keys: header.names,
+            measures: BTreeMap::new(),
             rows_in_all: rows.len(),
             rows,
             files,
@@ -580,6 +702,7 @@ fn tables_of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTabl
                 RowStatus::Failed { reason, .. } => Some(format!("failed: {reason}")),
                 status => Some(status.word().to_owned()),
             },
+            rests_on: row.call,
             call: row.origin.and_then(|origin| index.call(&origin.call)),
             cells: row.cells,
             file: None,
@@ -590,6 +713,7 @@ fn tables_of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTabl
             title,
             columns: table.names,
             keys: table.keys,
+            measures: table.measures,
             rows_in_all: rows.len(),
             rows,
             files: Vec::new(),

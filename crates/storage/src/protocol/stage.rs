@@ -614,6 +614,7 @@ mod tests {
             access: Box::default(),
             resources: Box::default(),
             host_kind: None,
+            machine: None,
             start: Timestamp::now(),
             end: Timestamp::now(),
             user_seconds: 0.0,

@@ -8,6 +8,7 @@
 //! the ledger, and of revocations.
 
 mod expected;
+mod machine;
 mod pending;
 mod provenance;
 mod recipe;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(super) use self::expected::differences;
 pub use self::expected::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
+pub use self::machine::machine;
 pub use self::pending::{
     FailedCall, FailedTitle, OutOfTime, OutputSource, PublishedCall, RunState, RunningCall,
     SubmittedRun, SuspensionRecord, SuspensionState, TICKET_FORMAT, Ticket, TicketAnswer,

@@ -70,6 +70,9 @@ pub struct Execution {
     /// recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_kind: Option<HostKind>,
+    /// The machine, in words: see [`machine`](super::machine()). `None` where its kind is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Box<str>>,
     /// The time of its start.
     pub start: Timestamp,
     /// The time of its end.

@@ -88,6 +88,7 @@ impl Binder {
                 | Node::Bound(_)
                 | Node::Points(_)
                 | Node::Computation { .. }
+                | Node::All { .. }
                 | Node::Sweep { .. } => {}
             }
         }
@@ -162,6 +163,7 @@ impl Binder {
                     let (tree, outputs) = (tree_ids[tree.index()], outputs.clone());
                     tree.zip(inputs).map(|(tree, inputs)| Node::Tree { tree, inputs, outputs })
                 }
+                Node::All { .. } => inputs.map(|inputs| Node::All { inputs }),
                 Node::Member { path, .. } => {
                     let path = self.value(path);
                     path.zip(inputs).map(|(path, inputs)| Node::Member { path, inputs })

@@ -138,6 +138,7 @@ pub(super) enum NodeOperation {
     Computation(Computations),
     Tree(Template<TreeName>),
     Member(Template<MemberPath>),
+    All,
     Sweep(Box<SweepFiles>),
 }
 
@@ -148,6 +149,7 @@ impl NodeOperation {
             Self::Computation(it) => library.get(it.named.first).inputs.len(),
             Self::Tree(_) => TREE_INPUTS.len().min(given),
             Self::Member(_) => MEMBER_INPUTS.len(),
+            Self::All => given.max(1),
             Self::Sweep(_) => given.clamp(1, SWEEP_INPUTS.len()),
         }
     }
@@ -158,6 +160,7 @@ impl NodeOperation {
             Self::Computation(it) => library.get(it.named.first).inputs.clone(),
             Self::Tree(_) => TREE_INPUTS.map(str::to_owned).into(),
             Self::Member(_) => MEMBER_INPUTS.map(str::to_owned).into(),
+            Self::All => Vec::new(),
             Self::Sweep(_) => SWEEP_INPUTS.map(str::to_owned).into(),
         }
     }
@@ -167,7 +170,7 @@ impl NodeOperation {
         match self {
             Self::Computation(it) => library.get(it.named.first).outputs.clone(),
             Self::Tree(_) => TREE_OUTPUTS.map(str::to_owned).into(),
-            Self::Member(_) => vec![VALUE.to_owned()],
+            Self::Member(_) | Self::All => vec![VALUE.to_owned()],
             Self::Sweep(_) => SWEEP_OUTPUTS.map(str::to_owned).into(),
         }
     }
@@ -176,7 +179,7 @@ impl NodeOperation {
     pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
         match self {
             Self::Computation(_) => Slice::all(self.outputs(library).len()),
-            Self::Tree(_) | Self::Member(_) | Self::Sweep(_) => Slice::all(1),
+            Self::Tree(_) | Self::Member(_) | Self::All | Self::Sweep(_) => Slice::all(1),
         }
     }
 
@@ -189,6 +192,7 @@ impl NodeOperation {
             },
             Self::Tree(name) => format!("the tree {name}"),
             Self::Member(path) => format!("the member {path}"),
+            Self::All => "ALL".to_owned(),
             Self::Sweep(_) => "a sweep".to_owned(),
         }
     }
@@ -218,7 +222,8 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     ) {
         for entry in &entries.0 {
             let is_read = match entry.as_encoded_bytes() {
-                b"kind" | b"value" | b"definition" | [b'.', ..] => true,
+                b"kind" | b"definition" | [b'.', ..] => true,
+                b"value" => kind.is_none_or(NodeKind::has_value),
                 b"inputs" => kind.is_none_or(NodeKind::has_inputs),
                 b"outputs" => kind.is_none_or(NodeKind::has_slice),
                 b"resources" => matches!(kind, None | Some(NodeKind::Computation)),

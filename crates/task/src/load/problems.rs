@@ -415,7 +415,7 @@ impl Explain for LoadFault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Kind(_) => {
-                "write computation, input, literal, file, text, tree, member, sweep or points"
+                "write computation, input, literal, file, text, tree, member, all, sweep or points"
             }
             Self::Mistake(mistake) => return mistake.fault.hint(),
             Self::LabelPlace { .. } => "put the expressions into the order of the inputs",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{self, BoundId, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep};
-use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE};
+use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE, origins};
 
 use super::nodes::{NodeEntries, NodeReader, OpenNode};
 use super::source::TaskSource;
@@ -88,7 +88,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         (inputs.len() == open.branches.len()).then_some(())?;
         let body = body?;
         let (binds, asked) = self.binds(open, files, body, points.is_some())?;
-        let columns = match sweep::table_columns(&files.rules, self.passed_names(body)) {
+        let columns = match sweep::table_columns(&files.rules, self.passed_names(body.node)) {
             Ok(columns) => columns,
             Err(problems) => {
                 self.are_right(&place, problems);
@@ -168,29 +168,31 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         numbers.into_iter().filter_map(|number| Some(inputs.get(number)?.as_str().into())).collect()
     }
 
-    /// The names of the outputs that the body of a sweep passes up.
-    fn passed_names(&self, body: &Argument) -> Vec<String> {
-        let node = &self.builder[body.node];
-        let names: Vec<&str> = match node {
-            Node::Computation { computation, .. } => {
-                let names = &self.library.get(computation.first).outputs;
-                names.iter().map(|name| name.trim_end_matches('/')).collect()
-            }
-            Node::Sweep { .. } => SWEEP_OUTPUTS.into(),
-            Node::Tree { .. } => TREE_OUTPUTS.into(),
-            _ => vec![VALUE],
-        };
-        // A number of a wrong slice may be that of no output.
-        node.numbers()
-            .filter_map(|number| names.get(usize::from(number)).map(|name| (*name).to_owned()))
-            .collect()
+    /// The names of the outputs that a node passes up.
+    pub(super) fn passed_names(&self, node: NodeId) -> Vec<String> {
+        let mut passed = Vec::new();
+        for (node, number) in origins(&self.builder, node) {
+            let name = match &self.builder[node] {
+                Node::Computation { computation, .. } => {
+                    let names = &self.library.get(computation.first).outputs;
+                    names.get(usize::from(number)).map(|name| name.trim_end_matches('/'))
+                }
+                Node::Sweep { .. } => SWEEP_OUTPUTS.get(usize::from(number)).copied(),
+                Node::Tree { .. } => TREE_OUTPUTS.get(usize::from(number)).copied(),
+                _ => Some(VALUE),
+            };
+            // A number of a wrong slice may be that of no output.
+            passed.extend(name.map(str::to_owned));
+        }
+        passed
     }
 
     /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
     fn nested_columns(&self, body: &Argument, output: u8) -> Vec<String> {
-        let node = &self.builder[body.node];
-        match node {
-            Node::Sweep { sweep, .. } if node.numbers().nth(output.into()) == Some(0) => {
+        let origins = origins(&self.builder, body.node);
+        let Some(&(node, number)) = origins.get(usize::from(output)) else { return Vec::new() };
+        match &self.builder[node] {
+            Node::Sweep { sweep, .. } if number == 0 => {
                 let sweep = &self.sweeps[sweep.index()];
                 sweep::known_columns(&sweep.into(), &sweep.columns)
             }

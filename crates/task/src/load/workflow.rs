@@ -147,8 +147,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         self.nodes.warn_of_unread(&dir, &entries, kind);
         self.note_definitions(&dir, &entries, &key.0);
         let value = match kind {
-            // It is any text, and read whole.
-            Some(NodeKind::Text) => Some(String::new()),
+            // It is any text, and read whole; or there is none.
+            Some(NodeKind::Text | NodeKind::All) => Some(String::new()),
             // A label may be left out.
             Some(NodeKind::Sweep | NodeKind::Points) if !entries.has("value") => {
                 Some(String::new())
@@ -179,6 +179,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let path = self.nodes.template(&dir, scope, &value);
                 self.nodes.note(&dir, "value", path).flatten().map(NodeOperation::Member)
             }
+            NodeKind::All => Some(NodeOperation::All),
             NodeKind::Sweep => {
                 let files = self.nodes.sweep_files(&dir, &entries, &value);
                 Some(NodeOperation::Sweep(Box::new(files)))
@@ -239,7 +240,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         entries: &NodeEntries,
         maker: Option<NodeOperation>,
     ) -> Visited<S::Dir> {
-        let has_slice = !matches!(maker, Some(NodeOperation::Member(_))) && entries.has("outputs");
+        let is_whole = matches!(maker, Some(NodeOperation::Member(_) | NodeOperation::All));
+        let has_slice = !is_whole && entries.has("outputs");
         let slice = self.slice(&dir, has_slice, maker.as_ref());
 
         let mut inputs = None;
@@ -369,7 +371,10 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 self.nodes.problem(&frame.dir, "", LoadFault::TooMany(filled));
                 return None;
             }
-            let place = label_of(names.get(places.clone()).unwrap_or_default());
+            let place = match maker {
+                NodeOperation::All => label_of(&self.nodes.passed_names(node)),
+                _ => label_of(names.get(places.clone()).unwrap_or_default()),
+            };
             if let Some(label) = label
                 && *label != place
                 && names.contains(label)
@@ -426,6 +431,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 Node::Tree { tree, inputs, outputs }
             }
             NodeOperation::Member(path) => Node::Member { path: path.clone(), inputs },
+            NodeOperation::All => Node::All { inputs },
             NodeOperation::Sweep(_) => return None,
         };
         Some(self.nodes.intern(node))

@@ -205,6 +205,8 @@ impl<S: TaskSource> Reader<'_, S> {
         let has_files = kind.is_some_and(NodeKind::has_files);
         let value = if kind == Some(NodeKind::Text) {
             self.whole(dir, "value")
+        } else if kind.is_some_and(|kind| !kind.has_value()) {
+            Some(String::new())
         } else if !has_files || entries.iter().any(|entry| entry == "value") {
             self.line(dir, "value")
         } else {
@@ -219,7 +221,8 @@ impl<S: TaskSource> Reader<'_, S> {
         for name in entries {
             let is_rule = kind.zip(name.to_str()).is_some_and(|(kind, name)| is_read(kind, name));
             match name.as_encoded_bytes() {
-                b"kind" | b"value" => {}
+                b"kind" => {}
+                b"value" if kind.is_none_or(NodeKind::has_value) => {}
                 b"definition" => {
                     self.unprinted.push(place.join(DEFINITION));
                     open.definitions = self.lines(dir, DEFINITION);

@@ -10,7 +10,7 @@ use crate::golden;
 use crate::lab::Lab;
 
 /// Sweeps with mistakes. Without inputs, the body is one that reads `a`.
-const WRONG: [&str; 43] = [
+const WRONG: [&str; 44] = [
     "SWEEP()",
     "SWEEP('s' BODY)",
     "SWEEP(:factors/00-a BODY)",
@@ -38,6 +38,7 @@ const WRONG: [&str; 43] = [
     "SWEEP(:factors/00-a '1' :replicates 'many' BODY)",
     "SWEEP(:factors/00-a '1' :replicates '2' BODY)",
     "SWEEP(:factors/00-a '1' :columns 'seconds' '01 x' '00 a' '00 **' '00 **' BODY)",
+    "SWEEP(:factors/00-a '1' :columns '00 x [s' '00 * [s] less' BODY)",
     "SWEEP(:factors/00-a '1' :alow-failed BODY)",
     "SWEEP(:factors/00-a '1' :runs BODY)",
     "SWEEP(:factors/00-a '1' :points INPUT('x') :body BODY)",

@@ -1,0 +1,279 @@
+//! The measurements of a table: its points, and what was measured at each, however often.
+//!
+//! Replicates of a point are together. Rows that rest on one call are one measurement. A name of points that follows from others is no axis.
+//! Values are in the order of the rows.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{PageRow, PageTable};
+use ce_model::statistics::Measurements;
+use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE};
+
+/// The measurements of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredTable {
+    /// The names that tell its points apart.
+    pub axes: Vec<PointAxis>,
+    /// The names of points that the axes determine, and a name from which each follows.
+    pub determined: Vec<(String, String)>,
+    /// The names of points that have one text only, and that text.
+    pub constant: Vec<(String, String)>,
+    /// The columns of texts that have one text at each point, such as the subject of a commit.
+    pub labels: Vec<String>,
+    /// The columns of which all cells are numbers, and that no point is told by.
+    pub columns: Vec<MeasuredColumn>,
+    /// The points, in the order of the axes.
+    pub points: Vec<MeasuredPoint>,
+    /// Whether points were measured repeatedly.
+    pub has_replicates: bool,
+    /// Whether a point has several rows of one call, which are no measurements.
+    pub has_lists: bool,
+}
+
+/// A name that tells points apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointAxis {
+    /// The name.
+    pub name: String,
+    /// What its texts are.
+    pub kind: AxisKind,
+    /// The texts: numbers by their values, others in the order of the rows.
+    pub levels: Vec<String>,
+}
+
+/// What the texts of an axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisKind {
+    /// All are numbers.
+    Number,
+    /// All are ids of commits.
+    Commit,
+    /// Any texts.
+    Text,
+}
+
+/// A column with numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasuredColumn {
+    /// Its name.
+    pub name: String,
+    /// Its unit and its direction.
+    pub measure: ColumnMeasure,
+}
+
+/// A point, and what was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredPoint {
+    /// The number of a level of each axis.
+    pub levels: Vec<usize>,
+    /// The text of each label.
+    pub labels: Vec<String>,
+    /// The values of each column, each call once.
+    pub values: Vec<Vec<f64>>,
+    /// How these are spelled.
+    pub spelled: Vec<Vec<String>>,
+    /// The calls that the values rest on.
+    pub calls: Vec<usize>,
+    /// The number of rows without values that should be there: failed or missing ones.
+    pub absent: usize,
+}
+
+impl MeasuredPoint {
+    /// The sample of a column, if there are values.
+    pub fn sample(&self, column: usize) -> Option<Measurements> {
+        Measurements::new(self.values.get(column)?.clone())
+    }
+}
+
+/// The status of a row whose point was left out by the study.
+const EXCLUDED: &str = "excluded";
+
+impl MeasuredTable {
+    /// Gathers the measurements of a table.
+    pub fn of(table: &PageTable) -> Self {
+        let rows = Rows::of(table);
+        let keys: Vec<usize> = table
+            .keys
+            .iter()
+            .filter_map(|key| table.columns.iter().position(|name| name == key))
+            .collect();
+        let points = keys.iter().fold(rows.whole(), |points, at| rows.finer(&points, *at));
+        let is_replicate = |at: &usize| table.columns[*at] == REPLICATE;
+        let mut measured = Self {
+            has_replicates: keys.iter().any(is_replicate),
+            has_lists: count(&points) < rows.0.len(),
+            ..Self::default()
+        };
+        let axes =
+            measured.add_axes(table, &rows, keys.iter().copied().filter(|at| !is_replicate(at)));
+        let columns =
+            (0..table.columns.len()).filter(|at| !keys.contains(at) && !measured.has_lists);
+        let (columns, texts): (Vec<usize>, Vec<usize>) =
+            columns.partition(|at| rows.are_numbers(*at));
+        for at in &columns {
+            let name = table.columns[*at].clone();
+            let measure = table.measures.get(&name).cloned().unwrap_or_default();
+            measured.columns.push(MeasuredColumn { name, measure });
+        }
+        let points = axes.iter().fold(rows.whole(), |points, at| rows.finer(&points, *at));
+        let is_label = |at: &usize| count(&rows.finer(&points, *at)) == count(&points);
+        let labels: Vec<usize> = texts.into_iter().filter(is_label).collect();
+        measured.labels = labels.iter().map(|at| table.columns[*at].clone()).collect();
+        measured.add_points(&rows, &axes, &columns, &labels);
+        measured
+    }
+
+    /// Adds the names of points that tell them apart. Returns the places of their columns.
+    fn add_axes(
+        &mut self,
+        table: &PageTable,
+        rows: &Rows<'_>,
+        keys: impl Iterator<Item = usize>,
+    ) -> Vec<usize> {
+        let (mut axes, mut points) = (Vec::new(), rows.whole());
+        for at in keys {
+            let (name, own) = (table.columns[at].clone(), rows.finer(&rows.whole(), at));
+            if count(&own) <= 1 {
+                let text = rows.texts(at).next().unwrap_or_default().to_owned();
+                self.constant.push((name, text));
+                continue;
+            }
+            let finer = rows.finer(&points, at);
+            if count(&finer) > count(&points) {
+                self.axes.push(PointAxis::new(&name, rows.texts(at)));
+                axes.push(at);
+                points = finer;
+                continue;
+            }
+            let by = axes.iter().position(|axis| {
+                let of_axis = rows.finer(&rows.whole(), *axis);
+                count(&rows.finer(&of_axis, at)) == count(&of_axis)
+            });
+            let by =
+                by.map_or_else(|| "the others".to_owned(), |axis| self.axes[axis].name.clone());
+            self.determined.push((name, by));
+        }
+        axes
+    }
+
+    /// Adds the points, given the places of the columns of axes, numbers and labels.
+    fn add_points(&mut self, rows: &Rows<'_>, axes: &[usize], columns: &[usize], labels: &[usize]) {
+        let levels: Vec<HashMap<&str, usize>> = self
+            .axes
+            .iter()
+            .map(|axis| axis.levels.iter().map(String::as_str).zip(0..).collect())
+            .collect();
+        let mut points: BTreeMap<Vec<usize>, (MeasuredPoint, HashSet<usize>)> = BTreeMap::new();
+        for row in &rows.0 {
+            let text = |at: &usize| row.cells[*at].text();
+            let key: Vec<usize> = axes.iter().zip(&levels).map(|(at, of)| of[text(at)]).collect();
+            let (point, known) = points.entry(key.clone()).or_insert_with(|| {
+                let point = MeasuredPoint {
+                    levels: key,
+                    labels: labels.iter().map(|at| text(at).to_owned()).collect(),
+                    values: vec![Vec::new(); columns.len()],
+                    spelled: vec![Vec::new(); columns.len()],
+                    ..MeasuredPoint::default()
+                };
+                (point, HashSet::new())
+            });
+            if row.status.is_some() {
+                point.absent += 1;
+            } else if row.rests_on.is_none_or(|call| known.insert(call)) {
+                point.calls.extend(row.rests_on);
+                for (column, at) in columns.iter().enumerate() {
+                    let Ok(value) = text(at).parse() else { continue };
+                    point.values[column].push(value);
+                    point.spelled[column].push(text(at).to_owned());
+                }
+            }
+        }
+        self.points = points.into_values().map(|(point, _)| point).collect();
+    }
+
+    /// The text of a point on an axis, as people read it: of a commit, the first digits.
+    pub fn label(&self, point: &MeasuredPoint, axis: usize) -> &str {
+        let PointAxis { kind, levels, .. } = &self.axes[axis];
+        let text = &levels[point.levels[axis]];
+        if *kind == AxisKind::Commit { &text[..SHORT_COMMIT.min(text.len())] } else { text }
+    }
+
+    /// The number of measurements of the point that was measured most and least often.
+    pub fn counts(&self) -> [usize; 2] {
+        let counts = || self.points.iter().map(|it| it.values.first().map_or(0, Vec::len));
+        [counts().min().unwrap_or_default(), counts().max().unwrap_or_default()]
+    }
+}
+
+/// The rows of a table, but for those of excluded points.
+struct Rows<'a>(Vec<&'a PageRow>);
+
+impl<'a> Rows<'a> {
+    fn of(table: &'a PageTable) -> Self {
+        let rows = table.rows.iter().filter(|row| row.status.as_deref() != Some(EXCLUDED));
+        Self(rows.collect())
+    }
+
+    fn texts(&self, column: usize) -> impl Iterator<Item = &'a str> {
+        self.0.iter().map(move |row| row.cells[column].text())
+    }
+
+    /// Whether all cells of a column are numbers, and there are some.
+    fn are_numbers(&self, column: usize) -> bool {
+        let mut cells =
+            self.0.iter().filter(|row| row.status.is_none()).map(|it| &it.cells[column]);
+        cells.clone().next().is_some() && cells.all(|it| matches!(it, CellValue::Number(_)))
+    }
+
+    /// The group of each row, if all are one.
+    fn whole(&self) -> Vec<usize> {
+        vec![0; self.0.len()]
+    }
+
+    /// Divides groups of rows by the texts of a column.
+    fn finer(&self, groups: &[usize], column: usize) -> Vec<usize> {
+        numbered(groups.iter().zip(self.texts(column)))
+    }
+}
+
+/// The number of digits of a commit that are shown.
+const SHORT_COMMIT: usize = 8;
+
+impl PointAxis {
+    fn new<'a>(name: &str, texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut seen = HashSet::new();
+        let levels = texts.filter(|text| seen.insert(*text)).map(str::to_owned);
+        let mut levels: Vec<String> = levels.collect();
+        let numbers: Option<Vec<f64>> = levels.iter().map(|text| text.parse().ok()).collect();
+        let is_finite = numbers.is_some_and(|it| it.iter().all(|number: &f64| number.is_finite()));
+        let is_commit = |text: &String| {
+            matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
+        };
+        let kind = match () {
+            () if levels.iter().all(is_commit) => AxisKind::Commit,
+            () if is_finite => AxisKind::Number,
+            () => AxisKind::Text,
+        };
+        if kind == AxisKind::Number {
+            let value = |text: &String| text.parse::<f64>().unwrap_or_default();
+            levels.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        }
+        Self { name: name.to_owned(), kind, levels }
+    }
+}
+
+/// The number of the first equal item, counted from zero in the order of first items.
+fn numbered<T: Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> Vec<usize> {
+    let mut known = HashMap::new();
+    items
+        .map(|item| {
+            let next = known.len();
+            *known.entry(item).or_insert(next)
+        })
+        .collect()
+}
+
+/// The number of different items that were numbered.
+fn count(numbers: &[usize]) -> usize {
+    numbers.iter().max().map_or(0, |most| most + 1)
+}

@@ -1,0 +1,135 @@
+//! The summary of a table: the medians of its measurements at each point, whatever the replicate, with their intervals.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use ce_model::statistics::{Estimate, Measurements};
+use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE};
+
+use crate::table::{RowStatus, SweepRow, SweepTable};
+
+/// A table with a row for each point without its replicate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplicateSummary {
+    /// The names of the columns that tell these points apart, and of labels that each of them has one of.
+    pub names: Vec<String>,
+    /// The names of the columns that are summarised: those of numbers.
+    pub values: Vec<String>,
+    /// The units and directions of columns, by their names.
+    pub measures: BTreeMap<String, ColumnMeasure>,
+    /// The points, in the order of their first rows.
+    pub points: Vec<PointSummary>,
+}
+
+/// The rows of a point. Those that rest on the same call are one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointSummary {
+    /// The texts of the point.
+    pub point: Vec<CellValue>,
+    /// What is known of each column.
+    pub columns: Vec<ColumnSummary>,
+    /// The number of rows that are not there.
+    pub not_ok: usize,
+}
+
+/// The values of a column at a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnSummary {
+    /// The number of values.
+    pub n: usize,
+    /// Their median, and the ends of its 95 % confidence interval or, without one, the least and the largest value. `None` without values, or if
+    /// one of them is too large for a computer.
+    pub median: Option<Estimate>,
+    /// Whether there is an interval: there are at least 6 values.
+    pub has_interval: bool,
+}
+
+impl ColumnSummary {
+    fn of(values: Vec<f64>) -> Self {
+        let n = values.len();
+        let Some(values) = Measurements::new(values) else {
+            return Self { n, median: None, has_interval: false };
+        };
+        let interval = values.interval();
+        let [low, high] = interval.unwrap_or(values.range());
+        let median = Some(Estimate { value: values.median(), low, high });
+        Self { n, median, has_interval: interval.is_some() }
+    }
+}
+
+impl ReplicateSummary {
+    /// Sums up a table, without excluded points.
+    pub fn of(table: &SweepTable) -> Self {
+        let is_key = |name: &String| table.keys.contains(name) && name != REPLICATE;
+        let keys: Vec<usize> = places(table, is_key);
+        let mut groups: Vec<Vec<&SweepRow>> = Vec::new();
+        let mut known: HashMap<Vec<&str>, usize> = HashMap::new();
+        for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
+            let key = keys.iter().map(|at| row.cells[*at].text()).collect();
+            let at = *known.entry(key).or_insert(groups.len());
+            groups.resize_with(groups.len().max(at + 1), Vec::new);
+            groups[at].push(row);
+        }
+        let is_one = |at: usize| {
+            groups.iter().all(|rows| rows.iter().all(|row| row.cells[at] == rows[0].cells[at]))
+        };
+        let is_of_point = |name: &String| table.keys.contains(name) || table.labels.contains(name);
+        let (of_point, mut values) =
+            (places(table, is_of_point), places(table, |name| !is_of_point(name)));
+        values.retain(|at| is_numeric(&groups, *at));
+        let is_named =
+            |at: &&usize| keys.contains(*at) || table.names[**at] != REPLICATE && is_one(**at);
+        let names: Vec<usize> = of_point.iter().filter(is_named).copied().collect();
+        let points = groups.iter().map(|rows| summary(rows, &of_point, (&names, &values)));
+        let points = points.collect();
+        let named = |places: Vec<usize>| places.iter().map(|at| table.names[*at].clone()).collect();
+        let measures = table.measures.clone();
+        Self { names: named(names), values: named(values), measures, points }
+    }
+}
+
+/// The places of the columns that have such names.
+fn places(table: &SweepTable, is_meant: impl Fn(&String) -> bool) -> Vec<usize> {
+    let names = table.names.iter().enumerate();
+    names.filter(|(_, name)| is_meant(name)).map(|(at, _)| at).collect()
+}
+
+/// Whether a column has numbers, and nothing else.
+fn is_numeric(groups: &[Vec<&SweepRow>], at: usize) -> bool {
+    let mut has_numbers = false;
+    for row in groups.iter().flatten() {
+        match row.cells[at] {
+            CellValue::Null => {}
+            CellValue::Number(_) => has_numbers = true,
+            CellValue::Boolean(_) | CellValue::Text(_) => return false,
+        }
+    }
+    has_numbers
+}
+
+/// Sums up the rows of a point. Of those that rest on the same call, the first one counts; an output that gives several rows has them all.
+fn summary(
+    rows: &[&SweepRow],
+    of_point: &[usize],
+    (names, values): (&[usize], &[usize]),
+) -> PointSummary {
+    let (mut counts, mut seen) = (HashMap::<Vec<&str>, usize>::new(), HashSet::new());
+    let (mut different, mut not_ok) = (Vec::new(), 0);
+    for row in rows {
+        let count = counts.entry(of_point.iter().map(|at| row.cells[*at].text()).collect());
+        let count = count.and_modify(|count| *count += 1).or_default();
+        match row.status {
+            _ if !seen.insert((row.call, *count)) => {}
+            RowStatus::Ok => different.push(*row),
+            _ => not_ok += 1,
+        }
+    }
+    let columns = values.iter().map(|at| {
+        let numbers = different.iter().filter_map(|row| match &row.cells[*at] {
+            CellValue::Number(text) => text.parse().ok(),
+            _ => None,
+        });
+        ColumnSummary::of(numbers.collect())
+    });
+    let point = names.iter().map(|at| rows[0].cells[*at].clone());
+    PointSummary { point: point.collect(), columns: columns.collect(), not_ok }
+}

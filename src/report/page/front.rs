@@ -1,0 +1,421 @@
+//! What a reader decides from: title and question, how well all is known, results, measurements, comparisons, how to repeat it, and failures.
+//!
+//! It is HTML without scripts. Every text of a study stays text: only [`maud`] and the drawing of plots write markup.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{Markup, PreEscaped, html};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use ce_model::humanize::{counted, duration, size};
+use ce_queries::page::{
+    GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, OutputFormat, PageCall,
+    PageCallState, PageData, PageOutput, PageStudy,
+};
+
+use super::measurements;
+use super::words::{lines, moment, text};
+
+/// At most so many rows of a table of a result are shown.
+const ROWS: usize = 20;
+
+/// At most so many bytes of a text are shown.
+const TEXT: usize = 4096;
+
+/// At most so many failures are shown.
+const FAILURES: usize = 5;
+
+/// The head of a page: what it is about, and how well that is known.
+pub(super) fn head(data: &PageData, tables: &[MeasuredTable], omissions: &[String]) -> Markup {
+    let study = data.study.as_ref();
+    html! {
+        h1 { (text(&title(data))) }
+        @if let Some(question) = study.and_then(|study| study.question.as_ref()) {
+            p.question { (text(question)) }
+        }
+        div.summary {
+            (completeness(data))
+            @if let Some(known) = measurements::known(tables) { span { (known) } }
+            span { (if tables.iter().any(|it| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
+            span { (machines(data)) }
+        }
+        p.hint {
+            @if let Some(study) = study {
+                (given(study)) " " (version(study)) " "
+            } @else {
+                @for (name, fact) in &data.facts { (name) " " (text(fact)) ". " }
+            }
+            "Made by CompEval " (env!("CARGO_PKG_VERSION")) "."
+        }
+        @if !omissions.is_empty() {
+            ul.note #omissions { @for omission in omissions { li { "Note: " (text(omission)) "." } } }
+        }
+    }
+}
+
+/// The title of a page.
+pub(super) fn title(data: &PageData) -> String {
+    match data.study.as_ref().and_then(|study| study.title.as_ref()) {
+        Some(title) => title.clone(),
+        None => data.title.clone(),
+    }
+}
+
+fn completeness(data: &PageData) -> Markup {
+    let of = |state| data.calls.iter().filter(|call| call.state == state).count();
+    let [failed, missing, suspended] =
+        [PageCallState::Failed, PageCallState::Missing, PageCallState::Suspended].map(of);
+    let lacking = counted_lack(failed, missing, suspended);
+    let rows: Vec<&str> = data
+        .tables
+        .iter()
+        .flat_map(|table| &table.rows)
+        .map(|row| row.status.as_deref().unwrap_or_default())
+        .filter(|status| *status != "excluded")
+        .collect();
+    let points = rows.iter().filter(|status| status.is_empty()).count();
+    html! {
+        @if lacking.is_empty() {
+            span { b { "Complete" } ": "
+                @if data.study.is_some() && !rows.is_empty() && points == rows.len() {
+                    (counted(points, "row")) ", "
+                }
+                (counted(data.calls_in_all, "call")) ", none failed"
+            }
+        } @else {
+            span.bad { b { "Not complete" } ": of " (counted(data.calls_in_all, "call")) ", " (lacking)
+                @if failed > 0 { " (" a href="#failures" { "why" } ")" }
+            }
+        }
+    }
+}
+
+fn counted_lack(failed: usize, missing: usize, suspended: usize) -> String {
+    let parts = [(failed, "failed"), (missing, "missing"), (suspended, "suspended")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    parts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// When calls were executed, and how long that took.
+fn when(calls: &[PageCall]) -> String {
+    let timed = || calls.iter().filter_map(|call| Some((call.end?, call.seconds?)));
+    let begin = timed().map(|(end, seconds)| end - (seconds * 1000.0) as i64).min();
+    let end = timed().map(|(end, _)| end).max();
+    let Some((begin, end)) = begin.zip(end) else {
+        return "at times that are not published".to_owned();
+    };
+    let took = duration(timed().map(|(_, seconds)| seconds).sum());
+    let at = |milliseconds: i64, format: &str| {
+        let time = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+        time.to_zoned(TimeZone::UTC).strftime(format).to_string()
+    };
+    let [day, last] = [begin, end].map(|time| at(time, "%-d %B %Y"));
+    let [first_clock, last_clock] = [begin, end].map(|time| at(time, "%H:%M"));
+    match (day == last, first_clock == last_clock) {
+        (true, true) => format!("on {day}, {first_clock} UTC, {took} of computing"),
+        (true, false) => {
+            format!("on {day}, {first_clock} to {last_clock} UTC, {took} of computing")
+        }
+        (false, _) => {
+            format!("from {day}, {first_clock} to {last}, {last_clock} UTC, {took} of computing")
+        }
+    }
+}
+
+/// The machine as it was given, and the hosts as they were recorded: they may differ.
+fn machines(data: &PageData) -> String {
+    let mut hosts: Vec<&str> = data.calls.iter().filter_map(|call| call.host.as_deref()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let hosts = match &hosts[..] {
+        [] => "host not published".to_owned(),
+        [host] => format!("host {host}"),
+        hosts => format!("{}: {}", counted(hosts.len(), "host"), hosts.join(", ")),
+    };
+    let given = data.study.iter().flat_map(|study| &study.given);
+    let machine = given.filter(|it| it.name == "machine").find_map(|it| match &it.value {
+        GivenValue::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    match machine {
+        Some(machine) => text(&format!("Machine {machine} (as given), {hosts}")),
+        None => text(&format!("{}{}", hosts[..1].to_uppercase(), &hosts[1..])),
+    }
+}
+
+/// What was given for the inputs of a task.
+fn given(study: &PageStudy) -> Markup {
+    let shown: Vec<String> = study.given.iter().filter_map(given_input).collect();
+    html! { @if !shown.is_empty() { "Given: " (text(&shown.join(", "))) "." } }
+}
+
+fn given_input(input: &GivenInput) -> Option<String> {
+    let GivenInput { name, value, is_default } = input;
+    let default = if *is_default { " (default)" } else { "" };
+    match value {
+        GivenValue::Text(text) => Some(format!("{name} = {text}{default}")),
+        GivenValue::File(bytes, sha1) => {
+            Some(format!("{name} = a file of {}, SHA-1 {sha1}{default}", size(*bytes)))
+        }
+        GivenValue::Nothing => None,
+    }
+}
+
+/// The version of a study, and whom to ask.
+fn version(study: &PageStudy) -> Markup {
+    html! {
+        @if let Some(version) = &study.version {
+            "Version " (version.commit.id.short()) " of " (moment(version.commit.time * 1000)[..10])
+            ", “" (text(&version.commit.title)) "”"
+            @if study.is_changed { ", with changes that are not committed" }
+            ". Questions to: " (text(&version.author)) " <" (text(&version.email)) ">, who made that version."
+        }
+    }
+}
+
+/// The outputs, each with what it is, what made it, and a link that saves it.
+pub(super) fn results(outputs: &[PageOutput]) -> Markup {
+    let is_one = outputs.len() == 1;
+    html! {
+        @if !outputs.is_empty() {
+            section #results {
+                h2 { @if is_one { "Result: " (text(&name(&outputs[0]))) } @else { "Results" } }
+                @for output in outputs {
+                    figure.result {
+                        @if !is_one { h3 { (text(&name(output))) } }
+                        (result(output))
+                        figcaption { (caption(output)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The name of an output: that of a definition, or of the output in what made it.
+fn name(output: &PageOutput) -> String {
+    let own = own_name(output);
+    match &output.defined {
+        Some(defined) if output.is_table || own.is_empty() || own == *defined => defined.clone(),
+        Some(defined) => format!("{defined}: {own}"),
+        None if own.is_empty() => output.value.file.clone().unwrap_or_default(),
+        None => own.to_owned(),
+    }
+}
+
+/// The name of the output in what made it, without the suffix of a file.
+fn own_name(output: &PageOutput) -> &str {
+    let name = output.output.trim_end_matches('/');
+    name.split_once('.').map_or(name, |(name, _)| name)
+}
+
+fn result(output: &PageOutput) -> Markup {
+    let Some(contents) = &output.contents else {
+        return html! { p.absent { @if output.value.sha1.is_empty() { "It is missing." } @else { "It is not on this page." } } };
+    };
+    if output.is_table {
+        return html! { p { "The table is below, under " a href="#measurements" { "Measurements" } "." } };
+    }
+    let bytes = match &contents.held {
+        Ok(bytes) => bytes,
+        Err(why) => return html! { p.absent { (not_held(why, contents.size)) } },
+    };
+    let shown = String::from_utf8_lossy(bytes);
+    match contents.format {
+        OutputFormat::Picture(_) => html! {
+            img alt=(text(&format!("{}, a picture", name(output)))) src=(address(contents, bytes));
+        },
+        OutputFormat::Table(separator) => rows(&shown, separator),
+        OutputFormat::Markdown => html! { div.markdown { (markdown(&shown)) } },
+        OutputFormat::Json | OutputFormat::JsonLines | OutputFormat::Text => {
+            let end = (0..=TEXT.min(shown.len())).rev().find(|at| shown.is_char_boundary(*at));
+            let (begin, rest) = shown.split_at(end.unwrap_or_default());
+            html! {
+                pre { (lines(begin)) }
+                @if !rest.is_empty() { p.hint { "The first " (size(TEXT as u64)) " of " (size(contents.size)) "." } }
+            }
+        }
+        OutputFormat::Other => html! { p { "A file of " (size(contents.size)) "." } },
+    }
+}
+
+fn not_held(why: &NotHeld, bytes: u64) -> String {
+    match why {
+        NotHeld::Absent => "Its contents are not in the storage.".to_owned(),
+        NotHeld::Directory => format!("A directory with files of {}.", size(bytes)),
+        NotHeld::TooLarge => format!("A file of {}: too large for this page.", size(bytes)),
+        NotHeld::Secret(what) => format!("It is left out: it seems to hold {what}."),
+    }
+}
+
+/// Lines of a file as a table.
+fn rows(text_of_file: &str, separator: char) -> Markup {
+    let mut lines = text_of_file.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split(separator).collect();
+    let all = lines.clone().count();
+    let rows: Vec<Vec<&str>> =
+        lines.take(ROWS).map(|line| line.split(separator).collect()).collect();
+    let is_number: Vec<bool> = (0..names.len())
+        .map(|at| {
+            rows.iter().all(|row| row.get(at).is_some_and(|cell| cell.parse::<f64>().is_ok()))
+        })
+        .collect();
+    html! {
+        div.scroll { table {
+            thead { tr { @for (name, is_number) in names.iter().zip(&is_number) {
+                th.number[*is_number] scope="col" { (text(name)) }
+            } } }
+            tbody { @for row in &rows { tr { @for (cell, is_number) in row.iter().zip(&is_number) {
+                td.number[*is_number] { (text(cell)) }
+            } } } }
+        } }
+        @if all > ROWS { p.hint { "The first " (ROWS) " of " (counted(all, "row")) "." } }
+    }
+}
+
+/// Markdown without raw HTML, without pictures, and with links to the web and by mail only. Its titles are below those of the page.
+fn markdown(source: &str) -> Markup {
+    let source = lines(source);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let mut depth_of_picture = 0_usize;
+    let mut is_link_kept = Vec::new();
+    let events = Parser::new_ext(&source, options).filter_map(|event| match event {
+        Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
+        Event::Start(Tag::Image { .. }) => {
+            depth_of_picture += 1;
+            None
+        }
+        Event::End(TagEnd::Image) => {
+            depth_of_picture = depth_of_picture.saturating_sub(1);
+            None
+        }
+        Event::Start(Tag::Link { ref dest_url, .. }) => {
+            let is_kept =
+                ["https://", "http://", "mailto:"].iter().any(|it| dest_url.starts_with(it));
+            is_link_kept.push(is_kept);
+            is_kept.then_some(event)
+        }
+        Event::End(TagEnd::Link) => is_link_kept.pop().unwrap_or(false).then_some(event),
+        Event::Start(Tag::Heading { level, id, classes, attrs }) => {
+            Some(Event::Start(Tag::Heading { level: below(level), id, classes, attrs }))
+        }
+        Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(below(level)))),
+        event => Some(event),
+    });
+    let mut html = String::new();
+    pulldown_cmark::html::push_html(&mut html, events);
+    PreEscaped(html)
+}
+
+/// The level of a title of a document within the page.
+fn below(level: pulldown_cmark::HeadingLevel) -> pulldown_cmark::HeadingLevel {
+    use pulldown_cmark::HeadingLevel;
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H3,
+        HeadingLevel::H2 => HeadingLevel::H4,
+        HeadingLevel::H3 => HeadingLevel::H5,
+        _ => HeadingLevel::H6,
+    }
+}
+
+/// An address that holds contents.
+fn address(contents: &OutputContents, bytes: &[u8]) -> String {
+    let encoded = data_encoding::BASE64.encode(bytes);
+    format!("data:{};base64,{encoded}", contents.format.media_type())
+}
+
+/// What made an output, and from what; and a link that saves it.
+fn caption(output: &PageOutput) -> Markup {
+    let made_from = output.made_from.iter().map(|name| text(name)).collect::<Vec<_>>().join(", ");
+    html! {
+        @if !output.maker.is_empty() {
+            "Made by " (text(&output.maker))
+            @if !made_from.is_empty() { " from " (made_from) }
+            ". "
+        }
+        @if !output.task.is_empty() && output.defined.is_none() && output.maker.is_empty() {
+            "Output " (text(&output.value.name)) " of " (text(&output.task)) ". "
+        }
+        @if let Some((contents, bytes)) = output.contents.as_ref().and_then(|it| Some((it, it.held.as_ref().ok()?))) {
+            @let file = saved_name(output, contents.format);
+            a download=(file) href=(address(contents, bytes)) { "Save " (file) } " (" (size(contents.size)) ")"
+        }
+    }
+}
+
+/// The name of the file that an output is saved as.
+fn saved_name(output: &PageOutput, format: OutputFormat) -> String {
+    let name = output.output.trim_end_matches('/');
+    let name =
+        if name.contains('.') { name.to_owned() } else { format!("{name}{}", format.suffix()) };
+    text(&name).replace(['/', '\\'], "-")
+}
+
+/// The commands that repeat a study.
+pub(super) fn repeat(study: &PageStudy) -> Markup {
+    let has_files =
+        study.given.iter().any(|it| !it.is_default && matches!(it.value, GivenValue::File(..)));
+    html! {
+        section #repeat {
+            h2 { "Repeat it" }
+            pre { (lines(&study.commands.join("\n"))) }
+            @if study.commands.first().is_some_and(|it| it.contains("REPOSITORY")) {
+                p.hint { "REPOSITORY is the address of the repository with the study; this copy of it names none." }
+            }
+            @if has_files { p.hint { "FILE is a file with the SHA-1 that is given above." } }
+            @if study.is_changed {
+                p.hint { "The study has changes that are not committed: a clone does not have them." }
+            }
+        }
+    }
+}
+
+/// Calls that failed, by computation and reason, with their points and the log of the first.
+pub(super) fn failures(calls: &[PageCall]) -> Markup {
+    let mut groups: Vec<(&str, &str, Vec<&PageCall>)> = Vec::new();
+    for call in calls.iter().filter(|it| it.state == PageCallState::Failed) {
+        let reason = call.reason.as_deref().unwrap_or("it failed");
+        match groups.iter_mut().find(|(name, why, _)| *name == call.computation && *why == reason) {
+            Some((_, _, calls)) => calls.push(call),
+            None => groups.push((&call.computation, reason, vec![call])),
+        }
+    }
+    html! {
+        @if !groups.is_empty() {
+            section #failures {
+                h2 { "Failures" }
+                @for (computation, reason, calls) in groups.iter().take(FAILURES) {
+                    div.failure {
+                        p { b { (text(computation)) ", " (counted(calls.len(), "call")) } ": " (text(reason)) }
+                        p.hint { (text(&points(calls))) }
+                        @if let Some(log) = calls.iter().find_map(|call| call.log.as_ref()?.tail.as_ref()) {
+                            details open[groups.len() == 1] {
+                                summary { "The end of a log" }
+                                pre { (lines(log)) }
+                            }
+                        }
+                    }
+                }
+                @if groups.len() > FAILURES {
+                    p.hint { "And " (groups.len() - FAILURES) " more computations or reasons." }
+                }
+            }
+        }
+    }
+}
+
+/// The points of some calls: the short texts that they read.
+fn points(calls: &[&PageCall]) -> String {
+    let point = |call: &&PageCall| {
+        let texts = call.texts.iter().map(|(name, text)| format!("{name}={}", text.trim_end()));
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    let mut points: Vec<String> = calls.iter().map(point).filter(|it| !it.is_empty()).collect();
+    points.sort_unstable();
+    points.dedup();
+    let shown = points.iter().take(FAILURES).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match points.len().saturating_sub(FAILURES) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}

@@ -1,0 +1,490 @@
+//! The measurements of sweeps: a row a point, with medians, their intervals and all values; the default plot; and two levels compared.
+
+use maud::{Markup, PreEscaped, html};
+
+use ce_model::humanize::counted;
+use ce_model::statistics::{
+    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange, THRESHOLD,
+};
+use ce_model::sweep::{Better, CellValue};
+use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
+
+use super::plot;
+use super::words::{ShownUnit, grouped, short, text};
+
+/// At most so many points are shown, and so many columns of a table.
+const POINTS: usize = 200;
+const COLUMNS: usize = 3;
+
+/// At most so many levels are compared with the first one.
+const LEVELS: usize = 6;
+
+/// A half width of an interval that is told: a share of the median.
+const WIDE: f64 = 0.2;
+
+/// The size of the drawing of all values of a point.
+const STRIP: [f64; 2] = [150.0, 18.0];
+
+/// How well the medians are known, in a sentence; `None` if nothing was measured repeatedly.
+pub(super) fn known(tables: &[MeasuredTable]) -> Option<String> {
+    let (mut all, mut wide, mut few) = (0, 0, 0);
+    for table in tables.iter().filter(|table| table.has_replicates) {
+        for point in &table.points {
+            for column in 0..table.columns.len() {
+                let Some(sample) = point.sample(column) else { continue };
+                all += 1;
+                match half_width(&sample) {
+                    Some(width) if width > WIDE => wide += 1,
+                    Some(_) => {}
+                    None => few += 1,
+                }
+            }
+        }
+    }
+    Some(match (all, wide, few) {
+        (0, ..) => return None,
+        _ if few == all => "Too few measurements of each point for an interval".to_owned(),
+        (_, 0, 0) => format!("All {all} medians are known to ± 20 % or better"),
+        (_, 0, few) => {
+            format!("{few} of {all} medians rest on too few measurements for an interval")
+        }
+        (_, wide, _) => format!("{wide} of {all} medians are known no better than ± 20 %"),
+    })
+}
+
+/// Half the interval of a median, as a share of it.
+fn half_width(sample: &Measurements) -> Option<f64> {
+    let [low, high] = sample.interval()?;
+    let median = sample.median();
+    (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
+}
+
+/// A share in percent: with a decimal if it is small.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+}
+
+/// The measurements of all tables. Plots are drawn unless the study draws figures of its own.
+pub(super) fn section(tables: &[(&PageTable, MeasuredTable)], has_figures: bool) -> Markup {
+    html! {
+        @if !tables.is_empty() {
+            section #measurements {
+                h2 { "Measurements" }
+                @for (table, measured) in tables {
+                    @if tables.len() > 1 || table.title != "measurements" { h3 { (text(&table.title)) } }
+                    @if measured.has_replicates {
+                        @for column in 0..measured.columns.len().min(COLUMNS) {
+                            (of_column(measured, column, has_figures))
+                        }
+                    } @else {
+                        @if !has_figures {
+                            @for column in 0..measured.columns.len().min(COLUMNS) { (figure(measured, column)) }
+                        }
+                        (first_rows(table, measured))
+                    }
+                    (all_rows(table))
+                }
+            }
+        }
+    }
+}
+
+fn unit_of(table: &MeasuredTable, column: usize) -> ShownUnit {
+    let medians = table.points.iter().filter_map(|point| Some(point.sample(column)?.median()));
+    ShownUnit::of(table.columns[column].measure.unit.as_deref(), medians)
+}
+
+fn figure(table: &MeasuredTable, column: usize) -> Markup {
+    html! {
+        @if let Some(plot) = plot::plot(table, column, &unit_of(table, column)) {
+            figure { (PreEscaped(plot.svg)) figcaption { (text(&plot.caption)) } }
+        }
+    }
+}
+
+/// The medians of a column, and what they rest on.
+fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup {
+    let unit = unit_of(table, column);
+    let samples: Vec<(&MeasuredPoint, Option<Measurements>)> =
+        table.points.iter().map(|point| (point, point.sample(column))).collect();
+    let [least, most] = table.counts();
+    let has_intervals = samples.iter().flat_map(|(_, it)| it).any(|it| it.interval().is_some());
+    let range = samples.iter().flat_map(|(_, it)| it).map(Measurements::range);
+    let range = range.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
+    let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, &unit));
+    let has_absent = table.points.iter().any(|point| point.absent > 0);
+    html! {
+        @if !has_figures { (figure(table, column)) }
+        p.hint { (caption(table, column, &unit, strip.as_ref())) }
+        div.scroll { table.measured {
+            thead { tr {
+                @for axis in &table.axes { th.number[axis.kind == AxisKind::Number] scope="col" { (text(&axis.name)) } }
+                @for label in &table.labels { th scope="col" { (text(label)) } }
+                @if least != most || has_absent { th.number scope="col" { "n" } }
+                th.number scope="col" { @if most > 1 { "median" } @else { (text(&unit.label(&table.columns[column].name))) } }
+                @if has_intervals {
+                    th.number scope="col" { "95 % interval" }
+                    th.number scope="col" { "half width" }
+                }
+                @if strip.is_some() { th scope="col" { "all measurements" } }
+            } }
+            tbody { @for (point, sample) in samples.iter().take(POINTS) { tr {
+                (labels(table, point))
+                @for label in &point.labels { td { (text(label)) } }
+                @if least != most || has_absent {
+                    @let n = sample.as_ref().map_or(0, Measurements::n);
+                    td.number { (n) @if point.absent > 0 { " of " (n + point.absent) } }
+                }
+                @match sample {
+                    None => {
+                        td.number { "–" }
+                        @if has_intervals { td.number { "–" } td.number { "–" } }
+                        @if strip.is_some() { td {} }
+                    },
+                    Some(sample) => {
+                        td.number { b { (unit.short(sample.median())) } }
+                        @if has_intervals { (interval(sample, &unit)) }
+                        @if let Some(strip) = &strip { td { (strip.draw(point.values.get(column).map_or(&[], |it| it), sample, &unit)) } }
+                    }
+                }
+            } } }
+        } }
+        @if samples.len() > POINTS { p.hint { "The first " (POINTS) " of " (counted(samples.len(), "point")) "." } }
+    }
+}
+
+/// The cells with the texts of a point.
+fn labels(table: &MeasuredTable, point: &MeasuredPoint) -> Markup {
+    html! {
+        @for (at, axis) in table.axes.iter().enumerate() {
+            @if axis.kind == AxisKind::Number { td.number { (text(&grouped(table.label(point, at)))) } }
+            @else { td title=[(axis.kind == AxisKind::Commit).then(|| &axis.levels[point.levels[at]])] { (text(table.label(point, at))) } }
+        }
+    }
+}
+
+fn interval(sample: &Measurements, unit: &ShownUnit) -> Markup {
+    html! {
+        @if let Some([low, high]) = sample.interval() {
+            td.number { (unit.short(low)) " – " (unit.short(high)) }
+            @if let Some(width) = half_width(sample) {
+                td.number.wide[width > WIDE] { "± " (percent(width)) " %" }
+            } @else { td.number { "–" } }
+        } @else { td.number { "–" } td.number { "–" } }
+    }
+}
+
+fn caption(
+    table: &MeasuredTable,
+    column: usize,
+    unit: &ShownUnit,
+    strip: Option<&Strip>,
+) -> Markup {
+    let [least, most] = table.counts();
+    let name = unit.label(&table.columns[column].name);
+    let better = table.columns[column].measure.better;
+    html! {
+        (text(&name)) ": "
+        @if most <= 1 { "one measurement of each point. " }
+        @else if least == most { "medians of " (most) " measurements each. " }
+        @else { "medians of " (least) " to " (most) " measurements. " }
+        @match better {
+            Some(Better::Less) => "Less is better. ",
+            Some(Better::More) => "More is better. ",
+            None => {},
+        }
+        @if let Some(strip) = strip { (strip.caption(unit)) " " }
+        (left_out(table))
+    }
+}
+
+/// The names of points that are no columns, and why.
+fn left_out(table: &MeasuredTable) -> Markup {
+    html! {
+        @for (name, by) in &table.determined { (text(name)) " follows from " (text(by)) " and is not shown. " }
+        @for (name, level) in &table.constant { (text(name)) " is " (text(level)) " everywhere. " }
+    }
+}
+
+/// The first rows of a table as they are.
+fn first_rows(table: &PageTable, measured: &MeasuredTable) -> Markup {
+    let hidden = measured.determined.iter().chain(&measured.constant);
+    let names: Vec<&str> = hidden.map(|(name, _)| &**name).collect();
+    let shown = |at: &usize| !names.contains(&&*table.columns[*at]);
+    let places: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
+    let is_number = |at: usize| {
+        let mut cells = table.rows.iter().map(|row| &row.cells[at]);
+        cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
+    };
+    let numbers: Vec<bool> = places.iter().map(|at| is_number(*at)).collect();
+    let label = |at: usize| {
+        let name = &table.columns[at];
+        match table.measures.get(name).and_then(|measure| measure.unit.as_ref()) {
+            Some(unit) => format!("{name} [{unit}]"),
+            None => name.clone(),
+        }
+    };
+    let has_status = table.rows.iter().any(|row| row.status.is_some());
+    html! {
+        p.hint { (left_out(measured)) }
+        div.scroll { table.measured {
+            thead { tr {
+                @for (at, is_number) in places.iter().zip(&numbers) { th.number[*is_number] scope="col" { (text(&label(*at))) } }
+                @if has_status { th scope="col" { "state" } }
+            } }
+            tbody { @for row in table.rows.iter().take(POINTS) { tr {
+                @for (at, is_number) in places.iter().zip(&numbers) {
+                    @let cell = row.cells[*at].text();
+                    td.number[*is_number] { (text(&if *is_number { grouped(cell) } else { cell.to_owned() })) }
+                }
+                @if has_status { td { (text(row.status.as_deref().unwrap_or("ok"))) } }
+            } } }
+        } }
+        @if table.rows.len() > POINTS { p.hint { "The first " (POINTS) " of " (counted(table.rows_in_all, "row")) "." } }
+    }
+}
+
+/// All rows of a table, as a file to be saved.
+fn all_rows(table: &PageTable) -> Markup {
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let cells = cells.map(|cell| cell.replace(['\t', '\n', '\r'], " "));
+        cells.collect::<Vec<_>>().join("\t") + "\n"
+    };
+    let has_status = table.rows.iter().any(|row| row.status.is_some());
+    let status = has_status.then_some("status");
+    let mut file = line(&mut table.columns.iter().map(String::as_str).chain(status));
+    for row in &table.rows {
+        let status = has_status.then(|| row.status.as_deref().unwrap_or("ok"));
+        file += &line(&mut row.cells.iter().map(CellValue::text).chain(status));
+    }
+    let address = format!(
+        "data:text/tab-separated-values;base64,{}",
+        data_encoding::BASE64.encode(file.as_bytes())
+    );
+    html! {
+        p.hint {
+            @if table.rows.len() < table.rows_in_all { "The first " (table.rows.len()) " of " (table.rows_in_all) " rows: " }
+            @else { "All " (counted(table.rows.len(), "row")) ": " }
+            a download="measurements.tsv" href=(address) { "Save measurements.tsv" } " (" (ce_model::humanize::size(file.len() as u64)) ")"
+        }
+    }
+}
+
+/// The drawing of all values of points on one scale.
+struct Strip {
+    low: f64,
+    high: f64,
+    is_log: bool,
+}
+
+impl Strip {
+    fn new([low, high]: [f64; 2], _unit: &ShownUnit) -> Self {
+        Self { low, high, is_log: low > 0.0 && high / low >= 4.0 }
+    }
+
+    fn caption(&self, unit: &ShownUnit) -> String {
+        let scale = if self.is_log { ", logarithmic" } else { "" };
+        let (low, high) = (unit.with_unit(self.low), unit.with_unit(self.high));
+        format!(
+            "Dots: every measurement, {low} to {high}{scale}; bar: 95 % interval; line: median."
+        )
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let on = |value: f64| if self.is_log { value.ln() } else { value };
+        let span = on(self.high) - on(self.low);
+        let share = if span == 0.0 { 0.5 } else { (on(value) - on(self.low)) / span };
+        4.0 + share * (STRIP[0] - 8.0)
+    }
+
+    fn draw(&self, values: &[f64], sample: &Measurements, unit: &ShownUnit) -> Markup {
+        let [width, height] = STRIP;
+        let middle = height / 2.0;
+        let place = |value: f64| format!("{:.1}", self.at(value));
+        let ends = sample.interval();
+        let label = format!(
+            "{}, median {}",
+            counted(values.len(), "measurement"),
+            unit.with_unit(sample.median())
+        );
+        html! {
+            svg.strip width=(width) height=(height) role="img" aria-label=(label) {
+                @if let Some([low, high]) = ends { line.ci x1=(place(low)) x2=(place(high)) y1=(middle) y2=(middle) {} }
+                @for value in values { circle cx=(place(*value)) cy=(middle) r="2.2" {} }
+                line.median x1=(place(sample.median())) x2=(place(sample.median())) y1="2" y2=(height - 2.0) {}
+            }
+        }
+    }
+}
+
+/// Levels of a factor compared with its first one, or commits with the one before: what becomes of the median.
+pub(super) fn compared(tables: &[(&PageTable, MeasuredTable)]) -> Markup {
+    let shown = tables.iter().filter(|(_, measured)| measured.has_replicates);
+    let shown: Vec<LevelComparison<'_>> =
+        shown.flat_map(|(_, measured)| LevelComparison::all(measured)).collect();
+    html! {
+        @if !shown.is_empty() {
+            section #compared {
+                @for comparison in &shown { (comparison.draw()) }
+            }
+        }
+    }
+}
+
+/// Two levels of an axis, for each level of the others.
+struct LevelComparison<'a> {
+    table: &'a MeasuredTable,
+    axis: usize,
+    column: usize,
+    rows: Vec<LevelChange<'a>>,
+}
+
+struct LevelChange<'a> {
+    sides: [&'a MeasuredPoint; 2],
+    change: Option<MedianChange>,
+    verdict: ChangeVerdict,
+}
+
+impl<'a> LevelComparison<'a> {
+    /// Compares each column of a table by the axis with the fewest levels, the last one of these.
+    fn all(table: &'a MeasuredTable) -> Vec<Self> {
+        let few = |at: &usize| (2..=LEVELS).contains(&table.axes[*at].levels.len());
+        let axis = (0..table.axes.len()).filter(few).min_by_key(|at| table.axes[*at].levels.len());
+        let Some(axis) = axis else { return Vec::new() };
+        let columns = 0..table.columns.len().min(COLUMNS);
+        let all =
+            columns.map(|column| Self { table, axis, column, rows: rows_of(table, axis, column) });
+        all.filter(|it| it.rows.iter().any(|row| row.change.is_some())).collect()
+    }
+
+    fn draw(&self) -> Markup {
+        let Self { table, axis, column, rows } = self;
+        let name = &table.axes[*axis].name;
+        let better = table.columns[*column].measure.better;
+        let ratios: Vec<Estimate> = rows
+            .iter()
+            .filter_map(|row| row.change.filter(|change| change.is_ratio))
+            .map(|change| change.estimate)
+            .collect();
+        let others = table.axes.iter().enumerate().filter(|(at, _)| at != axis);
+        html! {
+            h2 { "Compared: " (text(&table.columns[*column].name)) " by " (text(name)) }
+            p.hint {
+                    "The median of the second level by that of the first, with its 95 % interval"
+                    @match better { Some(Better::Less) => "; below 1 is better. ", Some(Better::More) => "; above 1 is better. ", None => ". " }
+                    "A change of less than 1 % is none. "
+                    @if rows.len() > 2 {
+                        "If nothing had changed, " (false_alarms(rows.len())) " of 100 such tables would show a change."
+                    }
+            }
+            div.scroll { table.measured {
+                thead { tr {
+                    @for (_, axis) in others.clone() { th.number[axis.kind == AxisKind::Number] scope="col" { (text(&axis.name)) } }
+                    th scope="col" { (text(name)) }
+                    th.number scope="col" { "n" }
+                    th.number scope="col" { "ratio" }
+                    th.number scope="col" { "95 % interval" }
+                    th scope="col" { "verdict" }
+                } }
+                tbody { @for row in rows.iter().take(POINTS) { tr {
+                    @for (at, axis) in others.clone() {
+                        td.number[axis.kind == AxisKind::Number] { (text(&grouped(table.label(row.sides[0], at)))) }
+                    }
+                    td { (text(table.label(row.sides[0], *axis))) " → " (text(table.label(row.sides[1], *axis))) }
+                    (counts(row, *column))
+                    (change(row.change))
+                    td { (verdict(row.verdict, better)) }
+                } } }
+            } }
+            @if ratios.len() > 1 && ratios.len() == rows.len() && let Some(mean) = statistics::geometric_mean(&ratios) {
+                p.hint { "Geometric mean of the ratios: " (ratio(mean.value)) " [" (ratio(mean.low)) ", " (ratio(mean.high)) "]." }
+            }
+        }
+    }
+}
+
+/// How many of 100 tables with so many rows show a change where there is none, by the confidence of a row.
+fn false_alarms(rows: usize) -> u32 {
+    let none = 0.973_f64.powi(i32::try_from(rows).unwrap_or(i32::MAX));
+    (100.0 * (1.0 - none)).round() as u32
+}
+
+/// The points of an axis with their others alike: each level after the first with that one.
+fn rows_of(table: &MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'_>> {
+    let others = |point: &MeasuredPoint| {
+        let mut levels = point.levels.clone();
+        levels.remove(axis);
+        levels
+    };
+    let mut rows = Vec::new();
+    for new in table.points.iter().filter(|point| point.levels[axis] > 0) {
+        let first =
+            table.points.iter().find(|old| old.levels[axis] == 0 && others(old) == others(new));
+        let Some(old) = first else { continue };
+        let [Some(a), Some(b)] = [old, new].map(|point| point.sample(column)) else { continue };
+        let spelled = [old, new].into_iter().flat_map(|point| &point.spelled[column]);
+        let resolution = statistics::resolution(spelled.map(String::as_str));
+        let is_same = !old.calls.is_empty() && old.calls == new.calls;
+        let sides = match is_same {
+            true => ComparedSides::SameCalls,
+            false => ComparedSides::Measured { confidence: CONFIDENCE, resolution },
+        };
+        let (change, verdict) = statistics::compare(&a, &b, sides, THRESHOLD);
+        rows.push(LevelChange { sides: [old, new], change, verdict });
+    }
+    rows
+}
+
+fn counts(row: &LevelChange<'_>, column: usize) -> Markup {
+    let [old, new] = row.sides.map(|point| point.values[column].len());
+    html! { td.number { (old) @if old != new { "+" (new) } } }
+}
+
+fn change(change: Option<MedianChange>) -> Markup {
+    html! {
+        @match change {
+            None => { td.number { "–" } td.number { "–" } },
+            Some(MedianChange { estimate, is_ratio: true }) => {
+                td.number { b { "×" (ratio(estimate.value)) } }
+                td.number { (ratio(estimate.low)) " – " (ratio(estimate.high)) }
+            },
+            Some(MedianChange { estimate, .. }) => {
+                td.number { b { (short(estimate.value)) } " (difference)" }
+                td.number { (short(estimate.low)) " – " (short(estimate.high)) }
+            },
+        }
+    }
+}
+
+/// A ratio: with three decimals if it is near to one.
+fn ratio(value: f64) -> String {
+    if (0.5..2.0).contains(&value) { format!("{value:.3}") } else { short(value) }
+}
+
+/// A verdict in words, and whether the change is good where that is known.
+fn verdict(verdict: ChangeVerdict, better: Option<Better>) -> Markup {
+    let is_better = match (verdict, better) {
+        (ChangeVerdict::Less, Some(Better::Less)) | (ChangeVerdict::More, Some(Better::More)) => {
+            Some(true)
+        }
+        (ChangeVerdict::Less | ChangeVerdict::More, Some(_)) => Some(false),
+        _ => None,
+    };
+    html! {
+        @match verdict {
+            ChangeVerdict::Unclear { needed: Some(needed) } => { "not decided: about " (needed) " measurements would" },
+            ChangeVerdict::Unclear { needed: None } => { "not decided: more than 1000 measurements would" },
+            ChangeVerdict::SameCall => "the same measurements",
+            ChangeVerdict::TooFew => "too few measurements",
+            ChangeVerdict::Same => "no change",
+            ChangeVerdict::More => "more",
+            ChangeVerdict::Less => "less",
+        }
+        @match is_better {
+            Some(true) => { " " span.good { "(better)" } },
+            Some(false) => { " " span.bad { "(worse)" } },
+            None => {},
+        }
+    }
+}

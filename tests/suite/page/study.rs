@@ -1,0 +1,160 @@
+//! The page of a study: what somebody who has never heard of it reads, without scripts.
+
+use std::fs;
+
+use super::chromium::Chromium;
+use super::{page, report};
+use crate::lab::Lab;
+
+/// A study of two methods, of which one is slower, for two sizes. Its values are no times, so they are the same everywhere.
+const STUDY: &str = "# Is the slow method really slower?
+# It is tried eight times.
+Inputs: machine, data
+
+runs = SWEEP(
+  (measure method size replicate machine)
+  :over method 'fast' 'slow'
+  :over size 10 100000
+  :replicates 8
+  :columns '00 seconds [s] less')
+
+ALL(runs (tell runs data))
+";
+
+/// The text of a table with these inputs; 0.1 ms for each step.
+const MEASURE: &str = r#"read method <"$1"; read size <"$2"; read replicate <"$3"
+case $method in slow) base=150 ;; *) base=100 ;; esac
+echo "0.0$((base * 10 + replicate % 5 * 3 + size % 7))" >"$5""#;
+
+fn study() -> Lab {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");
+    lab.without("workflow")
+        .without("inputs")
+        .file("workflow.ce", STUDY)
+        .file("README.md", "# methods: fast and slow\n\nNot the question.\n")
+        .computation("measure", "method\nsize\nreplicate\nmachine", "seconds", MEASURE)
+        .computation(
+            "tell",
+            "runs\ndata",
+            "verdict.md\nfigure.svg\nlist",
+            r#"printf '# Verdict\n\nThe slow one **is** slower: [why](https://example.org/a), <b onclick=x>raw</b>, [no](javascript:x).\n' >"$3"
+echo '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="60"><circle r="20" cx="30" cy="30"/></svg>' >"$4"
+printf 'name\tvalue\nα\t1\n' >"$5""#,
+        )
+        .data("words", "several words\nof data\n")
+        .commit()
+}
+
+const ARGUMENTS: [&str; 6] =
+    ["--task", ".", "../storage", "-p", "machine=ada", "data=../data/words"];
+
+#[test]
+fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
+    let lab = study();
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(0);
+    lab.unchanged(|| report(&lab, &ARGUMENTS).exit(0).says("33 calls, 1 table"));
+    let page = page(&lab);
+    for shown in [
+        "<h1>methods: fast and slow</h1>",
+        "Is the slow method really slower? It is tried eight times.",
+        "<b>Complete</b>: 32 rows, 33 calls, none failed",
+        "All 4 medians are known to ± 20 % or better",
+        "Machine ada (as given), host ",
+        "Given: machine = ada, data = a file of 22 B, SHA-1 ",
+        "who made that version",
+        // Results, in their order and as what they are.
+        "The table is below, under",
+        "<h3>Verdict</h3>",
+        "<strong>is</strong>",
+        "<a href=\"https://example.org/a\">why</a>",
+        "&lt;b onclick=x&gt;raw",
+        "src=\"data:image/svg+xml;base64,",
+        "download=\"figure.svg\"",
+        "Made by tell from runs, data.",
+        // Medians of 8 values with an interval, and what became of them.
+        "medians of 8 measurements each. Less is better.",
+        "<b>10.1</b>",
+        "<b>15.1</b>",
+        "fast → slow",
+        "more <span class=\"bad\">(worse)</span>",
+        "ce run ../results -p machine=ada data=FILE",
+    ] {
+        assert!(page.contains(shown), "{shown}\n{}", &page[..page.find("<script").unwrap()]);
+    }
+    assert!(!page.contains("javascript:x"), "a link of a result leads to a script");
+    let order = [
+        "id=\"results\"",
+        "id=\"measurements\"",
+        "id=\"compared\"",
+        "id=\"repeat\"",
+        "id=\"made\"",
+    ];
+    let places: Vec<usize> = order.iter().map(|it| page.find(it).unwrap()).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    // No digest and no path stands above how it was made.
+    let decides = &page[page.find("id=\"results\"").unwrap()..page.find("id=\"repeat\"").unwrap()];
+    for hidden in ["c_measure/", "tinputs/", "../storage"] {
+        assert!(!decides.contains(hidden), "{hidden}");
+    }
+}
+
+#[test]
+fn without_scripts_and_on_paper_nothing_that_counts_is_missing() {
+    let lab = study();
+    let Some(mut browser) = Chromium::start() else { return };
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(0);
+    report(&lab, &ARGUMENTS).exit(0);
+    browser.without_scripts();
+    for (size, scheme) in [([400, 800], "dark"), ([1000, 800], "light")] {
+        browser.open(&lab.path("page.html"), size, scheme);
+        browser.is("document.documentElement.scrollWidth <= window.innerWidth");
+        browser.is("document.querySelector('#results img').complete && document.querySelector('#results img').naturalWidth === 90");
+        browser.is("document.querySelectorAll('#measurements tbody tr').length === 4");
+        browser.is("document.querySelectorAll('#measurements svg.strip circle').length === 32");
+        browser.is("document.querySelector('#graph svg').getBoundingClientRect().height > 50");
+        browser.is("getComputedStyle(document.querySelector('#workflow .bar')).display === 'none'");
+    }
+    let pdf = browser.printed();
+    assert!(pdf.starts_with(b"%PDF") && pdf.len() > 10_000, "{}", pdf.len());
+}
+
+#[test]
+fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
+    let lab = study();
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(0);
+    // The table has more than a KiB, the others have room behind it.
+    report(&lab, &[&ARGUMENTS[..], &["--embed", "1K"]].concat()).exit(0);
+    let text = page(&lab);
+    assert!(
+        text.contains("download=\"figure.svg\"") && !text.contains("download=\"table.ndjson\"")
+    );
+    let token = format!("ghp_{}", "x".repeat(36));
+    let script = format!("echo '{token}' >\"$3\"; cp \"$3\" \"$4\"; cp \"$3\" \"$5\"");
+    let lab = lab.computation("tell", "runs\ndata", "verdict.md\nfigure.svg\nlist", &script);
+    let lab = lab.commit_again();
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(0);
+    report(&lab, &ARGUMENTS).exit(0);
+    let text = page(&lab);
+    assert!(text.contains("it seems to hold a token of GitHub"));
+    assert!(!text.contains(&token));
+}
+
+#[test]
+fn a_study_without_figures_is_plotted() {
+    let lab = study();
+    let text = STUDY.replace("ALL(runs (tell runs data))", "ALL(runs data)");
+    fs::write(lab.path("task/workflow.ce"), text).unwrap();
+    let lab = lab.commit_again();
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(0);
+    report(&lab, &ARGUMENTS).exit(0);
+    let page = page(&lab);
+    assert!(page.contains("Medians of seconds [ms] by size, for each method."), "no caption");
+    assert_eq!(page.matches("<path class=\"bar\"").count(), 4);
+    assert_eq!(page.matches("class=\"value\"").count(), 32);
+    assert!(!page.contains("by replicate"));
+}

@@ -1,0 +1,105 @@
+//! `ce table --summary`: medians and their intervals for each point, whatever the replicate.
+
+use serde_json::json;
+
+use crate::lab::Lab;
+use crate::sweeps::sweep;
+use crate::table_command::{rows, table};
+
+/// A sweep over `n`, with a label, whose body writes how long it has taken, and whether it is warm.
+fn lab(replicates: &str, body: &str) -> Lab {
+    sweep(
+        "",
+        &[
+            ("factors/00-n.tsv", "n\tlabel\n1\tone\n2\ttwo\n"),
+            ("replicates", replicates),
+            ("columns", "00 seconds [s] less\n01 state\n"),
+        ],
+    )
+    .computation("measure", "n replicate", "seconds state", body)
+    .call("inputs/00-body/", "measure", &["n", "replicate"])
+    .commit()
+    .with_storage()
+}
+
+/// One value of replicate 3 of 2 is far away, and one has failed.
+const BODY: &str = r#"n=$(cat "$1") r=$(cat "$2"); [ $n$r != 27 ] || exit 1
+[ $n$r != 23 ] || r=90; echo "$n.$r" >"$3"; echo warm >"$4""#;
+
+#[test]
+fn a_summary_has_a_row_for_each_point_without_its_replicate() {
+    let lab = lab("7\n", BODY);
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let ran = table(&lab, &["--summary"]).exit(3);
+    let text: Vec<Vec<&str>> =
+        ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    let expected =
+        ["n label n seconds [s] low high not ok", "1 one 7 1.4 1.1 1.7", "2 two 6 2.45 2.1 2.9 1"];
+    assert_eq!(text.iter().map(|line| line.join(" ")).collect::<Vec<_>>(), expected);
+    let ran = ran.says("ce: low and high are a 95 % confidence interval of the median\n");
+    ran.says("14 rows: 13 ok, 1 failed");
+    let csv = table(&lab, &["--summary", "--csv"]).exit(3);
+    let header = "n,label,seconds n,seconds median,seconds low,seconds high,not ok";
+    assert_eq!(csv.lines(), [header, "1,one,7,1.4,1.1,1.7,0", "2,two,6,2.45,2.1,2.9,1"]);
+    let seconds = json!({
+        "unit": "s", "better": "less", "n": 6, "median": 2.45, "low": 2.1, "high": 2.9, "confidence": 0.95
+    });
+    let second = json!({
+        "point": {"n": 2, "label": "two"}, "columns": {"seconds": seconds}, "not_ok": 1
+    });
+    assert_eq!(rows(&lab, &["--summary"], 3)[1], second);
+    let lab = lab.file("workflow/replicates", "2\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let few = "low and high are the least and the largest value: a confidence interval needs 6";
+    table(&lab, &["--summary"]).exit(0).shows("1  one    2         1.15  1.1   1.2\n").says(few);
+    let lab = lab.file("workflow/replicates", "6\n");
+    let lab = lab.file("workflow/exclude.tsv", "n\treplicate\n1\t6\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    table(&lab, &["--summary"]).exit(0).says("or the least and the largest value where n is below");
+}
+
+#[test]
+fn rows_that_rest_on_one_call_are_counted_once() {
+    let factors = [("factors/00-n", "5\n"), ("replicates", "4\n")];
+    // Two replicates of four give the same to the call that makes the outputs.
+    let lab = sweep("", &factors)
+        .computation("half", "n replicate", "half", r#"echo $((($(cat "$2") + 1) / 2)) >"$3""#)
+        .node("inputs/00-body/", "computation", "mul")
+        .call("inputs/00-body/inputs/00-a/", "half", &["n", "replicate"])
+        .node("inputs/00-body/inputs/01-b/", "input", "n")
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    assert_eq!(rows(&lab, &[], 0).len(), 4);
+    let product = &rows(&lab, &["--summary"], 0)[0]["columns"]["product"];
+    assert_eq!((&product["n"], &product["median"]), (&json!(2), &json!(7.5)));
+}
+
+#[test]
+fn a_call_with_several_rows_has_all_its_values() {
+    let body =
+        r#"n=$(cat "$1"); printf '{"x":%s,"y":"a"}\n{"x":2%s,"y":7}\n{"x":1e999}\n' $n $n >"$2""#;
+    let lab = sweep("", &[("factors/00-n", "1\n2\n"), ("columns", "00 **")])
+        .computation("rows", "n", "rows", body)
+        .call("inputs/00-body/", "rows", &["n"])
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let x = json!({"n": 3, "median": null, "low": null, "high": null, "confidence": null});
+    let first = json!({"point": {"n": 1}, "columns": {"x": x}, "not_ok": 0});
+    assert_eq!(rows(&lab, &["--summary"], 0)[0], first);
+    let lab = lab.computation("rows", "n", "rows", &body.replace("e999", "")).commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let [first, second] = rows(&lab, &["--summary"], 0).try_into().unwrap();
+    let median = |row: &serde_json::Value| row["columns"]["x"]["median"].clone();
+    assert_eq!([first, second].each_ref().map(median), [json!(1), json!(2)]);
+}
+
+#[test]
+fn a_summary_is_that_of_one_version() {
+    let lab = lab("2\n", BODY);
+    let two = ["--summary", "--at", "HEAD", "--at", "HEAD"];
+    table(&lab, &two).exit(2).says("2 versions are given, and a summary is that of one");
+    table(&lab, &["--summary", "--all"]).exit(2).says("cannot be used with");
+    let ran = table(&lab, &["--summary"]).exit(3);
+    // Nothing is there: no column is known to have numbers.
+    assert_eq!(ran.stdout, "n  label  not ok\n1  one         2\n2  two         2\n");
+}
