@@ -282,7 +282,7 @@ struct JsonAuditEnd {
     seed: Option<u64>,
 }
 
-/// Prints the end of an audit as a JSON object: doc/programs/ce-audit.md describes the fields.
+/// Prints the end of an audit as a JSON object: doc/schema/output.json describes the fields.
 pub fn audit_end_json(
     ends: &AuditEnds<'_>,
     seed: Option<u64>,

@@ -1,4 +1,4 @@
-//! Two versions of a task, side by side: for a terminal, and as JSON. doc/programs/ce-diff.md describes the fields.
+//! Two versions of a task, side by side: for a terminal, and as JSON. doc/schema/output.json describes the fields.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

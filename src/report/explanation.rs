@@ -1,5 +1,5 @@
 //! Why calls would run: how many would, the few causes behind that, and then the calls with their reasons; for a terminal, and as JSON.
-//! doc/programs/ce-explain.md describes the fields.
+//! doc/schema/output.json describes the fields.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

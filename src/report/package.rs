@@ -81,7 +81,7 @@ fn code(text: &str) -> String {
     }
 }
 
-/// Prints a package as one JSON document: doc/programs/ce-export.md describes the fields.
+/// Prints a package as one JSON document: doc/schema/output.json describes the fields.
 pub fn package_json(package: &Package, dir: &Path, out: &mut dyn Write) -> io::Result<()> {
     let mut results = Vec::new();
     for PackagedResult { name, title, commit, inputs } in &package.results {

@@ -238,7 +238,7 @@ pub struct PullRequest {
     pub progress: Arc<ExchangeProgress>,
 }
 
-/// What was pulled, or would be. As JSON: doc/programs/ce-pull.md describes the fields.
+/// What was pulled, or would be. As JSON: doc/schema/output.json describes the fields.
 #[derive(Debug, Default, Serialize)]
 pub struct Pulled {
     /// The number of calls that were new.

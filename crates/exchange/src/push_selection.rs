@@ -437,7 +437,7 @@ pub struct PushRequest {
     pub progress: Arc<ExchangeProgress>,
 }
 
-/// What was pushed, or would be. As JSON: doc/programs/ce-push.md describes the fields.
+/// What was pushed, or would be. As JSON: doc/schema/output.json describes the fields.
 #[derive(Debug, Default, Serialize)]
 pub struct Pushed {
     /// The number of calls that were new.
