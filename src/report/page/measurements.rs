@@ -371,7 +371,7 @@ impl<'a> LevelComparison<'a> {
         html! {
             h2 { "Compared: " (text(&table.columns[*column].name)) " by " (text(name)) }
             p.hint {
-                    "The median of the second level by that of the first, with its 95 % interval"
+                    "The median of the second by that of the first, with its 95 % interval"
                     @match better { Some(Better::Less) => "; below 1 is better. ", Some(Better::More) => "; above 1 is better. ", None => ". " }
                     "A change of less than 1 % is none. "
                     @if rows.len() > 2 {
@@ -410,7 +410,7 @@ fn false_alarms(rows: usize) -> u32 {
     (100.0 * (1.0 - none)).round() as u32
 }
 
-/// The points of an axis with their others alike: each level after the first with that one.
+/// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
 fn rows_of(table: &MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'_>> {
     let others = |point: &MeasuredPoint| {
         let mut levels = point.levels.clone();
@@ -419,9 +419,12 @@ fn rows_of(table: &MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange
     };
     let mut rows = Vec::new();
     for new in table.points.iter().filter(|point| point.levels[axis] > 0) {
-        let first =
-            table.points.iter().find(|old| old.levels[axis] == 0 && others(old) == others(new));
-        let Some(old) = first else { continue };
+        let base = table.points.iter().rfind(|old| {
+            let (level, is_commit) = (old.levels[axis], table.axes[axis].kind == AxisKind::Commit);
+            let is_base = if is_commit { level < new.levels[axis] } else { level == 0 };
+            is_base && old.sample(column).is_some() && others(old) == others(new)
+        });
+        let Some(old) = base else { continue };
         let [Some(a), Some(b)] = [old, new].map(|point| point.sample(column)) else { continue };
         let spelled = [old, new].into_iter().flat_map(|point| &point.spelled[column]);
         let resolution = statistics::resolution(spelled.map(String::as_str));
