@@ -219,6 +219,7 @@ impl WriteReport {
             tables.push(TaskTable { title, names, table });
         }
         let drawing = Drawing::new(&evaluation.task, &evaluation.plan, Some(evaluation));
+        let drawing = drawing.without_place(storage);
         let shapes = drawing.shapes().iter().map(|it| (it.label.clone(), &*it.calls)).collect();
         let history = History::read(storage)?.with_recipes(storage)?;
         let dir = &dir.task;

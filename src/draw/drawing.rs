@@ -6,6 +6,7 @@
 //! Knows no format and no positions.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_model::expression::written_contents;
@@ -14,6 +15,7 @@ use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
 use ce_model::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use ce_model::task::{MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task};
 use ce_queries::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
+use ce_storage::Storage;
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -101,6 +103,17 @@ impl Drawing {
         drawing.frames = bodies.frames;
         members.into_iter().for_each(|(frame, shape)| drawing.frames[frame].shapes.push(shape));
         drawing
+    }
+
+    /// The same with names of files as the storage has them: who gets a page does not have its place.
+    #[must_use]
+    pub fn without_place(mut self, storage: &Storage) -> Self {
+        for file in self.shapes.iter_mut().flat_map(|shape| &mut shape.files) {
+            if let Ok(name) = Path::new(file).strip_prefix(storage.shown_place()) {
+                *file = name.display().to_string();
+            }
+        }
+        self
     }
 
     /// The shapes, each after those that it reads; the last is the task's outputs.

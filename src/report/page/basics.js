@@ -1,8 +1,6 @@
 "use strict";
 // Elements, numbers and times. A text of the data becomes a text node or an attribute, and never markup.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -14,7 +12,7 @@ function fill(element, attributes, children) {
 
 // An element with attributes, listeners (`onclick`), and texts or elements in it.
 const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
-const svgEl = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
 const byId = (id) => document.getElementById(id);
 
 const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
@@ -47,24 +45,6 @@ const day = (ms) => iso(ms).slice(0, 10);
 const clock = (ms, digits = 8) => iso(ms).slice(11, 11 + digits);
 const moment = (ms) => (ms === undefined ? "" : `${day(ms)} ${clock(ms)}`);
 
-const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f", "#d37295", "#86a83f", "#8a8fb5"];
+// The colours of Okabe and Ito, which people who see some colours alike tell apart, but for black and yellow.
+const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8fb5"];
 const colour = (number) => PALETTE[number % PALETTE.length];
-
-// A number as an axis shows it.
-function tick(value) {
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(1).replace(".0e", "e").replace("e+", "e");
-  return String(Number(value.toPrecision(6)));
-}
-
-// Numbers that divide a range well: 1, 2 or 5 times a power of ten.
-function steps(least, most, wanted) {
-  if (!(most > least)) return [least];
-  const raw = (most - least) / Math.max(wanted, 1);
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((it) => it * power).find((it) => it >= raw * 0.999);
-  const found = [];
-  for (let at = Math.ceil(least / step - 1e-9); at * step <= most + step * 1e-9; at++) found.push(at * step);
-  return found;
-}

@@ -18,7 +18,6 @@ const computations = [...new Set(data.calls.map((call) => call.computation))].so
 const colourOf = new Map(computations.map((name, at) => [name, colour(at)]));
 
 const numberOfCall = new Map(data.calls.map((call, at) => [call.name, at]));
-const numberOfTable = new Map(data.tables.flatMap((table, at) => table.names.map((name) => [name, at])));
 
 data.calls.forEach((call, number) => {
   call.number = number;

@@ -35,6 +35,7 @@ pub(super) fn head(data: &PageData, tables: &[MeasuredTable], omissions: &[Strin
         }
         div.summary {
             (completeness(data))
+            @for verdict in measurements::verdicts(tables) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
             span { (if tables.iter().any(|it| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
             span { (machines(data)) }
@@ -161,7 +162,7 @@ fn given_input(input: &GivenInput) -> Option<String> {
     match value {
         GivenValue::Text(text) => Some(format!("{name} = {text}{default}")),
         GivenValue::File(bytes, sha1) => {
-            Some(format!("{name} = a file of {}, SHA-1 {sha1}{default}", size(*bytes)))
+            Some(format!("{name} = a file of {}, SHA-1 {}{default}", size(*bytes), &sha1[..12]))
         }
         GivenValue::Nothing => None,
     }
@@ -171,22 +172,24 @@ fn given_input(input: &GivenInput) -> Option<String> {
 fn version(study: &PageStudy) -> Markup {
     html! {
         @if let Some(version) = &study.version {
-            "Version " (version.commit.id.short()) " of " (moment(version.commit.time * 1000)[..10])
+            "Version of the study: " (version.commit.id.short()) " of " (moment(version.commit.time * 1000)[..10])
             ", “" (text(&version.commit.title)) "”"
             @if study.is_changed { ", with changes that are not committed" }
-            ". Questions to: " (text(&version.author)) " <" (text(&version.email)) ">, who made that version."
+            ". Questions to: " (text(&version.author)) " <" (text(&version.email)) ">, who last changed the study."
         }
     }
 }
 
 /// The outputs, each with what it is, what made it, and a link that saves it.
 pub(super) fn results(outputs: &[PageOutput]) -> Markup {
+    // The tables of sweeps are measurements.
+    let outputs: Vec<&PageOutput> = outputs.iter().filter(|it| !it.is_table).collect();
     let is_one = outputs.len() == 1;
     html! {
         @if !outputs.is_empty() {
             section #results {
-                h2 { @if is_one { "Result: " (text(&name(&outputs[0]))) } @else { "Results" } }
-                @for output in outputs {
+                h2 { @if is_one { "Result: " (text(&name(outputs[0]))) } @else { "Results" } }
+                @for output in &outputs {
                     figure.result {
                         @if !is_one { h3 { (text(&name(output))) } }
                         (result(output))
@@ -219,9 +222,6 @@ fn result(output: &PageOutput) -> Markup {
     let Some(contents) = &output.contents else {
         return html! { p.absent { @if output.value.sha1.is_empty() { "It is missing." } @else { "It is not on this page." } } };
     };
-    if output.is_table {
-        return html! { p { "The table is below, under " a href="#measurements" { "Measurements" } "." } };
-    }
     let bytes = match &contents.held {
         Ok(bytes) => bytes,
         Err(_) if output.beside.is_some() => return html! { p { (kind(contents)) } },
@@ -368,8 +368,6 @@ fn saved_name(output: &PageOutput, format: OutputFormat) -> String {
 
 /// The commands that repeat a study.
 pub(super) fn repeat(study: &PageStudy) -> Markup {
-    let has_files =
-        study.given.iter().any(|it| !it.is_default && matches!(it.value, GivenValue::File(..)));
     html! {
         section #repeat {
             h2 { "Repeat it" }
@@ -377,7 +375,12 @@ pub(super) fn repeat(study: &PageStudy) -> Markup {
             @if study.commands.first().is_some_and(|it| it.contains("REPOSITORY")) {
                 p.hint { "REPOSITORY is the address of the repository with the study; this copy of it names none." }
             }
-            @if has_files { p.hint { "FILE is a file with the SHA-1 that is given above." } }
+            @for input in study.given.iter().filter(|it| !it.is_default) {
+                @if let GivenValue::File(bytes, sha1) = &input.value {
+                    p.hint { (text(&input.name)) "=FILE: a file of " (size(*bytes)) " with SHA-1 " (sha1) }
+                }
+            }
+            p.hint { "ce is the program of CompEval, which made this page." }
             @if study.is_changed {
                 p.hint { "The study has changes that are not committed: a clone does not have them." }
             }
@@ -386,7 +389,7 @@ pub(super) fn repeat(study: &PageStudy) -> Markup {
 }
 
 /// Calls that failed, by computation and reason, with their points and the log of the first.
-pub(super) fn failures(calls: &[PageCall]) -> Markup {
+pub(super) fn failures(calls: &[PageCall], without_values: &[String]) -> Markup {
     let mut groups: Vec<(&str, &str, Vec<&PageCall>)> = Vec::new();
     for call in calls.iter().filter(|it| it.state == PageCallState::Failed) {
         let reason = call.reason.as_deref().unwrap_or("it failed");
@@ -411,6 +414,9 @@ pub(super) fn failures(calls: &[PageCall]) -> Markup {
                         }
                     }
                 }
+                @if !without_values.is_empty() {
+                    p { "Points without values: " (text(&shortened(without_values))) "." }
+                }
                 @if groups.len() > FAILURES {
                     p.hint { "And " (groups.len() - FAILURES) " more computations or reasons." }
                 }
@@ -428,8 +434,13 @@ fn points(calls: &[&PageCall]) -> String {
     let mut points: Vec<String> = calls.iter().map(point).filter(|it| !it.is_empty()).collect();
     points.sort_unstable();
     points.dedup();
-    let shown = points.iter().take(FAILURES).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match points.len().saturating_sub(FAILURES) {
+    shortened(&points)
+}
+
+/// The first few of a list, and how many more there are.
+fn shortened(list: &[String]) -> String {
+    let shown = list[..list.len().min(FAILURES)].join("; ");
+    match list.len().saturating_sub(FAILURES) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }

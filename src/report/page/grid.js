@@ -90,10 +90,3 @@ function grid({ columns, rows, onRow, sorted, label }) {
   const table = el("table", { "aria-label": label }, el("thead", {}, el("tr", {}, heads)), body);
   return el("div", { class: "grid" }, bar, el("div", { class: "scroll" }, table), pager);
 }
-
-// A cell with a bar whose length is a share.
-function metered(text, share) {
-  const meter = el("span", { class: "meter" });
-  meter.style.width = `${(clamp(share, 0, 1) * 5).toFixed(2)}rem`;
-  return el("span", {}, meter, " ", text);
-}

@@ -27,15 +27,17 @@ const STRIP: [f64; 2] = [150.0, 18.0];
 
 /// How well the medians are known, in a sentence; `None` if nothing was measured repeatedly.
 pub(super) fn known(tables: &[MeasuredTable]) -> Option<String> {
-    let (mut all, mut wide, mut few) = (0, 0, 0);
+    let (mut all, mut wide, mut few, mut widest) = (0, 0, 0, 0.0_f64);
     for table in tables.iter().filter(|table| table.has_replicates) {
         for point in &table.points {
             for column in 0..table.columns.len() {
                 let Some(sample) = point.sample(column) else { continue };
                 all += 1;
                 match half_width(&sample) {
-                    Some(width) if width > WIDE => wide += 1,
-                    Some(_) => {}
+                    Some(width) => {
+                        widest = widest.max(width);
+                        wide += usize::from(width > WIDE);
+                    }
                     None => few += 1,
                 }
             }
@@ -43,13 +45,22 @@ pub(super) fn known(tables: &[MeasuredTable]) -> Option<String> {
     }
     Some(match (all, wide, few) {
         (0, ..) => return None,
-        _ if few == all => "Too few measurements of each point for an interval".to_owned(),
-        (_, 0, 0) => format!("All {all} medians are known to ± 20 % or better"),
+        _ if few == all => {
+            "Fewer than 6 measurements of each point: too few for an interval".to_owned()
+        }
+        (_, 0, 0) => format!("All {all} medians are known to ± {} % or better", percent(widest)),
         (_, 0, few) => {
             format!("{few} of {all} medians rest on too few measurements for an interval")
         }
         (_, wide, _) => format!("{wide} of {all} medians are known no better than ± 20 %"),
     })
+}
+
+/// What becomes of the median from one level of a factor to another, in a sentence for each comparison.
+pub(super) fn verdicts(tables: &[MeasuredTable]) -> Vec<String> {
+    let measured = tables.iter().filter(|table| table.has_replicates);
+    let all = measured.flat_map(LevelComparison::all);
+    all.filter_map(|comparison| comparison.in_words()).collect()
 }
 
 /// Half the interval of a median, as a share of it.
@@ -112,7 +123,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let has_intervals = samples.iter().flat_map(|(_, it)| it).any(|it| it.interval().is_some());
     let range = samples.iter().flat_map(|(_, it)| it).map(Measurements::range);
     let range = range.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
-    let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, &unit));
+    let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, has_intervals));
     let has_absent = table.points.iter().any(|point| point.absent > 0);
     html! {
         @if !has_figures { (figure(table, column)) }
@@ -121,7 +132,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
             thead { tr {
                 @for axis in &table.axes { th.number[axis.kind == AxisKind::Number] scope="col" { (text(&axis.name)) } }
                 @for label in &table.labels { th scope="col" { (text(label)) } }
-                @if least != most || has_absent { th.number scope="col" { "n" } }
+                @if least != most || has_absent { th.number scope="col" { "values" } }
                 th.number scope="col" { @if most > 1 { "median" } @else { (text(&unit.label(&table.columns[column].name))) } }
                 @if has_intervals {
                     th.number scope="col" { "95 % interval" }
@@ -129,7 +140,8 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
                 }
                 @if strip.is_some() { th scope="col" { "all measurements" } }
             } }
-            tbody { @for (point, sample) in samples.iter().take(POINTS) { tr {
+            tbody { @for (at, (point, sample)) in samples.iter().enumerate().take(POINTS) { tr {
+                @let same = samples[..at].iter().find(|(it, _)| !point.calls.is_empty() && it.calls == point.calls);
                 (labels(table, point))
                 @for label in &point.labels { td { (text(label)) } }
                 @if least != most || has_absent {
@@ -145,13 +157,34 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
                     Some(sample) => {
                         td.number { b { (unit.short(sample.median())) } }
                         @if has_intervals { (interval(sample, &unit)) }
-                        @if let Some(strip) = &strip { td { (strip.draw(point.values.get(column).map_or(&[], |it| it), sample, &unit)) } }
+                        @if let Some((first, _)) = same { td.hint { "the same measurements as " (text(&point_label(table, first))) } }
+                        @else if let Some(strip) = &strip { td { (strip.draw(point.values.get(column).map_or(&[], |it| it), sample, &unit)) } }
                     }
                 }
             } } }
         } }
         @if samples.len() > POINTS { p.hint { "The first " (POINTS) " of " (counted(samples.len(), "point")) "." } }
     }
+}
+
+/// A point in words.
+fn point_label(table: &MeasuredTable, point: &MeasuredPoint) -> String {
+    (0..table.axes.len()).map(|at| table.label(point, at)).collect::<Vec<_>>().join(", ")
+}
+
+/// The points that lack values, in words.
+pub(super) fn without_values(tables: &[(&PageTable, MeasuredTable)]) -> Vec<String> {
+    let mut points = Vec::new();
+    for (_, table) in tables {
+        for point in table.points.iter().filter(|point| point.absent > 0) {
+            let texts = table.axes.iter().enumerate();
+            let texts =
+                texts.map(|(at, axis)| format!("{} = {}", axis.name, table.label(point, at)));
+            let texts = texts.collect::<Vec<_>>().join(", ");
+            points.push(format!("{texts} ({})", counted(point.absent, "row")));
+        }
+    }
+    points
 }
 
 /// The cells with the texts of a point.
@@ -276,19 +309,19 @@ struct Strip {
     low: f64,
     high: f64,
     is_log: bool,
+    has_intervals: bool,
 }
 
 impl Strip {
-    fn new([low, high]: [f64; 2], _unit: &ShownUnit) -> Self {
-        Self { low, high, is_log: low > 0.0 && high / low >= 4.0 }
+    fn new([low, high]: [f64; 2], has_intervals: bool) -> Self {
+        Self { low, high, is_log: low > 0.0 && high / low >= 4.0, has_intervals }
     }
 
     fn caption(&self, unit: &ShownUnit) -> String {
         let scale = if self.is_log { ", logarithmic" } else { "" };
         let (low, high) = (unit.with_unit(self.low), unit.with_unit(self.high));
-        format!(
-            "Dots: every measurement, {low} to {high}{scale}; bar: 95 % interval; line: median."
-        )
+        let bar = if self.has_intervals { "; bar: 95 % interval" } else { "" };
+        format!("Dots: every measurement, {low} to {high}{scale}{bar}; line: median.")
     }
 
     fn at(&self, value: f64) -> f64 {
@@ -358,15 +391,41 @@ impl<'a> LevelComparison<'a> {
         all.filter(|it| it.rows.iter().any(|row| row.change.is_some())).collect()
     }
 
+    /// The geometric mean of the ratios, if each comparison has one.
+    fn mean(&self) -> Option<Estimate> {
+        let ratios = self.rows.iter().map(|row| row.change.filter(|change| change.is_ratio));
+        let ratios: Vec<Estimate> = ratios.map(|it| Some(it?.estimate)).collect::<Option<_>>()?;
+        statistics::geometric_mean(&ratios)
+    }
+
+    /// Two levels in a sentence: `seconds from merging to buckets: ×0.771 [0.754, 0.786], less in 12 of 12`.
+    fn in_words(&self) -> Option<String> {
+        let axis = &self.table.axes[self.axis];
+        if axis.levels.len() != 2 {
+            return None;
+        }
+        let Estimate { value, low, high } = self.mean()?;
+        let of = |verdict| self.rows.iter().filter(|row| row.verdict == verdict).count();
+        let (word, count) = match (of(ChangeVerdict::Less), of(ChangeVerdict::More)) {
+            (0, 0) => ("decided", 0),
+            (less, more) if less >= more => ("less", less),
+            (_, more) => ("more", more),
+        };
+        let [old, new] = [0, 1].map(|level| &axis.levels[level]);
+        Some(format!(
+            "{} from {old} to {new}: ×{} [{}, {}], {word} in {count} of {}",
+            self.table.columns[self.column].name,
+            ratio(value),
+            ratio(low),
+            ratio(high),
+            self.rows.len()
+        ))
+    }
+
     fn draw(&self) -> Markup {
         let Self { table, axis, column, rows } = self;
         let name = &table.axes[*axis].name;
         let better = table.columns[*column].measure.better;
-        let ratios: Vec<Estimate> = rows
-            .iter()
-            .filter_map(|row| row.change.filter(|change| change.is_ratio))
-            .map(|change| change.estimate)
-            .collect();
         let others = table.axes.iter().enumerate().filter(|(at, _)| at != axis);
         html! {
             h2 { "Compared: " (text(&table.columns[*column].name)) " by " (text(name)) }
@@ -375,14 +434,14 @@ impl<'a> LevelComparison<'a> {
                     @match better { Some(Better::Less) => "; below 1 is better. ", Some(Better::More) => "; above 1 is better. ", None => ". " }
                     "A change of less than 1 % is none. "
                     @if rows.len() > 2 {
-                        "If nothing had changed, " (false_alarms(rows.len())) " of 100 such tables would show a change."
+                        "If no median differed, " (false_alarms(rows.len())) " of 100 such tables would show some change by chance."
                     }
             }
             div.scroll { table.measured {
                 thead { tr {
                     @for (_, axis) in others.clone() { th.number[axis.kind == AxisKind::Number] scope="col" { (text(&axis.name)) } }
                     th scope="col" { (text(name)) }
-                    th.number scope="col" { "n" }
+                    th.number scope="col" { "values" }
                     th.number scope="col" { "ratio" }
                     th.number scope="col" { "95 % interval" }
                     th scope="col" { "verdict" }
@@ -397,8 +456,8 @@ impl<'a> LevelComparison<'a> {
                     td { (verdict(row.verdict, better)) }
                 } } }
             } }
-            @if ratios.len() > 1 && ratios.len() == rows.len() && let Some(mean) = statistics::geometric_mean(&ratios) {
-                p.hint { "Geometric mean of the ratios: " (ratio(mean.value)) " [" (ratio(mean.low)) ", " (ratio(mean.high)) "]." }
+            @if rows.len() > 1 && let Some(mean) = self.mean() {
+                p.hint { "Geometric mean of the ratios, with its 95 % interval: ×" (ratio(mean.value)) " [" (ratio(mean.low)) ", " (ratio(mean.high)) "]." }
             }
         }
     }

@@ -75,7 +75,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
         measurements::section(&tables, has_figures),
         measurements::compared(&tables),
         study.map(front::repeat).unwrap_or_default(),
-        front::failures(&data.calls),
+        front::failures(&data.calls, &measurements::without_values(&tables)),
     ];
     let front: String = front.into_iter().map(maud::PreEscaped::into_string).collect();
     let computations = made::computations(data).into_string() + &made::machines(data).into_string();

@@ -56,9 +56,10 @@ impl ShownUnit {
         }
     }
 
-    /// A name with the unit in brackets.
+    /// A name with the unit.
     pub(super) fn label(&self, name: &str) -> String {
         match &self.unit {
+            Some(unit) if self.factor != 1.0 => format!("{name}, in {unit}"),
             Some(unit) => format!("{name} [{unit}]"),
             None => name.to_owned(),
         }
@@ -148,7 +149,7 @@ mod tests {
     fn seconds_are_shown_in_parts_that_make_short_numbers() {
         let unit = ShownUnit::of(Some("s"), [0.005, 0.008].into_iter());
         assert_eq!(unit.with_unit(0.00576), "5.76\u{a0}ms");
-        assert_eq!(unit.label("seconds"), "seconds [ms]");
+        assert_eq!(unit.label("seconds"), "seconds, in ms");
         assert_eq!(ShownUnit::of(Some("s"), [12.0].into_iter()).with_unit(3.0), "3\u{a0}s");
         assert_eq!(ShownUnit::of(Some("m"), [0.001].into_iter()).with_unit(0.5), "0.5\u{a0}m");
         assert_eq!(ShownUnit::of(None, [0.001].into_iter()).label("x"), "x");

@@ -28,7 +28,7 @@ fn everything_is_drawn_and_a_click_shows_more() {
     let lab = sweep();
     let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
     let sections = "[...document.querySelectorAll('main > section')].map((it) => it.id).join()";
-    let all = "results,measurements,repeat,failures,made,workflow,timeline,tables,outputs,calls";
+    let all = "measurements,repeat,failures,made,workflow,timeline,tables,outputs,calls";
     assert_eq!(page.value(sections), all);
     assert_eq!(count(&mut page, ".failure pre"), 1);
 

@@ -59,12 +59,11 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
         "<h1>methods: fast and slow</h1>",
         "Is the slow method really slower? It is tried eight times.",
         "<b>Complete</b>: 32 rows, 33 calls, none failed",
-        "All 4 medians are known to ± 20 % or better",
+        "All 4 medians are known to ± 0.6 % or better",
         "Machine ada (as given), host ",
         "Given: machine = ada, data = a file of 22 B, SHA-1 ",
-        "who made that version",
+        "who last changed the study",
         // Results, in their order and as what they are.
-        "The table is below, under",
         "<h3>Verdict</h3>",
         "<strong>is</strong>",
         "<a href=\"https://example.org/a\">why</a>",
@@ -153,7 +152,7 @@ fn a_study_without_figures_is_plotted() {
         .exit(0);
     report(&lab, &ARGUMENTS).exit(0);
     let page = page(&lab);
-    assert!(page.contains("Medians of seconds [ms] by size, for each method."), "no caption");
+    assert!(page.contains("Medians of seconds, in ms by size, for each method."), "no caption");
     assert_eq!(page.matches("<path class=\"bar\"").count(), 4);
     assert_eq!(page.matches("class=\"value\"").count(), 32);
     assert!(!page.contains("by replicate"));

@@ -42,7 +42,7 @@ pub struct GivenInput {
 pub enum GivenValue {
     /// A line of text.
     Text(String),
-    /// A file or directory: its size in bytes, and the digits of its short SHA-1.
+    /// A file or directory: its size in bytes, and the digits of its SHA-1.
     File(u64, String),
     /// Nothing, since nothing reads it.
     Nothing,
@@ -113,7 +113,7 @@ fn given(evaluation: &Evaluation, input: InputId) -> GivenInput {
     let value = match evaluation.digest(source) {
         None => GivenValue::Nothing,
         Some(digest) => {
-            let (size, sha1) = (digest.total(), digest.sha1.short());
+            let (size, sha1) = (digest.total(), digest.sha1.full());
             let is_short = size <= LONGEST_TEXT as u64 && !digest.is_directory();
             let contents = is_short.then(|| evaluation.contents(source).ok().flatten());
             let text = contents.flatten().and_then(|contents| String::from_utf8(contents).ok());
