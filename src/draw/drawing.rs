@@ -359,7 +359,6 @@ fn list(text: &mut String, names: &[&str], numbers: impl Iterator<Item = u8>) {
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroUsize;
-    use std::path::Path;
 
     use super::*;
     use ce_evaluate::{Evaluator, Files};
@@ -370,7 +369,7 @@ mod tests {
         Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Workflow,
     };
     use ce_storage::records::Stamp;
-    use ce_storage::{Input, Storage, Stored, Unrecorded};
+    use ce_storage::{Input, Stored, Unrecorded};
 
     fn task(workflow: Workflow) -> Task {
         let id = "ab".repeat(20);
