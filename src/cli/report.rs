@@ -35,9 +35,9 @@ const RESULTS: usize = 500;
 
 /// Write a page about a task, some results or a whole storage: one HTML file for any browser
 ///
-/// The page has the graph of the workflow, a time line of the calls by host, what took how long, the tables of sweeps with
-/// plots, failures with their logs, the outputs with all that they were made from, and who has executed what. It needs no
-/// server and no network, and loads nothing. Nothing is computed, and nothing is written but the page.
+/// The page is for somebody who has to decide something. It has the question, how complete and how well known all is, the outputs as what
+/// they are, medians of measurements with their intervals, levels compared, how to repeat it, and failures; below, how it was
+/// made. It needs no server, no network and no scripts. Nothing is computed, and nothing is written but the page.
 #[derive(Debug, Parser)]
 #[command(
     version,
