@@ -1,10 +1,10 @@
 //! The bytes of a sheet in each format: they are refused at a place in them, or are points that are written so
-//! that they are read as the same again; and as factors they have a product from which any of them can be excluded.
+//! that they are read as the same again, also as a parameter file; and as factors they have a product from which any of them can be excluded.
 #![no_main]
 
 use std::num::NonZeroU32;
 
-use compeval::sweep::{SheetFormat, SweepPoints, product, read, read_levels};
+use compeval::sweep::{Parameters, SheetFormat, SweepPoints, product, read, read_levels};
 use libfuzzer_sys::fuzz_target;
 
 fn written(points: &SweepPoints) -> Vec<u8> {
@@ -16,6 +16,14 @@ fn written(points: &SweepPoints) -> Vec<u8> {
 fuzz_target!(|data: (&[u8], &[u8])| {
     let (sheet, other) = data;
     let levels = read_levels("level", other);
+    let inputs = ["a", "b", "c"].map(str::to_owned);
+    let defaults = [("a".to_owned(), Ok("1".to_owned()))].into();
+    if let Ok(points) = Parameters::read(sheet, &inputs).and_then(|it| it.points(&defaults)) {
+        // What is written of them is the same points again.
+        let text = written(&points);
+        let again = Parameters::read(&text, &inputs).and_then(|it| it.points(&defaults));
+        assert_eq!(again.unwrap(), points);
+    }
     for format in [SheetFormat::Ndjson, SheetFormat::Tsv, SheetFormat::Csv] {
         let mut points = match read(format, sheet) {
             Ok(points) => points,

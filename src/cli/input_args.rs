@@ -12,7 +12,7 @@ use super::options::{Strict, TaskDir};
 use super::storage_args::{PlaceError, configured_storage};
 use crate::report::say;
 use ce_evaluate::Evaluation;
-use ce_evaluate::session::{self, Error, Given, InputError, RangeError, for_each, read_points};
+use ce_evaluate::session::{self, Error, Given, InputError, PointsFile, RangeError, for_each};
 use ce_git::Config;
 use ce_model::name::InputName;
 use ce_model::suggest::nearest;
@@ -319,12 +319,14 @@ pub(super) struct PointArgs {
     #[arg(long, value_name = "NAME=TEXT,...", value_parser = levels)]
     each: Vec<Factor>,
 
-    /// Evaluate the task for each row of a sheet, NDJSON or TSV or CSV with a header, whose columns
-    /// are inputs; - is the standard input
+    /// Evaluate the task for each row of a sheet, TSV or CSV with a header, or each object of JSON,
+    /// whose columns or keys are inputs; - is the standard input
     ///
-    /// With --each, each row is combined with all of its texts.
+    /// Objects are in an array or one after the other. A list in an object has several texts, all of which are combined with those
+    /// of its other lists. An input that an object lacks has its default. With several files, and with --each, all points are
+    /// combined.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    points: Option<PathBuf>,
+    points: Vec<PathBuf>,
 }
 
 /// Reads the texts of an input: `n=8,16,32`.
@@ -364,7 +366,7 @@ pub(super) fn typed_factor(factor: &Factor) -> String {
 impl PointArgs {
     /// Whether a sheet is read.
     pub(super) const fn has_sheet(&self) -> bool {
-        self.points.is_some()
+        !self.points.is_empty()
     }
 
     /// The arguments that name the same points, beside those of a sheet.
@@ -374,31 +376,49 @@ impl PointArgs {
 
     /// Whether there are no points: the task is evaluated once.
     pub(super) const fn is_nothing(&self) -> bool {
-        self.each.is_empty() && self.points.is_none()
+        self.each.is_empty() && self.points.is_empty()
     }
 
-    /// Reads the factors of the points; there are none without these options. Warns of texts that are probably meant to be one.
-    pub(super) fn factors(&self, program: &str) -> Result<Vec<Factor>, Error> {
-        let sheet = self.points.as_deref().map(read_points).transpose()?;
-        let factors: Vec<Factor> = sheet.into_iter().chain(self.each.iter().cloned()).collect();
-        for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
-            let Lookalike { column, first, second, likeness } = like;
-            match likeness {
-                Likeness::Number => say(
-                    program,
-                    &format_args!(
-                        "warning: {column}: {first} and {second} are one number, and two points\n  try: spell them alike if one point is meant"
-                    ),
-                ),
-                Likeness::Words => say(
-                    program,
-                    &format_args!(
-                        "warning: {column}: {first} and {second} differ in white space only, and are two points\n  try: spell them alike if one point is meant"
-                    ),
-                ),
-            }
+    /// Reads the files of points.
+    pub(super) fn read(&self) -> Result<Vec<PointsFile>, Error> {
+        self.points.iter().map(|path| PointsFile::read(path)).collect()
+    }
+
+    /// Returns the factors of the points of a task in a directory; there are none without these options. `files` are those of
+    /// [`Self::read`].
+    pub(super) fn factors(
+        &self,
+        files: &[PointsFile],
+        dir: &Path,
+        task: &Task,
+    ) -> Result<Vec<Factor>, Error> {
+        let mut factors = Vec::with_capacity(files.len() + self.each.len());
+        for file in files {
+            factors.push(file.points(dir, task)?);
         }
+        factors.extend_from_slice(&self.each);
         Ok(factors)
+    }
+}
+
+/// Warns of texts of factors that are probably meant to be one.
+pub(super) fn warn_of_similar_texts(program: &str, factors: &[Factor]) {
+    for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
+        let Lookalike { column, first, second, likeness } = like;
+        match likeness {
+            Likeness::Number => say(
+                program,
+                &format_args!(
+                    "warning: {column}: {first} and {second} are one number, and two points\n  try: spell them alike if one point is meant"
+                ),
+            ),
+            Likeness::Words => say(
+                program,
+                &format_args!(
+                    "warning: {column}: {first} and {second} differ in white space only, and are two points\n  try: spell them alike if one point is meant"
+                ),
+            ),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::background::{
     Background, Departure, NotInJob, PROGRAM, begin_job, check_job, end_job, leave, note_handover,
     submit,
 };
-use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor};
+use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::storage_args::AbsentStorage;
 use crate::report::{
@@ -171,7 +171,9 @@ impl Run {
             Some(config) => config,
             None => self.task.config()?,
         };
-        let (task, ranged) = ranged(task, self.points.factors(PROGRAM)?, &self.typed)?;
+        let factors = self.points.factors(&self.points.read()?, dir, &task)?;
+        warn_of_similar_texts(PROGRAM, &factors);
+        let (task, ranged) = ranged(task, factors, &self.typed)?;
         let is_read = selection.inputs_read(&task)?;
         let given = self.typed.resolve_read(&task, &config, &is_read)?;
         let trees = Trees::new(dir);

@@ -7,15 +7,16 @@ use clap::Parser;
 
 use super::Tool;
 use super::input_args::PathArgs;
-use super::input_args::{PointArgs, ranged};
+use super::input_args::{PointArgs, ranged, warn_of_similar_texts};
 use super::options::{Dirty, Strict, TaskDir, task_dir};
 use crate::report::{self, TableFormat, say};
 use ce_evaluate::Evaluation;
-use ce_evaluate::session::{Error, OutputError, check_own_sheets, look_up, look_up_versions};
+use ce_evaluate::session::{
+    Error, OutputError, PointsFile, check_own_sheets, look_up, look_up_versions,
+};
 use ce_exchange::{Attestations, Attested};
 use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
-use ce_model::sweep::Factor;
 use ce_model::task::Task;
 use ce_queries::table::{SweepTable, TableComparison, choose_sweep};
 use ce_queries::table_summary::ReplicateSummary;
@@ -101,14 +102,14 @@ points are not known, 5 the storage could not be read.";
 
 impl Tool for ShowTable {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let factors = self.points.factors("ce")?;
+        let files = self.points.read()?;
         let task = match &self.at[..] {
             [_, _, ..] if self.summary => {
                 return Err(TooManyVersions::Summarised(self.at.len()).into());
             }
-            [older, newer] => return self.compare([older, newer], factors, out),
-            [at] => self.load(Some(at), factors)?,
-            [] => self.load(None, factors)?,
+            [older, newer] => return self.compare([older, newer], &files, out),
+            [at] => self.load(Some(at), &files, true)?,
+            [] => self.load(None, &files, true)?,
             more => return Err(TooManyVersions::Compared(more.len()).into()),
         };
         let name = self.sweep.as_deref();
@@ -204,10 +205,15 @@ impl ShowTable {
         }
     }
 
-    /// Loads a version of the task, which is evaluated for each point of factors if there are some.
-    fn load(&self, at: Option<&String>, factors: Vec<Factor>) -> Result<Task, Error> {
+    /// Loads a version of the task, which is evaluated for each of some points if there are some. Perhaps warns of lookalikes among
+    /// these.
+    fn load(&self, at: Option<&String>, files: &[PointsFile], warns: bool) -> Result<Task, Error> {
         let dir = TaskDir { task: self.task.clone(), at: at.cloned() };
         let task = dir.load("ce", self.dirty.uncommitted())?;
+        let factors = self.points.factors(files, &self.task, &task)?;
+        if warns {
+            warn_of_similar_texts("ce", &factors);
+        }
         Ok(ranged(task, factors, &self.typed)?.0)
     }
 
@@ -215,11 +221,11 @@ impl ShowTable {
     fn compare(
         &self,
         titles: [&String; 2],
-        factors: Vec<Factor>,
+        files: &[PointsFile],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
-        let older = self.load(Some(titles[0]), factors.clone())?;
-        let tasks = [older, self.load(Some(titles[1]), factors)?];
+        let tasks =
+            [self.load(Some(titles[0]), files, true)?, self.load(Some(titles[1]), files, false)?];
         for task in &tasks {
             choose_sweep(task, self.sweep.as_deref())?;
         }

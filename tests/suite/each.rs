@@ -284,16 +284,64 @@ fn a_point_without_its_member_fails_and_others_are_stored() {
 }
 
 #[test]
-fn an_array_of_json_is_one_right_error() {
-    let lab = lab().data(
-        "points.json",
-        "[\n  {\"n\": \"3\", \"m\": \"1\"},\n  {\"n\": \"4\", \"m\": \"1\"}\n]\n",
+fn points_are_objects_whose_lists_multiply() {
+    let lab = lab()
+        .data("array.json", "[\n{\"n\": \"3\", \"m\": 1}\n{\"n\": [4, 5], \"m\": [1, 2]},\n]\n")
+        .data("n.json", "{\"n\": [3, 4]}")
+        .data("m.csv", "m\n1\n2\n");
+    let ran = each(&lab, &["-q", "--points", "../data/array.json"]).exit(0);
+    let points = "n=3 m=1: 10\nn=4 m=1: 17\nn=4 m=2: 18\nn=5 m=1: 26\nn=5 m=2: 27\n";
+    assert_eq!(quiet(&ran, &lab), points);
+    let ran =
+        each(&lab, &["-q", "--points", "../data/n.json", "--points", "../data/m.csv"]).exit(0);
+    let points = "n=3 m=1: 10\nn=3 m=2: 11\nn=4 m=1: 17\nn=4 m=2: 18\n";
+    assert_eq!(quiet(&ran, &lab), points);
+    let ran = each(&lab, &["-q", "--points", "../data/n.json", "--each", "m=7"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3 m=7: 16\nn=4 m=7: 23\n");
+    let table = ["table", "--csv", "--points", "../data/n.json", "--each", "m=7", "../storage"];
+    let table = lab.run("ce", &table).exit(0);
+    assert!(table.stdout.contains("\n3,7,") && table.stdout.contains("\n4,7,"), "{}", table.stdout);
+    let twice = ["--points", "../data/n.json", "--points", "../data/array.json"];
+    each(&lab, &twice).exit(2).says("the points have the input n twice");
+}
+
+#[test]
+fn a_key_that_is_missing_is_the_default_of_its_input() {
+    const TASK: &str =
+        "Inputs: n, m = '2', whole = OWN('data/lines')\n\n(add (mul n n) (add m whole))\n";
+    let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]")
+        .without("workflow")
+        .without("inputs")
+        .file("workflow.ce", TASK)
+        .file("data/lines", "1\n")
+        .data("points.json", "[{\"n\": 3} {\"n\": 4, \"m\": 7, \"whole\": 5}]")
+        .commit();
+    let ran = each(&lab, &["-q", "--points", "../data/points.json"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3 m=2 whole=1: 12\nn=4 m=7 whole=5: 28\n");
+    // It is the job of the default itself.
+    lab.called();
+    each(&lab, &["-p", "n=3"]).exit(0).called(vec![]);
+    let lab = lab.file("data/lines", "1\n2\n").commit_again();
+    each(&lab, &["--points", "../data/points.json"]).exit(2).called(vec![]).says(
+        "ce-run: the points in ../data/points.json cannot be used: object 1: key \"whole\": the key is missing, \
+         and the default of the input is not one line of text\n  try: write the key into this object, too\n",
     );
+}
+
+#[test]
+fn wrong_objects_of_points_are_told_with_their_places() {
+    let lab = lab().data("points.json", "{\"n\": 3, \"m\": []}\n{\"n\": null, \"M\": 1}\n");
     let ran = each(&lab, &["--points", "../data/points.json"]).exit(2).called(vec![]);
     assert_eq!(
         ran.stderr,
-        "ce-run: the points in ../data/points.json cannot be used: the sheet is a JSON array; NDJSON, TSV and CSV are read\n  \
-         try: write one object a line, without brackets and commas around them; jq -c '.[]' does so\n"
+        "ce-run: the points in ../data/points.json cannot be used: object 1: key \"m\": the list is empty; \
+         object 2: key \"n\": the value is null; object 2: key \"M\": the task has no such input\n  \
+         try: write a value, or leave the key out: then the input has its default\n"
+    );
+    let lab = lab.data("points.json", "[{\"n\": 3, \"m\": 1}\n{\"n\": 3 \"m\": 1}]\n");
+    each(&lab, &["--points", "../data/points.json"]).exit(2).says(
+        "object 2: line 2: expected `,` or `}`\n  try: write objects such as {\"size\": [1, 2]}, \
+         all in one array or one after the other\n",
     );
 }
 

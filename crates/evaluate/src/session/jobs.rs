@@ -21,10 +21,11 @@ use ce_model::plan::{
     Ancestors, Operation, Plan, PlannedSweep, PlannedSweepId, SelectionError, Source,
 };
 use ce_model::sweep::{
-    self, Factor, MAX_SHEET, Product, ProductFault, SheetFormat, SheetProblem, SweepPoint,
-    SweepPoints,
+    self, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product, ProductFault,
+    SheetFormat, SheetProblem, SweepPoint, SweepPoints,
 };
 use ce_model::task::{FileContents, Node, RangedInput, RangedInputs, Task, TaskFile, TaskFileId};
+use ce_model::template;
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
@@ -208,6 +209,14 @@ pub enum RangeError {
         /// What is wrong with it.
         problems: Vec<SheetProblem>,
     },
+    /// A parameter file is wrong.
+    #[error("the points in {path} cannot be used: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Parameters {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problems: Vec<ParameterProblem>,
+    },
     /// A sheet has no points.
     #[error("there are no points in {0}")]
     NoPoints(String),
@@ -225,6 +234,7 @@ impl Explain for RangeError {
             Self::Product(faults) => faults.first()?.hint(),
             Self::ReadPoints { path, source } => hints::for_reading(Path::new(path), source),
             Self::Points { problems, .. } => problems.first()?.fault.hint(),
+            Self::Parameters { problems, .. } => problems.first()?.fault.hint(),
             Self::NoPoints(_) => {
                 Some("write the names of inputs, and a row for each point".to_owned())
             }
@@ -232,29 +242,83 @@ impl Explain for RangeError {
     }
 }
 
-/// Reads the points of a sheet. `-` is the standard input.
-///
-/// # Errors
-///
-/// Fails if it cannot be read, is no sheet, or has no points.
-pub fn read_points(path: &Path) -> Result<Factor, Error> {
-    let is_input = path.as_os_str() == "-";
-    let shown = if is_input { "the standard input".into() } else { path.display().to_string() };
-    let mut contents = Vec::new();
-    let most = MAX_SHEET as u64 + 1;
-    let read = if is_input {
-        io::stdin().take(most).read_to_end(&mut contents)
-    } else {
-        File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents))
+/// A file of points over the inputs of a task.
+#[derive(Clone, Debug)]
+pub struct PointsFile {
+    /// Its path, or what it is.
+    shown: String,
+    contents: Vec<u8>,
+}
+
+impl PointsFile {
+    /// Reads a file. `-` is the standard input.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let is_input = path.as_os_str() == "-";
+        let shown = if is_input { "the standard input".into() } else { path.display().to_string() };
+        let mut contents = Vec::new();
+        let most = MAX_SHEET as u64 + 1;
+        let read = if is_input {
+            io::stdin().take(most).read_to_end(&mut contents)
+        } else {
+            File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents))
+        };
+        match read {
+            Ok(_) => Ok(Self { shown, contents }),
+            Err(source) => Err(RangeError::ReadPoints { path: shown, source }.into()),
+        }
+    }
+
+    /// The points over the inputs of a task in a directory: those of a sheet, or of objects of JSON.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is wrong, or has no points.
+    pub fn points(&self, dir: &Path, task: &Task) -> Result<Factor, Error> {
+        let path = self.shown.clone();
+        let points = match SheetFormat::of(&self.contents) {
+            SheetFormat::Ndjson | SheetFormat::JsonArray => self.parameters(dir, task)?,
+            format => sweep::read(format, &self.contents)
+                .map_err(|problems| RangeError::Points { path: path.clone(), problems })?,
+        };
+        if points.is_empty() {
+            return Err(RangeError::NoPoints(path).into());
+        }
+        Ok(Factor { file: path.into(), points })
+    }
+
+    fn parameters(&self, dir: &Path, task: &Task) -> Result<SweepPoints, Error> {
+        let wrong = |problems| RangeError::Parameters { path: self.shown.clone(), problems };
+        let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+        let parameters = Parameters::read(&self.contents, &inputs).map_err(wrong)?;
+        let (trees, mut defaults) = (Trees::new(dir), HashMap::new());
+        for name in parameters.missing() {
+            let at = inputs.iter().position(|input| input == name);
+            if let Some(file) = at.and_then(|at| task.defaults[at]) {
+                let default = own_file(&trees, &task.files[file.index()])?;
+                defaults.insert(name.to_owned(), line(default).ok_or(NoDefaultText::NotLine));
+            }
+        }
+        Ok(parameters.points(&defaults).map_err(wrong)?)
+    }
+}
+
+/// The text of a default, if a text of a point can be the same: it is one line, and ends as [`text_contents`] does.
+fn line(default: InputSource) -> Option<String> {
+    let contents = match default {
+        InputSource::Bytes(contents) => contents,
+        InputSource::File(path) => {
+            let mut contents = Vec::new();
+            let most = template::MAX_TEXT as u64 + 2;
+            File::open(path).ok()?.take(most).read_to_end(&mut contents).ok()?;
+            contents
+        }
     };
-    if let Err(source) = read {
-        return Err(RangeError::ReadPoints { path: shown, source }.into());
-    }
-    match sweep::read(SheetFormat::of(&contents), &contents) {
-        Err(problems) => Err(RangeError::Points { path: shown, problems }.into()),
-        Ok(points) if points.is_empty() => Err(RangeError::NoPoints(shown).into()),
-        Ok(points) => Ok(Factor { file: shown.into(), points }),
-    }
+    let text = template::text(&contents).ok()?;
+    (text_contents(text) == contents).then(|| text.to_owned())
 }
 
 /// Returns the task that is evaluated for each point of the product of factors, and the inputs that its jobs have.

@@ -30,8 +30,8 @@ use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
 pub use self::interrupts::Stop;
 use self::interrupts::{Interrupts, StorageNotices, unless_interrupted};
 pub use self::jobs::{
-    FinishedJobs, Kept, RangeError, check_own_sheets, check_selection, expand_own_sheets, find_job,
-    find_jobs, for_each, open_finished, read_points, record_later_use,
+    FinishedJobs, Kept, PointsFile, RangeError, check_own_sheets, check_selection,
+    expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
 };
 use self::options::local;
 pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};

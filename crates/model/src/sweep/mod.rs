@@ -6,6 +6,7 @@
 //! knows of tasks.
 
 mod lookalikes;
+mod parameters;
 mod points;
 mod product;
 mod rules;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use self::lookalikes::{Likeness, Lookalike};
+pub use self::parameters::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{SweepPoint, SweepPoints, path_part, point_path, point_title};
 pub use self::product::{
     ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, column_hint,

@@ -114,14 +114,14 @@ pub fn read_rows(rows: &[Vec<&str>]) -> Result<SweepPoints, Vec<SheetProblem>> {
 }
 
 /// The sheet without its byte order mark and the newlines at its end.
-fn trimmed(contents: &[u8]) -> &[u8] {
+pub(super) fn trimmed(contents: &[u8]) -> &[u8] {
     let contents = contents.strip_prefix(b"\xef\xbb\xbf").unwrap_or(contents);
     let end = contents.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
     &contents[..end]
 }
 
 /// The text of a name or value. Unlike a file's, it has no final newline that does not count.
-fn checked(bytes: &[u8]) -> Result<&str, NoText> {
+pub(super) fn checked(bytes: &[u8]) -> Result<&str, NoText> {
     if bytes.ends_with(b"\n") { Err(NoText::Control) } else { template::text(bytes) }
 }
 
@@ -500,7 +500,7 @@ impl fmt::Display for SheetProblem {
 }
 
 /// The levels of a column that is being read.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Interner {
     known: HashMap<Arc<str>, u32>,
     levels: Vec<Arc<str>>,
@@ -655,7 +655,7 @@ fn unescaped(value: &[u8]) -> Vec<u8> {
 }
 
 /// The names and values of an object, in the order in which they are written. At most one more than [`MAX_COLUMNS`] are kept.
-struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+pub(super) struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -693,6 +693,11 @@ pub(super) fn json_fields(line: &[u8]) -> Result<Vec<JsonField<'_>>, SheetFault>
             SheetFault::Json(reason(&error))
         }
     })?;
+    named_fields(fields)
+}
+
+/// The fields of an object with their names as texts.
+pub(super) fn named_fields(fields: Fields<'_>) -> Result<Vec<JsonField<'_>>, SheetFault> {
     fields.0.into_iter().map(|(name, value)| Ok((json_string(name)?, value))).collect()
 }
 
