@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::audit::AuditCalls;
+use super::compare::CompareMedians;
 use super::exchange::{Pull, Push};
 use super::explain::ExplainRuns;
 use super::export::{CiteResult, ExportResults};
@@ -43,6 +44,7 @@ enum Command {
     Init(Init),
     Convert(Convert),
     Write(WriteText),
+    Compare(CompareMedians),
     Diff(Diff),
     Bisect(Bisect),
     Explain(ExplainRuns),
@@ -119,6 +121,7 @@ impl Tool for Ce {
             Command::Init(init) => init.run(out),
             Command::Convert(convert) => convert.run(out),
             Command::Write(write) => write.run(out),
+            Command::Compare(compare) => compare.run(out),
             Command::Diff(diff) => diff.run(out),
             Command::Bisect(bisect) => bisect.run(out),
             Command::Explain(explain) => explain.run(out),

@@ -30,9 +30,9 @@ const GROUPS: [CommandGroup; 6] = [
             ("init", "Make a task that runs at once"),
             ("check", "Report every problem of a task"),
             ("viz", "Draw the workflow of a task"),
-            ("convert", "Give a workflow its other form: one text, or directories"),
         ],
         others: &[
+            ("convert", "Give a workflow its other form: one text, or directories"),
             ("sym", "Print a workflow as a LISP-like expression"),
             ("write", "Make a workflow from such an expression"),
         ],
@@ -62,6 +62,7 @@ const GROUPS: [CommandGroup; 6] = [
     CommandGroup {
         title: "Compare",
         common: &[
+            ("compare", "Compare medians of two levels, commits or files"),
             ("diff", "Compare the outputs of two versions of a task"),
             ("bisect", "Find the commit that has changed an output"),
         ],
@@ -190,11 +191,16 @@ examples! {
         "ce write workflow.lisp" => "Make the workflow of the task from a text.",
         "ce write --force -" => "Replace the workflow by the text on standard input.",
     ] see ["sym", "convert", "check"];
+    "compare": [
+        "ce compare --task . --by version=v5.3,v5.4 ../results" => "Compare two levels of a factor of the sweep.",
+        "ce compare --task . --at v1 --at HEAD ../results" => "Compare the tables of two commits.",
+        "ce compare --better less --fail-on worse old.csv new.csv" => "Fail if a median of a file is worse.",
+    ] see ["table", "diff", "report"];
     "diff": [
         "ce diff v1..v2 ../results data/x data/y" => "Compare the outputs of two versions, and execute what is missing for that.",
         "ce diff -n HEAD~1 ../results data/x data/y" => "Compare what is there with the task as it is checked out.",
         "ce diff -n --json v1..v2 ../results data/x data/y" => "Print the comparison as JSON.",
-    ] see ["bisect", "table", "explain"];
+    ] see ["bisect", "compare", "explain"];
     "bisect": [
         "ce bisect --good v1 --bad HEAD ../results data/x data/y" => "Find the first commit after which an output differs.",
         "ce bisect --good v1 --bad HEAD ../results data/x -- grep -q ok" => "Find the first one at which a test of the outputs fails.",
@@ -267,7 +273,7 @@ examples! {
         "ce table ../results" => "Show the rows of the task's sweep that are there.",
         "ce table --csv ../results" => "Print them for a spreadsheet.",
         "ce table --at v1 --at HEAD ../results" => "Compare the tables of two versions.",
-    ] see ["run", "status", "log"];
+    ] see ["run", "status", "compare"];
     "report": [
         "ce report ../results" => "Write a page about a storage: report.html.",
         "ce report -o nile.html --task ../nile ../results data/x" => "Write one about a task, with calls that are missing.",

@@ -65,6 +65,11 @@ impl PathArgs {
         self.storage.is_none() && self.params.is_empty() && self.repositories.is_empty()
     }
 
+    /// Whether something was typed beside paths.
+    pub(super) const fn has_options(&self) -> bool {
+        !self.params.is_empty() || !self.repositories.is_empty()
+    }
+
     /// The storage, or else the configured one, and the other arguments as names.
     pub(super) fn storage_and_names(&self) -> Result<(PathBuf, &[PathBuf]), Error> {
         match &self.storage {
@@ -80,7 +85,8 @@ impl PathArgs {
         Some((self.storage.as_deref()?, Self { storage, inputs: inputs.collect(), ..self.clone() }))
     }
 
-    fn typed(&self) -> impl Iterator<Item = &Path> {
+    /// All paths, in their order.
+    pub(super) fn typed(&self) -> impl Iterator<Item = &Path> {
         self.storage.iter().chain(&self.inputs).map(PathBuf::as_path)
     }
 

@@ -5,6 +5,7 @@
 mod audit;
 mod background;
 mod ce;
+mod compare;
 mod complete;
 mod exchange;
 mod explain;

@@ -1,9 +1,9 @@
 //! `ce table`: the rows of a sweep that are there, and what became of the others.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Args, Parser};
 
 use super::Tool;
 use super::input_args::PathArgs;
@@ -48,11 +48,6 @@ impl Explain for TooManyVersions {
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct ShowTable {
-    /// The sweep: its definition, its label, its place (workflow.ce:LINE, or its directory), or the
-    /// computation of its body; needed if the task has several
-    #[arg(long, value_name = "NAME")]
-    sweep: Option<String>,
-
     /// Print CSV, with a header
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -74,26 +69,38 @@ pub(super) struct ShowTable {
     #[arg(long)]
     all: bool,
 
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    #[command(flatten)]
+    of: SweepArgs,
+}
+
+/// A sweep of a task at one or two commits.
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// The sweep: its definition, its label, its place (workflow.ce:LINE, or its directory), or the
+    /// computation of its body; needed if the task has several
+    #[arg(long, value_name = "NAME")]
+    sweep: Option<String>,
+
     #[command(flatten)]
     dirty: Dirty,
 
     #[command(flatten)]
     strict: Strict,
 
-    /// The directory that holds the task, or one within it
-    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
-    task: PathBuf,
-
     /// Take the task as it was at a commit, from the repository's objects; with a second one, compare the
     /// older version with the newer one
     #[arg(long, value_name = "REV")]
-    at: Vec<String>,
+    pub(super) at: Vec<String>,
 
     #[command(flatten)]
     points: PointArgs,
 
     #[command(flatten)]
-    typed: PathArgs,
+    pub(super) typed: PathArgs,
 }
 
 const EXIT_CODES: &str = "\
@@ -102,23 +109,15 @@ points are not known, 5 the storage could not be read.";
 
 impl Tool for ShowTable {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let files = self.points.read()?;
-        let task = match &self.at[..] {
+        match &self.of.at[..] {
             [_, _, ..] if self.summary => {
-                return Err(TooManyVersions::Summarised(self.at.len()).into());
+                return Err(TooManyVersions::Summarised(self.of.at.len()).into());
             }
-            [older, newer] => return self.compare([older, newer], &files, out),
-            [at] => self.load(Some(at), &files, true)?,
-            [] => self.load(None, &files, true)?,
+            [older, newer] => return self.compare([older, newer], out),
+            [] | [_] => {}
             more => return Err(TooManyVersions::Compared(more.len()).into()),
-        };
-        let name = self.sweep.as_deref();
-        choose_sweep(&task, name)?;
-        let config = Config::of(&self.task)?;
-        let given = self.typed.resolve(&task, &config)?;
-        let evaluation = look_up(&self.task, task, &given, &self.strict.to_look(&config)?)?;
-        // Binding texts of inputs may make nodes one.
-        let table = self.read(&evaluation)?;
+        }
+        let (evaluation, table) = self.of.table(&self.task)?;
         if self.summary {
             self.summarise(&table, out)?;
         } else {
@@ -133,6 +132,78 @@ impl Tool for ShowTable {
             Exit::Malformed => Exit::Malformed,
             _ => Exit::Missing,
         })
+    }
+}
+
+impl SweepArgs {
+    /// Whether something was typed that only a task has.
+    pub(super) const fn is_of_task(&self) -> bool {
+        self.sweep.is_some()
+            || !self.at.is_empty()
+            || !self.points.is_nothing()
+            || self.typed.has_options()
+    }
+
+    /// The table of the sweep at one commit, or as it is checked out.
+    pub(super) fn table(&self, dir: &Path) -> Result<(Evaluation, SweepTable), Error> {
+        let task = self.load(dir, self.at.first(), &self.points.read()?, true)?;
+        choose_sweep(&task, self.sweep.as_deref())?;
+        let config = Config::of(dir)?;
+        let given = self.typed.resolve(&task, &config)?;
+        let evaluation = look_up(dir, task, &given, &self.strict.to_look(&config)?)?;
+        // Binding texts of inputs may make nodes one.
+        let table = self.read(dir, &evaluation)?;
+        Ok((evaluation, table))
+    }
+
+    /// The tables at two commits, of which the older one comes first.
+    pub(super) fn tables(
+        &self,
+        dir: &Path,
+        titles: [&String; 2],
+    ) -> Result<[(Evaluation, SweepTable); 2], Error> {
+        let files = self.points.read()?;
+        let older = self.load(dir, Some(titles[0]), &files, true)?;
+        let tasks = [older, self.load(dir, Some(titles[1]), &files, false)?];
+        for task in &tasks {
+            choose_sweep(task, self.sweep.as_deref())?;
+        }
+        let config = Config::of(dir)?;
+        let given = self.typed.resolve(&tasks[1], &config)?;
+        let options = self.strict.to_look(&config)?;
+        let titles = titles.map(String::as_str);
+        let [older, newer] = look_up_versions(dir, (tasks, titles), &given, &options)?;
+        let tables = [self.read(dir, &older)?, self.read(dir, &newer)?];
+        let [older_table, newer_table] = tables;
+        Ok([(older, older_table), (newer, newer_table)])
+    }
+
+    /// Reads the table of the sweep that is asked for.
+    fn read(&self, dir: &Path, evaluation: &Evaluation) -> Result<SweepTable, Error> {
+        let choice = choose_sweep(&evaluation.task, self.sweep.as_deref())?;
+        let table = SweepTable::read(evaluation, choice)?;
+        if table.has_unknown_points {
+            check_own_sheets(dir, &evaluation.task)?;
+        }
+        Ok(table)
+    }
+
+    /// Loads a version of the task, which is evaluated for each of some points if there are some. Perhaps warns of lookalikes among
+    /// these.
+    fn load(
+        &self,
+        dir: &Path,
+        at: Option<&String>,
+        files: &[PointsFile],
+        warns: bool,
+    ) -> Result<Task, Error> {
+        let place = TaskDir { task: dir.to_owned(), at: at.cloned() };
+        let task = place.load("ce", self.dirty.uncommitted())?;
+        let factors = self.points.factors(files, dir, &task)?;
+        if warns {
+            warn_of_similar_texts("ce", &factors);
+        }
+        Ok(ranged(task, factors, &self.typed)?.0)
     }
 }
 
@@ -187,16 +258,6 @@ impl ShowTable {
         Ok(Some(attested))
     }
 
-    /// Reads the table of the sweep that is asked for.
-    fn read(&self, evaluation: &Evaluation) -> Result<SweepTable, Error> {
-        let choice = choose_sweep(&evaluation.task, self.sweep.as_deref())?;
-        let table = SweepTable::read(evaluation, choice)?;
-        if table.has_unknown_points {
-            check_own_sheets(&self.task, &evaluation.task)?;
-        }
-        Ok(table)
-    }
-
     const fn format(&self) -> TableFormat {
         match (self.csv, self.json) {
             (true, _) => TableFormat::Csv,
@@ -205,40 +266,14 @@ impl ShowTable {
         }
     }
 
-    /// Loads a version of the task, which is evaluated for each of some points if there are some. Perhaps warns of lookalikes among
-    /// these.
-    fn load(&self, at: Option<&String>, files: &[PointsFile], warns: bool) -> Result<Task, Error> {
-        let dir = TaskDir { task: self.task.clone(), at: at.cloned() };
-        let task = dir.load("ce", self.dirty.uncommitted())?;
-        let factors = self.points.factors(files, &self.task, &task)?;
-        if warns {
-            warn_of_similar_texts("ce", &factors);
-        }
-        Ok(ranged(task, factors, &self.typed)?.0)
-    }
-
     /// Prints the tables of two versions.
-    fn compare(
-        &self,
-        titles: [&String; 2],
-        files: &[PointsFile],
-        out: &mut dyn Write,
-    ) -> Result<Exit, Error> {
-        let tasks =
-            [self.load(Some(titles[0]), files, true)?, self.load(Some(titles[1]), files, false)?];
-        for task in &tasks {
-            choose_sweep(task, self.sweep.as_deref())?;
-        }
+    fn compare(&self, titles: [&String; 2], out: &mut dyn Write) -> Result<Exit, Error> {
+        let [(old, older), (new, newer)] = self.of.tables(&self.task, titles)?;
         let titles = titles.map(String::as_str);
-        let config = Config::of(&self.task)?;
-        let given = self.typed.resolve(&tasks[1], &config)?;
-        let options = self.strict.to_look(&config)?;
-        let sides = look_up_versions(&self.task, (tasks, titles), &given, &options)?;
-        let (older, newer) = (self.read(&sides[0])?, self.read(&sides[1])?);
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)
             .map_err(OutputError)?;
-        say_unknown(&[(&sides[0], &older), (&sides[1], &newer)]);
+        say_unknown(&[(&old, &older), (&new, &newer)]);
         if self.format() == TableFormat::Text {
             let changed = comparison.rows.iter().filter(|row| row.is_changed()).count();
             for (title, table) in titles.into_iter().zip([&older, &newer]) {
@@ -253,7 +288,7 @@ impl ShowTable {
 }
 
 /// Says, once for each reason, that there may be more rows.
-fn say_unknown(tables: &[(&Evaluation, &SweepTable)]) {
+pub(super) fn say_unknown(tables: &[(&Evaluation, &SweepTable)]) {
     let tables = tables.iter().filter(|(_, table)| table.has_unknown_points);
     let mut whys: Vec<String> =
         tables.map(|(evaluation, table)| report::why_unknown(evaluation, table)).collect();

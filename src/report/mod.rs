@@ -14,6 +14,7 @@ mod explanation;
 mod failures;
 mod log;
 mod maintenance;
+mod medians;
 mod package;
 mod page;
 mod printer;
@@ -51,6 +52,7 @@ pub use self::maintenance::{
     CandidateTotals, candidates, candidates_json, pins, pins_json, repositories, repositories_json,
     verdict_json, verified_json,
 };
+pub use self::medians::{MedianFormat, medians};
 pub use self::package::{CitationFormat, citation, package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::printer::{

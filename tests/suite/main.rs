@@ -14,6 +14,7 @@ mod budget;
 mod cite;
 mod collect;
 mod commits;
+mod compare_command;
 mod compat;
 mod completions;
 mod deep;

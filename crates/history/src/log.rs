@@ -306,6 +306,9 @@ const MAX_STEPS: usize = 1000;
 pub struct TakenOver {
     /// The short name of the result that they were taken over from.
     pub from: String,
+    /// The short name of the result of the execution that made them, as far as records lead to it.
+    #[serde(skip)]
+    pub first: String,
     /// The end of the execution that made them.
     pub executed: Timestamp,
     /// The host of the execution, if it still has a record.
@@ -375,21 +378,22 @@ impl TakenOver {
         let execution = record.execution()?;
         let (from, trusted_tree) = (execution.taken_over.clone()?, execution.trusted_tree);
         let mut host = None;
-        let mut source = Some(from.clone());
+        let (mut first, mut source) = (from.clone(), Some(from.clone()));
         for _ in 0..MAX_STEPS {
             // A record that cannot be read ends the search.
             let entry = source.take().and_then(|source| Entry::of_short(&source));
             let Some(Entry::Call(name)) = entry else { break };
             let Ok(Some(earlier)) = Survey::new(storage).record_or_tombstone(&name) else { break };
             source = earlier.execution().and_then(|execution| execution.taken_over.clone());
-            if source.is_none() {
-                host = earlier.recorded.map(|it| it.host);
+            match &source {
+                Some(source) => first.clone_from(source),
+                None => host = earlier.recorded.map(|it| it.host),
             }
         }
         let (cpu_seconds, peak_bytes) = used(execution);
         let seconds = record.seconds().unwrap_or_default();
         let executed = execution.end;
-        Some(Self { from, executed, host, trusted_tree, seconds, cpu_seconds, peak_bytes })
+        Some(Self { from, first, executed, host, trusted_tree, seconds, cpu_seconds, peak_bytes })
     }
 }
 

@@ -14,6 +14,12 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The smallest change that matters, as a share: 1 %.
 pub const THRESHOLD: f64 = 0.01;
 
+/// How many median absolute deviations from the median an outlier is: 10 standard deviations of a normal distribution.
+const OUTLIER: f64 = 14.8;
+
+/// The probability that two medians at 95 % show no change where there is none.
+const NO_FALSE_CHANGE: f64 = 0.973;
+
 /// The largest number of replicates that is recommended.
 const MOST_NEEDED: f64 = 1000.0;
 
@@ -58,6 +64,14 @@ impl Measurements {
     /// The median. Of an even number of values it is the mean of the middle two as decimal numbers: that of 0.1 and 0.2 is 0.15.
     pub fn median(&self) -> f64 {
         decimal_mean(self.0[(self.n() - 1) / 2], self.0[self.n() / 2])
+    }
+
+    /// The number of values that are more than 14.8 median absolute deviations from the median, of which none is less than `least`.
+    pub fn outliers(&self, least: f64) -> usize {
+        let median = self.median();
+        let distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
+        let deviation = Self::new(distances.clone()).map_or(0.0, |it| it.median()).max(least);
+        distances.iter().filter(|distance| **distance > OUTLIER * deviation).count()
     }
 
     /// The 95 % confidence interval of the median by order statistics: its ends are values. `None` for fewer than 6.
@@ -136,6 +150,17 @@ fn rank(n: usize, confidence: f64) -> (usize, f64) {
             (term, sum, power) = (term * 2_f64.powi(-512), sum * 2_f64.powi(-512), power - 512);
         }
     }
+}
+
+/// The least number of values that an interval of this confidence needs, on each side of a comparison: 5 for 95 %.
+pub fn least_values(confidence: f64) -> usize {
+    let usual = if confidence <= CONFIDENCE { 5 } else { 6 };
+    (usual..).find(|n| *n == 5 || rank(*n, confidence).0 > 0).unwrap_or(usual)
+}
+
+/// The probability that a table of so many comparisons at 95 % shows a change where there is none.
+pub fn false_change(comparisons: usize) -> f64 {
+    1.0 - NO_FALSE_CHANGE.powi(i32::try_from(comparisons).unwrap_or(i32::MAX))
 }
 
 /// Half a unit of the last decimal place that any of these numbers is spelled with: how far rounding may have moved a value.
@@ -365,7 +390,21 @@ mod tests {
         for (confidence, least) in [(0.95, 5), (0.99, 8), (0.9975, 10), (0.9995, 12)] {
             assert_eq!(up_to(least - 1).interpolated(confidence), None, "{confidence}");
             assert!(up_to(least).interpolated(confidence).is_some(), "{confidence}");
+            assert_eq!(least_values(confidence), least as usize, "{confidence}");
         }
+    }
+
+    #[test]
+    fn outliers_are_far_from_the_median_by_deviations_of_others() {
+        assert_eq!(sample(&[1.0, 2.0, 3.0, 4.0, 17.7]).outliers(0.0), 0);
+        assert_eq!(sample(&[-12.0, 1.0, 2.0, 3.0, 4.0, 5.0, 33.0]).outliers(0.0), 1);
+        // Rounding makes values equal.
+        let rounded = sample(&[0.05, 0.05, 0.05, 0.05, 0.06, 0.13]);
+        assert_eq!([0.0, 0.005].map(|least| rounded.outliers(least)), [2, 1]);
+        assert_eq!(
+            [1, 20, 100].map(|rows| (false_change(rows) * 100.0).round()),
+            [3.0, 42.0, 94.0]
+        );
     }
 
     #[test]

@@ -63,8 +63,12 @@ pub struct SweepRow {
 pub struct RowOrigin {
     /// The short name of the call.
     pub call: String,
+    /// The short names of the results of the executions that made all its outputs, wherever these were taken over from.
+    pub executions: Vec<String>,
     /// Its host, if that is still recorded.
     pub host: Option<String>,
+    /// Its machine in words, if that was recorded.
+    pub machine: Option<String>,
     /// Its end, or the time at which outputs were adopted, if it is known.
     pub at: Option<Timestamp>,
     /// How long it took, if it is known.
@@ -310,23 +314,55 @@ fn read_point(
     let Some(outputs) = outputs else {
         return Ok((RowStatus::of(evaluation, sources), None, None));
     };
-    let origin = sources.first().and_then(|source| origin(evaluation, *source));
+    let origin = origin(evaluation, sources);
     Ok(match fault_of_outputs(columns, &outputs) {
         None => (RowStatus::Ok, Some(outputs), origin),
         Some(reason) => (RowStatus::Failed { reason, log: None }, None, origin),
     })
 }
 
-/// Finds the execution that made a value.
-fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
-    let Source::Output { call, .. } = evaluation.plan.origin(source) else { return None };
+/// Finds the executions that made the outputs of a point; `None` unless one made the first of them.
+fn origin(evaluation: &Evaluation, sources: &[Source]) -> Option<RowOrigin> {
     let storage = &evaluation.storage;
-    let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
-    let Ok(RecordState::Valid(Record::Call(record))) = storage.records().read_entry(&entry) else {
-        return None;
-    };
-    let OriginalExecution { at, seconds, host, .. } = OriginalExecution::of(storage, &record);
-    Some(RowOrigin { call: entry.short(), host, at, seconds })
+    let calls = sources.iter().map(|source| match evaluation.plan.origin(*source) {
+        Source::Output { call, .. } => Some(call),
+        _ => None,
+    });
+    let calls: Vec<Option<CallId>> = calls.collect();
+    let mut origin: Option<RowOrigin> = None;
+    for (at, call) in calls.iter().enumerate() {
+        if calls[..at].contains(call) {
+            continue;
+        }
+        let found = call.and_then(|call| {
+            let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
+            match storage.records().read_entry(&entry) {
+                Ok(RecordState::Valid(Record::Call(record))) => Some((entry.short(), record)),
+                _ => None,
+            }
+        });
+        let Some((name, record)) = found else {
+            if at == 0 {
+                return None;
+            }
+            continue;
+        };
+        let machine = record.execution().and_then(|it| it.machine.as_deref());
+        let machine = machine.map(str::to_owned);
+        let OriginalExecution { at, seconds, host, taken_over, .. } =
+            OriginalExecution::of(storage, &record);
+        let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
+        let first = origin.get_or_insert_with(|| RowOrigin {
+            call: name,
+            executions: Vec::new(),
+            host,
+            machine,
+            at,
+            seconds,
+        });
+        first.executions.push(execution);
+    }
+    origin
 }
 
 /// What became of a point.

@@ -4,13 +4,15 @@ use maud::{Markup, PreEscaped, html};
 
 use ce_model::humanize::counted;
 use ce_model::statistics::{
-    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange, THRESHOLD,
+    CONFIDENCE, ChangeVerdict, Estimate, Measurements, MedianChange, THRESHOLD,
 };
 use ce_model::sweep::{Better, CellValue};
+use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
 use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 
 use super::plot;
 use super::words::{ShownUnit, grouped, short, text};
+use crate::report::medians::{false_alarms, ratio_texts};
 
 /// At most so many points are shown, and so many columns of a table.
 const POINTS: usize = 200;
@@ -375,8 +377,7 @@ struct LevelComparison<'a> {
 
 struct LevelChange<'a> {
     sides: [&'a MeasuredPoint; 2],
-    change: Option<MedianChange>,
-    verdict: ChangeVerdict,
+    compared: ComparedMedians,
 }
 
 impl<'a> LevelComparison<'a> {
@@ -388,14 +389,12 @@ impl<'a> LevelComparison<'a> {
         let columns = 0..table.columns.len().min(COLUMNS);
         let all =
             columns.map(|column| Self { table, axis, column, rows: rows_of(table, axis, column) });
-        all.filter(|it| it.rows.iter().any(|row| row.change.is_some())).collect()
+        all.filter(|it| it.rows.iter().any(|row| row.compared.change.is_some())).collect()
     }
 
     /// The geometric mean of the ratios, if each comparison has one.
     fn mean(&self) -> Option<Estimate> {
-        let ratios = self.rows.iter().map(|row| row.change.filter(|change| change.is_ratio));
-        let ratios: Vec<Estimate> = ratios.map(|it| Some(it?.estimate)).collect::<Option<_>>()?;
-        statistics::geometric_mean(&ratios)
+        mean_ratio(self.rows.iter().map(|row| &row.compared))
     }
 
     /// Two levels in a sentence: `seconds from merging to buckets: ×0.771 [0.754, 0.786], less in 12 of 12`.
@@ -404,8 +403,8 @@ impl<'a> LevelComparison<'a> {
         if axis.levels.len() != 2 {
             return None;
         }
-        let Estimate { value, low, high } = self.mean()?;
-        let of = |verdict| self.rows.iter().filter(|row| row.verdict == verdict).count();
+        let [value, low, high] = ratio_texts(self.mean()?);
+        let of = |verdict| self.rows.iter().filter(|row| row.compared.verdict == verdict).count();
         let (word, count) = match (of(ChangeVerdict::Less), of(ChangeVerdict::More)) {
             (0, 0) => ("decided", 0),
             (less, more) if less >= more => ("less", less),
@@ -415,9 +414,9 @@ impl<'a> LevelComparison<'a> {
         Some(format!(
             "{} from {old} to {new}: ×{} [{}, {}], {word} in {count} of {}",
             self.table.columns[self.column].name,
-            ratio(value),
-            ratio(low),
-            ratio(high),
+            value,
+            low,
+            high,
             self.rows.len()
         ))
     }
@@ -452,25 +451,20 @@ impl<'a> LevelComparison<'a> {
                     }
                     td { (text(table.label(row.sides[0], *axis))) " → " (text(table.label(row.sides[1], *axis))) }
                     (counts(row, *column))
-                    (change(row.change))
-                    td { (verdict(row.verdict, better)) }
+                    (change(row.compared.change))
+                    td { (verdict(row.compared.verdict, better)) }
                 } } }
             } }
             @if rows.len() > 1 && let Some(mean) = self.mean() {
-                p.hint { "Geometric mean of the ratios, with its 95 % interval: ×" (ratio(mean.value)) " [" (ratio(mean.low)) ", " (ratio(mean.high)) "]." }
+                @let [value, low, high] = ratio_texts(mean);
+                p.hint { "Geometric mean of the ratios, with its 95 % interval: ×" (value) " [" (low) ", " (high) "]." }
             }
         }
     }
 }
 
-/// How many of 100 tables with so many rows show a change where there is none, by the confidence of a row.
-fn false_alarms(rows: usize) -> u32 {
-    let none = 0.973_f64.powi(i32::try_from(rows).unwrap_or(i32::MAX));
-    (100.0 * (1.0 - none)).round() as u32
-}
-
 /// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
-fn rows_of(table: &MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'_>> {
+fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
     let others = |point: &MeasuredPoint| {
         let mut levels = point.levels.clone();
         levels.remove(axis);
@@ -484,16 +478,14 @@ fn rows_of(table: &MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange
             is_base && old.sample(column).is_some() && others(old) == others(new)
         });
         let Some(old) = base else { continue };
-        let [Some(a), Some(b)] = [old, new].map(|point| point.sample(column)) else { continue };
-        let spelled = [old, new].into_iter().flat_map(|point| &point.spelled[column]);
-        let resolution = statistics::resolution(spelled.map(String::as_str));
+        if new.sample(column).is_none() {
+            continue;
+        }
         let is_same = !old.calls.is_empty() && old.calls == new.calls;
-        let sides = match is_same {
-            true => ComparedSides::SameCalls,
-            false => ComparedSides::Measured { confidence: CONFIDENCE, resolution },
-        };
-        let (change, verdict) = statistics::compare(&a, &b, sides, THRESHOLD);
-        rows.push(LevelChange { sides: [old, new], change, verdict });
+        let kind = if is_same { SideKind::SameCalls } else { SideKind::Measured(CONFIDENCE) };
+        let values = |point: &'a MeasuredPoint| (&*point.values[column], &*point.spelled[column]);
+        let compared = ComparedMedians::new([values(old), values(new)], kind, THRESHOLD);
+        rows.push(LevelChange { sides: [old, new], compared });
     }
     rows
 }
@@ -508,8 +500,9 @@ fn change(change: Option<MedianChange>) -> Markup {
         @match change {
             None => { td.number { "–" } td.number { "–" } },
             Some(MedianChange { estimate, is_ratio: true }) => {
-                td.number { b { "×" (ratio(estimate.value)) } }
-                td.number { (ratio(estimate.low)) " – " (ratio(estimate.high)) }
+                @let [value, low, high] = ratio_texts(estimate);
+                td.number { b { "×" (value) } }
+                td.number { (low) " – " (high) }
             },
             Some(MedianChange { estimate, .. }) => {
                 td.number { b { (short(estimate.value)) } " (difference)" }
@@ -519,20 +512,8 @@ fn change(change: Option<MedianChange>) -> Markup {
     }
 }
 
-/// A ratio: with three decimals if it is near to one.
-fn ratio(value: f64) -> String {
-    if (0.5..2.0).contains(&value) { format!("{value:.3}") } else { short(value) }
-}
-
 /// A verdict in words, and whether the change is good where that is known.
 fn verdict(verdict: ChangeVerdict, better: Option<Better>) -> Markup {
-    let is_better = match (verdict, better) {
-        (ChangeVerdict::Less, Some(Better::Less)) | (ChangeVerdict::More, Some(Better::More)) => {
-            Some(true)
-        }
-        (ChangeVerdict::Less | ChangeVerdict::More, Some(_)) => Some(false),
-        _ => None,
-    };
     html! {
         @match verdict {
             ChangeVerdict::Unclear { needed: Some(needed) } => { "not decided: about " (needed) " measurements would" },
@@ -543,7 +524,7 @@ fn verdict(verdict: ChangeVerdict, better: Option<Better>) -> Markup {
             ChangeVerdict::More => "more",
             ChangeVerdict::Less => "less",
         }
-        @match is_better {
+        @match is_better(verdict, better) {
             Some(true) => { " " span.good { "(better)" } },
             Some(false) => { " " span.bad { "(worse)" } },
             None => {},

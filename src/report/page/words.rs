@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::report::medians::significant;
 use crate::report::terminal::harmless;
 
 /// How values of a column are shown: in its unit, or in a part of it that makes short numbers.
@@ -68,20 +69,7 @@ impl ShownUnit {
 
 /// A number with three significant digits, and more only if it is whole: `0.0123`, `5.76`, `1 234`.
 pub(super) fn short(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return if value == 0.0 { "0".to_owned() } else { value.to_string() };
-    }
-    let magnitude = value.abs().log10().floor();
-    if !(-6.0..15.0).contains(&magnitude) {
-        return format!("{value:.2e}");
-    }
-    let decimals = (2.0 - magnitude).max(0.0) as usize;
-    let text = format!("{value:.decimals$}");
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    };
-    grouped(&text)
+    grouped(&significant(value, 3))
 }
 
 /// A number as it is spelled, with its digits in groups of three if it is a whole one with more than four.

@@ -22,12 +22,13 @@ pub(crate) struct Asked {
 }
 
 /// The definitions of what commands print: the command, an option that asks for another definition, and that.
-const DEFINITIONS: [(&str, &[&str], &str); 23] = [
+const DEFINITIONS: [(&str, &[&str], &str); 24] = [
     ("audit", &["-n", "--dry-run"], "audit_dry_run"),
     ("audit", &[], "audit"),
     ("bisect", &[], "bisect"),
     ("check", &[], "check"),
     ("commits", &[], "commits"),
+    ("compare", &[], "compare"),
     ("diff", &[], "diff"),
     ("doctor", &[], "doctor"),
     ("explain", &[], "explain"),

@@ -151,6 +151,10 @@ fn sweeps(printed: &mut PrintedJson) {
     printed.ce(&lab, 0, [&[&["diff"], &versions[..]].concat(), &storage]);
     let versions = ["--all", "--json", "--at=HEAD~1", "--at=HEAD"];
     printed.ce(&lab, 3, [&[&["table"], &versions[..]].concat(), &storage]);
+    let compared = ["compare", "--json", "--at=HEAD~1", "--at=HEAD"];
+    printed.ce(&lab, 3, [&compared, &storage]);
+    let compared = ["compare", "--json", "--sweep=SPEED", "--by=y=2,3", "--exact=quotient"];
+    printed.ce(&lab, 0, [&compared, &storage]);
     printed.all(&lab, &[&["check", "--json"]]);
     let table = lab.storage().into_iter();
     let table = table.filter(|it| it.starts_with("tables/") && it.ends_with("/00"));
@@ -228,7 +232,17 @@ fn suspended(printed: &mut PrintedJson) {
 /// Whether another name may be in the object of this place: the names are those of users, or it is a record, to which later
 /// versions may add.
 fn is_open(place: &str) -> bool {
-    let maps = ["/row", "/point", "/texts", "/common", "/old", "/new", "/queued", "/not_audited"];
+    let maps = [
+        "/row",
+        "/point",
+        "/group",
+        "/texts",
+        "/common",
+        "/old",
+        "/new",
+        "/queued",
+        "/not_audited",
+    ];
     maps.iter().any(|map| place.ends_with(map))
         || place.contains("/first/")
         || ["/record/call", "/record/job", "/record/table", "/record/task_input", "/failure/"]

@@ -5,6 +5,7 @@
 //! the files beside its `kind`. A [`GatheredTable`] has the results. All here are functions of bytes and values: nothing reads a file, or
 //! knows of tasks.
 
+mod cells;
 mod lookalikes;
 mod parameters;
 mod points;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::cells::{CellTable, read_cells};
 pub use self::lookalikes::{Likeness, Lookalike};
 pub use self::parameters::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{SweepPoint, SweepPoints, path_part, point_path, point_title};

@@ -528,7 +528,7 @@ impl Interner {
 ///
 /// The known libraries read quotes leniently: an unterminated quote would silently swallow the rest of a sheet.
 /// A sheet decides what is executed, so that is an error here.
-struct SheetRecords<'a> {
+pub(super) struct SheetRecords<'a> {
     rest: &'a [u8],
     separator: u8,
     line: usize,
@@ -537,27 +537,27 @@ struct SheetRecords<'a> {
 
 /// A record.
 #[derive(Default)]
-struct SheetRecord<'a> {
+pub(super) struct SheetRecord<'a> {
     /// The line in which it begins, counted from one.
-    line: usize,
+    pub(super) line: usize,
     /// Its values, at most one more than [`MAX_COLUMNS`].
-    values: Vec<Cow<'a, [u8]>>,
+    pub(super) values: Vec<Cow<'a, [u8]>>,
     /// The number of its values.
-    width: usize,
+    pub(super) width: usize,
     /// Faults of its quotes, with the numbers of the values.
-    faults: Vec<(usize, SheetFault)>,
+    pub(super) faults: Vec<(usize, SheetFault)>,
     /// Whether it is an empty line.
-    is_empty: bool,
+    pub(super) is_empty: bool,
 }
 
 impl<'a> SheetRecords<'a> {
     /// The records of a sheet that does not end in newlines. The separator is a comma or a tab.
-    const fn new(contents: &'a [u8], separator: u8) -> Self {
+    pub(super) const fn new(contents: &'a [u8], separator: u8) -> Self {
         Self { rest: contents, separator, line: 1, faults: Vec::new() }
     }
 
     /// Reads the next record into the place of another. Returns false at the end.
-    fn read(&mut self, record: &mut SheetRecord<'a>) -> bool {
+    pub(super) fn read(&mut self, record: &mut SheetRecord<'a>) -> bool {
         if self.rest.is_empty() {
             return false;
         }

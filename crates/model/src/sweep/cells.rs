@@ -1,0 +1,164 @@
+//! Reading any table: NDJSON, TSV or CSV. Unlike the points of a sheet, its rows may be equal and its cells empty, and objects may lack fields.
+
+use std::collections::HashMap;
+
+use super::sheet::{SheetRecord, SheetRecords, json_fields, json_text, trimmed};
+use super::{CellValue, SheetFault, SheetFormat, SheetProblem};
+
+/// A table of which only the contents are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellTable {
+    /// The names of its columns, in the order in which they first stand.
+    pub names: Vec<String>,
+    /// The rows: a value for each column. Objects and arrays are texts as they are spelled.
+    pub rows: Vec<Vec<CellValue>>,
+}
+
+/// Reads a table. A column of TSV or CSV has numbers if each cell is one or empty.
+///
+/// # Errors
+///
+/// Fails at the first problem.
+pub fn read_cells(contents: &[u8]) -> Result<CellTable, SheetProblem> {
+    let contents = trimmed(contents);
+    match SheetFormat::of(contents) {
+        SheetFormat::Ndjson => objects(contents),
+        SheetFormat::Tsv => records(contents, b'\t'),
+        SheetFormat::Csv => records(contents, b','),
+        SheetFormat::JsonArray => Err(problem(1, SheetFault::Array)),
+    }
+}
+
+const fn problem(line: usize, fault: SheetFault) -> SheetProblem {
+    SheetProblem { line: Some(line), column: None, fault }
+}
+
+fn objects(contents: &[u8]) -> Result<CellTable, SheetProblem> {
+    let mut table = CellTable::default();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (line, text) in (1..).zip(contents.split(|byte| *byte == b'\n')) {
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let mut row = vec![CellValue::Null; table.names.len()];
+        for (name, value) in json_fields(text).map_err(|fault| problem(line, fault))? {
+            let at = *places.entry(name.to_string()).or_insert(table.names.len());
+            if at == table.names.len() {
+                table.names.push(name.into_owned());
+                row.push(CellValue::Null);
+            }
+            let spelled = value.get();
+            row[at] = match spelled.as_bytes().first() {
+                Some(b'n') => CellValue::Null,
+                Some(b't' | b'f') => CellValue::Boolean(spelled == "true"),
+                Some(b'"') => {
+                    let text = json_text(value).map_err(|fault| problem(line, fault))?;
+                    CellValue::Text(text.into_owned())
+                }
+                Some(b'{' | b'[') => CellValue::Text(spelled.to_owned()),
+                _ => CellValue::Number(spelled.to_owned()),
+            };
+        }
+        table.rows.push(row);
+    }
+    let width = table.names.len();
+    table.rows.iter_mut().for_each(|row| row.resize(width, CellValue::Null));
+    Ok(table)
+}
+
+fn records(contents: &[u8], separator: u8) -> Result<CellTable, SheetProblem> {
+    let (mut records, mut record) =
+        (SheetRecords::new(contents, separator), SheetRecord::default());
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    while records.read(&mut record) {
+        if let Some((_, fault)) = record.faults.first() {
+            return Err(problem(record.line, fault.clone()));
+        }
+        let expected = lines.first().map_or(record.width, Vec::len);
+        // A single column may have an empty cell.
+        if record.is_empty && expected != 1 {
+            continue;
+        }
+        if record.width != expected {
+            let fault = SheetFault::Width { expected, found: record.width };
+            return Err(problem(record.line, fault));
+        }
+        let texts: Option<Vec<String>> = record.values.iter().map(|it| text(it)).collect();
+        lines.push(texts.ok_or_else(|| problem(record.line, SheetFault::NotText))?);
+    }
+    let mut lines = lines.into_iter();
+    let names = lines.next().ok_or_else(|| problem(1, SheetFault::NoHeader))?;
+    if let Some(at) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+        return Err(problem(1, SheetFault::SameName(names[at].clone())));
+    }
+    let lines: Vec<Vec<String>> = lines.collect();
+    let is_number = |text: &str| text.is_empty() || text.parse::<f64>().is_ok_and(f64::is_finite);
+    let numbers: Vec<bool> =
+        (0..names.len()).map(|at| lines.iter().all(|line| is_number(&line[at]))).collect();
+    let row = |line: Vec<String>| {
+        let cells = line.into_iter().zip(&numbers).map(|(text, is_number)| match is_number {
+            _ if text.is_empty() => CellValue::Null,
+            true => CellValue::Number(text),
+            false => CellValue::Text(text),
+        });
+        cells.collect()
+    };
+    Ok(CellTable { rows: lines.into_iter().map(row).collect(), names })
+}
+
+fn text(value: &[u8]) -> Option<String> {
+    std::str::from_utf8(value).ok().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> CellValue {
+        CellValue::Number(text.to_owned())
+    }
+
+    fn word(text: &str) -> CellValue {
+        CellValue::Text(text.to_owned())
+    }
+
+    #[test]
+    fn rows_may_be_equal_and_cells_empty() {
+        let expected = CellTable {
+            names: ["tool", "id", "s"].map(str::to_owned).to_vec(),
+            rows: vec![
+                vec![word("a,b"), word("1"), number("0.50")],
+                vec![word("a,b"), word("1"), number("0.50")],
+                vec![CellValue::Null, word("x"), CellValue::Null],
+            ],
+        };
+        let csv = "\u{feff}tool,id,s\r\n\"a,b\",1,0.50\r\n\"a,b\",1,0.50\r\n,x,\r\n\n";
+        assert_eq!(read_cells(csv.as_bytes()), Ok(expected.clone()));
+        let tsv = "tool\tid\ts\na,b\t1\t0.50\na,b\t1\t0.50\n\tx\t\n";
+        assert_eq!(read_cells(tsv.as_bytes()), Ok(expected.clone()));
+        let json = "{\"tool\":\"a,b\",\"id\":\"1\",\"s\":0.50}\n{\"s\":0.50,\"id\":\"1\",\"tool\":\"a,b\"}\n\n\
+                    {\"tool\":null,\"id\":\"x\"}\n";
+        assert_eq!(read_cells(json.as_bytes()), Ok(expected));
+        let values = read_cells(b"{\"a\":true,\"b\":{\"c\": 1}}").unwrap().rows;
+        assert_eq!(values, [[CellValue::Boolean(true), word("{\"c\": 1}")]]);
+        assert_eq!(read_cells(b"s\n1\n\n2").unwrap().rows[1], [CellValue::Null]);
+    }
+
+    #[test]
+    fn the_first_problem_has_its_line() {
+        for (text, line, fault) in [
+            (&b"a,b\n1,2\n3\n"[..], 3, SheetFault::Width { expected: 2, found: 1 }),
+            (b"a,a\n1,2\n", 1, SheetFault::SameName("a".to_owned())),
+            (b"a,b\n1,x\"\n", 2, SheetFault::QuoteInside),
+            (b"a\tb\n\xff\t1\n", 2, SheetFault::NotText),
+            (b"[1, 2]", 1, SheetFault::Array),
+        ] {
+            assert_eq!(read_cells(text), Err(problem(line, fault)));
+        }
+        assert!(matches!(
+            read_cells(b"{\"a\":1}\n{\"a\"").unwrap_err().fault,
+            SheetFault::OpenObject(_)
+        ));
+        assert_eq!(read_cells(b""), Ok(CellTable::default()));
+    }
+}

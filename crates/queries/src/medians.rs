@@ -1,0 +1,666 @@
+//! Medians of two sides of a table compared, group by group: two levels of a factor, or two tables.
+//!
+//! Rows of a side that rest on the same calls are one value: the median of theirs. Groups are told apart by names of points, but not by the
+//! replicate, nor by names of which the two sides have no text in common. The rules are those of [`statistics`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use ce_model::exit::Explain;
+use ce_model::statistics::{
+    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
+};
+use ce_model::suggest::nearest;
+use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE};
+
+use crate::table::{RowStatus, SweepRow, SweepTable};
+
+/// How much more often one side may be measured than the other one before that is told.
+const UNEVEN: usize = 2;
+
+/// The values of one side, and how they are spelled. What rests on one call is one value.
+pub type MedianSide<'a> = (&'a [f64], &'a [String]);
+
+/// The medians of two sides, compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ComparedMedians {
+    /// The change, unless there are too few values.
+    pub change: Option<MedianChange>,
+    /// What it means.
+    pub verdict: ChangeVerdict,
+    /// Whether the spelling of the values moved an end of the interval by more than the threshold.
+    pub is_coarse: bool,
+}
+
+/// What two sides are, before their values are looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SideKind {
+    /// Both rest on the same calls.
+    SameCalls,
+    /// Their values are no measurements.
+    Exact,
+    /// Their values are measurements, and intervals have this confidence.
+    Measured(f64),
+}
+
+impl ComparedMedians {
+    /// Compares an old side with a new one, with a threshold such as [`THRESHOLD`](statistics::THRESHOLD).
+    pub fn new(sides: [MedianSide<'_>; 2], kind: SideKind, threshold: f64) -> Self {
+        let [old, new] = sides.map(|(values, _)| Measurements::new(values.to_vec()));
+        let (Some(old), Some(new)) = (old, new) else {
+            return Self { change: None, verdict: ChangeVerdict::TooFew, is_coarse: false };
+        };
+        let resolution = resolution(sides);
+        let with = |resolution| match kind {
+            SideKind::SameCalls => ComparedSides::SameCalls,
+            SideKind::Exact => ComparedSides::Exact,
+            SideKind::Measured(confidence) => ComparedSides::Measured { confidence, resolution },
+        };
+        let (change, verdict) = statistics::compare(&old, &new, with(resolution), threshold);
+        let (finer, _) = statistics::compare(&old, &new, with(0.0), threshold);
+        let is_coarse = change.zip(finer).is_some_and(|(change, finer)| {
+            let ends = |of: MedianChange| [of.estimate.low, of.estimate.high];
+            let moved = ends(change).into_iter().zip(ends(finer)).map(|(end, finer)| {
+                if change.is_ratio {
+                    (end / finer).ln().abs() > threshold.ln_1p()
+                } else {
+                    (end - finer).abs() > threshold * old.median().abs()
+                }
+            });
+            moved.into_iter().any(|is_moved| is_moved)
+        });
+        Self { change, verdict, is_coarse }
+    }
+}
+
+/// See [`statistics::resolution`].
+fn resolution(sides: [MedianSide<'_>; 2]) -> f64 {
+    statistics::resolution(sides.iter().flat_map(|(_, spelled)| *spelled).map(String::as_str))
+}
+
+/// The geometric mean of the ratios of comparisons, if each has one.
+pub fn mean_ratio<'a>(all: impl Iterator<Item = &'a ComparedMedians>) -> Option<Estimate> {
+    let ratios = all.map(|it| Some(it.change.filter(|change| change.is_ratio)?.estimate));
+    statistics::geometric_mean(&ratios.collect::<Option<Vec<_>>>()?)
+}
+
+/// Whether a change is good, where there is one and that is known.
+pub fn is_better(verdict: ChangeVerdict, better: Option<Better>) -> Option<bool> {
+    let towards = match verdict {
+        ChangeVerdict::Less => Better::Less,
+        ChangeVerdict::More => Better::More,
+        _ => return None,
+    };
+    better.map(|better| better == towards)
+}
+
+/// The two sides: which rows of which table.
+#[derive(Clone, Copy, Debug)]
+pub enum MedianTables<'a> {
+    /// The rows of one table that have an old and a new text in a column.
+    Levels {
+        /// The table.
+        table: &'a SweepTable,
+        /// The column.
+        by: &'a str,
+        /// The texts. Of a commit, the first digits are enough.
+        levels: [&'a str; 2],
+    },
+    /// All rows of an old table, and all of a new one.
+    Tables([&'a SweepTable; 2]),
+}
+
+/// What is compared, and how.
+#[derive(Clone, Debug, Default)]
+pub struct MedianRules {
+    /// The names of the columns; without any, all columns of numbers.
+    pub columns: Vec<String>,
+    /// The names of columns that are no measurements: sizes, counts.
+    pub exact: Vec<String>,
+    /// The names that tell groups apart, if not the names of points.
+    pub groups: Vec<String>,
+    /// The least change that matters, as a share.
+    pub threshold: f64,
+    /// Which values are better, if not as the columns say.
+    pub better: Option<Better>,
+    /// Whether the confidence is that of all intervals of a column together.
+    pub is_family: bool,
+    /// Whether the largest changes come first.
+    pub is_sorted: bool,
+}
+
+/// Why nothing is compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MedianError {
+    /// No column has this name.
+    #[error("the table has no column {name:?}; there are {}", known.join(", "))]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A column has no such text.
+    #[error("{by} has no level {level:?}; there are {}", known.join(", "))]
+    NoLevel {
+        /// The column.
+        by: String,
+        /// The text.
+        level: String,
+        /// The texts that there are.
+        known: Vec<String>,
+    },
+    /// Both levels are one.
+    #[error("both levels of {by} are {level:?}")]
+    SameLevel {
+        /// The column.
+        by: String,
+        /// The text.
+        level: String,
+    },
+    /// A column has other values than numbers, or none on a side.
+    #[error("the column {name} cannot be compared: {why}")]
+    NoNumbers {
+        /// The column.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// No column has numbers on both sides.
+    #[error("no column has numbers on both sides")]
+    Nothing,
+}
+
+impl Explain for MedianError {
+    fn hint(&self) -> Option<String> {
+        let of_names = |name: &String, known: &[String]| match nearest(name, known) {
+            Some(nearest) => format!("did you mean {nearest}?"),
+            None => "give one of these names".to_owned(),
+        };
+        Some(match self {
+            Self::NoColumn { name, known } => of_names(name, known),
+            Self::NoLevel { level, known, .. } => of_names(level, known),
+            Self::SameLevel { .. } => "give an old and a new one, as NAME=OLD,NEW".to_owned(),
+            Self::NoNumbers { .. } => "texts and digests are compared by ce diff".to_owned(),
+            Self::Nothing => {
+                "see what is there with ce table; texts and digests are compared by ce diff"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+/// The comparison of two sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MedianTable {
+    /// What the sides are called: the texts of levels, or nothing for tables.
+    pub levels: Option<[String; 2]>,
+    /// The names that tell groups apart.
+    pub groups: Vec<String>,
+    /// The names of points of which the sides have no text in common. They tell no groups apart.
+    pub differing: Vec<String>,
+    /// The columns.
+    pub columns: Vec<MedianColumn>,
+}
+
+/// The comparison of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MedianColumn {
+    /// Its name.
+    pub name: String,
+    /// Its unit, and which values are better.
+    pub measure: ColumnMeasure,
+    /// The confidence of intervals; `None` if its values are no measurements.
+    pub confidence: Option<f64>,
+    /// The groups. Those of one side only come last.
+    pub rows: Vec<MedianRow>,
+}
+
+/// A group of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MedianRow {
+    /// The text of each name.
+    pub group: Vec<CellValue>,
+    /// The number of values of each side.
+    pub n: [usize; 2],
+    /// The number of rows of each side that should have values and are not there.
+    pub not_ok: [usize; 2],
+    /// The median of each side that has values.
+    pub medians: [Option<f64>; 2],
+    /// The comparison, if both sides have the group.
+    pub compared: Option<ComparedMedians>,
+    /// What one should know.
+    pub notes: Vec<MedianNote>,
+}
+
+/// What one should know of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MedianNote {
+    /// Rows have no values.
+    NotOk(usize),
+    /// The sides were measured on other hosts.
+    Hosts([Vec<String>; 2]),
+    /// They were measured on machines that are not the same.
+    Machines([Vec<String>; 2]),
+    /// One side was measured before the other one began.
+    Times,
+    /// The numbers of values differ by much.
+    Uneven,
+    /// There are outliers, which count.
+    Outliers(usize),
+    /// Values are rounded so much that this matters.
+    Resolution,
+    /// Values that are no measurements differ.
+    Inexact,
+}
+
+/// The rows of a group.
+type GroupRows<'a> = [Vec<SideRow<'a>>; 2];
+
+/// A row, and the table that it is of: 0 or 1.
+#[derive(Clone, Copy)]
+struct SideRow<'a> {
+    table: usize,
+    row: &'a SweepRow,
+}
+
+impl MedianTable {
+    /// Compares two sides.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a name or a level is unknown, or if nothing can be compared.
+    pub fn new(tables: MedianTables<'_>, rules: &MedianRules) -> Result<Self, MedianError> {
+        let (sources, by, levels) = match tables {
+            MedianTables::Levels { table, by, levels } => {
+                let places = found(&[table], by)?;
+                (vec![table], Some(by), Some(found_levels(table, (by, places[0]), levels)?))
+            }
+            MedianTables::Tables(tables) => (tables.to_vec(), None, None),
+        };
+        let sides = sides(&sources, by, levels.as_ref());
+        let (groups, differing) = group_names(&sources, by, rules, &sides)?;
+        let places: Vec<Vec<Option<usize>>> =
+            groups.iter().map(|name| places(&sources, name)).collect();
+        let gathered = gathered(&sides, &places);
+        let mut columns = Vec::new();
+        let is_taken = |name: &String| {
+            groups.contains(name)
+                || differing.contains(name)
+                || Some(name.as_str()) == by
+                || name == REPLICATE
+                || sources.iter().any(|it| it.keys.contains(name) || it.labels.contains(name))
+        };
+        let asked: Vec<String> = match &rules.columns[..] {
+            [] => all_names(&sources).into_iter().filter(|name| !is_taken(name)).collect(),
+            asked => asked.to_vec(),
+        };
+        for name in rules.exact.iter().filter(|name| !asked.contains(name)) {
+            found(&sources, name)?;
+        }
+        for name in asked {
+            let places = found(&sources, &name)?;
+            match numbers_problem(&sides, &places) {
+                None => columns.push(column(&gathered, (&name, &places), (&sources, rules))),
+                Some(why) if !rules.columns.is_empty() => {
+                    return Err(MedianError::NoNumbers { name, why });
+                }
+                Some(_) => {}
+            }
+        }
+        if columns.is_empty() {
+            return Err(MedianError::Nothing);
+        }
+        Ok(Self { levels, groups, differing, columns })
+    }
+}
+
+/// The names of all columns of tables, those of the newer one first.
+fn all_names(tables: &[&SweepTable]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in tables.iter().rev().flat_map(|table| &table.names) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+fn places(tables: &[&SweepTable], name: &str) -> Vec<Option<usize>> {
+    tables.iter().map(|table| table.names.iter().position(|it| it == name)).collect()
+}
+
+/// The places of a column that at least one table has.
+fn found(tables: &[&SweepTable], name: &str) -> Result<Vec<Option<usize>>, MedianError> {
+    let places = places(tables, name);
+    if places.iter().all(Option::is_none) {
+        return Err(MedianError::NoColumn { name: name.to_owned(), known: all_names(tables) });
+    }
+    Ok(places)
+}
+
+/// The texts of a column that two levels are: a text, or the only commit that begins so.
+fn found_levels(
+    table: &SweepTable,
+    (by, at): (&str, Option<usize>),
+    levels: [&str; 2],
+) -> Result<[String; 2], MedianError> {
+    let mut known: Vec<String> = Vec::new();
+    for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
+        let text = at.map_or("", |at| row.cells[at].text());
+        if !known.iter().any(|it| it == text) {
+            known.push(text.to_owned());
+        }
+    }
+    let level = |level: &str| {
+        let is_commit = |text: &&String| {
+            matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
+        };
+        let mut begun = known.iter().filter(is_commit).filter(|text| text.starts_with(level));
+        let only = begun.next().filter(|_| begun.next().is_none());
+        known.iter().find(|text| *text == level).or(only).cloned().ok_or_else(|| {
+            MedianError::NoLevel {
+                by: by.to_owned(),
+                level: level.to_owned(),
+                known: known.clone(),
+            }
+        })
+    };
+    let [old, new] = [level(levels[0])?, level(levels[1])?];
+    if old == new {
+        return Err(MedianError::SameLevel { by: by.to_owned(), level: old });
+    }
+    Ok([old, new])
+}
+
+/// The rows of the sides, without excluded points.
+fn sides<'a>(
+    sources: &[&'a SweepTable],
+    by: Option<&str>,
+    levels: Option<&[String; 2]>,
+) -> GroupRows<'a> {
+    let of = |side: usize| {
+        let table = side.min(sources.len() - 1);
+        let at = by.and_then(|by| places(sources, by)[table]);
+        let is_meant = |row: &&SweepRow| {
+            let text = at.map(|at| row.cells[at].text());
+            row.status != RowStatus::Excluded
+                && levels.is_none_or(|levels| text == Some(levels[side].as_str()))
+        };
+        let rows = sources[table].rows.iter().filter(is_meant);
+        rows.map(|row| SideRow { table, row }).collect()
+    };
+    [of(0), of(1)]
+}
+
+/// The names that tell groups apart, and the others of points.
+fn group_names(
+    sources: &[&SweepTable],
+    by: Option<&str>,
+    rules: &MedianRules,
+    sides: &GroupRows<'_>,
+) -> Result<(Vec<String>, Vec<String>), MedianError> {
+    let mut names: Vec<String> = Vec::new();
+    let keys = || sources.iter().rev().flat_map(|table| &table.keys);
+    let asked =
+        if rules.groups.is_empty() { keys().collect() } else { Vec::from_iter(&rules.groups) };
+    for name in asked {
+        let is_side = Some(name.as_str()) == by || name == REPLICATE;
+        if !is_side && !rules.columns.contains(name) && !names.contains(name) {
+            found(sources, name)?;
+            names.push(name.clone());
+        }
+    }
+    let differs = |name: &String| {
+        let places = places(sources, name);
+        let [old, new] = sides.each_ref().map(|rows| {
+            let texts = rows.iter().filter_map(|it| Some(it.row.cells[places[it.table]?].text()));
+            texts.collect::<HashSet<_>>()
+        });
+        !sides.iter().any(Vec::is_empty) && old.is_disjoint(&new)
+    };
+    let (differing, groups) = names.into_iter().partition(differs);
+    Ok((groups, differing))
+}
+
+/// The groups, in the order of the rows of the new side, and then of the old one. Those of one side only come last.
+fn gathered<'a>(
+    sides: &GroupRows<'a>,
+    places: &[Vec<Option<usize>>],
+) -> Vec<(Vec<CellValue>, GroupRows<'a>)> {
+    let mut groups: Vec<(Vec<CellValue>, GroupRows<'a>)> = Vec::new();
+    let mut known: HashMap<Vec<&str>, usize> = HashMap::new();
+    for side in [1, 0] {
+        for it in &sides[side] {
+            let cell = |at: &Vec<Option<usize>>| at[it.table].map(|at| &it.row.cells[at]);
+            let cells: Vec<Option<&CellValue>> = places.iter().map(cell).collect();
+            let key = cells.iter().map(|cell| cell.map_or("", CellValue::text)).collect();
+            let at = *known.entry(key).or_insert(groups.len());
+            if at == groups.len() {
+                let texts = cells.iter().map(|cell| cell.cloned().unwrap_or(CellValue::Null));
+                groups.push((texts.collect(), GroupRows::default()));
+            }
+            groups[at].1[side].push(*it);
+        }
+    }
+    groups.sort_by_key(|(_, rows)| rows.iter().any(Vec::is_empty));
+    groups
+}
+
+/// Why a column is not one of numbers on both sides.
+fn numbers_problem(sides: &GroupRows<'_>, places: &[Option<usize>]) -> Option<String> {
+    let mut is_empty = false;
+    for rows in sides {
+        let mut has_numbers = false;
+        for it in rows.iter().filter(|it| it.row.status == RowStatus::Ok) {
+            match places[it.table].map(|at| &it.row.cells[at]) {
+                None | Some(CellValue::Null) => {}
+                Some(CellValue::Number(_)) => has_numbers = true,
+                Some(other) => return Some(format!("{:?} is no number", other.text())),
+            }
+        }
+        is_empty |= !has_numbers;
+    }
+    is_empty.then(|| "it has no numbers on one side".to_owned())
+}
+
+fn column(
+    gathered: &[(Vec<CellValue>, GroupRows<'_>)],
+    (name, places): (&String, &[Option<usize>]),
+    (sources, rules): (&[&SweepTable], &MedianRules),
+) -> MedianColumn {
+    let mut measure = sources
+        .iter()
+        .rev()
+        .find_map(|table| table.measures.get(name).cloned())
+        .unwrap_or_default();
+    measure.better = rules.better.or(measure.better);
+    let is_exact = rules.exact.contains(name);
+    let matched = || gathered.iter().filter(|(_, rows)| !rows.iter().any(Vec::is_empty));
+    let compared = matched().filter(|(_, rows)| !is_same_calls(rows)).count();
+    let confidence = match rules.is_family {
+        true => 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64,
+        false => CONFIDENCE,
+    };
+    let kind = if is_exact { SideKind::Exact } else { SideKind::Measured(confidence) };
+    let row = |(group, rows): &(Vec<CellValue>, GroupRows<'_>)| {
+        let sides = rows.each_ref().map(|rows| SideValues::of(rows, places));
+        row(group.clone(), (rows, &sides), kind, rules.threshold)
+    };
+    let mut rows: Vec<MedianRow> = gathered.iter().map(row).collect();
+    if rules.is_sorted {
+        let size = |row: &MedianRow| {
+            let change = row.compared.and_then(|it| it.change)?;
+            let value = change.estimate.value;
+            Some(if change.is_ratio { (true, value.ln().abs()) } else { (false, value.abs()) })
+        };
+        // A group of one side only is last, and has no size.
+        rows.sort_by(|a, b| {
+            let is_single = |row: &MedianRow| row.compared.is_none();
+            let by_size = size(b).partial_cmp(&size(a)).unwrap_or(std::cmp::Ordering::Equal);
+            is_single(a).cmp(&is_single(b)).then(by_size)
+        });
+    }
+    let confidence = (!is_exact).then_some(confidence);
+    MedianColumn { name: name.clone(), measure, confidence, rows }
+}
+
+/// Whether both sides rest on the same calls. Those of one table have numbers; in two tables, the executions that made the outputs tell.
+fn is_same_calls(rows: &GroupRows<'_>) -> bool {
+    let is_one_table = rows.iter().flatten().all(|it| it.table == 0);
+    let calls = rows.each_ref().map(|rows| {
+        let ok = rows.iter().filter(|it| it.row.status == RowStatus::Ok);
+        let calls = ok.map(|it| match is_one_table {
+            true => it.row.call.map(|call| vec![call.to_string()]),
+            false => it.row.origin.as_ref().map(|it| it.executions.clone()),
+        });
+        let calls: Option<BTreeSet<Vec<String>>> = calls.collect();
+        calls.filter(|calls| !calls.iter().any(Vec::is_empty))
+    });
+    matches!(calls, [Some(old), Some(new)] if !old.is_empty() && old == new)
+}
+
+/// What one side of a group has in a column.
+#[derive(Default)]
+struct SideValues {
+    /// A value for each call.
+    values: Vec<f64>,
+    /// How all values are spelled.
+    spelled: Vec<String>,
+    /// The number of calls whose rows are not there.
+    not_ok: usize,
+    hosts: BTreeSet<String>,
+    machines: BTreeSet<String>,
+    /// The first beginning and the last end of an execution.
+    times: Option<[Timestamp; 2]>,
+}
+
+impl SideValues {
+    fn of(rows: &[SideRow<'_>], places: &[Option<usize>]) -> Self {
+        let mut side = Self::default();
+        let (mut calls, mut absent) = (BTreeMap::<usize, Vec<f64>>::new(), BTreeSet::new());
+        for (number, SideRow { table, row }) in rows.iter().enumerate() {
+            // A row without the number of a call is one alone.
+            let call = row.call.unwrap_or(usize::MAX - number);
+            if row.status != RowStatus::Ok {
+                absent.insert(call);
+                continue;
+            }
+            let Some(CellValue::Number(text)) = places[*table].map(|at| &row.cells[at]) else {
+                continue;
+            };
+            let Ok(value) = text.parse() else { continue };
+            calls.entry(call).or_default().push(value);
+            side.spelled.push(text.clone());
+            if let Some(origin) = &row.origin {
+                side.hosts.extend(origin.host.clone());
+                side.machines.extend(origin.machine.clone());
+                if let Some(end) = origin.at {
+                    let took =
+                        SignedDuration::try_from_secs_f64(origin.seconds.unwrap_or_default());
+                    let begin =
+                        took.ok().and_then(|took| end.checked_sub(took).ok()).unwrap_or(end);
+                    let [first, last] = side.times.unwrap_or([begin, end]);
+                    side.times = Some([first.min(begin), last.max(end)]);
+                }
+            }
+        }
+        side.values =
+            calls.into_values().filter_map(|it| Some(Measurements::new(it)?.median())).collect();
+        side.not_ok = absent.len();
+        side
+    }
+
+    fn pair(&self) -> MedianSide<'_> {
+        (&self.values, &self.spelled)
+    }
+
+    fn sample(&self) -> Option<Measurements> {
+        Measurements::new(self.values.clone())
+    }
+}
+
+/// Compares the sides of a group.
+fn row(
+    group: Vec<CellValue>,
+    (rows, sides): (&GroupRows<'_>, &[SideValues; 2]),
+    kind: SideKind,
+    threshold: f64,
+) -> MedianRow {
+    let is_single = rows.iter().any(Vec::is_empty);
+    let kind = if is_same_calls(rows) { SideKind::SameCalls } else { kind };
+    let pairs = sides.each_ref().map(SideValues::pair);
+    let compared = (!is_single).then(|| ComparedMedians::new(pairs, kind, threshold));
+    let notes = if kind == SideKind::SameCalls { Vec::new() } else { notes(sides, kind, compared) };
+    MedianRow {
+        group,
+        n: sides.each_ref().map(|side| side.values.len()),
+        not_ok: sides.each_ref().map(|side| side.not_ok),
+        medians: sides.each_ref().map(|side| Some(side.sample()?.median())),
+        compared,
+        notes,
+    }
+}
+
+/// What one should know of a group that was not measured once for both sides.
+fn notes(
+    sides: &[SideValues; 2],
+    kind: SideKind,
+    compared: Option<ComparedMedians>,
+) -> Vec<MedianNote> {
+    let [old, new] = sides;
+    let mut notes = Vec::new();
+    let not_ok = old.not_ok + new.not_ok;
+    if not_ok > 0 {
+        notes.push(MedianNote::NotOk(not_ok));
+    }
+    let samples = [old, new].map(SideValues::sample);
+    if let (Some(_), [Some(old_sample), Some(new_sample)]) = (compared, &samples) {
+        let lists = |of: fn(&SideValues) -> &BTreeSet<String>| {
+            let lists = [old, new].map(|side| of(side).iter().cloned().collect::<Vec<_>>());
+            (!lists.iter().any(Vec::is_empty) && lists[0] != lists[1]).then_some(lists)
+        };
+        if kind == SideKind::Exact {
+            let is_one = |sample: &Measurements| sample.range()[0] == sample.range()[1];
+            if !is_one(old_sample) || !is_one(new_sample) {
+                notes.push(MedianNote::Inexact);
+            }
+            return notes;
+        }
+        notes.extend(lists(|side| &side.hosts).map(MedianNote::Hosts));
+        notes.extend(lists(|side| &side.machines).map(MedianNote::Machines));
+        if let (Some(a), Some(b)) = (old.times, new.times)
+            && (a[1] <= b[0] || b[1] <= a[0])
+        {
+            notes.push(MedianNote::Times);
+        }
+        let [fewer, more] =
+            [old.values.len().min(new.values.len()), old.values.len().max(new.values.len())];
+        if more > UNEVEN * fewer {
+            notes.push(MedianNote::Uneven);
+        }
+        let least = resolution(sides.each_ref().map(SideValues::pair));
+        let outliers = old_sample.outliers(least) + new_sample.outliers(least);
+        if outliers > 0 {
+            notes.push(MedianNote::Outliers(outliers));
+        }
+        if compared.is_some_and(|it| it.is_coarse) {
+            notes.push(MedianNote::Resolution);
+        }
+    }
+    notes
+}
+
+impl MedianColumn {
+    /// The geometric mean of the ratios of the groups that both sides have, if there are several and each has one.
+    pub fn mean(&self) -> Option<Estimate> {
+        let compared: Vec<&ComparedMedians> = self.compared().collect();
+        (compared.len() > 1).then(|| mean_ratio(compared.into_iter())).flatten()
+    }
+
+    /// The comparisons of the groups that both sides have.
+    pub fn compared(&self) -> impl Iterator<Item = &ComparedMedians> {
+        self.rows.iter().filter_map(|row| row.compared.as_ref())
+    }
+}

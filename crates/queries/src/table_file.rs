@@ -1,0 +1,141 @@
+//! A table that somebody gives as a file: NDJSON, TSV or CSV, also as `ce table` prints it.
+//!
+//! Nothing says which columns tell points apart. Those before `replicate` do, and those that are not all numbers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use ce_model::exit::Explain;
+use ce_model::sweep::{
+    Better, CellTable, CellValue, ColumnMeasure, REPLICATE, STATUS, SheetProblem, read_cells,
+};
+
+use crate::table::{RowOrigin, RowStatus, SweepRow, SweepTable};
+
+/// A file is no table.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} is no table: {problem}")]
+pub struct TableFileError {
+    /// The file.
+    path: String,
+    /// What is wrong with it.
+    problem: SheetProblem,
+}
+
+impl Explain for TableFileError {
+    fn hint(&self) -> Option<String> {
+        self.problem.fault.hint()
+    }
+}
+
+/// The columns that `ce table` puts behind `status`, in this order.
+const STATE: [&str; 7] = ["call", "host", "time", "duration", "reason", "log", "attested"];
+
+/// The status of a row that is there, and of a point that the rules of the sweep leave out.
+const OK: &str = "ok";
+const EXCLUDED: &str = "excluded";
+
+/// Every status.
+const STATUSES: [&str; 7] = [OK, "running", "suspended", "waiting", "missing", "failed", EXCLUDED];
+
+/// Reads a table from the contents of a file.
+///
+/// # Errors
+///
+/// Fails if it is neither NDJSON, nor TSV or CSV with a header.
+pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileError> {
+    let read = |contents: &[u8]| {
+        read_cells(contents)
+            .map_err(|problem| TableFileError { path: path.display().to_string(), problem })
+    };
+    let cells = read(contents)?;
+    let at = |name: &str| cells.names.iter().position(|it| it == name);
+    // What `ce table --json` prints has the values within another object.
+    if let (Some(row), Some(_)) = (at("row"), at(STATUS)) {
+        let lines: Vec<&str> = cells.rows.iter().map(|cells| cells[row].text()).collect();
+        if lines.iter().all(|line| line.starts_with('{')) {
+            let values = read(lines.join("\n").as_bytes())?;
+            let measures = at("columns").map(|at| measures(&cells, at)).unwrap_or_default();
+            let state = STATE.map(at);
+            return Ok(table(values, (&cells, at(STATUS), state), measures));
+        }
+    }
+    let mut values = cells.clone();
+    let is_status = |at: &usize| {
+        let texts = cells.rows.iter().map(|row| row[*at].text());
+        cells.names[*at].starts_with(STATUS) && texts.into_iter().all(|it| STATUSES.contains(&it))
+    };
+    let status = (0..cells.names.len()).rev().find(is_status);
+    let mut state = [None; STATE.len()];
+    if let Some(status) = status {
+        let mut count = 1;
+        while let Some(name) = cells.names.get(status + count)
+            && STATE.get(count - 1).is_some_and(|it| name.starts_with(it))
+        {
+            state[count - 1] = Some(status + count);
+            count += 1;
+        }
+        // A column of a table that is called so is another one, unless all that follow are of the state.
+        if status + count < cells.names.len() {
+            (state, count) = ([None; STATE.len()], 1);
+        }
+        values.names.drain(status..status + count);
+        values.rows.iter_mut().for_each(|row| drop(row.drain(status..status + count)));
+    }
+    Ok(table(values, (&cells, status, state), BTreeMap::new()))
+}
+
+/// The units and directions of columns that the first row has.
+fn measures(cells: &CellTable, at: usize) -> BTreeMap<String, ColumnMeasure> {
+    let first = cells.rows.first().map_or("{}", |row| row[at].text());
+    let columns: BTreeMap<String, BTreeMap<String, String>> =
+        serde_json::from_str(first).unwrap_or_default();
+    let measure = |of: BTreeMap<String, String>| ColumnMeasure {
+        unit: of.get("unit").map(|unit| unit.as_str().into()),
+        better: of.get("better").and_then(|word| {
+            [Better::Less, Better::More].into_iter().find(|better| better.word() == word)
+        }),
+    };
+    columns.into_iter().map(|(name, of)| (name, measure(of))).collect()
+}
+
+/// A table with these values. Their state is in another one, whose columns have these places.
+fn table(
+    values: CellTable,
+    (cells, status, state): (&CellTable, Option<usize>, [Option<usize>; STATE.len()]),
+    measures: BTreeMap<String, ColumnMeasure>,
+) -> SweepTable {
+    let row = |(values, cells): (Vec<CellValue>, &Vec<CellValue>)| {
+        let text = |at: Option<usize>| at.map(|at| cells[at].text()).filter(|it| !it.is_empty());
+        let [call, host, time, duration, ..] = state.map(text);
+        let host = host.map(str::to_owned);
+        let at: Option<Timestamp> = time.and_then(|it| it.parse().ok());
+        let origin = (host.is_some() || at.is_some()).then(|| RowOrigin {
+            call: String::new(),
+            executions: Vec::new(),
+            host,
+            machine: None,
+            at,
+            seconds: duration.and_then(|it| it.parse().ok()),
+        });
+        let status = match text(status) {
+            None | Some(OK) => RowStatus::Ok,
+            Some(EXCLUDED) => RowStatus::Excluded,
+            Some(other) => RowStatus::Failed { reason: other.to_owned(), log: None },
+        };
+        SweepRow { cells: values, status, call: call.and_then(|it| it.parse().ok()), origin }
+    };
+    let CellTable { names, rows } = values;
+    let before = names.iter().position(|name| name == REPLICATE).unwrap_or_default();
+    let is_key = |at: &usize| {
+        let mut cells = rows.iter().map(|row| &row[*at]);
+        *at < before
+            || names[*at] == REPLICATE
+            || !cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
+    };
+    let keys = (0..names.len()).filter(is_key).map(|at| names[at].clone()).collect();
+    let rows = rows.into_iter().zip(&cells.rows).map(row).collect();
+    SweepTable { names, keys, measures, rows, ..SweepTable::default() }
+}

@@ -1,0 +1,291 @@
+//! `ce compare`: the medians of two levels of a factor, or of two tables.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, ValueEnum};
+
+use super::Tool;
+use super::options::{task_around, task_dir};
+use super::table::{SweepArgs, say_unknown};
+use crate::report::{self, MedianFormat, say};
+use ce_evaluate::session::{Error, OutputError};
+use ce_model::exit::{Exit, Explain};
+use ce_model::statistics::ChangeVerdict;
+use ce_model::sweep::Better;
+use ce_queries::medians::{MedianColumn, MedianRules, MedianTable, MedianTables, is_better};
+use ce_queries::table::SweepTable;
+use ce_queries::table_file::read_table;
+
+/// It is not clear what is compared.
+#[derive(Debug, thiserror::Error)]
+enum SidesError {
+    #[error("{0} files are given")]
+    Files(usize),
+    #[error("{0} versions of a task are given")]
+    Versions(usize),
+    #[error("--by is given with {0}, which are two sides already")]
+    ByOfTwo(&'static str),
+    #[error("neither --by nor two versions of the task are given")]
+    OneVersion,
+    #[error("cannot read {path}")]
+    Read { path: String, source: io::Error },
+    #[error("the column {0} does not say which values are better")]
+    NoDirection(String),
+}
+
+impl Explain for SidesError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Files(_) => "give two files, or one and --by NAME=OLD,NEW, or a task by --task",
+            Self::Versions(_) => "give --at twice, or once and --by NAME=OLD,NEW",
+            Self::ByOfTwo(_) => "leave out --by, or one of the two",
+            Self::OneVersion => "give --by NAME=OLD,NEW, or --at OLD --at NEW",
+            Self::Read { .. } => "give a file with a table, or a task by --task",
+            Self::NoDirection(_) => "give --better less or --better more",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Compare the medians of measurements: two levels of a factor, two commits, or two files
+///
+/// Shows for each group of points the ratio of the new median to the old one with its confidence
+/// interval, and whether that means more, less, the same, or is not clear. Texts and digests are
+/// compared by ce diff. Nothing is computed, and nothing is written.
+#[derive(Debug, Parser)]
+#[command(version, override_usage = USAGE, after_help = EXIT_CODES)]
+pub(super) struct CompareMedians {
+    /// Compare two levels of a column, such as version=v5.3,v5.4; of a commit, the first digits are enough
+    #[arg(long, value_name = "NAME=OLD,NEW", value_parser = by)]
+    by: Option<FactorLevels>,
+
+    /// Compare only this column; may be repeated [default: all columns of numbers that are no names of points]
+    #[arg(long, value_name = "NAME")]
+    column: Vec<String>,
+
+    /// Take the values of a column as exact: they are no measurements, but sizes or counts; may be repeated
+    #[arg(long, value_name = "NAME")]
+    exact: Vec<String>,
+
+    /// Tell groups apart by this column; may be repeated [default: the names of points; of a file, the columns
+    /// before replicate, and those that are not all numbers]
+    #[arg(long, value_name = "NAME")]
+    group: Vec<String>,
+
+    /// The least change that matters, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]
+    threshold: f64,
+
+    /// Which values are better [default: what the columns say]
+    #[arg(long, value_name = "DIRECTION")]
+    better: Option<Direction>,
+
+    /// End with exit code 1 if a group is worse, has changed, or is unclear or has too few values; may be repeated
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    fail_on: Vec<Failing>,
+
+    /// Print the largest changes first
+    #[arg(long)]
+    sort: bool,
+
+    /// Widen the intervals so that all of a column are right with 95 % confidence
+    #[arg(long)]
+    family: bool,
+
+    /// Print a JSON object for each column
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+
+    /// The directory that holds the task, or one within it; without this and other options of a task, files are
+    /// compared
+    #[arg(long, value_name = "DIR", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: Option<PathBuf>,
+
+    #[command(flatten)]
+    of: SweepArgs,
+}
+
+const USAGE: &str = "\
+ce compare [OPTIONS] --task <DIR> --by <NAME=OLD,NEW> [STORAGE] [INPUTS]...
+       ce compare [OPTIONS] --task <DIR> --at <OLD> --at <NEW> [STORAGE] [INPUTS]...
+       ce compare [OPTIONS] --by <NAME=OLD,NEW> <FILE>
+       ce compare [OPTIONS] <OLD> <NEW>";
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 compared, 1 --fail-on holds for a group, 2 the arguments or the task are wrong, 3 a row is \
+not there, 5 the storage could not be read.";
+
+/// Two levels of a column.
+#[derive(Clone, Debug)]
+struct FactorLevels {
+    name: String,
+    levels: [String; 2],
+}
+
+fn by(text: &str) -> Result<FactorLevels, String> {
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let levels = named.and_then(|(name, levels)| Some((name, levels.split_once(',')?)));
+    match levels {
+        Some((name, (old, new))) if !new.contains(',') => {
+            Ok(FactorLevels { name: name.to_owned(), levels: [old.to_owned(), new.to_owned()] })
+        }
+        _ => Err("write NAME=OLD,NEW".to_owned()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let is_share = |it: &f64| (0.0..=1000.0).contains(it);
+    number
+        .filter(is_share)
+        .map(|it| it / 100.0)
+        .ok_or_else(|| "write a number such as 2 or 0.5".to_owned())
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Direction {
+    Less,
+    More,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Failing {
+    Worse,
+    Changed,
+    Unclear,
+}
+
+impl Tool for CompareMedians {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let here = || task_around(PathBuf::from("."));
+        let dir = self.task.clone().or_else(|| self.of.is_of_task().then(here));
+        match dir {
+            Some(dir) => self.of_task(&dir, out),
+            None => self.of_files(out),
+        }
+    }
+}
+
+impl CompareMedians {
+    /// Compares tables of a sweep.
+    fn of_task(&self, dir: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
+        match (&self.of.at[..], &self.by) {
+            ([] | [_], Some(by)) => {
+                let (evaluation, table) = self.of.table(dir)?;
+                let exit = self.print(&by.of(&table), [""; 2], out)?;
+                say_unknown(&[(&evaluation, &table)]);
+                Ok(if table.has_unknown_points { exit_if_done(exit) } else { exit })
+            }
+            ([older, newer], None) => {
+                let [(old, older_table), (new, newer_table)] =
+                    self.of.tables(dir, [older, newer])?;
+                let tables = MedianTables::Tables([&older_table, &newer_table]);
+                let exit = self.print(&tables, [older, newer], out)?;
+                say_unknown(&[(&old, &older_table), (&new, &newer_table)]);
+                let is_unknown = older_table.has_unknown_points || newer_table.has_unknown_points;
+                Ok(if is_unknown { exit_if_done(exit) } else { exit })
+            }
+            ([_, _], Some(_)) => Err(SidesError::ByOfTwo("two --at").into()),
+            ([] | [_], None) => Err(SidesError::OneVersion.into()),
+            (more, _) => Err(SidesError::Versions(more.len()).into()),
+        }
+    }
+
+    /// Compares tables in files.
+    fn of_files(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let files: Vec<&Path> = self.of.typed.typed().collect();
+        let read = |path: &Path| -> Result<SweepTable, Error> {
+            let contents = fs::read(path)
+                .map_err(|source| SidesError::Read { path: path.display().to_string(), source })?;
+            Ok(read_table(path, &contents)?)
+        };
+        match (&files[..], &self.by) {
+            ([file], Some(by)) => {
+                let table = read(file)?;
+                self.print(&by.of(&table), [""; 2], out)
+            }
+            ([old, new], None) => {
+                let tables = [read(old)?, read(new)?];
+                let titles = [old, new].map(|path| path.display().to_string());
+                let tables = MedianTables::Tables([&tables[0], &tables[1]]);
+                self.print(&tables, titles.each_ref().map(String::as_str), out)
+            }
+            ([_, _], Some(_)) => Err(SidesError::ByOfTwo("two files").into()),
+            _ => Err(SidesError::Files(files.len()).into()),
+        }
+    }
+
+    /// Compares, and prints that. Returns whether it is as it should be.
+    fn print(
+        &self,
+        tables: &MedianTables<'_>,
+        titles: [&str; 2],
+        out: &mut dyn Write,
+    ) -> Result<Exit, Error> {
+        let better = self.better.map(|better| match better {
+            Direction::Less => Better::Less,
+            Direction::More => Better::More,
+        });
+        let rules = MedianRules {
+            columns: self.column.clone(),
+            exact: self.exact.clone(),
+            groups: self.group.clone(),
+            threshold: self.threshold,
+            better,
+            is_family: self.family,
+            is_sorted: self.sort,
+        };
+        let compared = MedianTable::new(*tables, &rules)?;
+        let is_worse = |it: &Failing| matches!(it, Failing::Worse);
+        let without = compared.columns.iter().find(|column| column.measure.better.is_none());
+        if let Some(column) = without.filter(|_| self.fail_on.iter().any(is_worse)) {
+            return Err(SidesError::NoDirection(column.name.clone()).into());
+        }
+        let format = match (self.json, self.markdown) {
+            (true, _) => MedianFormat::Json,
+            (_, true) => MedianFormat::Markdown,
+            _ => MedianFormat::Text,
+        };
+        report::medians(&compared, (titles, self.threshold), format, out).map_err(OutputError)?;
+        let mut failing = compared.columns.iter().filter(|column| self.fails(column)).peekable();
+        if failing.peek().is_some() {
+            let names: Vec<&str> = failing.map(|column| column.name.as_str()).collect();
+            say("ce", &format_args!("--fail-on holds for {}", names.join(", ")));
+            return Ok(Exit::Failed);
+        }
+        let mut rows = compared.columns.iter().flat_map(|column| &column.rows);
+        Ok(if rows.any(|row| row.not_ok != [0, 0]) { Exit::Missing } else { Exit::Done })
+    }
+
+    /// Whether a group of a column is as `--fail-on` says.
+    fn fails(&self, column: &MedianColumn) -> bool {
+        let is_failing = |verdict: ChangeVerdict| {
+            self.fail_on.iter().any(|failing| match failing {
+                Failing::Worse => is_better(verdict, column.measure.better) == Some(false),
+                Failing::Changed => matches!(verdict, ChangeVerdict::More | ChangeVerdict::Less),
+                Failing::Unclear => {
+                    matches!(verdict, ChangeVerdict::Unclear { .. } | ChangeVerdict::TooFew)
+                }
+            })
+        };
+        column.compared().any(|compared| is_failing(compared.verdict))
+    }
+}
+
+/// An exit code if there may be more rows.
+fn exit_if_done(exit: Exit) -> Exit {
+    if exit == Exit::Done { Exit::Missing } else { exit }
+}
+
+impl FactorLevels {
+    fn of<'a>(&'a self, table: &'a SweepTable) -> MedianTables<'a> {
+        let levels = self.levels.each_ref().map(String::as_str);
+        MedianTables::Levels { table, by: &self.name, levels }
+    }
+}

@@ -1,0 +1,432 @@
+//! Compared medians: in columns, as Markdown, or as JSON. Words and numbers of comparisons, also for a page.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+
+use super::table::{JsonCells, JsonMeasure, json};
+use super::terminal::{ColumnStyle, fitted_within, harmless, terminal_width};
+use ce_model::humanize::counted;
+use ce_model::statistics::{self, ChangeVerdict, Estimate, MedianChange};
+use ce_model::sweep::Better;
+use ce_queries::medians::{MedianColumn, MedianNote, MedianRow, MedianTable, is_better};
+
+/// How compared medians are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MedianFormat {
+    /// In columns.
+    Text,
+    /// A table of Markdown for each column.
+    Markdown,
+    /// A JSON object for each column.
+    Json,
+}
+
+/// A number with so many significant digits, without zeros at its end, and more only if it is whole.
+pub(super) fn significant(value: f64, digits: i32) -> String {
+    if value == 0.0 || !value.is_finite() {
+        let text = if value.is_infinite() { "∞".to_owned() } else { value.abs().to_string() };
+        return if value < 0.0 { format!("-{text}") } else { text };
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    if !(-6..15).contains(&magnitude) {
+        return format!("{value:.*e}", digits.max(1) as usize - 1);
+    }
+    let decimals = (digits - 1 - magnitude).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A ratio and its ends: with three decimals, or two if it is large or not well known.
+pub(super) fn ratio_texts(of: Estimate) -> [String; 3] {
+    let is_coarse = of.value >= 2.0 || of.high > 1.1 * of.low;
+    let decimals = if is_coarse { 2 } else { 3 };
+    [of.value, of.low, of.high].map(|value| match (0.1..100.0).contains(&value) {
+        true => format!("{value:.decimals$}"),
+        false => significant(value, 3),
+    })
+}
+
+/// How many of 100 tables with so many comparisons show a change where there is none.
+pub(super) fn false_alarms(comparisons: usize) -> f64 {
+    (100.0 * statistics::false_change(comparisons)).round()
+}
+
+/// The columns behind those of the group.
+const COLUMNS: [&str; 6] = ["n", "old", "new", "ratio [low, high]", "verdict", "notes"];
+
+/// Prints compared medians. Tables have titles, which levels replace.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn medians(
+    table: &MedianTable,
+    (titles, threshold): ([&str; 2], f64),
+    format: MedianFormat,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let titles = table.levels.as_ref().map_or(titles, |it| it.each_ref().map(String::as_str));
+    if format == MedianFormat::Json {
+        let mut columns = table.columns.iter();
+        return columns
+            .try_for_each(|it| json(&JsonMedians::new(table, it, (titles, threshold)), out));
+    }
+    for (at, column) in table.columns.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let mut notes = Vec::new();
+        let lines = lines(table, column, &mut notes);
+        let title = title(column, titles);
+        match format {
+            MedianFormat::Markdown => {
+                writeln!(out, "**{}**{}\n", escaped(&title[0]), escaped(&title[1]))?;
+                markdown(&lines, table.groups.len(), out)?;
+                writeln!(out)?;
+            }
+            _ => {
+                writeln!(out, "{}", harmless(&title.concat()))?;
+                text(&lines, column, table.groups.len(), out)?;
+            }
+        }
+        for line in below(table, column, threshold) {
+            match format {
+                MedianFormat::Markdown => writeln!(out, "{}\n", escaped(&line))?,
+                _ => writeln!(out, "{}", harmless(&line))?,
+            }
+        }
+        for (number, note) in (1..).zip(&notes) {
+            match format {
+                MedianFormat::Markdown => writeln!(out, "{number}. {}", escaped(note))?,
+                _ => writeln!(out, "{number}: {}", harmless(note))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is compared: the column with its unit, and the rest.
+fn title(column: &MedianColumn, [old, new]: [&str; 2]) -> [String; 2] {
+    let name = match &column.measure.unit {
+        Some(unit) => format!("{} [{unit}]", column.name),
+        None => column.name.clone(),
+    };
+    let better = match column.measure.better {
+        Some(better) => format!(" ({} is better)", better.word()),
+        None => String::new(),
+    };
+    [name, format!(" from {old} to {new}{better}")]
+}
+
+/// The header and a line for each row. Notes get numbers in the order in which they first stand.
+fn lines(table: &MedianTable, column: &MedianColumn, notes: &mut Vec<String>) -> Vec<Vec<String>> {
+    let header = table.groups.iter().cloned().chain(COLUMNS.map(str::to_owned));
+    let mut lines = vec![header.collect::<Vec<String>>()];
+    for row in &column.rows {
+        let mut numbers = Vec::new();
+        for note in told(row) {
+            let at = notes.iter().position(|it| *it == note).unwrap_or(notes.len());
+            if at == notes.len() {
+                notes.push(note);
+            }
+            numbers.push((at + 1).to_string());
+        }
+        let mut line: Vec<String> =
+            row.group.iter().map(|cell| cell.text().replace(['\t', '\n', '\r'], " ")).collect();
+        let [old, new] = row.n;
+        line.push(if old == new { old.to_string() } else { format!("{old}+{new}") });
+        line.extend(row.medians.map(|it| it.map_or("-".to_owned(), |it| significant(it, 4))));
+        line.push(change(column, row));
+        line.push(verdict(column, row));
+        line.push(numbers.join(","));
+        lines.push(line);
+    }
+    lines
+}
+
+fn note_in_words(note: &MedianNote) -> String {
+    let lists = |[old, new]: &[Vec<String>; 2]| format!("{}; {}", old.join(", "), new.join(", "));
+    match note {
+        MedianNote::NotOk(rows) => format!("not ok: {rows}"),
+        MedianNote::Hosts(sides) => format!("other hosts: {}", lists(sides)),
+        MedianNote::Machines(sides) => format!("other machines: {}", lists(sides)),
+        MedianNote::Times => {
+            "measured at other times: one side had ended before the other one began".to_owned()
+        }
+        MedianNote::Uneven => "one side has more than twice as many values".to_owned(),
+        MedianNote::Outliers(count) => format!(
+            "outliers: {count}, more than 14.8 median absolute deviations off; none is left out"
+        ),
+        MedianNote::Resolution => {
+            "resolution: rounding widens the interval; --exact if the values are no measurements"
+                .to_owned()
+        }
+        MedianNote::Inexact => "values within a side differ, although they are exact".to_owned(),
+    }
+}
+
+/// The notes of a row in words.
+fn told(row: &MedianRow) -> Vec<String> {
+    let mut told: Vec<String> = row.notes.iter().map(note_in_words).collect();
+    let is_difference = row.compared.and_then(|it| it.change).is_some_and(|it| !it.is_ratio);
+    if is_difference {
+        told.push("the difference, not the ratio: a value is not above zero".to_owned());
+    }
+    told
+}
+
+fn change(column: &MedianColumn, row: &MedianRow) -> String {
+    let Some(MedianChange { estimate, is_ratio }) = row.compared.and_then(|it| it.change) else {
+        return "-".to_owned();
+    };
+    let has_interval = column.confidence.is_some() && !is_same_call(row);
+    let (sign, [value, low, high]) = match is_ratio {
+        true => ("×", ratio_texts(estimate)),
+        false => {
+            let Estimate { value, low, high } = estimate;
+            (if value < 0.0 { "" } else { "+" }, [value, low, high].map(|it| significant(it, 3)))
+        }
+    };
+    if has_interval { format!("{sign}{value} [{low}, {high}]") } else { format!("{sign}{value}") }
+}
+
+fn is_same_call(row: &MedianRow) -> bool {
+    row.compared.is_some_and(|it| it.verdict == ChangeVerdict::SameCall)
+}
+
+fn verdict(column: &MedianColumn, row: &MedianRow) -> String {
+    let Some(compared) = row.compared else {
+        return if row.n[0] + row.not_ok[0] > 0 { "only old" } else { "only new" }.to_owned();
+    };
+    match (compared.verdict, is_better(compared.verdict, column.measure.better)) {
+        (_, Some(true)) => "better".to_owned(),
+        (_, Some(false)) => "worse".to_owned(),
+        (ChangeVerdict::Unclear { needed: Some(needed) }, _) => format!("unclear ({needed})"),
+        (ChangeVerdict::Unclear { needed: None }, _) => "unclear (>1000)".to_owned(),
+        (verdict, _) => verdict.to_string(),
+    }
+}
+
+/// The lines below a table.
+fn below(table: &MedianTable, column: &MedianColumn, threshold: f64) -> Vec<String> {
+    let mut lines = Vec::new();
+    let compared = column.compared().count();
+    if let Some(mean) = column.mean() {
+        let [value, low, high] = ratio_texts(mean);
+        let mut line = format!("geometric mean of {compared} ratios: ×{value}");
+        if column.confidence.is_some() {
+            let _written = write!(line, " [{low}, {high}]");
+        }
+        lines.push(line);
+    }
+    let has = |is: fn(&ChangeVerdict) -> bool| column.compared().any(|it| is(&it.verdict));
+    if has(|it| matches!(it, ChangeVerdict::Unclear { .. })) {
+        lines.push("unclear (N): about N values a side would decide".to_owned());
+    }
+    if let Some(confidence) = column.confidence {
+        let least = statistics::least_values(confidence);
+        if has(|it| *it == ChangeVerdict::TooFew) {
+            lines.push(format!("too few: an interval needs {least} values a side"));
+        }
+        if confidence != statistics::CONFIDENCE {
+            let percent = significant(confidence * 100.0, 4);
+            lines.push(format!("intervals have {percent} %: all of them together 95 %"));
+        } else if compared > 1 {
+            let family = 1.0 - (1.0 - confidence) / compared as f64;
+            lines.push(format!(
+                "{compared} groups: without any change, {} of 100 such tables would show one; --family needs {} values a side",
+                false_alarms(compared),
+                statistics::least_values(family)
+            ));
+        }
+    }
+    if threshold != statistics::THRESHOLD {
+        lines.push(format!(
+            "a change below {} % does not matter",
+            significant(threshold * 100.0, 3)
+        ));
+    }
+    if !table.differing.is_empty() {
+        let verb = if table.differing.len() == 1 { "differs" } else { "differ" };
+        lines.push(format!(
+            "{} {verb} between the sides, and tell no groups apart",
+            table.differing.join(", ")
+        ));
+    }
+    let single = column.rows.len() - compared;
+    if single > 0 {
+        lines.push(format!("{} of one side only", counted(single, "group")));
+    }
+    lines
+}
+
+fn text(
+    lines: &[Vec<String>],
+    column: &MedianColumn,
+    groups: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let is_used = |at: usize| lines[1..].iter().any(|line| !line[at].is_empty());
+    let used: Vec<usize> = (0..lines[0].len()).filter(|at| *at < groups || is_used(*at)).collect();
+    let shown: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| used.iter().map(|at| harmless(&line[*at]).into_owned()).collect())
+        .collect();
+    let styles: Vec<ColumnStyle> = used
+        .iter()
+        .map(|at| {
+            let mut texts = lines[1..].iter().map(|line| &line[*at]);
+            let is_number = texts.all(|text| text.parse::<f64>().is_ok());
+            ColumnStyle {
+                is_number: is_number || (groups..groups + 3).contains(at),
+                may_be_cut: *at < groups && !is_number,
+                ..ColumnStyle::default()
+            }
+        })
+        .collect();
+    let stdout = io::stdout();
+    let (lines, _) = fitted_within(&shown, &styles, terminal_width(&stdout));
+    let has_colours = stdout.is_terminal() && AutoStream::choice(&stdout) != ColorChoice::Never;
+    let better = std::iter::once(None).chain(
+        column
+            .rows
+            .iter()
+            .map(|row| row.compared.and_then(|it| is_better(it.verdict, column.measure.better))),
+    );
+    for (line, better) in lines.iter().zip(better) {
+        let word = better.map(|is_better| if is_better { "better" } else { "worse" });
+        match word.and_then(|word| Some((word, line.rfind(word)?))) {
+            Some((word, at)) if has_colours => {
+                let colour = if better == Some(true) { 32 } else { 31 };
+                let (before, rest) = line.split_at(at);
+                writeln!(out, "{before}\u{1b}[{colour}m{word}\u{1b}[0m{}", &rest[word.len()..])?;
+            }
+            _ => writeln!(out, "{line}")?,
+        }
+    }
+    Ok(())
+}
+
+fn markdown(lines: &[Vec<String>], groups: usize, out: &mut dyn Write) -> io::Result<()> {
+    for (at, line) in lines.iter().enumerate() {
+        let cells: Vec<String> = line.iter().map(|cell| escaped(cell)).collect();
+        writeln!(out, "| {} |", cells.join(" | "))?;
+        if at == 0 {
+            let align = |at: usize| if (groups..groups + 3).contains(&at) { "---:" } else { "---" };
+            let rules: Vec<&str> = (0..line.len()).map(align).collect();
+            writeln!(out, "| {} |", rules.join(" | "))?;
+        }
+    }
+    Ok(())
+}
+
+/// A text in Markdown.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in harmless(text).chars() {
+        if "\\|*_`<>[]#".contains(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// A column, as JSON.
+#[derive(Serialize)]
+struct JsonMedians<'a> {
+    column: &'a str,
+    #[serde(flatten)]
+    measure: JsonMeasure<'a>,
+    sides: [&'a str; 2],
+    threshold: f64,
+    confidence: Option<f64>,
+    differing: &'a [String],
+    groups: Vec<JsonMedian<'a>>,
+    mean: Option<JsonRatio>,
+    by_chance: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct JsonRatio {
+    ratio: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Serialize)]
+struct JsonMedian<'a> {
+    group: JsonCells<'a>,
+    n: [usize; 2],
+    not_ok: [usize; 2],
+    medians: [Option<f64>; 2],
+    ratio: Option<f64>,
+    difference: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: Option<String>,
+    is_better: Option<bool>,
+    needed: Option<u32>,
+    notes: Vec<String>,
+}
+
+impl<'a> JsonMedians<'a> {
+    fn new(
+        table: &'a MedianTable,
+        column: &'a MedianColumn,
+        (sides, threshold): ([&'a str; 2], f64),
+    ) -> Self {
+        let mean = column.mean();
+        let mean = mean.map(|Estimate { value: ratio, low, high }| JsonRatio { ratio, low, high });
+        let by_chance = column.confidence.filter(|it| *it == statistics::CONFIDENCE);
+        let by_chance = by_chance.map(|_| statistics::false_change(column.compared().count()));
+        Self {
+            column: &column.name,
+            measure: JsonMeasure::from(&column.measure),
+            sides,
+            threshold,
+            confidence: column.confidence,
+            differing: &table.differing,
+            groups: column
+                .rows
+                .iter()
+                .map(|row| JsonMedian::new(table, row, column.measure.better))
+                .collect(),
+            mean,
+            by_chance,
+        }
+    }
+}
+
+impl<'a> JsonMedian<'a> {
+    fn new(table: &'a MedianTable, row: &'a MedianRow, better: Option<Better>) -> Self {
+        let change = row.compared.and_then(|it| it.change);
+        let value = |is_ratio: bool| {
+            change.filter(|it| it.is_ratio == is_ratio).map(|it| it.estimate.value)
+        };
+        let verdict = row.compared.map(|it| it.verdict);
+        Self {
+            group: JsonCells { names: &table.groups, cells: &row.group },
+            n: row.n,
+            not_ok: row.not_ok,
+            medians: row.medians,
+            ratio: value(true),
+            difference: value(false),
+            low: change.map(|it| it.estimate.low),
+            high: change.map(|it| it.estimate.high),
+            verdict: verdict.map(|it| it.to_string()),
+            is_better: verdict.and_then(|it| is_better(it, better)),
+            needed: match verdict {
+                Some(ChangeVerdict::Unclear { needed }) => needed,
+                _ => None,
+            },
+            notes: row.notes.iter().map(note_in_words).collect(),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! `ce compare`: medians of two levels, two commits or two files.
+
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+use crate::program::Ran;
+use crate::sweeps::sweep;
+use crate::terminal::{Shown, Terminal};
+
+/// The vectors of `statistics`: old values, new ones, the ratio, its ends and the verdict.
+const VECTORS: [(&str, &str, [f64; 3], &str); 5] = [
+    (
+        "1726 1723 1707 1707 1713 1729 1736 1707 1705 1774",
+        "1423 1416 1411 1413 1412 1426 1422 1424 1447 1425",
+        [0.827997671711, 0.819417276734, 0.833585869668],
+        "less",
+    ),
+    (
+        "3069 3075 3069 3067 3207 3064 3064 3058 3059 3062",
+        "3075 3065 3059 3065 3060 3081 3186 3135 3087 3062",
+        [1.001467949763, 0.998107019100, 1.012448671404],
+        "unclear",
+    ),
+    (
+        "1.0 1.1 1.2 1.3 1.4 1.5",
+        "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7",
+        [1.08, 0.829949339112, 1.396266048764],
+        "unclear",
+    ),
+    (
+        "5 7 8 9 12 15 40",
+        "11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
+        [2.277777778, 1.016408213, 3.363682621],
+        "more",
+    ),
+    ("1 2 3 4 5", "2 4 6 8 10", [2.0, 0.595461432620, 6.717479555981], "unclear"),
+];
+
+/// Values with six more decimals, which move no end by rounding.
+fn spelled(values: &str) -> impl Iterator<Item = String> {
+    values
+        .split(' ')
+        .map(|value| format!("{value}{}000000", if value.contains('.') { "" } else { "." }))
+}
+
+/// A file with a column of names and one of values.
+fn csv(separator: char, rows: &[(&str, &str)]) -> String {
+    let mut text = format!("bench{separator}seconds\n");
+    for (name, values) in rows {
+        text.extend(spelled(values).map(|value| format!("{name}{separator}{value}\n")));
+    }
+    text
+}
+
+fn compare<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    let run = || lab.run("ce", &[&["compare"], arguments].concat());
+    if lab.path("storage").exists() { lab.unchanged(run) } else { run() }
+}
+
+/// What `--json` prints of the only column.
+#[track_caller]
+fn column(lab: &Lab, arguments: &[&str], exit: i32) -> Value {
+    let ran = compare(lab, &[&["--json"], arguments].concat()).exit(exit);
+    let [line] = ran.lines().try_into().unwrap();
+    serde_json::from_str(line).unwrap()
+}
+
+#[track_caller]
+fn assert_close(found: &Value, expected: f64) {
+    let found = found.as_f64().unwrap();
+    assert!((found - expected).abs() <= 1e-6 * expected.abs(), "{found} {expected}");
+}
+
+#[test]
+fn the_vectors_are_found_in_files_of_any_kind() {
+    let names = ["a", "b", "c", "d", "e"];
+    let side = |at: usize| {
+        let values = VECTORS.map(|(old, new, ..)| [old, new][at]);
+        names.into_iter().zip(values).collect::<Vec<_>>()
+    };
+    let json: String = side(1)
+        .iter()
+        .flat_map(|(name, values)| {
+            spelled(values)
+                .map(move |value| format!("{{\"bench\":\"{name}\",\"seconds\":{value}}}\n"))
+        })
+        .collect();
+    let lab = Lab::empty()
+        .file("old.csv", csv(',', &side(0)))
+        .file("new.tsv", csv('\t', &side(1)))
+        .file("new.ndjson", json);
+    for new in ["new.tsv", "new.ndjson"] {
+        let found = column(&lab, &["old.csv", new], 0);
+        assert_eq!(found["sides"], json!(["old.csv", new]));
+        for (at, (.., expected, verdict)) in VECTORS.into_iter().enumerate() {
+            let group = &found["groups"][at];
+            assert_eq!(
+                (&group["group"], &group["verdict"]),
+                (&json!({"bench": names[at]}), &json!(verdict))
+            );
+            for (name, expected) in ["ratio", "low", "high"].into_iter().zip(expected) {
+                assert_close(&group[name], expected);
+            }
+        }
+        assert_eq!(found["groups"][3]["notes"][0], "one side has more than twice as many values");
+        assert_close(&found["by_chance"], 1.0 - 0.973_f64.powi(5));
+    }
+    let two = [&side(0)[..2], &side(1)[..2]].map(|rows| csv(',', rows));
+    let lab = lab.file("old.csv", &two[0]).file("new.csv", &two[1]);
+    let mean = column(&lab, &["old.csv", "new.csv"], 0)["mean"].clone();
+    for (name, expected) in
+        [("ratio", 0.910611404880), ("low", 0.905641295259), ("high", 0.916463769632)]
+    {
+        assert_close(&mean[name], expected);
+    }
+    // One file with both sides; without a ratio, the difference.
+    let values = "-2 -1 0 1 2 3,0 1 2 3 4 5 6";
+    let (old, new) = values.split_once(',').unwrap();
+    let lab = lab.file("one.csv", csv(',', &[("old", old), ("new", new)]));
+    let found = column(&lab, &["--by", "bench=old,new", "one.csv"], 0);
+    let group = &found["groups"][0];
+    assert_eq!((&found["sides"], &group["ratio"]), (&json!(["old", "new"]), &Value::Null));
+    for (name, expected) in
+        [("difference", 2.5), ("low", -0.619233000670), ("high", 5.619233000670)]
+    {
+        assert!((group[name].as_f64().unwrap() - expected).abs() < 1e-5, "{group}");
+    }
+    assert_eq!((&group["verdict"], &group["needed"]), (&json!("unclear"), &json!(20)));
+    compare(&lab, &["--by", "bench=old,new", "one.csv"])
+        .exit(0)
+        .shows("6+7  0.5    3  +2.5 [-0.619, 5.62]  unclear (20)      1\n")
+        .shows("1: the difference, not the ratio");
+}
+
+/// Files with three groups: one is faster, one has too few values, one is on one side only.
+fn files() -> Lab {
+    let [(old, new, ..), ..] = VECTORS;
+    Lab::empty()
+        .file("old.csv", csv(',', &[("encode", old), ("few", "1 2 3 4")]))
+        .file("new.csv", csv(',', &[("added", "1 2 3 4 5"), ("encode", new), ("few", "2 3 4 5 6")]))
+}
+
+#[test]
+fn text_fits_a_terminal_and_says_what_the_numbers_are() {
+    let lab = files();
+    let ran = compare(&lab, &["old.csv", "new.csv"]).exit(0);
+    let expected = "\
+seconds from old.csv to new.csv
+bench     n   old   new  ratio [low, high]      verdict
+encode   10  1718  1422  ×0.828 [0.819, 0.834]  less
+few     4+5   2.5     4  -                      too few
+added   0+5     -     3  -                      only new
+too few: an interval needs 5 values a side
+2 groups: without any change, 5 of 100 such tables would show one; --family needs 7 values a side
+1 group of one side only
+";
+    assert_eq!(ran.stdout, expected);
+    let better = ["--better", "less", "--column", "seconds", "old.csv", "new.csv"];
+    compare(&lab, &better)
+        .exit(0)
+        .shows("seconds (less is better)".replace("seconds", "csv").as_str())
+        .shows("  better\n");
+    let markdown = compare(&lab, &["--markdown", "old.csv", "new.csv"]).exit(0);
+    markdown
+        .shows("**seconds** from old.csv to new.csv\n\n| bench | n | old | new | ratio \\[low, high\\] | verdict | notes |\n")
+        .shows("| encode | 10 | 1718 | 1422 | ×0.828 \\[0.819, 0.834\\] | less |  |\n");
+    let mut command = lab.command("ce");
+    command.args(["compare", "--better", "more", "old.csv", "new.csv"]);
+    let (_, text) = Terminal::start(&command, 80, Shown::Both).end();
+    let row = text.lines().find(|line| line.contains("encode")).unwrap();
+    assert!(row.contains("\u{1b}[31mworse\u{1b}[0m"), "{row:?}");
+    assert!(
+        row.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "").chars().count() <= 80,
+        "{row:?}"
+    );
+}
+
+#[test]
+fn a_family_of_intervals_is_wider_and_changes_may_be_sorted() {
+    let [(old, new, ..), (same, again, ..), ..] = VECTORS;
+    let rows = |last| [("same", [same, again][last]), ("encode", [old, new][last])];
+    let lab = Lab::empty().file("a.csv", csv(',', &rows(0))).file("b.csv", csv(',', &rows(1)));
+    let plain = column(&lab, &["a.csv", "b.csv"], 0);
+    let wider = column(&lab, &["--family", "--sort", "a.csv", "b.csv"], 0);
+    assert_eq!((&plain["confidence"], &wider["confidence"]), (&json!(0.95), &json!(0.975)));
+    assert_eq!(plain["groups"][0]["group"]["bench"], "same");
+    assert_eq!(wider["groups"][0]["group"]["bench"], "encode");
+    let width = |group: &Value| group["high"].as_f64().unwrap() - group["low"].as_f64().unwrap();
+    assert!(width(&wider["groups"][0]) > width(&plain["groups"][1]), "{wider}");
+    assert_eq!(wider["by_chance"], Value::Null);
+    compare(&lab, &["--family", "a.csv", "b.csv"])
+        .exit(0)
+        .shows("intervals have 97.5 %: all of them together 95 %\n");
+}
+
+#[test]
+fn a_failing_verdict_alone_ends_with_1() {
+    let lab = files();
+    let fails = |fail_on: &str, better: &str, exit| {
+        let arguments = ["--fail-on", fail_on, "--better", better, "old.csv", "new.csv"];
+        let ran = compare(&lab, &arguments).exit(exit);
+        if exit == 1 {
+            ran.says("--fail-on holds for seconds");
+        }
+    };
+    fails("worse", "more", 1);
+    fails("worse", "less", 0);
+    fails("changed", "less", 1);
+    fails("unclear", "less", 1);
+    compare(&lab, &["--fail-on", "worse", "old.csv", "new.csv"])
+        .exit(2)
+        .says("the column seconds does not say which values are better")
+        .says("try: give --better less or --better more");
+    let same = ["--fail-on", "changed,worse", "--better", "less", "old.csv", "old.csv"];
+    compare(&lab, &same).exit(0);
+    compare(&lab, &["--threshold", "30", "--fail-on", "changed", "old.csv", "new.csv"])
+        .exit(0)
+        .shows("  same")
+        .shows("a change below 30 % does not matter\n");
+}
+
+#[test]
+fn exact_values_need_no_interval_and_rounded_ones_are_told() {
+    let file = |seconds: &str, bytes: [u32; 2]| {
+        let row = |at: usize| format!("{seconds},{}\n", bytes[at % 2]);
+        format!("seconds,bytes\n{}", (0..6).map(row).collect::<String>())
+    };
+    let lab = Lab::empty().file("a", file("0.05", [100, 100])).file("b", file("0.06", [110, 111]));
+    let ran = compare(&lab, &["--json", "--exact", "bytes", "a", "b"]).exit(0);
+    let [seconds, bytes] = ran
+        .lines()
+        .try_into()
+        .map(|lines: [&str; 2]| lines.map(|line| serde_json::from_str::<Value>(line).unwrap()))
+        .unwrap();
+    let group = &bytes["groups"][0];
+    assert_eq!((&bytes["confidence"], &group["verdict"]), (&Value::Null, &json!("more")));
+    assert_eq!((&group["ratio"], &group["low"]), (&json!(1.105), &group["ratio"]));
+    assert_eq!(group["notes"], json!(["values within a side differ, although they are exact"]));
+    let group = &seconds["groups"][0];
+    assert_close(&group["low"], 1.0);
+    assert!(group["notes"][0].as_str().unwrap().starts_with("resolution: "), "{group}");
+    compare(&lab, &["--exact", "size", "a", "b"])
+        .exit(2)
+        .says("no column \"size\"; there are seconds, bytes");
+}
+
+#[test]
+fn what_cannot_be_compared_is_one_error() {
+    let lab = files().file("text", "a,b\nx,y\n").file("wide", "a,b\n1\n");
+    let twice = "seconds,n\n1,2\n".to_owned();
+    let lab = lab.file("numbers", twice);
+    for (arguments, exit, says) in [
+        (&["old.csv"][..], 2, "1 files are given\n  try: give two files, or one and --by"),
+        (&["--by", "bench=few,encode", "old.csv", "new.csv"], 2, "which are two sides already"),
+        (&["--by", "bench=few", "old.csv"], 2, "write NAME=OLD,NEW"),
+        (
+            &["--by", "bench=few,encodes", "old.csv"],
+            2,
+            "bench has no level \"encodes\"; there are encode, few\n  try: did you mean encode?",
+        ),
+        (&["--by", "bench=few,few", "old.csv"], 2, "both levels of bench are \"few\""),
+        (&["--column", "second", "old.csv", "new.csv"], 2, "try: did you mean seconds?"),
+        (
+            &["--column", "bench", "old.csv", "new.csv"],
+            2,
+            "bench cannot be compared: \"encode\" is no number",
+        ),
+        (&["text", "text"], 2, "no column has numbers on both sides"),
+        (
+            &["old.csv", "wide"],
+            2,
+            "wide is no table: line 2: the row has 1 value, and the header 2",
+        ),
+        (&["old.csv", "gone"], 2, "cannot read gone"),
+        (&["--threshold", "x", "old.csv", "new.csv"], 2, "write a number such as 2 or 0.5"),
+    ] {
+        compare(&lab, arguments).exit(exit).says(says);
+    }
+}
+
+/// A sweep over tools and sizes, measured seven times, in which one tool takes longer for the same work.
+fn lab() -> Lab {
+    let body = r#"t=$(cat "$1") n=$(cat "$2") r=$(cat "$3"); [ $t$n$r != b27 ] || exit 1
+[ $t = a ] && s=1$n || s=2$n; echo "$s.$r" >"$4"; echo "$n" >"$5""#;
+    sweep(
+        "",
+        &[
+            ("factors/00-tool", "a\nb\n"),
+            ("factors/01-n", "1\n2\n"),
+            ("replicates", "7\n"),
+            ("columns", "00 seconds [s] less\n01 size\n"),
+        ],
+    )
+    .computation("measure", "tool n replicate", "seconds size", body)
+    .call("inputs/00-body/", "measure", &["tool", "n", "replicate"])
+    .commit()
+    .with_storage()
+}
+
+#[test]
+fn levels_of_a_sweep_are_compared_and_missing_rows_counted() {
+    let lab = lab();
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let arguments = ["--task", ".", "--by", "tool=a,b", "--column", "seconds", "../storage"];
+    let found = column(&lab, &arguments, 3);
+    assert_eq!((&found["unit"], &found["better"]), (&json!("s"), &json!("less")));
+    let second = &found["groups"][1];
+    assert_eq!(second["group"], json!({"n": 2}));
+    assert_eq!((&second["n"], &second["not_ok"]), (&json!([7, 6]), &json!([0, 1])));
+    assert_eq!((&second["verdict"], &second["is_better"]), (&json!("more"), &json!(false)));
+    assert_eq!(second["notes"][0], "not ok: 1");
+    let fail = [&["--fail-on", "worse"], &arguments[..]].concat();
+    compare(&lab, &fail)
+        .exit(1)
+        .shows("seconds [s] from a to b (less is better)\n")
+        .shows("  worse");
+    // The size is n, which is on both sides alike; by n, it is another one everywhere.
+    let by_n = ["--task", ".", "--by", "n=1,2", "--exact", "size", "../storage"];
+    compare(&lab, &by_n).exit(3).shows("size from 1 to 2\ntool    n  old  new  ratio");
+    // What ce table prints is a table, too.
+    for (format, name) in [("--csv", "t.csv"), ("--json", "t.ndjson")] {
+        let printed = lab.run("ce", &["table", format, "../storage"]).exit(3).stdout.clone();
+        std::fs::write(lab.path("storage").with_file_name(name), printed).unwrap();
+        let path = format!("../{name}");
+        let of_file = ["--by", "tool=a,b", "--column", "seconds", "--better", "less", &path];
+        let of_file = column(&lab, &of_file, 3);
+        assert_eq!(of_file["groups"], found["groups"], "{format}");
+        assert_eq!(of_file["unit"], if format == "--json" { json!("s") } else { Value::Null });
+    }
+}
+
+#[test]
+fn commits_are_compared_and_the_same_calls_are_one_measurement() {
+    let lab = lab().isolated();
+    lab.ce_run(&["--no-sync"]).exit(1).says("27 computed");
+    let lab = lab.file("note", "nothing that counts\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(1).says("27 taken over");
+    let versions = ["--at", "HEAD~1", "--at", "HEAD", "--column", "seconds", "../storage"];
+    let found = column(&lab, &versions, 3);
+    assert_eq!(found["sides"], json!(["HEAD~1", "HEAD"]));
+    for group in found["groups"].as_array().unwrap() {
+        assert_eq!((&group["verdict"], &group["ratio"]), (&json!("same call"), &json!(1.0)));
+    }
+    compare(&lab, &["--at", "HEAD", "../storage"]).exit(2).says("neither --by nor two versions");
+    compare(&lab, &["--at", "HEAD", "--at", "HEAD", "--by", "n=1,2", "../storage"]).exit(2);
+}
