@@ -114,7 +114,7 @@ impl Past {
             made.clone()
         };
         Self {
-            at: own.at,
+            at: own.at.or(record.recorded.as_ref().map(|it| it.at)),
             name: name.short(),
             computation: record.computation.to_string(),
             version: name.version().to_owned(),
@@ -326,7 +326,7 @@ pub struct TakenOver {
 /// The execution that made the outputs of a call, wherever these were taken over from. Whoever tells of it asks here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OriginalExecution {
-    /// Its end, or else the time of the record. A results repository keeps neither.
+    /// Its end, or else the time of the record. A results repository keeps neither, nor does who got the results from one.
     pub at: Option<Timestamp>,
     /// Its duration in seconds, unless the outputs were adopted or are from another storage.
     pub seconds: Option<f64>,
@@ -346,7 +346,9 @@ impl OriginalExecution {
     /// Finds the execution that made a call's outputs.
     pub fn of(storage: &Storage, record: &CallRecord) -> Self {
         let taken_over = TakenOver::of(storage, record);
-        let recorded = record.recorded.as_ref();
+        // Of a result from elsewhere, the record says when it came here.
+        let recorded =
+            record.recorded.as_ref().filter(|_| !matches!(record.origin, Origin::Shared(_)));
         // A take-over copies what the record says of the execution, but for the host.
         let execution = record.execution();
         let (cpu_seconds, peak_bytes) = execution.map(used).unwrap_or_default();

@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::chromium::Chromium;
 use super::{page, report};
 use crate::lab::Lab;
+use crate::shared;
 
 /// A study of two methods, of which one is slower, for two sizes. Its values are no times, so they are the same everywhere.
 const STUDY: &str = "# Is the slow method really slower?
@@ -140,6 +143,34 @@ fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
     let text = page(&lab);
     assert!(text.contains("it seems to hold a token of GitHub"));
     assert!(!text.contains(&token));
+}
+
+/// What came from elsewhere was not measured when it came, nor here.
+#[test]
+fn times_and_hosts_that_are_not_published_are_not_made_up() {
+    let lab = study();
+    let inputs = ["-p", "machine=ada", "data=../data/words"];
+    lab.run("ce", &[&["run", "--no-sync", "../storage"][..], &inputs].concat()).exit(0);
+    shared::repository(&lab, "results.git");
+    shared::push(&lab, &[], "storage", "results.git").exit(0);
+    shared::pull(&lab, &[], "other", "results.git").exit(0);
+    report(&lab, &[&["--task", ".", "../other"][..], &inputs].concat()).exit(0);
+    let page = page(&lab);
+    for shown in ["<b>Complete</b>", "at times that are not published", "host not published"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    let table = lab.run("ce", &[&["table", "--json", "../other"][..], &inputs].concat()).exit(0);
+    for row in table.stdout.lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        assert!(row.get("host").is_none_or(Value::is_null), "{row}");
+    }
+    // Whoever publishes them says so.
+    shared::repository(&lab, "timed.git");
+    shared::push(&lab, &["--times", "--machine"], "storage", "timed.git").exit(0);
+    shared::pull(&lab, &[], "third", "timed.git").exit(0);
+    report(&lab, &[&["--task", ".", "../third"][..], &inputs].concat()).exit(0);
+    let page = super::page(&lab);
+    assert!(!page.contains("times that are not published") && page.contains("<h3>Machines</h3>"));
 }
 
 #[test]
