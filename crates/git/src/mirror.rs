@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::{env, thread};
 
-use ce_model::digest::ObjectId;
+use ce_model::digest::{ObjectId, is_object_id};
 use ce_model::exit::Explain;
 use gix::Repository;
 use gix::objs::tree::EntryKind;
@@ -750,9 +750,8 @@ impl Explain for MirrorError {
 /// The id of an object that another repository lacks as a partial clone, if `git` has failed for that. Versions say it in
 /// different words: of a repository on this host, its configuration says whether it is one.
 pub(super) fn left_out<'a>(said: &'a str, place: Option<&Path>) -> Option<&'a str> {
-    let id = said.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| {
-        [40, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    })?;
+    let mut words = said.split(|c: char| !c.is_ascii_alphanumeric());
+    let id = words.find(|word| is_object_id(word))?;
     let is_partial = match place {
         Some(place) => is_partial_clone(place),
         None => {

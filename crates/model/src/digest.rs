@@ -320,6 +320,11 @@ pub fn shown_version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String 
     if dirty { format!("{DIRTY}{}", tree.short()) } else { commit.short().to_owned() }
 }
 
+/// Whether a text is a whole id of a Git object, in letters of either case.
+pub fn is_object_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 impl FromStr for ObjectId {
     type Err = ObjectIdError;
 

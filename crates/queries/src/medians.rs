@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use ce_model::digest::is_object_id;
 use ce_model::exit::Explain;
 use ce_model::statistics::{
     self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
@@ -354,10 +355,8 @@ fn found_levels(
         }
     }
     let level = |level: &str| {
-        let is_commit = |text: &&String| {
-            matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
-        };
-        let mut begun = known.iter().filter(is_commit).filter(|text| text.starts_with(level));
+        let commits = known.iter().filter(|text| is_object_id(text));
+        let mut begun = commits.filter(|text| text.starts_with(level));
         let only = begun.next().filter(|_| begun.next().is_none());
         known.iter().find(|text| *text == level).or(only).cloned().ok_or_else(|| {
             MedianError::NoLevel {

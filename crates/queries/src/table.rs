@@ -390,17 +390,21 @@ pub enum RowStatus {
 }
 
 impl RowStatus {
+    /// The words for all of them.
+    pub(crate) const WORDS: [&str; 7] =
+        ["ok", "running", "suspended", "waiting", "missing", "failed", "excluded"];
+
     /// The word for it.
     pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Running(_) => "running",
-            Self::Suspended => "suspended",
-            Self::Waiting => "waiting",
-            Self::Missing => "missing",
-            Self::Failed { .. } => "failed",
-            Self::Excluded => "excluded",
-        }
+        Self::WORDS[match self {
+            Self::Ok => 0,
+            Self::Running(_) => 1,
+            Self::Suspended => 2,
+            Self::Waiting => 3,
+            Self::Missing => 4,
+            Self::Failed { .. } => 5,
+            Self::Excluded => 6,
+        }]
     }
 
     /// Finds out what became of a point with outputs from these sources, of which one is not there.

@@ -20,7 +20,7 @@ use crate::table::{RowOrigin, RowStatus, SweepRow, SweepTable};
 pub struct TableFileError {
     /// The file.
     path: String,
-    /// What is wrong with it.
+    /// The problem.
     problem: SheetProblem,
 }
 
@@ -32,13 +32,6 @@ impl Explain for TableFileError {
 
 /// The columns that `ce table` puts behind `status`, in this order.
 const STATE: [&str; 7] = ["call", "host", "time", "duration", "reason", "log", "attested"];
-
-/// The status of a row that is there, and of a point that the rules of the sweep leave out.
-const OK: &str = "ok";
-const EXCLUDED: &str = "excluded";
-
-/// Every status.
-const STATUSES: [&str; 7] = [OK, "running", "suspended", "waiting", "missing", "failed", EXCLUDED];
 
 /// Reads a table from the contents of a file.
 ///
@@ -65,7 +58,8 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
     let mut values = cells.clone();
     let is_status = |at: &usize| {
         let texts = cells.rows.iter().map(|row| row[*at].text());
-        cells.names[*at].starts_with(STATUS) && texts.into_iter().all(|it| STATUSES.contains(&it))
+        cells.names[*at].starts_with(STATUS)
+            && texts.into_iter().all(|it| RowStatus::WORDS.contains(&it))
     };
     let status = (0..cells.names.len()).rev().find(is_status);
     let mut state = [None; STATE.len()];
@@ -121,8 +115,9 @@ fn table(
             seconds: duration.and_then(|it| it.parse().ok()),
         });
         let status = match text(status) {
-            None | Some(OK) => RowStatus::Ok,
-            Some(EXCLUDED) => RowStatus::Excluded,
+            None => RowStatus::Ok,
+            Some(word) if word == RowStatus::Ok.word() => RowStatus::Ok,
+            Some(word) if word == RowStatus::Excluded.word() => RowStatus::Excluded,
             Some(other) => RowStatus::Failed { reason: other.to_owned(), log: None },
         };
         SweepRow { cells: values, status, call: call.and_then(|it| it.parse().ok()), origin }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::sheet::{SheetRecord, SheetRecords, json_fields, json_text, trimmed};
+use super::sheet::{SheetRecord, SheetRecords, json_fields, trimmed};
+use super::table::field_value;
 use super::{CellValue, SheetFault, SheetFormat, SheetProblem};
 
 /// A table of which only the contents are known.
@@ -47,17 +48,8 @@ fn objects(contents: &[u8]) -> Result<CellTable, SheetProblem> {
                 table.names.push(name.into_owned());
                 row.push(CellValue::Null);
             }
-            let spelled = value.get();
-            row[at] = match spelled.as_bytes().first() {
-                Some(b'n') => CellValue::Null,
-                Some(b't' | b'f') => CellValue::Boolean(spelled == "true"),
-                Some(b'"') => {
-                    let text = json_text(value).map_err(|fault| problem(line, fault))?;
-                    CellValue::Text(text.into_owned())
-                }
-                Some(b'{' | b'[') => CellValue::Text(spelled.to_owned()),
-                _ => CellValue::Number(spelled.to_owned()),
-            };
+            let value = field_value(value).map_err(|fault| problem(line, fault))?;
+            row[at] = CellValue::of_field(value);
         }
         table.rows.push(row);
     }

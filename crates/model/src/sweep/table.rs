@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde_json::value::RawValue;
 
 use super::points::{SweepPoints, point_title, separators};
-use super::sheet::{json_fields, json_text};
+use super::sheet::{SheetFault, json_fields, json_text};
 use super::{ColumnShape, TableColumn};
 use crate::digest::Sha1;
 use crate::exit::Explain;
@@ -289,7 +289,10 @@ fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, 
         objects.push(
             fields
                 .into_iter()
-                .map(|(name, value)| Ok((name, field_value(value).map_err(|it| place(&it))?)))
+                .map(|(name, value)| {
+                    let value = field_value(value).map_err(|it| place(&it.to_string()))?;
+                    Ok((name, value))
+                })
                 .collect::<Result<_, String>>()?,
         );
     }
@@ -297,11 +300,11 @@ fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, 
 }
 
 /// The type and the text of a value: a string, or how it is spelled; `None` for null.
-fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, String> {
+pub(super) fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, SheetFault> {
     let spelled = Cow::Borrowed(value.get());
     Ok(Some(match value.get().as_bytes().first() {
         Some(b'n') => return Ok(None),
-        Some(b'"') => (JsonType::Text, json_text(value).map_err(|fault| fault.to_string())?),
+        Some(b'"') => (JsonType::Text, json_text(value)?),
         Some(b't' | b'f') => (JsonType::Boolean, spelled),
         Some(b'{' | b'[') => (JsonType::Text, spelled),
         _ => (JsonType::Number, spelled),
@@ -426,6 +429,16 @@ impl CellValue {
         }
     }
 
+    /// The value of a field of JSON; `None` is null.
+    pub(super) fn of_field(field: Option<(JsonType, Cow<'_, str>)>) -> Self {
+        match field {
+            None => Self::Null,
+            Some((JsonType::Number, text)) => Self::Number(text.into_owned()),
+            Some((JsonType::Boolean, text)) => Self::Boolean(text == "true"),
+            Some((JsonType::Text, text)) => Self::Text(text.into_owned()),
+        }
+    }
+
     /// Its text; nothing has an empty one.
     pub fn text(&self) -> &str {
         match self {
@@ -444,12 +457,7 @@ pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
         .map(|(_, row)| {
             row.iter()
                 .zip(&types)
-                .map(|(cell, of_column)| match cell.written(*of_column) {
-                    None => CellValue::Null,
-                    Some((JsonType::Number, text)) => CellValue::Number(text.into_owned()),
-                    Some((JsonType::Boolean, text)) => CellValue::Boolean(text == "true"),
-                    Some((JsonType::Text, text)) => CellValue::Text(text.into_owned()),
-                })
+                .map(|(cell, of_column)| CellValue::of_field(cell.written(*of_column)))
                 .collect()
         })
         .collect()
