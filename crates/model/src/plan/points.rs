@@ -255,7 +255,7 @@ impl Plan {
             return;
         }
         let mut last = None;
-        for ((node, _), source) in origins(&task.workflow, node).into_iter().zip(sources) {
+        for ((node, _), source) in origins(&task.workflow, node).zip(sources) {
             // All outputs of a node are one step.
             if last.replace(node) != Some(node) && self.is_open(node) {
                 waiting.add(node, source);

@@ -496,7 +496,7 @@ fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
             Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
             // Its name is that of all calls whose outputs it passes up.
             Node::All { .. } if !defined.is_empty() => {
-                let origins = origins(&task.workflow, id).into_iter().map(|(origin, _)| origin);
+                let origins = origins(&task.workflow, id).map(|(origin, _)| origin);
                 let calls = origins.filter(|it| {
                     matches!(task.workflow[*it], Node::Computation { .. } | Node::Sweep { .. })
                 });

@@ -81,12 +81,10 @@ pub enum Uncommitted {
 impl Task {
     /// The names of the outputs that a node passes up, in order.
     pub fn passed_names(&self, node: NodeId) -> Vec<String> {
-        let origins = origins(&self.workflow, node).into_iter();
-        let mut names = Vec::new();
-        for (node, number) in origins {
-            names.push(self.workflow[node].made(self).swap_remove(number.into()));
-        }
-        names
+        let name = |(node, number): (NodeId, u8)| {
+            self.workflow[node].made(self).swap_remove(number.into())
+        };
+        origins(&self.workflow, node).map(name).collect()
     }
 
     /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.

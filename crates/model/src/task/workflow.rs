@@ -181,23 +181,21 @@ impl Node {
 }
 
 /// Returns where each value that a node passes up comes from: the node that makes it, and its number there.
-pub fn origins(nodes: &impl Index<NodeId, Output = Node>, node: NodeId) -> Vec<(NodeId, u8)> {
-    let numbers = nodes[node].numbers();
-    numbers
-        .map(|number| {
-            let mut origin = (node, number);
-            // A loop: texts may nest these nodes without limit.
-            while let Node::All { inputs } = &nodes[origin.0]
-                && let Some(input) =
-                    inputs.iter().find(|it| (it.first..=it.last).contains(&origin.1))
-            {
-                let place = usize::from(origin.1 - input.first);
-                let number = nodes[input.node].numbers().nth(place).unwrap_or_default();
-                origin = (input.node, number);
-            }
-            origin
-        })
-        .collect()
+pub fn origins<W: Index<NodeId, Output = Node>>(
+    nodes: &W,
+    node: NodeId,
+) -> impl Iterator<Item = (NodeId, u8)> {
+    nodes[node].numbers().map(move |number| {
+        let mut origin = (node, number);
+        // A loop: texts may nest these nodes without limit.
+        while let Node::All { inputs } = &nodes[origin.0]
+            && let Some(input) = inputs.iter().find(|it| (it.first..=it.last).contains(&origin.1))
+        {
+            let place = usize::from(origin.1 - input.first);
+            origin = (input.node, nodes[input.node].numbers().nth(place).unwrap_or_default());
+        }
+        origin
+    })
 }
 
 /// An expression tree in which equal subtrees are one node.

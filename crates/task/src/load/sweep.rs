@@ -189,8 +189,8 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
 
     /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
     fn nested_columns(&self, body: &Argument, output: u8) -> Vec<String> {
-        let origins = origins(&self.builder, body.node);
-        let Some(&(node, number)) = origins.get(usize::from(output)) else { return Vec::new() };
+        let mut origins = origins(&self.builder, body.node);
+        let Some((node, number)) = origins.nth(output.into()) else { return Vec::new() };
         match &self.builder[node] {
             Node::Sweep { sweep, .. } if number == 0 => {
                 let sweep = &self.sweeps[sweep.index()];
