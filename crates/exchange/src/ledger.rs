@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 /// The greatest length of the reason of a failure, in characters.
 const REASON: usize = 200;
 
-/// What the ledger says of executions only if it is asked to.
+/// The facts on executions that a push publishes only on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerFacts {
     /// When they ended.

@@ -47,7 +47,7 @@ pub(super) struct Selection<'a> {
     revoked: BTreeMap<String, String>,
     /// Whether the executions of calls that the repository has already are added to the ledger.
     attest: bool,
-    /// What the ledger says of executions, too.
+    /// The facts on executions that are published.
     facts: LedgerFacts,
     /// The executions that the ledger says of this storage already; `None` before anybody wants to know.
     attested: Option<HashSet<Blake3>>,
@@ -419,7 +419,7 @@ pub struct PushRequest {
     pub by: Option<String>,
     /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
     pub attest: bool,
-    /// What the ledger says of executions, too.
+    /// The facts on executions that are published.
     pub facts: LedgerFacts,
     /// Whether files that seem to hold secrets are pushed.
     pub allow_secrets: bool,

@@ -175,7 +175,7 @@ pub fn resolution<'a>(spelled: impl IntoIterator<Item = &'a str>) -> f64 {
     half.and_then(|half| half.parse().ok()).unwrap_or_default()
 }
 
-/// What is known of two sides that are compared.
+/// How the values of two compared sides were obtained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ComparedSides {
     /// Both rest on the same calls.
