@@ -10,10 +10,10 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use ce_model::humanize::{counted, duration, size};
 use ce_queries::page::{
     GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, OutputFormat, PageCall,
-    PageCallState, PageData, PageOutput, PageStudy,
+    PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
 };
 
-use super::measurements;
+use super::measurements::{self, LevelComparison};
 use super::words::{different, lines, moment, text};
 
 /// At most so many rows of a table of a result are shown.
@@ -26,7 +26,12 @@ const TEXT: usize = 4096;
 const FAILURES: usize = 5;
 
 /// The head of a page: what it is about, and how well that is known.
-pub(super) fn head(data: &PageData, tables: &[MeasuredTable], omissions: &[String]) -> Markup {
+pub(super) fn head(
+    data: &PageData,
+    tables: &[(&PageTable, MeasuredTable)],
+    comparisons: &[LevelComparison<'_>],
+    omissions: &[String],
+) -> Markup {
     let study = data.study.as_ref();
     html! {
         h1 { (text(&title(data))) }
@@ -35,9 +40,9 @@ pub(super) fn head(data: &PageData, tables: &[MeasuredTable], omissions: &[Strin
         }
         div.summary {
             (completeness(data))
-            @for verdict in measurements::verdicts(tables) { span { b { (text(&verdict)) } } }
+            @for verdict in comparisons.iter().filter_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
-            span { (if tables.iter().any(|it| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
+            span { (if tables.iter().any(|(_, it)| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
             span { (machines(data)) }
         }
         p.hint {
@@ -67,14 +72,9 @@ fn completeness(data: &PageData) -> Markup {
     let [failed, missing, suspended] =
         [PageCallState::Failed, PageCallState::Missing, PageCallState::Suspended].map(of);
     let lacking = counted_lack(failed, missing, suspended);
-    let rows: Vec<&str> = data
-        .tables
-        .iter()
-        .flat_map(|table| &table.rows)
-        .map(|row| row.status.as_deref().unwrap_or_default())
-        .filter(|status| *status != "excluded")
-        .collect();
-    let points = rows.iter().filter(|status| status.is_empty()).count();
+    let rows = data.tables.iter().flat_map(|table| &table.rows).filter(|row| !row.is_excluded());
+    let rows: Vec<&PageRow> = rows.collect();
+    let points = rows.iter().filter(|row| row.status.is_none()).count();
     html! {
         @if lacking.is_empty() {
             span { b { "Complete" } ": "
@@ -205,7 +205,7 @@ pub(super) fn results(outputs: &[PageOutput]) -> Markup {
 fn name(output: &PageOutput) -> String {
     let own = own_name(output);
     match &output.defined {
-        Some(defined) if output.is_table || own.is_empty() || own == *defined => defined.clone(),
+        Some(defined) if own.is_empty() || own == *defined => defined.clone(),
         Some(defined) => format!("{defined}: {own}"),
         None if own.is_empty() => output.value.file.clone().unwrap_or_default(),
         None => own.to_owned(),
@@ -291,18 +291,10 @@ fn rows(text_of_file: &str, separator: char) -> Markup {
 fn markdown(source: &str) -> Markup {
     let source = lines(source);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
-    let mut depth_of_picture = 0_usize;
     let mut is_link_kept = Vec::new();
     let events = Parser::new_ext(&source, options).filter_map(|event| match event {
         Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
-        Event::Start(Tag::Image { .. }) => {
-            depth_of_picture += 1;
-            None
-        }
-        Event::End(TagEnd::Image) => {
-            depth_of_picture = depth_of_picture.saturating_sub(1);
-            None
-        }
+        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
         Event::Start(Tag::Link { ref dest_url, .. }) => {
             let is_kept =
                 ["https://", "http://", "mailto:"].iter().any(|it| dest_url.starts_with(it));

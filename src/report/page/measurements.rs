@@ -1,5 +1,7 @@
 //! The measurements of sweeps: a row a point, with medians, their intervals and all values; the default plot; and two levels compared.
 
+use std::collections::HashMap;
+
 use maud::{Markup, PreEscaped, html};
 
 use ce_model::humanize::counted;
@@ -10,9 +12,10 @@ use ce_model::sweep::{Better, CellValue};
 use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
 use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 
-use super::plot;
+use super::plot::{self, AxisScale};
 use super::words::{ShownUnit, grouped, short, text};
 use crate::report::medians::{false_alarms, ratio_texts};
+use crate::report::table::with_unit;
 
 /// At most so many points are shown, and so many columns of a table.
 const POINTS: usize = 200;
@@ -28,9 +31,9 @@ const WIDE: f64 = 0.2;
 const STRIP: [f64; 2] = [150.0, 18.0];
 
 /// How well the medians are known, in a sentence; `None` if nothing was measured repeatedly.
-pub(super) fn known(tables: &[MeasuredTable]) -> Option<String> {
+pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
     let (mut all, mut wide, mut few, mut widest) = (0, 0, 0, 0.0_f64);
-    for table in tables.iter().filter(|table| table.has_replicates) {
+    for (_, table) in tables.iter().filter(|(_, table)| table.has_replicates) {
         for point in &table.points {
             for column in 0..table.columns.len() {
                 let Some(sample) = point.sample(column) else { continue };
@@ -56,13 +59,6 @@ pub(super) fn known(tables: &[MeasuredTable]) -> Option<String> {
         }
         (_, wide, _) => format!("{wide} of {all} medians are known no better than ± 20 %"),
     })
-}
-
-/// What becomes of the median from one level of a factor to another, in a sentence for each comparison.
-pub(super) fn verdicts(tables: &[MeasuredTable]) -> Vec<String> {
-    let measured = tables.iter().filter(|table| table.has_replicates);
-    let all = measured.flat_map(LevelComparison::all);
-    all.filter_map(|comparison| comparison.in_words()).collect()
 }
 
 /// Half the interval of a median, as a share of it.
@@ -92,7 +88,9 @@ pub(super) fn section(tables: &[(&PageTable, MeasuredTable)], has_figures: bool)
                         }
                     } @else {
                         @if !has_figures {
-                            @for column in 0..measured.columns.len().min(COLUMNS) { (figure(measured, column)) }
+                            @for column in 0..measured.columns.len().min(COLUMNS) {
+                                (figure(measured, column, &unit_of(measured, column)))
+                            }
                         }
                         (first_rows(table, measured))
                     }
@@ -108,9 +106,9 @@ fn unit_of(table: &MeasuredTable, column: usize) -> ShownUnit {
     ShownUnit::of(table.columns[column].measure.unit.as_deref(), medians)
 }
 
-fn figure(table: &MeasuredTable, column: usize) -> Markup {
+fn figure(table: &MeasuredTable, column: usize, unit: &ShownUnit) -> Markup {
     html! {
-        @if let Some(plot) = plot::plot(table, column, &unit_of(table, column)) {
+        @if let Some(plot) = plot::plot(table, column, unit) {
             figure { (PreEscaped(plot.svg)) figcaption { (text(&plot.caption)) } }
         }
     }
@@ -128,7 +126,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, has_intervals));
     let has_absent = table.points.iter().any(|point| point.absent > 0);
     html! {
-        @if !has_figures { (figure(table, column)) }
+        @if !has_figures { (figure(table, column, &unit)) }
         p.hint { (caption(table, column, &unit, strip.as_ref())) }
         div.scroll { table.measured {
             thead { tr {
@@ -253,19 +251,12 @@ fn first_rows(table: &PageTable, measured: &MeasuredTable) -> Markup {
         cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
     };
     let numbers: Vec<bool> = places.iter().map(|at| is_number(*at)).collect();
-    let label = |at: usize| {
-        let name = &table.columns[at];
-        match table.measures.get(name).and_then(|measure| measure.unit.as_ref()) {
-            Some(unit) => format!("{name} [{unit}]"),
-            None => name.clone(),
-        }
-    };
     let has_status = table.rows.iter().any(|row| row.status.is_some());
     html! {
         p.hint { (left_out(measured)) }
         div.scroll { table.measured {
             thead { tr {
-                @for (at, is_number) in places.iter().zip(&numbers) { th.number[*is_number] scope="col" { (text(&label(*at))) } }
+                @for (at, is_number) in places.iter().zip(&numbers) { th.number[*is_number] scope="col" { (text(&with_unit(&table.columns[*at], &table.measures))) } }
                 @if has_status { th scope="col" { "state" } }
             } }
             tbody { @for row in table.rows.iter().take(POINTS) { tr {
@@ -308,35 +299,28 @@ fn all_rows(table: &PageTable) -> Markup {
 
 /// The drawing of all values of points on one scale.
 struct Strip {
-    low: f64,
-    high: f64,
-    is_log: bool,
+    scale: AxisScale,
     has_intervals: bool,
 }
 
 impl Strip {
     fn new([low, high]: [f64; 2], has_intervals: bool) -> Self {
-        Self { low, high, is_log: low > 0.0 && high / low >= 4.0, has_intervals }
+        let is_log = low > 0.0 && high / low >= 4.0;
+        Self { scale: AxisScale { is_log, low, high }, has_intervals }
     }
 
     fn caption(&self, unit: &ShownUnit) -> String {
-        let scale = if self.is_log { ", logarithmic" } else { "" };
-        let (low, high) = (unit.with_unit(self.low), unit.with_unit(self.high));
+        let AxisScale { is_log, low, high } = self.scale;
+        let scale = if is_log { ", logarithmic" } else { "" };
+        let (low, high) = (unit.with_unit(low), unit.with_unit(high));
         let bar = if self.has_intervals { "; bar: 95 % interval" } else { "" };
         format!("Dots: every measurement, {low} to {high}{scale}{bar}; line: median.")
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        let on = |value: f64| if self.is_log { value.ln() } else { value };
-        let span = on(self.high) - on(self.low);
-        let share = if span == 0.0 { 0.5 } else { (on(value) - on(self.low)) / span };
-        4.0 + share * (STRIP[0] - 8.0)
     }
 
     fn draw(&self, values: &[f64], sample: &Measurements, unit: &ShownUnit) -> Markup {
         let [width, height] = STRIP;
         let middle = height / 2.0;
-        let place = |value: f64| format!("{:.1}", self.at(value));
+        let place = |value: f64| format!("{:.1}", 4.0 + self.scale.at(value) * (width - 8.0));
         let ends = sample.interval();
         let label = format!(
             "{}, median {}",
@@ -353,22 +337,25 @@ impl Strip {
     }
 }
 
-/// Levels of a factor compared with its first one, or commits with the one before: what becomes of the median.
-pub(super) fn compared(tables: &[(&PageTable, MeasuredTable)]) -> Markup {
-    let shown = tables.iter().filter(|(_, measured)| measured.has_replicates);
-    let shown: Vec<LevelComparison<'_>> =
-        shown.flat_map(|(_, measured)| LevelComparison::all(measured)).collect();
+/// Levels of factors compared with the first ones, or commits with the ones before: what becomes of the medians.
+pub(super) fn compared<'a>(tables: &'a [(&PageTable, MeasuredTable)]) -> Vec<LevelComparison<'a>> {
+    let measured = tables.iter().filter(|(_, measured)| measured.has_replicates);
+    measured.flat_map(|(_, measured)| LevelComparison::all(measured)).collect()
+}
+
+/// The tables of comparisons.
+pub(super) fn compared_section(comparisons: &[LevelComparison<'_>]) -> Markup {
     html! {
-        @if !shown.is_empty() {
+        @if !comparisons.is_empty() {
             section #compared {
-                @for comparison in &shown { (comparison.draw()) }
+                @for comparison in comparisons { (comparison.draw()) }
             }
         }
     }
 }
 
 /// Two levels of an axis, for each level of the others.
-struct LevelComparison<'a> {
+pub(super) struct LevelComparison<'a> {
     table: &'a MeasuredTable,
     axis: usize,
     column: usize,
@@ -398,7 +385,7 @@ impl<'a> LevelComparison<'a> {
     }
 
     /// Two levels in a sentence: `seconds from merging to buckets: ×0.771 [0.754, 0.786], less in 12 of 12`.
-    fn in_words(&self) -> Option<String> {
+    pub(super) fn in_words(&self) -> Option<String> {
         let axis = &self.table.axes[self.axis];
         if axis.levels.len() != 2 {
             return None;
@@ -411,13 +398,9 @@ impl<'a> LevelComparison<'a> {
             (_, more) => ("more", more),
         };
         let [old, new] = [0, 1].map(|level| &axis.levels[level]);
+        let (name, all) = (&self.table.columns[self.column].name, self.rows.len());
         Some(format!(
-            "{} from {old} to {new}: ×{} [{}, {}], {word} in {count} of {}",
-            self.table.columns[self.column].name,
-            value,
-            low,
-            high,
-            self.rows.len()
+            "{name} from {old} to {new}: ×{value} [{low}, {high}], {word} in {count} of {all}"
         ))
     }
 
@@ -465,27 +448,23 @@ impl<'a> LevelComparison<'a> {
 
 /// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
 fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
-    let others = |point: &MeasuredPoint| {
-        let mut levels = point.levels.clone();
-        levels.remove(axis);
-        levels
-    };
+    let is_commit = table.axes[axis].kind == AxisKind::Commit;
+    let values = |point: &'a MeasuredPoint| (&*point.values[column], &*point.spelled[column]);
+    // Points are in the order of levels, so what a point is compared with comes before it.
+    let mut bases: HashMap<Vec<usize>, &MeasuredPoint> = HashMap::new();
     let mut rows = Vec::new();
-    for new in table.points.iter().filter(|point| point.levels[axis] > 0) {
-        let base = table.points.iter().rfind(|old| {
-            let (level, is_commit) = (old.levels[axis], table.axes[axis].kind == AxisKind::Commit);
-            let is_base = if is_commit { level < new.levels[axis] } else { level == 0 };
-            is_base && old.sample(column).is_some() && others(old) == others(new)
-        });
-        let Some(old) = base else { continue };
-        if new.sample(column).is_none() {
-            continue;
+    for new in table.points.iter().filter(|point| point.sample(column).is_some()) {
+        let mut others = new.levels.clone();
+        let level = others.remove(axis);
+        if let Some(old) = bases.get(&others).copied() {
+            let is_same = !old.calls.is_empty() && old.calls == new.calls;
+            let kind = if is_same { SideKind::SameCalls } else { SideKind::Measured(CONFIDENCE) };
+            let compared = ComparedMedians::new([values(old), values(new)], kind, THRESHOLD);
+            rows.push(LevelChange { sides: [old, new], compared });
         }
-        let is_same = !old.calls.is_empty() && old.calls == new.calls;
-        let kind = if is_same { SideKind::SameCalls } else { SideKind::Measured(CONFIDENCE) };
-        let values = |point: &'a MeasuredPoint| (&*point.values[column], &*point.spelled[column]);
-        let compared = ComparedMedians::new([values(old), values(new)], kind, THRESHOLD);
-        rows.push(LevelChange { sides: [old, new], compared });
+        if is_commit || level == 0 {
+            bases.insert(others, new);
+        }
     }
     rows
 }

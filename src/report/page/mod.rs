@@ -62,8 +62,8 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
         it.held.is_ok() && matches!(it.format, OutputFormat::Picture(_))
     };
     let has_figures = data.outputs.iter().flat_map(|it| &it.contents).any(is_picture);
-    let alone: Vec<MeasuredTable> = tables.iter().map(|(_, it)| it.clone()).collect();
-    let head = front::head(data, &alone, omissions).into_string();
+    let comparisons = measurements::compared(&tables);
+    let head = front::head(data, &tables, &comparisons, omissions).into_string();
     let study = data.study.as_ref();
     let results = if study.is_some() || data.outputs.iter().any(|it| it.contents.is_some()) {
         front::results(&data.outputs)
@@ -73,7 +73,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
     let front = [
         results,
         measurements::section(&tables, has_figures),
-        measurements::compared(&tables),
+        measurements::compared_section(&comparisons),
         study.map(front::repeat).unwrap_or_default(),
         front::failures(&data.calls, &measurements::without_values(&tables)),
     ];

@@ -51,15 +51,15 @@ struct Mark<'a> {
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct AxisScale {
-    is_log: bool,
-    low: f64,
-    high: f64,
+pub(super) struct AxisScale {
+    pub(super) is_log: bool,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl AxisScale {
     /// The place of a value, from 0 to 1.
-    fn at(self, value: f64) -> f64 {
+    pub(super) fn at(self, value: f64) -> f64 {
         let on = |value: f64| if self.is_log { value.ln() } else { value };
         let span = on(self.high) - on(self.low);
         if span == 0.0 { 0.5 } else { (on(value) - on(self.low)) / span }

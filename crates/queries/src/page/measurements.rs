@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{PageRow, PageTable};
+use ce_model::digest::is_object_id;
 use ce_model::statistics::Measurements;
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE};
 
@@ -84,9 +85,6 @@ impl MeasuredPoint {
         Measurements::new(self.values.get(column)?.clone())
     }
 }
-
-/// The status of a row whose point was left out by the study.
-const EXCLUDED: &str = "excluded";
 
 impl MeasuredTable {
     /// Gathers the measurements of a table.
@@ -210,7 +208,7 @@ struct Rows<'a>(Vec<&'a PageRow>);
 
 impl<'a> Rows<'a> {
     fn of(table: &'a PageTable) -> Self {
-        let rows = table.rows.iter().filter(|row| row.status.as_deref() != Some(EXCLUDED));
+        let rows = table.rows.iter().filter(|row| !row.is_excluded());
         Self(rows.collect())
     }
 
@@ -246,13 +244,12 @@ impl PointAxis {
         let mut levels: Vec<String> = levels.collect();
         let numbers: Option<Vec<f64>> = levels.iter().map(|text| text.parse().ok()).collect();
         let is_finite = numbers.is_some_and(|it| it.iter().all(|number: &f64| number.is_finite()));
-        let is_commit = |text: &String| {
-            matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
-        };
-        let kind = match () {
-            () if levels.iter().all(is_commit) => AxisKind::Commit,
-            () if is_finite => AxisKind::Number,
-            () => AxisKind::Text,
+        let kind = if levels.iter().all(|text| is_object_id(text)) {
+            AxisKind::Commit
+        } else if is_finite {
+            AxisKind::Number
+        } else {
+            AxisKind::Text
         };
         if kind == AxisKind::Number {
             let value = |text: &String| text.parse::<f64>().unwrap_or_default();

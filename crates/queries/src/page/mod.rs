@@ -366,7 +366,7 @@ fn outputs_of_task(
         })
         .collect();
     let mut outputs = Vec::new();
-    let origins = origins(&task.workflow, task.workflow.root());
+    let origins: Vec<(NodeId, u8)> = origins(&task.workflow, task.workflow.root()).collect();
     for (number, source) in evaluation.plan.outputs().iter().enumerate() {
         let (name, file) = (format!("{number:02}"), evaluation.name(*source));
         let digest = evaluation.digest(*source);
@@ -605,6 +605,13 @@ fn cell(json: &str) -> CellValue {
         ("true" | "false", _) => CellValue::Boolean(json == "true"),
         (_, Ok(text)) => CellValue::Text(text),
         _ => CellValue::Number(json.to_owned()),
+    }
+}
+
+impl PageRow {
+    /// Whether the rules of the sweep leave out its point.
+    pub fn is_excluded(&self) -> bool {
+        self.status.as_deref() == Some(RowStatus::Excluded.word())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a page says of a task to somebody who has never heard of it: its question, its version, what was given, and how to repeat it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ce_evaluate::Evaluation;
 use ce_git::{Config, LastChange, Snapshot, Trees};
@@ -55,11 +55,22 @@ impl PageStudy {
     /// Describes a task in a directory, as it was evaluated.
     pub(super) fn of(dir: &Path, evaluation: &Evaluation) -> Self {
         let task = &evaluation.task;
-        let read = |name: &str| read_file(dir, task, name);
+        let is_work_tree = matches!(task.loaded_from, LoadedFrom::WorkTree(_));
+        let snapshot =
+            if is_work_tree { None } else { Snapshot::open(dir, task.commit.full()).ok() };
+        let read = |name: &str| {
+            let contents = if is_work_tree {
+                fs::read(dir.join(name)).ok()?
+            } else {
+                let snapshot = snapshot.as_ref()?;
+                snapshot.read(&snapshot.find(&Path::new(&task.place).join(name)).ok()?).ok()?
+            };
+            String::from_utf8(contents).ok()
+        };
         let (title, paragraph) = read("README.md").map(|it| beginning(&it)).unwrap_or_default();
         let question = read(WORKFLOW_TEXT).and_then(|it| first_comment(&it));
-        let place = if task.place.is_empty() { Path::new("") } else { Path::new(&task.place) };
-        let version = Trees::new(dir).last_change(place, &task.commit).ok().flatten();
+        let version =
+            Trees::new(dir).last_change(Path::new(&task.place), &task.commit).ok().flatten();
         let given: Vec<GivenInput> =
             (0..task.inputs.len()).map(|at| given(evaluation, InputId::at(at))).collect();
         // A path is of this host.
@@ -70,19 +81,6 @@ impl PageStudy {
         let is_changed = !task.changed.is_empty();
         Self { title, question: question.or(paragraph), version, is_changed, given, commands }
     }
-}
-
-/// Reads a text of the task, in the version that was loaded.
-fn read_file(dir: &Path, task: &Task, name: &str) -> Option<String> {
-    let contents = match task.loaded_from {
-        LoadedFrom::WorkTree(_) => fs::read(dir.join(name)).ok()?,
-        LoadedFrom::Commit(_) => {
-            let snapshot = Snapshot::open(dir, task.commit.full()).ok()?;
-            let file = snapshot.find(&PathBuf::from(&task.place).join(name)).ok()?;
-            snapshot.read(&file).ok()?
-        }
-    };
-    String::from_utf8(contents).ok()
 }
 
 /// The comment that a text of a workflow begins with, as one paragraph.
