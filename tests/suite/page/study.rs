@@ -145,6 +145,27 @@ fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
     assert!(!text.contains(&token));
 }
 
+/// The text and the README of a task are read in the version that is asked for, wherever in its repository the task is.
+#[test]
+fn the_question_is_that_of_the_commit() {
+    let lab = study();
+    fs::create_dir(lab.path("task/inner")).unwrap();
+    for name in ["workflow.ce", "README.md", "computations"] {
+        let inner = lab.path("task/inner").join(name);
+        fs::rename(lab.path("task").join(name), inner).unwrap();
+    }
+    let lab = lab.commit_again().with_storage();
+    fs::write(lab.path("task/inner/README.md"), "# another title\n").unwrap();
+    let text = STUDY.replace("# Is the slow method", "# Was the slow method");
+    fs::write(lab.path("task/inner/workflow.ce"), text).unwrap();
+    let arguments = ["--task", "inner", "--at", "HEAD"];
+    report(&lab, &[&arguments[..], &ARGUMENTS[2..]].concat()).exit(0);
+    let page = page(&lab);
+    for shown in ["<h1>methods: fast and slow</h1>", "Is the slow method really slower?"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}
+
 /// What came from elsewhere was not measured when it came, nor here.
 #[test]
 fn times_and_hosts_that_are_not_published_are_not_made_up() {

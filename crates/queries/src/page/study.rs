@@ -63,7 +63,8 @@ impl PageStudy {
                 fs::read(dir.join(name)).ok()?
             } else {
                 let snapshot = snapshot.as_ref()?;
-                snapshot.read(&snapshot.find(&Path::new(&task.place).join(name)).ok()?).ok()?
+                // Its paths are relative to the task.
+                snapshot.read(&snapshot.find(Path::new(name)).ok()?).ok()?
             };
             String::from_utf8(contents).ok()
         };
