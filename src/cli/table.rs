@@ -18,6 +18,7 @@ use ce_exchange::{Attestations, Attested};
 use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
 use ce_model::task::Task;
+use ce_queries::page::MeasuredTable;
 use ce_queries::table::{SweepTable, TableComparison, choose_sweep};
 use ce_queries::table_summary::ReplicateSummary;
 
@@ -28,6 +29,8 @@ enum TooManyVersions {
     Compared(usize),
     #[error("{0} versions are given, and a summary is that of one")]
     Summarised(usize),
+    #[error("{0} versions are given, and steps are those of one")]
+    Steps(usize),
 }
 
 impl Explain for TooManyVersions {
@@ -35,8 +38,20 @@ impl Explain for TooManyVersions {
         let hint = match self {
             Self::Compared(_) => "give --at once or twice",
             Self::Summarised(_) => "give --at once, or leave out --summary",
+            Self::Steps(_) => "give --at once, or leave out --steps",
         };
         Some(hint.to_owned())
+    }
+}
+
+/// The points of a sweep are no history.
+#[derive(Debug, thiserror::Error)]
+#[error("no name of its points is that of commits with numbers: there are no steps")]
+struct NoHistory;
+
+impl Explain for NoHistory {
+    fn hint(&self) -> Option<String> {
+        Some("let a sweep have the commits that ce commits lists as points".to_owned())
     }
 }
 
@@ -60,6 +75,11 @@ pub(super) struct ShowTable {
     /// median, and its 95 % confidence interval, or the least and the largest value of fewer than 6
     #[arg(long, conflicts_with_all = ["attested", "all"])]
     summary: bool,
+
+    /// Print, for each column of numbers, the commits at which the median changes and stays; the sweep has commits as
+    /// points, the oldest first
+    #[arg(long, conflicts_with_all = ["csv", "json", "summary", "attested", "all"])]
+    steps: bool,
 
     /// Print how many of those who have executed the call of each row have got the recorded outputs, by the ledger
     #[arg(long)]
@@ -113,6 +133,9 @@ impl Tool for ShowTable {
             [_, _, ..] if self.summary => {
                 return Err(TooManyVersions::Summarised(self.of.at.len()).into());
             }
+            [_, _, ..] if self.steps => {
+                return Err(TooManyVersions::Steps(self.of.at.len()).into());
+            }
             [older, newer] => return self.compare([older, newer], out),
             [] | [_] => {}
             more => return Err(TooManyVersions::Compared(more.len()).into()),
@@ -120,6 +143,8 @@ impl Tool for ShowTable {
         let (evaluation, table) = self.of.table(&self.task)?;
         if self.summary {
             self.summarise(&table, out)?;
+        } else if self.steps {
+            print_steps(&table, out)?;
         } else {
             self.print(&evaluation, &table, out)?;
         }
@@ -285,6 +310,20 @@ impl ShowTable {
         let is_complete = older.is_complete() && newer.is_complete();
         Ok(if is_complete { Exit::Done } else { Exit::Missing })
     }
+}
+
+/// Prints the steps of each column over commits.
+fn print_steps(table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
+    let measured = MeasuredTable::of_sweep(table.clone());
+    if measured.commits().is_none() || measured.columns.is_empty() {
+        return Err(NoHistory.into());
+    }
+    for column in 0..measured.columns.len() {
+        for line in report::steps_in_words(&measured, column) {
+            writeln!(out, "{}", report::harmless(&line)).map_err(OutputError)?;
+        }
+    }
+    Ok(())
 }
 
 /// Says, once for each reason, that there may be more rows.

@@ -21,6 +21,7 @@ mod printer;
 mod progress;
 mod progress_estimate;
 mod status;
+mod steps;
 mod summary;
 mod table;
 mod table_summary;
@@ -64,6 +65,7 @@ pub use self::status::{
     AskedStatus, activities, status_json, submitted_runs, suspended_calls, suspended_title,
     waiting_jobs,
 };
+pub use self::steps::steps_in_words;
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
 pub use self::table_summary::{ends_in_words, table_summary};

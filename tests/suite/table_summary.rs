@@ -93,6 +93,56 @@ fn a_call_with_several_rows_has_all_its_values() {
     assert_eq!([first, second].each_ref().map(median), [json!(1), json!(2)]);
 }
 
+/// A name like that of a commit: the later, the less.
+fn commit(at: usize) -> String {
+    format!("{:08x}{:032x}", 0xabc0_0000_usize - at, 0)
+}
+
+/// A sweep over commits, whose body has the time from a list: a step at the eighth, and a spike.
+fn history() -> Lab {
+    let seconds = "1.00 1.02 0.99 9.00 1.00 1.03 1.01 1.30 1.31 1.29 1.30 1.33 1.31 1.30";
+    let rows = (0..14).map(|at| format!("{}\tremark {at}\n", commit(at)));
+    let sheet = format!("commit\tsubject\n{}", rows.collect::<String>());
+    let body: String = seconds
+        .split(' ')
+        .zip(0..)
+        .map(|(value, at)| format!("[ $c != {} ] || echo {value} >\"$2\"\n", commit(at)))
+        .collect();
+    sweep("", &[("factors/00-commit.tsv", &sheet), ("columns", "00 seconds [s] less\n")])
+        .computation("measure", "commit", "seconds", &format!("c=$(cat \"$1\")\n{body}"))
+        .call("inputs/00-body/", "measure", &["commit"])
+        .commit()
+        .with_storage()
+}
+
+#[test]
+fn steps_are_commits_at_which_the_level_changes_and_stays() {
+    let lab = history();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let ran = table(&lab, &["--steps"]).exit(0);
+    let [line] = ran.lines().try_into().unwrap();
+    let commit = &commit(7)[..8];
+    assert!(line.starts_with("seconds: +28.7 % ["), "{line}");
+    assert!(line.contains(&format!("] at {commit} \"remark 7\", after ")), "{line}");
+    let sheet = std::fs::read_to_string(lab.path("task/workflow/factors/00-commit.tsv")).unwrap();
+    let first: String = sheet.lines().take(8).map(|line| format!("{line}\n")).collect();
+    let lab = lab.file("workflow/factors/00-commit.tsv", first);
+    let lab = lab.commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let few = table(&lab, &["--steps"]).exit(0);
+    assert_eq!(few.stdout, "seconds: 7 measured commits, and steps need 8\n");
+    table(&lab, &["--steps", "--json"]).exit(2).says("cannot be used with");
+    table(&lab, &["--steps", "--at", "HEAD", "--at", "HEAD"])
+        .exit(2)
+        .says("steps are those of one");
+}
+
+#[test]
+fn steps_need_commits() {
+    let lab = lab("2\n", BODY);
+    table(&lab, &["--steps"]).exit(2).says("no name of its points is that of commits");
+}
+
 #[test]
 fn a_summary_is_that_of_one_version() {
     let lab = lab("2\n", BODY);

@@ -38,6 +38,7 @@ pub mod plan;
 pub mod resources;
 pub mod slice;
 pub mod statistics;
+pub mod steps;
 pub mod suggest;
 pub mod sweep;
 pub mod task;

@@ -15,6 +15,7 @@ use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 use super::plot::{self, AxisScale};
 use super::words::{ShownUnit, grouped, short, text};
 use crate::report::medians::{false_alarms, ratio_texts};
+use crate::report::steps::steps_in_words;
 use crate::report::table::with_unit;
 
 /// At most so many points are shown, and so many columns of a table.
@@ -127,6 +128,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let has_absent = table.points.iter().any(|point| point.absent > 0);
     html! {
         @if !has_figures { (figure(table, column, &unit)) }
+        @for line in steps_in_words(table, column) { p { (text(&line)) } }
         p.hint { (caption(table, column, &unit, strip.as_ref())) }
         div.scroll { table.measured {
             thead { tr {

@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{PageRow, PageTable};
+use crate::table::SweepTable;
 use ce_model::digest::is_object_id;
 use ce_model::statistics::Measurements;
+use ce_model::steps::{SeriesStep, series_steps};
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE};
 
 /// The measurements of a table.
@@ -86,7 +88,72 @@ impl MeasuredPoint {
     }
 }
 
+/// The steps of a column over an axis of commits, where the other axes are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitSteps {
+    /// A point of them.
+    pub point: usize,
+    /// How many commits were measured; those in a row that rest on the same calls are one.
+    pub n: usize,
+    /// The steps, in the order of the commits.
+    pub steps: Vec<CommitStep>,
+}
+
+/// A step between commits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CommitStep {
+    /// The point of the last commit of the old level, and of the first one of the new level. Commits between them were not measured.
+    pub points: [usize; 2],
+    /// The step.
+    pub step: SeriesStep,
+}
+
 impl MeasuredTable {
+    /// Gathers the measurements of the table of a sweep.
+    pub fn of_sweep(table: SweepTable) -> Self {
+        Self::of(&PageTable::of_sweep(table, &|_| None))
+    }
+
+    /// The axis of commits, if there is one.
+    pub fn commits(&self) -> Option<usize> {
+        self.axes.iter().position(|axis| axis.kind == AxisKind::Commit)
+    }
+
+    /// Finds the steps of a column over the commits: for each combination of the other axes, in the order of the points.
+    pub fn steps(&self, column: usize) -> Vec<CommitSteps> {
+        let Some(axis) = self.commits() else { return Vec::new() };
+        let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+        for (number, point) in self.points.iter().enumerate() {
+            let mut others = point.levels.clone();
+            others.remove(axis);
+            groups.entry(others).or_default().push(number);
+        }
+        let steps = groups.into_values().map(|mut points| {
+            points.sort_by_key(|number| self.points[*number].levels[axis]);
+            // The first and the last of points that are one measurement, and the median.
+            let mut series: Vec<([usize; 2], f64)> = Vec::new();
+            for number in &points {
+                let point = &self.points[*number];
+                let Some(sample) = point.sample(column) else { continue };
+                match series.last_mut() {
+                    Some(([_, last], _))
+                        if !point.calls.is_empty() && self.points[*last].calls == point.calls =>
+                    {
+                        *last = *number;
+                    }
+                    _ => series.push(([*number; 2], sample.median())),
+                }
+            }
+            let medians: Vec<f64> = series.iter().map(|(_, median)| *median).collect();
+            let steps = series_steps(&medians).into_iter().map(|step| CommitStep {
+                points: [series[step.at - 1].0[1], series[step.at].0[0]],
+                step,
+            });
+            CommitSteps { point: points[0], n: series.len(), steps: steps.collect() }
+        });
+        steps.collect()
+    }
+
     /// Gathers the measurements of a table.
     pub fn of(table: &PageTable) -> Self {
         let rows = Rows::of(table);
@@ -353,6 +420,29 @@ mod tests {
         assert_eq!(measured.constant, [("same".to_owned(), "x".to_owned())]);
         assert_eq!(measured.labels, ["note"]);
         assert_eq!(measured.points[1].labels, ["short"]);
+    }
+
+    #[test]
+    fn steps_are_between_different_measurements_of_commits() {
+        let commit = |at: usize| format!("{:040x}", 0xabc - at);
+        // The fifth commit has no value, and the sixth rests on the call of the fourth.
+        let seconds = [1.0, 1.01, 0.99, 1.0, 0.0, 1.0, 1.3, 1.31, 1.29, 1.3, 5.0, 1.31, 1.3];
+        let row = |at: usize| format!("{} {} remark{at}", commit(at), seconds[at]);
+        let rows: Vec<String> = (0..seconds.len()).map(row).collect();
+        let call = |at: usize| match at {
+            4 => None,
+            5 => Some(3),
+            at => Some(at),
+        };
+        let rows: Vec<(&str, Option<usize>)> =
+            rows.iter().enumerate().map(|(at, row)| (&**row, call(at))).collect();
+        let measured = MeasuredTable::of(&table("commit y subject", "commit", &rows));
+        let [found] = measured.steps(0).try_into().unwrap();
+        assert_eq!(found.n, 11);
+        let steps: Vec<[usize; 2]> = found.steps.iter().map(|it| it.points).collect();
+        assert_eq!(steps, [[5, 6]], "and the spike is none");
+        let measured = MeasuredTable::of(&table("n y", "n", &[("1 2", Some(1)), ("2 3", Some(2))]));
+        assert_eq!(measured.steps(0), []);
     }
 
     #[test]

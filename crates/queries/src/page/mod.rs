@@ -23,9 +23,11 @@ use self::calls::{PageIndex, role_in};
 use self::contents::ContentsRoom;
 pub use self::contents::{NotHeld, OutputContents, OutputFormat};
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
-pub use self::measurements::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis};
+pub use self::measurements::{
+    AxisKind, CommitStep, CommitSteps, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis,
+};
 pub use self::study::{GivenInput, GivenValue, PageStudy};
-use crate::table::{RowStatus, SweepTable};
+use crate::table::{RowOrigin, RowStatus, SweepTable};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attestations;
 use ce_history::{History, Subject};
@@ -616,6 +618,34 @@ impl PageRow {
 }
 
 impl PageTable {
+    /// The table of a sweep, whose rows were made by calls with numbers of the page.
+    fn of_sweep(table: SweepTable, call: &dyn Fn(&RowOrigin) -> Option<usize>) -> Self {
+        let rows = table.rows.into_iter().map(|row| PageRow {
+            status: match &row.status {
+                RowStatus::Ok => None,
+                RowStatus::Failed { reason, .. } => Some(format!("failed: {reason}")),
+                status => Some(status.word().to_owned()),
+            },
+            rests_on: row.call,
+            call: row.origin.and_then(|origin| call(&origin)),
+            cells: row.cells,
+            file: None,
+        });
+        let rows: Vec<PageRow> = rows.collect();
+        Self {
+            names: Vec::new(),
+            title: String::new(),
+            columns: table.names,
+            keys: table.keys,
+            labels: table.labels,
+            measures: table.measures,
+            rows_in_all: rows.len(),
+            rows,
+            files: Vec::new(),
+            made_from: BTreeSet::new(),
+        }
+    }
+
     /// Leaves out the rows beyond a number.
     pub(super) fn limit(&mut self, rows: usize) {
         self.rows.truncate(rows);
@@ -717,30 +747,8 @@ fn add_origins(tables: &mut [PageTable], index: &mut PageIndex<'_>) {
 fn tables_of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTable> {
     let mut found = Vec::with_capacity(tables.len());
     for TaskTable { title, names, table } in tables {
-        let rows = table.rows.into_iter().map(|row| PageRow {
-            status: match &row.status {
-                RowStatus::Ok => None,
-                RowStatus::Failed { reason, .. } => Some(format!("failed: {reason}")),
-                status => Some(status.word().to_owned()),
-            },
-            rests_on: row.call,
-            call: row.origin.and_then(|origin| index.call(&origin.call)),
-            cells: row.cells,
-            file: None,
-        });
-        let rows: Vec<PageRow> = rows.collect();
-        found.push(PageTable {
-            names,
-            title,
-            columns: table.names,
-            keys: table.keys,
-            labels: table.labels,
-            measures: table.measures,
-            rows_in_all: rows.len(),
-            rows,
-            files: Vec::new(),
-            made_from: BTreeSet::new(),
-        });
+        let call = |origin: &RowOrigin| index.call(&origin.call);
+        found.push(PageTable { names, title, ..PageTable::of_sweep(table, &call) });
     }
     found
 }
