@@ -1,16 +1,32 @@
 //! The bytes of a sheet in each format: they are refused at a place in them, or are points that are written so
-//! that they are read as the same again, also as a parameter file; and as factors they have a product from which any of them can be excluded.
+//! that they are read as the same again, also as a parameter file; and as factors they have a product from which any of them can be excluded,
+//! by rows or by a condition.
 #![no_main]
 
 use std::num::NonZeroU32;
 
-use compeval::sweep::{Parameters, SheetFormat, SweepPoints, product, read, read_levels};
+use compeval::sweep::{
+    Condition, Parameters, SheetFormat, SweepPoints, product, read, read_levels,
+};
 use libfuzzer_sys::fuzz_target;
 
 fn written(points: &SweepPoints) -> Vec<u8> {
     let mut text = Vec::new();
     points.write_ndjson(&mut text).unwrap();
     text
+}
+
+/// A condition is refused at a place in it, or chooses points that it holds for again.
+fn select(text: &str, points: &SweepPoints) {
+    let condition = Condition::try_from(Box::from(text));
+    match condition.and_then(|it| Ok((it.select(points)?, it))) {
+        Ok((selected, condition)) => {
+            assert_eq!(condition.text(), text);
+            assert!(selected.len() <= points.len());
+            assert_eq!(condition.select(&selected), Ok(selected));
+        }
+        Err(fault) => assert!((1..=text.chars().count() + 1).contains(&fault.column)),
+    }
 }
 
 fuzz_target!(|data: (&[u8], &[u8])| {
@@ -46,6 +62,9 @@ fuzz_target!(|data: (&[u8], &[u8])| {
             if let Ok(product) = product(factors, NonZeroU32::new(2)) {
                 assert_eq!(product.len(), 2 * points.len() * levels.len());
             }
+        }
+        if let Ok(text) = std::str::from_utf8(other) {
+            select(text, &points);
         }
         if let Ok(exclusion) = read(format, other) {
             points.exclude(&exclusion);

@@ -159,15 +159,14 @@ fn warn_of_lookalikes(task: &Task, plan: &Plan) {
     let mut warnings = BTreeSet::new();
     for sweep in plan.sweeps() {
         let rules = &task.sweeps[sweep.sweep.index()];
-        let Some(rows) = sweep.rows().filter(|_| rules.product.factors.is_empty()) else {
-            continue;
-        };
+        let Some(rows) = sweep.rows() else { continue };
+        let factors = || rules.product.factors.iter().flat_map(|factor| factor.points.names());
         let is_key = plan.key_columns(task, sweep, &rows.points);
         let names = rows.points.names().iter().zip(is_key);
         let keys: Vec<&String> =
             names.filter(|(_, is_key)| *is_key).map(|(name, _)| name).collect();
         for Lookalike { column, first, second, .. } in rows.points.lookalikes() {
-            if keys.contains(&&column) {
+            if keys.contains(&&column) && !factors().any(|name| *name == column) {
                 warnings.insert(format!(
                     "warning: {}: {first:?} and {second:?} of {column} are different texts, and so different points\n  try: spell them alike if one point is meant",
                     rules.place.display()

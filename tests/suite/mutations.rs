@@ -121,7 +121,7 @@ fn a_storage_that_is_spoiled_anywhere_gives_the_right_result_or_none() {
 /// Texts of workflows that have all of the grammar, beside the examples.
 const WORKFLOWS: [&str; 3] = [
     "Inputs: x, |y z| = '20',\n  data = OWN('data/x') # why\nsum = (add x |y z|)[total, 01]\n(f :a sum[00] #1=(g 'it's' TEXT('a' :unended)) #1#)",
-    "SWEEP('s' :over n 1..4 '5' :over ('a' 'b') (1 'x') (2 |y|) :exclude ('n') (3) :replicates 3 :columns '00 *' :allow-failed\n\
+    "SWEEP('s' :over n 1..4 '5' :over ('a' 'b') (1 'x') (2 |y|) :exclude ('n') (3) :where 'n > 1 || a == \"x\"' :replicates 3 :columns '00 *' :allow-failed\n\
      (f n {a} :resources 'cpus 4' FILE('tinputs/ab/x')))[table]",
     "r = TREE('.:a' 'main')\nSWEEP(:names 'p' :body MEMBER('a/b' r[directory]) :|points| POINTS(:factors/00-p '1' :replicates '2'))",
 ];

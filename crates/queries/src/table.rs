@@ -264,7 +264,9 @@ fn same(one: SweepPoint<'_>, other: SweepPoint<'_>) -> bool {
 
 /// All points of a sweep that leaves out some.
 fn all_points(evaluation: &Evaluation, call: CallId, rules: &Sweep) -> Option<SweepPoints> {
-    rules.product.exclude.as_ref()?;
+    if rules.product.exclude.is_none() && rules.product.condition.is_none() {
+        return None;
+    }
     let computed = match &evaluation.plan.call(call).inputs[..] {
         [] => None,
         [sheet, ..] => {

@@ -156,6 +156,41 @@ fn computed_points_may_be_excluded_and_replicated() {
     assert!(lab.table().starts_with("{\"x\":1,\"y\":2,\"replicate\":1,\"sum\":2}\n"));
 }
 
+#[test]
+fn factors_multiply_computed_points_and_vary_faster() {
+    let lab = sheet("x,who\n1,me\n3,you\n")
+        .file("workflow/factors/00-y", "5\n7\n")
+        .file("workflow/exclude.tsv", "who\ty\nyou\t5\n")
+        .commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["add"; 3]);
+    let table = "{\"x\":1,\"who\":\"me\",\"y\":5,\"sum\":6}\n\
+                 {\"x\":1,\"who\":\"me\",\"y\":7,\"sum\":8}\n\
+                 {\"x\":3,\"who\":\"you\",\"y\":7,\"sum\":10}\n";
+    assert_eq!(lab.table(), table);
+    let rows = lab.run("ce", &["table", "--csv", "../storage", "../data/sheet"]).exit(0);
+    assert!(rows.stdout.contains("\n3,you,5,,excluded"), "{}", rows.stdout);
+    let lab = lab.file("workflow/names", "x\ny\n").commit_again();
+    lab.ce_run(&[]).exit(2).says("workflow/names:2: the name \"y\" is there twice");
+    // A column of the sheet has the name of a factor.
+    let lab = sheet("x,y\n1,2\n").file("workflow/factors/00-y", "5\n").commit_again();
+    lab.ce_run(&[]).exit(2).says("the name \"y\" is also bound by another factor");
+}
+
+#[test]
+fn names_of_computations_may_have_factors_beside_computed_points() {
+    let lab = sheet("x\n1\n3\n").file("workflow/factors/00-how", "add\nplus\n").computation(
+        "plus",
+        "a b",
+        "sum",
+        "echo 0 >\"$3\"",
+    );
+    let lab = lab.without("workflow/inputs/00-body").call("inputs/00-body/", "{how}", &["x", "x"]);
+    let lab = lab.file("workflow/columns", "00 result\n").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "add", "plus", "plus"]);
+    let lab = lab.file("workflow/factors/00-how", "add\nnone\n").commit_again();
+    lab.ce_run(&[]).exit(2).says("there is no computation \"none\"");
+}
+
 /// A sweep whose points are a file of the task.
 fn with_sheet(sheet: &str) -> Lab {
     sweep("", &[])

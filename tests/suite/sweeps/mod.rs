@@ -2,6 +2,7 @@
 
 mod allowed;
 mod computed;
+mod conditions;
 mod faults;
 mod fields;
 mod growth;

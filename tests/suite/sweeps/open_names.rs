@@ -186,7 +186,7 @@ fn levels_without_a_computation_are_told_with_the_nearest() {
     is_refused(
         levels("add\n").file("workflow/exclude.tsv", "op\nadd\n"),
         "  workflow/inputs/00-body/value: all points are excluded, so the name is that of no \
-         computation\n    try: leave out fewer points in exclude.tsv",
+         computation\n    try: leave out fewer points in exclude.tsv and where",
     );
     is_refused(
         over(BOTH).file("workflow/inputs/00-body/value", "{opp}"),

@@ -107,11 +107,12 @@ fn names_that_nothing_binds_are_told_with_the_nearest() {
 }
 
 #[test]
-fn a_sweep_has_points_of_one_kind() {
+fn a_sweep_reads_its_points() {
     let lab = sweep("x", &[]).call("inputs/00-body/", "mul", &["x", "x"]);
     is_refused(lab, "the sweep has no points", "factors/00-threads");
+    // Factors beside computed points are no column of these.
     let lab = product(&FACTORS).node("inputs/01-points/", "file", "computations/add/inputs");
-    is_refused(lab, "the points are computed, so there can be no factors", "remove factors/");
+    is_refused(lab, "the body reads no column of the points", "kind input");
     let lab = sweep("x", &[]).call("inputs/00-body/", "mul", &["x", "x"]).node(
         "inputs/01-points/",
         "input",

@@ -50,7 +50,8 @@ again = plain
 grid = POINTS(
   :over size 10 20 'x y'
   :over ('a' 'b') ('1' '2') ('3' '4')
-  :exclude ('size' 'a') ('10' '1'))
+  :exclude ('size' 'a') ('10' '1')
+  :where 'a != 3 || size in (\"10\", \"20\")')
 swept = SWEEP(
   (mul size (add a (add b replicate)) :resources 'cpus 2' 'memory 1G')
   grid

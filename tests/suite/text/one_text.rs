@@ -341,7 +341,7 @@ fn a_default_that_a_text_holds_differs_by_its_input() {
 }
 
 /// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
-const OF_BEGINNERS: [&str; 49] = [
+const OF_BEGINNERS: [&str; 53] = [
     "(add x y",
     "(add x (mul x y)",
     "sum = (add x y\nproduct = (mul x y)\n(add sum product)",
@@ -378,6 +378,10 @@ const OF_BEGINNERS: [&str; 49] = [
     "SWEEP((add x n) :over n '' 1)",
     "SWEEP((add x n) :over n 1 2 :exclude ('m') (1))",
     "SWEEP((add x n) :over n 1 2 :exclude ('n') (3))",
+    "SWEEP((add x n) :over n 1 2 :where n)",
+    "SWEEP((add x n) :over n 1 2 :where 'm > 1')",
+    "SWEEP((add x n) :over n 1 2 :where 'n >')",
+    "SWEEP((add x n) :over n 1 'two' :where 'n > 1')",
     "SWEEP((add x n) :over n 1 2 y)",
     "SWEEP((add x n) :over ('n' 'm') (1 2) y)",
     "SWEEP((add x n) :names 'n' y)",

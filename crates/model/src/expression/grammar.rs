@@ -35,7 +35,7 @@ use crate::name::{
 use crate::slice::WrittenSlice;
 use crate::suggest::nearest;
 use crate::sweep::{
-    ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, is_sheet,
+    ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, WHERE, is_sheet,
 };
 
 /// The word behind the lines of a text of which the last one has no end.
@@ -245,7 +245,7 @@ impl RuleShape {
         match name {
             _ if !is_known || name.contains('/') != is_factor => None,
             ALLOW_FAILED => Some(Self::Nothing),
-            REPLICATES => Some(Self::Line),
+            REPLICATES | WHERE => Some(Self::Line),
             _ if is_sheet(name) => Some(Self::Sheet),
             _ => Some(Self::Lines),
         }

@@ -511,9 +511,6 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         SweepFault::FactorPlace => {
             "write :over NAME, or :factors/nn-NAME, as in :factors/00-threads"
         }
-        SweepFault::TwoKinds => {
-            "remove the factors, or the second expression, which computes the points"
-        }
         SweepFault::Inputs(_) => {
             "write one expression, the body, and a second one only if it computes the points"
         }
@@ -524,7 +521,7 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         }
         SweepFault::Ambiguous => "list the names that the inner one binds, as in :names 'a'",
         SweepFault::Names => "remove :names: the factors are bound",
-        SweepFault::NoLevels => "leave out fewer points in :exclude",
+        SweepFault::NoLevels => "leave out fewer points in :exclude and :where",
         SweepFault::Column(_) => "write '00 seconds', '00 *' or '00 **'",
         SweepFault::ColumnUnit(_) => "write '00 seconds [s] less', or '00 accuracy more'",
         SweepFault::SameColumn(_) => "name the columns, as in :columns '00 seconds'",

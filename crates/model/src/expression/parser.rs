@@ -16,7 +16,7 @@ use super::{InputDefault, Text};
 use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
-use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX};
+use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX, WHERE};
 use crate::task::ROOT_LABEL;
 
 /// Reads a text.
@@ -491,7 +491,11 @@ impl Parser<'_> {
         match shape {
             RuleShape::Nothing => {}
             RuleShape::Line if !self.skips_to_level() => {
-                return Err(self.lexer.expected("a number, such as 10"));
+                let expected = match name == WHERE {
+                    true => "a condition in quotes, such as 'size < 100'",
+                    false => "a number, such as 10",
+                };
+                return Err(self.lexer.expected(expected));
             }
             RuleShape::Line => {
                 places.lines.push(self.lexer.at);

@@ -13,9 +13,9 @@ use crate::suggest::nearest;
 use crate::sweep::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, LevelName, NAMES, PRODUCT_FILES, REPLICATES,
     RuleProblem, SWEEP_FILES, SWEEP_OUTPUTS, ScopeId, Scopes, SheetProblem, SweepFault,
-    SweepPoints, SweepRules, WrittenColumn, column_problems, factor_label, factor_problems,
-    input_problem, is_sheet, known_columns, read_column, read_list, read_replicates, read_rows,
-    table_columns, unread_problems,
+    SweepPoints, SweepRules, WHERE, WrittenColumn, column_problems, factor_label, factor_problems,
+    input_problem, is_sheet, known_columns, read_column, read_condition, read_list,
+    read_replicates, read_rows, table_columns, unread_problems,
 };
 use crate::task::NodeId;
 use crate::template::Template;
@@ -91,6 +91,8 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
     if let Some(points) = &rules.product.exclude {
         files.push(RuleFile::sheet(EXCLUDE.to_owned(), points));
     }
+    let condition = rules.product.condition.as_ref();
+    files.extend(condition.map(|condition| RuleFile::list(WHERE, [condition.text()])));
     let count = rules.product.replicates.map(|count| count.to_string());
     files.extend(count.map(|count| RuleFile::list(REPLICATES, [count])));
     files.extend(rules.names.clone().map(|names| RuleFile::list(NAMES, names)));
@@ -193,6 +195,10 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
     }
     match &*file.name {
         EXCLUDE => rules.product.exclude = note(sheet()).ok(),
+        WHERE => match read_condition(lines.first().unwrap_or(&"")) {
+            Ok(condition) => rules.product.condition = Some(condition),
+            Err(wrong) => fault(1, wrong),
+        },
         REPLICATES => match read_replicates(lines.first().unwrap_or(&"")) {
             Ok(count) => rules.product.replicates = Some(count),
             Err(wrong) => fault(1, wrong),

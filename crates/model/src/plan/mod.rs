@@ -202,6 +202,7 @@ fn product_words(faults: &[ProductFault]) -> String {
         .iter()
         .map(|fault| match fault {
             ProductFault::Exclusion(fault) => format!("exclude.tsv: {fault}"),
+            ProductFault::Condition(fault) => format!("where: {fault}"),
             ProductFault::Factor(fault) => fault.to_string(),
         })
         .collect::<Vec<_>>()

@@ -6,6 +6,7 @@
 //! knows of tasks.
 
 mod cells;
+mod condition;
 mod lookalikes;
 mod parameters;
 mod points;
@@ -21,18 +22,19 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use self::cells::{CellTable, read_cells};
+pub use self::condition::{Condition, ConditionFault, ConditionMistake, TextOperand};
 pub use self::lookalikes::{Likeness, Lookalike};
 pub use self::parameters::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
-pub use self::points::{SweepPoint, SweepPoints, path_part, point_path, point_title};
+pub use self::points::{SweepPoint, SweepPoints, column_hint, path_part, point_path, point_title};
 pub use self::product::{
-    ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, column_hint,
-    computed_points, points, product,
+    ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, computed_points,
+    points, product,
 };
 pub use self::rules::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
-    RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, column_problems, factor_label,
-    factor_problems, input_problem, is_sheet, known_columns, read_column, read_replicates,
-    same_name_problems, table_columns, unread_problems,
+    RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE, column_problems,
+    factor_label, factor_problems, input_problem, is_sheet, known_columns, read_column,
+    read_condition, read_replicates, same_name_problems, table_columns, unread_problems,
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
@@ -136,12 +138,22 @@ impl Sweep {
 /// Factors, and the points that they make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
-    /// The factors, in order: the last one varies fastest. A sweep with computed points has none.
+    /// The factors, in order: the last one varies fastest. Computed points, if there are some, vary slowest.
     pub factors: Vec<Factor>,
     /// The points that are left out. An empty cell matches anything.
     pub exclude: Option<SweepPoints>,
+    /// What holds for all others: points for which it does not are left out, too.
+    pub condition: Option<Condition>,
     /// The number of times that each point is evaluated.
     pub replicates: Option<NonZeroU32>,
+}
+
+impl Product {
+    /// What is known without the computed points beside which it is: the factors and replicates. What is left out may depend on these
+    /// points.
+    fn beside_computed(&self) -> Self {
+        Self { exclude: None, condition: None, ..self.clone() }
+    }
 }
 
 /// A factor: names that vary together.

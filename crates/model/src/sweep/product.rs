@@ -1,11 +1,12 @@
-//! The product of factors, without the points that are excluded.
+//! The product of factors, without the points that are left out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Product;
-use super::points::SweepPoints;
+use super::condition::ConditionFault;
+use super::points::{SweepPoints, column_hint};
 use crate::exit::Explain;
 use crate::suggest::nearest;
 
@@ -92,21 +93,6 @@ impl Explain for ExclusionFault {
         };
         Some(hint)
     }
-}
-
-/// The most columns that a hint names.
-const LISTED_COLUMNS: usize = 20;
-
-/// The hint for a column that points do not have: the one that may be meant, and those that they have.
-pub fn column_hint(nearest: Option<&str>, known: &[String]) -> String {
-    let meant = nearest.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
-    let told: Vec<String> =
-        known.iter().take(LISTED_COLUMNS).map(|name| format!("{name:?}")).collect();
-    let more = match known.len().saturating_sub(told.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{meant}the columns are {}{more}", told.join(", "))
 }
 
 /// Returns the cartesian product of factors. The last one varies fastest.
@@ -262,6 +248,9 @@ pub enum ProductFault {
     /// A row of the exclusion is wrong.
     #[error(transparent)]
     Exclusion(ExclusionFault),
+    /// The condition does not fit the points.
+    #[error(transparent)]
+    Condition(ConditionFault),
 }
 
 impl Explain for ProductFault {
@@ -269,6 +258,7 @@ impl Explain for ProductFault {
         match self {
             Self::Factor(fault) => fault.hint(),
             Self::Exclusion(fault) => fault.hint(),
+            Self::Condition(fault) => fault.hint(),
         }
     }
 }
@@ -287,8 +277,8 @@ pub fn points(rules: &Product) -> Result<SweepPoints, Vec<ProductFault>> {
     }
 }
 
-/// Returns computed points without those that are excluded, each as often as it is replicated; and the rows of the
-/// exclusion that match none of them, which is no fault.
+/// Returns the product of computed points and factors without the points that are excluded, each as often as it is replicated;
+/// and the rows of the exclusion that match none of them, which is no fault. The factors vary faster.
 pub fn computed_points(
     rules: &Product,
     computed: SweepPoints,
@@ -296,16 +286,17 @@ pub fn computed_points(
     if computed.is_empty() {
         return Ok(Default::default());
     }
-    excluding(rules, vec![computed])
+    let factors = rules.factors.iter().map(|factor| factor.points.clone());
+    excluding(rules, std::iter::once(computed).chain(factors).collect())
 }
 
-/// Returns the points that rules make, or these computed points, with those that are excluded; none if there are faults.
+/// Returns the points that rules make, also with these computed points, with those that are excluded; none if there are faults.
 pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints {
     let factors = rules.factors.iter().map(|factor| factor.points.clone());
     product(computed.into_iter().chain(factors).collect(), rules.replicates).unwrap_or_default()
 }
 
-/// The product of factors without what is excluded, and the rows of the exclusion that match nothing.
+/// The product of factors without what is excluded and what does not fulfil the condition, and the rows of the exclusion that match nothing.
 fn excluding(
     rules: &Product,
     factors: Vec<SweepPoints>,
@@ -318,9 +309,12 @@ fn excluding(
         .unwrap_or_default()
         .into_iter()
         .partition(|it| matches!(it, ExclusionFault::NoColumn { .. }));
-    if wrong.is_empty() {
-        Ok((points, unmatched))
-    } else {
-        Err(wrong.into_iter().map(ProductFault::Exclusion).collect())
+    if !wrong.is_empty() {
+        return Err(wrong.into_iter().map(ProductFault::Exclusion).collect());
     }
+    if let Some(condition) = &rules.condition {
+        let selected = condition.select(&points);
+        points = selected.map_err(|fault| vec![ProductFault::Condition(fault)])?;
+    }
+    Ok((points, unmatched))
 }

@@ -8,7 +8,9 @@ use std::num::NonZeroU32;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
 use super::sheet::SheetProblem;
 use super::table::STATUS;
-use super::{Better, ColumnMeasure, ColumnShape, Product, Sweep, TableColumn, WrittenColumn};
+use super::{
+    Better, ColumnMeasure, ColumnShape, Condition, Product, Sweep, TableColumn, WrittenColumn,
+};
 use crate::exit::Explain;
 use crate::name::stem;
 use crate::slice::{SliceError, WrittenSlice};
@@ -18,6 +20,9 @@ pub const FACTORS: &str = "factors";
 
 /// The points that are left out.
 pub const EXCLUDE: &str = "exclude.tsv";
+
+/// The condition that points are to fulfil.
+pub const WHERE: &str = "where";
 
 /// The number of times that each point is evaluated.
 pub const REPLICATES: &str = "replicates";
@@ -32,7 +37,7 @@ pub const COLUMNS: &str = "columns";
 pub const ALLOW_FAILED: &str = "allow-failed";
 
 /// What a node `points` has beside its `kind`, and a sweep as well.
-pub const PRODUCT_FILES: [&str; 3] = [FACTORS, EXCLUDE, REPLICATES];
+pub const PRODUCT_FILES: [&str; 4] = [FACTORS, EXCLUDE, WHERE, REPLICATES];
 
 /// What only a sweep has.
 pub const SWEEP_FILES: [&str; 3] = [NAMES, COLUMNS, ALLOW_FAILED];
@@ -89,6 +94,12 @@ pub fn factor_problems<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<Rule
 /// Returns the number that is written in the file `replicates`.
 pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
     line.parse().map_err(|_| SweepFault::Replicates(line.to_owned()))
+}
+
+/// Returns the condition that is written in the file `where`.
+pub fn read_condition(line: &str) -> Result<Condition, SweepFault> {
+    let condition = Condition::try_from(Box::from(line));
+    condition.map_err(|fault| SweepFault::Product(ProductFault::Condition(fault)))
 }
 
 /// Returns the column that a line of the file `columns` says.
@@ -186,21 +197,21 @@ impl SweepRules {
         if self.product.factors.is_empty() {
             vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)]
         } else {
-            self.product_problems()
+            product_problems(&self.product)
         }
     }
+}
 
-    /// The problems of rules that are to make points without computed ones.
-    pub(super) fn product_problems(&self) -> Vec<RuleProblem> {
-        let faults = points(&self.product).err().unwrap_or_default();
-        faults
-            .into_iter()
-            .map(|fault| {
-                let (file, line) = place(&self.product, &fault);
-                RuleProblem { file, line, fault: SweepFault::Product(fault) }
-            })
-            .collect()
-    }
+/// The problems of a product that makes points by itself.
+pub(super) fn product_problems(product: &Product) -> Vec<RuleProblem> {
+    let faults = points(product).err().unwrap_or_default();
+    faults
+        .into_iter()
+        .map(|fault| {
+            let (file, line) = place(product, &fault);
+            RuleProblem { file, line, fault: SweepFault::Product(fault) }
+        })
+        .collect()
 }
 
 /// The file and line that a fault is in; line zero is the whole file.
@@ -214,6 +225,7 @@ fn place(product: &Product, fault: &ProductFault) -> (String, usize) {
         },
         ProductFault::Factor(_) => (FACTORS.to_owned(), 0),
         ProductFault::Exclusion(ExclusionFault::NoColumn { .. }) => (EXCLUDE.to_owned(), 1),
+        ProductFault::Condition(_) => (WHERE.to_owned(), 1),
         ProductFault::Exclusion(ExclusionFault::NoMatch { row, .. }) => {
             (EXCLUDE.to_owned(), row + 1)
         }
@@ -262,9 +274,13 @@ pub fn unread_problems<'a>(
     for name in rules.names.iter().flatten().filter(|name| !is_free(name) && !is_asked(name)) {
         unread(NAMES.to_owned(), vec![name.to_string()]);
     }
+    let factors = &rules.product.factors;
+    let is_factor = |name: &str| {
+        name == REPLICATE || factors.iter().any(|factor| factor.points.column(name).is_some())
+    };
     if let Some(free) = free
         && problems.is_empty()
-        && free.into_iter().all(|name| name == REPLICATE)
+        && free.into_iter().all(is_factor)
     {
         problems.push(RuleProblem::new(INPUTS, SweepFault::ReadsNothing));
     }
@@ -406,9 +422,6 @@ pub enum SweepFault {
     /// Two files in `factors/` have one number.
     #[error("{0} has the same number")]
     FactorNumber(String),
-    /// The points are given by factors, and computed, too.
-    #[error("the points are computed, so there can be no factors")]
-    TwoKinds,
     /// There are no points.
     #[error("the sweep has no points: it has no factors, and no input computes them")]
     NoPoints,
@@ -456,6 +469,9 @@ pub enum SweepFault {
     /// There are too many sweeps in each other.
     #[error("there are more than {MAX_SWEEPS} sweeps in each other")]
     TooDeep,
+    /// The file `where` has several lines.
+    #[error("it has several lines, and a condition is one")]
+    Conditions,
     /// The number of replicates is wrong.
     #[error("{0:?} is not a number of replicates")]
     Replicates(String),
@@ -506,7 +522,6 @@ impl Explain for SweepFault {
             Self::Sheet(problem) => return problem.fault.hint(),
             Self::FactorPlace => "call it nn-NAME, or nn-TEXT.tsv, as in 00-threads",
             Self::FactorNumber(_) => "give each factor a number of its own",
-            Self::TwoKinds => "remove factors/, or the input 01-points",
             Self::NoPoints | Self::NoFactors => {
                 "write levels into a file such as factors/00-threads, one a line"
             }
@@ -521,13 +536,14 @@ impl Explain for SweepFault {
             Self::InputName(_) | Self::ComputedName(_) => {
                 "make it a factor of a sweep, so that all computations are known when the task is loaded"
             }
-            Self::NoLevels => "leave out fewer points in exclude.tsv",
+            Self::NoLevels => "leave out fewer points in exclude.tsv and where",
             Self::Unread(_) | Self::ReadsNothing => {
                 "read it with a node of kind input, or in braces in the value of a node"
             }
             Self::Names => "remove the file names: the factors are bound",
             Self::Ambiguous => "list the names that the inner one binds in its file names",
             Self::TooDeep => "use more factors in fewer sweeps",
+            Self::Conditions => "join them in one line, with &&",
             Self::Replicates(_) => "write a number such as 10",
             Self::OutputName(error) => return error.hint(),
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",

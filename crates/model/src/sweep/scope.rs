@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::points::SweepPoints;
 use super::product::{FactorFault, ProductFault, REPLICATE, points, product};
-use super::rules::{FACTORS, MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules};
+use super::rules::{MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules, product_problems};
 use super::{BoundId, Product};
 use crate::name::{ComputationName, InputName, NameError};
 use crate::template::Template;
@@ -137,7 +137,6 @@ impl Scopes {
         let has_factors = !rules.product.factors.is_empty();
         let wrong = match () {
             () if depth == MAX_SWEEPS => Some(("", SweepFault::TooDeep)),
-            () if is_computed && has_factors => Some((FACTORS, SweepFault::TwoKinds)),
             () if !is_computed && !has_factors && rules.product.replicates.is_none() => {
                 Some(("", SweepFault::NoPoints))
             }
@@ -148,12 +147,19 @@ impl Scopes {
         if let Some((file, fault)) = wrong {
             return Err(vec![RuleProblem::new(file, fault)]);
         }
-        let mut problems = if is_computed { Vec::new() } else { rules.product_problems() };
+        let product =
+            if is_computed { rules.product.beside_computed() } else { rules.product.clone() };
+        let is_known = !is_computed || has_factors;
+        let mut problems = if is_known { product_problems(&product) } else { Vec::new() };
         if !problems.is_empty() {
             return Err(problems);
         }
         let names: Vec<&str> = rules.names.iter().flatten().map(|name| &**name).collect();
-        for (at, name) in names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name))
+        let is_factor = |name: &str| {
+            rules.product.factors.iter().any(|factor| factor.points.column(name).is_some())
+        };
+        let twice = names.iter().enumerate();
+        for (at, name) in twice.filter(|(at, name)| names[..*at].contains(name) || is_factor(name))
         {
             let fault = SweepFault::SameName((*name).to_owned());
             problems.push(RuleProblem { file: NAMES.to_owned(), line: at + 1, fault });
@@ -169,7 +175,7 @@ impl Scopes {
         if !problems.is_empty() {
             return Err(problems);
         }
-        products.extend((!is_computed).then(|| self.product(&rules.product)));
+        products.extend(is_known.then(|| self.product(&product)));
         Ok(self.enter(Scope { bound, is_open: is_open || opens, depth: depth + 1, products }))
     }
 
@@ -274,8 +280,12 @@ impl Scopes {
 fn texts_of(rules: &Product, names: &[&str]) -> Result<Option<SweepPoints>, SweepFault> {
     let excluded = rules.exclude.as_ref().map(SweepPoints::names).unwrap_or_default();
     let is_named = |name: &str| names.contains(&name);
+    let is_in_condition =
+        |name: &str| rules.condition.iter().any(|it| it.names().any(|it| it == name));
     // No other factor changes the combinations.
-    let counts = |name: &str| is_named(name) || excluded.iter().any(|it| it == name);
+    let counts = |name: &str| {
+        is_named(name) || is_in_condition(name) || excluded.iter().any(|it| it == name)
+    };
     let mut factors = rules.factors.clone();
     factors.retain(|factor| factor.points.names().iter().any(|name| counts(name)));
     let replicates = rules.replicates.filter(|_| counts(REPLICATE));
@@ -283,7 +293,7 @@ fn texts_of(rules: &Product, names: &[&str]) -> Result<Option<SweepPoints>, Swee
     if !all.chain(replicates.map(|_| REPLICATE)).any(is_named) {
         return Ok(None);
     }
-    let points = points(&Product { factors, exclude: rules.exclude.clone(), replicates });
+    let points = points(&Product { factors, replicates, ..rules.clone() });
     points.map(|points| Some(points.columns(is_named))).map_err(first_fault)
 }
 

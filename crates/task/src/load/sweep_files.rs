@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ce_model::expression::NodeKind;
 use ce_model::sweep::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product, REPLICATES,
-    SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WrittenColumn,
-    factor_label, factor_problems, is_sheet, read, read_column, read_levels, read_replicates,
+    ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product,
+    REPLICATES, SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
+    WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column, read_condition,
+    read_levels, read_replicates,
 };
 
 use super::problems::{LoadFault, Problems, WarningKind};
@@ -48,6 +49,7 @@ pub(super) fn sweep_files<S: TaskSource>(
         product: Product {
             factors: if has(FACTORS) { reader.factors() } else { Vec::new() },
             exclude: if has(EXCLUDE) { reader.sheet(EXCLUDE) } else { None },
+            condition: if has(WHERE) { reader.condition() } else { None },
             replicates: if has(REPLICATES) { reader.replicates() } else { None },
         },
         names: names.map(|names| names.into_iter().map(String::into_boxed_str).collect()),
@@ -100,6 +102,23 @@ impl<S: TaskSource> FileReader<'_, S> {
         let contents = self.source.read_points(self.dir, name);
         let contents = self.findings.note(&path, contents)?;
         self.note(&path, read(SheetFormat::Tsv, &contents))
+    }
+
+    fn condition(&mut self) -> Option<Condition> {
+        let path = self.path(WHERE);
+        let line = parse_line(self.source.read(self.dir, WHERE));
+        let (line, more) = self.findings.note(&path, line)?;
+        if more {
+            self.findings.problem(&path, SweepFault::Conditions);
+            return None;
+        }
+        match read_condition(&line) {
+            Ok(condition) => Some(condition),
+            Err(fault) => {
+                self.findings.problem_in_line(&path, 1, fault);
+                None
+            }
+        }
     }
 
     fn replicates(&mut self) -> Option<NonZeroU32> {

@@ -1,0 +1,848 @@
+//! The condition of `where`: an expression over the names of points, and the points for which it holds.
+//!
+//! A name is a number if all its texts are different finite numbers, else a text. So what an operator is applied to is known before
+//! any point is looked at, and nothing is silently false: a number is not compared with a text.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::points::{SweepPoint, SweepPoints, column_hint, point_title};
+use crate::exit::Explain;
+use crate::suggest::nearest;
+
+/// How deep parentheses and signs may be nested.
+const MAX_DEPTH: usize = 64;
+
+/// A condition that points are to fulfil.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>", into = "Box<str>")]
+pub struct Condition {
+    text: Box<str>,
+    /// The steps of its evaluation, on a stack of values; no recursion is needed, however long it is.
+    steps: Vec<ConditionStep>,
+}
+
+impl Eq for Condition {}
+
+/// A step, and the column in which it is written, in characters from one.
+#[derive(Clone, Debug, PartialEq)]
+struct ConditionStep {
+    column: usize,
+    operation: ConditionOperation,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum ConditionOperation {
+    Number(f64),
+    Text(Box<str>),
+    Name(Box<str>),
+    Negate,
+    Not,
+    Arithmetic(ArithmeticOperator),
+    Compare(ComparisonOperator),
+    /// Whether a value is one of so many that follow it.
+    In(usize),
+    /// Goes to a step if the value on the stack is this one, else drops it.
+    Unless(bool, usize),
+    /// Checks that the other side of `&&` or `||` is a comparison, too.
+    Truth,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArithmeticOperator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ComparisonOperator {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// What is wrong with a condition, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: {mistake}")]
+pub struct ConditionFault {
+    /// The column, in characters from one.
+    pub column: usize,
+    /// What is wrong there.
+    pub mistake: ConditionMistake,
+}
+
+/// What is wrong at a place of a condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConditionMistake {
+    /// Something else is expected.
+    #[error("expected {expected}, and found {found}")]
+    Expected {
+        /// What may stand there.
+        expected: &'static str,
+        /// What does.
+        found: String,
+    },
+    /// A text or a name in braces does not end.
+    #[error("{0} begins here and does not end")]
+    Unended(&'static str),
+    /// A number is none, or is not finite.
+    #[error("{0:?} is not a number")]
+    Number(String),
+    /// It is nested too deep.
+    #[error("there are more than {MAX_DEPTH} parentheses and signs in each other")]
+    TooDeep,
+    /// The points have no such name.
+    #[error("the points have no {name:?}")]
+    NoName {
+        /// The name.
+        name: String,
+        /// The most similar one.
+        nearest: Option<String>,
+        /// The names that the points have.
+        known: Vec<String>,
+    },
+    /// A text is compared with a number.
+    #[error("{0}, and is compared with a number")]
+    Mixed(TextOperand),
+    /// There is arithmetic of a text.
+    #[error("{0}, and there is no arithmetic of texts")]
+    Arithmetic(TextOperand),
+    /// Texts are put into an order.
+    #[error("{0}, and texts have no order")]
+    Order(TextOperand),
+    /// A value stands where a comparison is expected.
+    #[error("expected a comparison, and this is a value")]
+    NoComparison,
+    /// A comparison stands where a value is expected.
+    #[error("expected a value, and this is a comparison")]
+    NoValue,
+    /// A number is divided by zero.
+    #[error("a division by zero, at {0}")]
+    Zero(String),
+    /// A number is too large.
+    #[error("the result is too large, at {0}")]
+    TooLarge(String),
+}
+
+/// A text in a condition, and why it is none of its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextOperand {
+    /// It is in quotes.
+    Quoted(String),
+    /// It is a name, of which a text is no number.
+    Word {
+        /// The name.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// It is a name, of which two texts are one number.
+    Same {
+        /// The name.
+        name: String,
+        /// The texts.
+        texts: [String; 2],
+    },
+}
+
+impl fmt::Display for TextOperand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quoted(text) => write!(f, "{text:?} is a text"),
+            Self::Word { name, text } => write!(f, "{name} is a text, since {text:?} is no number"),
+            Self::Same { name, texts: [one, other] } => {
+                write!(f, "{name} is a text, since {one:?} and {other:?} are one number")
+            }
+        }
+    }
+}
+
+impl Explain for ConditionFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match &self.mistake {
+            ConditionMistake::Expected { .. } => {
+                "write it as in size <= 100 && host in ('red', 'blue'); a name with other characters than letters, digits, _ and . stands in braces, as in {first-size}"
+            }
+            ConditionMistake::Unended(_) => "end it with the character that it begins with, or }",
+            ConditionMistake::Number(_) => {
+                "write a number such as 10, 0.5 or 1e3; a name that begins with a digit stands in braces"
+            }
+            ConditionMistake::TooDeep => "leave out some of them",
+            ConditionMistake::NoName { nearest, known, .. } => {
+                let hint = column_hint(nearest.as_deref(), known);
+                return Some(format!("{hint}; texts are in quotes"));
+            }
+            ConditionMistake::Mixed(TextOperand::Quoted(_)) => {
+                "leave the quotes out: all texts of the other side are numbers"
+            }
+            ConditionMistake::Mixed(_) => "write the other side in quotes, as it is spelled",
+            ConditionMistake::Arithmetic(_) | ConditionMistake::Order(_) => {
+                "compare texts with ==, != and in; or make each text of the name another number"
+            }
+            ConditionMistake::NoComparison => "compare it, as in size != 0",
+            ConditionMistake::NoValue => {
+                "join comparisons with && and ||, and put what ! negates into parentheses"
+            }
+            ConditionMistake::Zero(_) => {
+                "leave such points out before, as in size != 0 && 100 / size < 5"
+            }
+            ConditionMistake::TooLarge(_) => "use smaller numbers",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl TryFrom<Box<str>> for Condition {
+    type Error = ConditionFault;
+
+    fn try_from(text: Box<str>) -> Result<Self, ConditionFault> {
+        let mut parser = ConditionParser { text: &text, at: 0, depth: 0, steps: Vec::new() };
+        parser.any()?;
+        if !parser.rest().is_empty() {
+            return Err(parser.expected("an operator or the end"));
+        }
+        let steps = parser.steps;
+        Ok(Self { text, steps })
+    }
+}
+
+impl From<Condition> for Box<str> {
+    fn from(condition: Condition) -> Self {
+        condition.text
+    }
+}
+
+/// Reads a condition, and appends its steps.
+struct ConditionParser<'a> {
+    text: &'a str,
+    /// The byte from which on nothing is read yet.
+    at: usize,
+    depth: usize,
+    steps: Vec<ConditionStep>,
+}
+
+type StepsRead<T = ()> = Result<T, ConditionFault>;
+
+impl<'a> ConditionParser<'a> {
+    /// What is not read yet, without white space before it.
+    fn rest(&mut self) -> &'a str {
+        let rest = self.text[self.at..].trim_start();
+        self.at = self.text.len() - rest.len();
+        rest
+    }
+
+    fn fault(&self, at: usize, mistake: ConditionMistake) -> ConditionFault {
+        ConditionFault { column: 1 + self.text[..at].chars().count(), mistake }
+    }
+
+    fn expected(&mut self, expected: &'static str) -> ConditionFault {
+        let rest = self.rest();
+        let end = rest.char_indices().find(|(at, c)| *at > 0 && !is_in_name(*c));
+        let found = &rest[..end.map_or(rest.len(), |(at, _)| at)];
+        let found = if found.is_empty() { "the end".to_owned() } else { format!("{found:?}") };
+        self.fault(self.at, ConditionMistake::Expected { expected, found })
+    }
+
+    /// Reads the first of some operators that stands here; returns its number and where it begins.
+    fn operator(&mut self, operators: &[&str]) -> Option<(usize, usize)> {
+        let rest = self.rest();
+        let number = operators.iter().position(|operator| rest.starts_with(operator))?;
+        let at = self.at;
+        self.at += operators[number].len();
+        Some((number, at))
+    }
+
+    fn push(&mut self, at: usize, operation: ConditionOperation) {
+        let column = 1 + self.text[..at].chars().count();
+        self.steps.push(ConditionStep { column, operation });
+    }
+
+    /// Reads what `||` joins.
+    fn any(&mut self) -> StepsRead {
+        self.joined("||", true, Self::all)
+    }
+
+    /// Reads what `&&` joins.
+    fn all(&mut self) -> StepsRead {
+        self.joined("&&", false, Self::comparison)
+    }
+
+    /// Reads what an operator joins, which is decided by a side with this value.
+    fn joined(
+        &mut self,
+        operator: &str,
+        decides: bool,
+        side: fn(&mut Self) -> StepsRead,
+    ) -> StepsRead {
+        self.rest();
+        let begin = self.at;
+        side(self)?;
+        while self.operator(&[operator]).is_some() {
+            let jump = self.steps.len();
+            self.push(begin, ConditionOperation::Unless(decides, 0));
+            self.rest();
+            let at = self.at;
+            side(self)?;
+            self.push(at, ConditionOperation::Truth);
+            self.steps[jump].operation = ConditionOperation::Unless(decides, self.steps.len());
+        }
+        Ok(())
+    }
+
+    fn comparison(&mut self) -> StepsRead {
+        const COMPARISONS: [(&str, ComparisonOperator); 6] = [
+            ("==", ComparisonOperator::Equal),
+            ("!=", ComparisonOperator::Unequal),
+            ("<=", ComparisonOperator::LessOrEqual),
+            (">=", ComparisonOperator::GreaterOrEqual),
+            ("<", ComparisonOperator::Less),
+            (">", ComparisonOperator::Greater),
+        ];
+        self.sum()?;
+        if let Some((number, at)) = self.operator(&COMPARISONS.map(|(operator, _)| operator)) {
+            self.sum()?;
+            self.push(at, ConditionOperation::Compare(COMPARISONS[number].1));
+        } else if self.rest().strip_prefix("in").is_some_and(|rest| !rest.starts_with(is_in_name)) {
+            let at = self.at;
+            self.at += "in".len();
+            self.list(at)?;
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, at: usize) -> StepsRead {
+        if self.operator(&["("]).is_none() {
+            return Err(self.expected("a list in parentheses"));
+        }
+        let mut count = 0;
+        loop {
+            self.sum()?;
+            count += 1;
+            match self.operator(&[",", ")"]) {
+                Some((0, _)) => {}
+                Some(_) => break,
+                None => return Err(self.expected("a comma or a parenthesis")),
+            }
+        }
+        self.push(at, ConditionOperation::In(count));
+        Ok(())
+    }
+
+    fn sum(&mut self) -> StepsRead {
+        const SUMS: [ArithmeticOperator; 2] =
+            [ArithmeticOperator::Add, ArithmeticOperator::Subtract];
+        self.term()?;
+        while let Some((number, at)) = self.operator(&["+", "-"]) {
+            self.term()?;
+            self.push(at, ConditionOperation::Arithmetic(SUMS[number]));
+        }
+        Ok(())
+    }
+
+    fn term(&mut self) -> StepsRead {
+        const TERMS: [ArithmeticOperator; 3] = [
+            ArithmeticOperator::Multiply,
+            ArithmeticOperator::Divide,
+            ArithmeticOperator::Remainder,
+        ];
+        self.value()?;
+        while let Some((number, at)) = self.operator(&["*", "/", "%"]) {
+            self.value()?;
+            self.push(at, ConditionOperation::Arithmetic(TERMS[number]));
+        }
+        Ok(())
+    }
+
+    /// Reads a value with the signs before it, or an expression in parentheses.
+    fn value(&mut self) -> StepsRead {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.fault(self.at, ConditionMistake::TooDeep));
+        }
+        let rest = self.rest();
+        let at = self.at;
+        match rest.chars().next() {
+            Some('(') => {
+                self.at += 1;
+                self.any()?;
+                if self.operator(&[")"]).is_none() {
+                    return Err(self.expected("an operator or a parenthesis"));
+                }
+            }
+            Some(sign @ ('-' | '!')) => {
+                self.at += 1;
+                self.value()?;
+                let is_minus = sign == '-';
+                self.push(
+                    at,
+                    if is_minus { ConditionOperation::Negate } else { ConditionOperation::Not },
+                );
+            }
+            Some(quote @ ('\'' | '"')) => {
+                let text = self.until(quote, "a text")?;
+                self.push(at, ConditionOperation::Text(text.into()));
+            }
+            Some('{') => {
+                let name = self.until('}', "a name")?;
+                self.push(at, ConditionOperation::Name(name.into()));
+            }
+            Some('0'..='9' | '.') => self.number(rest)?,
+            Some(first) if is_in_name(first) => {
+                let end = rest.find(|c| !is_in_name(c)).unwrap_or(rest.len());
+                if &rest[..end] == "in" {
+                    return Err(self.expected("a name, a number or a text"));
+                }
+                self.at += end;
+                self.push(at, ConditionOperation::Name(rest[..end].into()));
+            }
+            _ => return Err(self.expected("a name, a number or a text")),
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Reads up to a character behind the one that stands here.
+    fn until(&mut self, end: char, what: &'static str) -> StepsRead<&'a str> {
+        let rest = &self.text[self.at + 1..];
+        let Some((inside, _)) = rest.split_once(end) else {
+            return Err(self.fault(self.at, ConditionMistake::Unended(what)));
+        };
+        self.at += inside.len() + 2;
+        Ok(inside)
+    }
+
+    fn number(&mut self, rest: &str) -> StepsRead {
+        let mut before = ' ';
+        let end = rest.find(|c| {
+            let is_sign = matches!(c, '+' | '-') && matches!(before, 'e' | 'E');
+            before = c;
+            !is_in_name(c) && !is_sign
+        });
+        let text = &rest[..end.unwrap_or(rest.len())];
+        let at = self.at;
+        let Some(number) = finite(text) else {
+            return Err(self.fault(at, ConditionMistake::Number(text.to_owned())));
+        };
+        self.at += text.len();
+        self.push(at, ConditionOperation::Number(number));
+        Ok(())
+    }
+}
+
+/// Whether a character may stand in a name without braces.
+fn is_in_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.')
+}
+
+/// The finite number that a text is.
+fn finite(text: &str) -> Option<f64> {
+    // Zero has one sign.
+    text.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| number + 0.0)
+}
+
+/// A value while a condition is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ConditionValue<'a> {
+    Number(f64),
+    Text(&'a str),
+    Truth(bool),
+}
+
+/// What a value will be.
+#[derive(Clone, Debug)]
+enum Type {
+    Number,
+    Text(TextOperand),
+    Truth,
+}
+
+/// A column of points that a condition reads.
+struct ConditionColumn {
+    number: usize,
+    /// The numbers of its levels, or why it is a text.
+    levels: Result<Vec<f64>, TextOperand>,
+}
+
+impl ConditionColumn {
+    fn of(points: &SweepPoints, number: usize) -> Self {
+        let name = &points.names()[number];
+        let (mut levels, mut seen) = (Vec::new(), HashMap::new());
+        for text in points.levels(number) {
+            let Some(level) = finite(text) else {
+                let text = TextOperand::Word { name: name.clone(), text: text.to_string() };
+                return Self { number, levels: Err(text) };
+            };
+            if let Some(before) = seen.insert(level.to_bits(), text) {
+                let texts = [before.to_string(), text.to_string()];
+                let text = TextOperand::Same { name: name.clone(), texts };
+                return Self { number, levels: Err(text) };
+            }
+            levels.push(level);
+        }
+        Self { number, levels: Ok(levels) }
+    }
+
+    fn value<'a>(&self, point: SweepPoint<'a>) -> ConditionValue<'a> {
+        match &self.levels {
+            Ok(levels) => {
+                ConditionValue::Number(levels[point.level_numbers()[self.number] as usize])
+            }
+            Err(_) => ConditionValue::Text(point.at(self.number)),
+        }
+    }
+}
+
+impl Condition {
+    /// The condition as it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The names that it reads.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match &step.operation {
+            ConditionOperation::Name(name) => Some(&**name),
+            _ => None,
+        })
+    }
+
+    /// Returns those of some points for which it holds, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not fit the points, or divides by zero at one of them.
+    pub fn select(&self, points: &SweepPoints) -> Result<SweepPoints, ConditionFault> {
+        let mut columns = HashMap::new();
+        for step in &self.steps {
+            let ConditionOperation::Name(name) = &step.operation else { continue };
+            let Some(number) = points.column(name) else {
+                let (nearest, known) = (nearest(name, points.names()), points.names().to_vec());
+                let name = name.to_string();
+                return Err(step.fault(ConditionMistake::NoName { name, nearest, known }));
+            };
+            let column = || ConditionColumn::of(points, number);
+            columns.entry(&**name).or_insert_with(column);
+        }
+        self.check(&columns)?;
+        let mut rows = Vec::new();
+        for point in points.iter() {
+            if self.holds(&columns, point)? {
+                rows.extend_from_slice(point.level_numbers());
+            }
+        }
+        Ok(SweepPoints { names: points.names.clone(), levels: points.levels.clone(), rows })
+    }
+
+    /// Checks what its operators are applied to.
+    fn check(&self, columns: &HashMap<&str, ConditionColumn>) -> Result<(), ConditionFault> {
+        // The types of values, and the columns in which they are written.
+        let mut stack: Vec<(usize, Type)> = Vec::new();
+        for step in &self.steps {
+            let is_of = match &step.operation {
+                ConditionOperation::Number(_) => Type::Number,
+                ConditionOperation::Text(text) => Type::Text(TextOperand::Quoted(text.to_string())),
+                ConditionOperation::Name(name) => match &columns[&**name].levels {
+                    Ok(_) => Type::Number,
+                    Err(text) => Type::Text(text.clone()),
+                },
+                ConditionOperation::Negate | ConditionOperation::Arithmetic(_) => {
+                    let count = if step.operation == ConditionOperation::Negate { 1 } else { 2 };
+                    for (column, operand) in stack.split_off(stack.len() - count) {
+                        let mistake = match operand {
+                            Type::Number => continue,
+                            Type::Text(text) => ConditionMistake::Arithmetic(text),
+                            Type::Truth => ConditionMistake::NoValue,
+                        };
+                        return Err(ConditionFault { column, mistake });
+                    }
+                    Type::Number
+                }
+                ConditionOperation::Compare(_) | ConditionOperation::In(_) => {
+                    let (count, has_order) = match &step.operation {
+                        ConditionOperation::In(count) => (*count, false),
+                        ConditionOperation::Compare(
+                            ComparisonOperator::Equal | ComparisonOperator::Unequal,
+                        ) => (1, false),
+                        _ => (1, true),
+                    };
+                    let values = stack.split_off(stack.len() - count - 1);
+                    check_comparison(&values, has_order)?;
+                    Type::Truth
+                }
+                ConditionOperation::Not
+                | ConditionOperation::Unless(..)
+                | ConditionOperation::Truth => {
+                    let Some((column, Type::Truth)) = stack.pop() else {
+                        return Err(step.fault(ConditionMistake::NoComparison));
+                    };
+                    // The other side takes the place of this one.
+                    if matches!(step.operation, ConditionOperation::Unless(..)) {
+                        continue;
+                    }
+                    stack.push((column, Type::Truth));
+                    continue;
+                }
+            };
+            stack.push((step.column, is_of));
+        }
+        match stack.pop() {
+            Some((_, Type::Truth)) => Ok(()),
+            _ => Err(ConditionFault { column: 1, mistake: ConditionMistake::NoComparison }),
+        }
+    }
+
+    /// Whether it holds at a point.
+    fn holds(
+        &self,
+        columns: &HashMap<&str, ConditionColumn>,
+        point: SweepPoint<'_>,
+    ) -> Result<bool, ConditionFault> {
+        let (mut stack, mut next) = (Vec::new(), 0);
+        while let Some(step) = self.steps.get(next) {
+            next += 1;
+            let value = match &step.operation {
+                ConditionOperation::Number(number) => ConditionValue::Number(*number),
+                ConditionOperation::Text(text) => ConditionValue::Text(text),
+                ConditionOperation::Name(name) => columns[&**name].value(point),
+                ConditionOperation::Negate => match stack.pop() {
+                    Some(ConditionValue::Number(number)) => ConditionValue::Number(-number),
+                    other => unchecked(other),
+                },
+                ConditionOperation::Not => {
+                    ConditionValue::Truth(stack.pop() == Some(ConditionValue::Truth(false)))
+                }
+                ConditionOperation::Arithmetic(operator) => match (stack.pop(), stack.pop()) {
+                    (Some(ConditionValue::Number(right)), Some(ConditionValue::Number(left))) => {
+                        let result = operator.of(left, right);
+                        let mistake = result.map_err(|mistake| {
+                            let texts = point.values().map(|(name, text)| (name, &**text));
+                            step.fault(mistake(point_title(texts)))
+                        });
+                        ConditionValue::Number(mistake?)
+                    }
+                    (other, _) => unchecked(other),
+                },
+                ConditionOperation::Compare(comparison) => {
+                    let (right, left) = (stack.pop(), stack.pop());
+                    ConditionValue::Truth(comparison.holds(left, right))
+                }
+                ConditionOperation::In(count) => {
+                    let list = stack.split_off(stack.len() - count);
+                    let value = stack.pop();
+                    ConditionValue::Truth(list.into_iter().any(|it| Some(it) == value))
+                }
+                ConditionOperation::Unless(decides, end) => {
+                    if stack.last() == Some(&ConditionValue::Truth(*decides)) {
+                        next = *end;
+                    } else {
+                        stack.pop();
+                    }
+                    continue;
+                }
+                ConditionOperation::Truth => continue,
+            };
+            stack.push(value);
+        }
+        Ok(stack.pop() == Some(ConditionValue::Truth(true)))
+    }
+}
+
+/// A value that a check would have refused.
+fn unchecked(value: Option<ConditionValue<'_>>) -> ConditionValue<'_> {
+    debug_assert!(false, "a condition is checked before it is evaluated");
+    value.unwrap_or(ConditionValue::Truth(false))
+}
+
+impl ConditionStep {
+    const fn fault(&self, mistake: ConditionMistake) -> ConditionFault {
+        ConditionFault { column: self.column, mistake }
+    }
+}
+
+impl ArithmeticOperator {
+    fn of(self, left: f64, right: f64) -> Result<f64, fn(String) -> ConditionMistake> {
+        let result = match self {
+            Self::Add => left + right,
+            Self::Subtract => left - right,
+            Self::Multiply => left * right,
+            Self::Divide | Self::Remainder if right == 0.0 => return Err(ConditionMistake::Zero),
+            Self::Divide => left / right,
+            Self::Remainder => left % right,
+        };
+        if result.is_finite() { Ok(result) } else { Err(ConditionMistake::TooLarge) }
+    }
+}
+
+impl ComparisonOperator {
+    fn holds(self, left: Option<ConditionValue<'_>>, right: Option<ConditionValue<'_>>) -> bool {
+        let numbers = match (left, right) {
+            (Some(ConditionValue::Number(left)), Some(ConditionValue::Number(right))) => {
+                left.partial_cmp(&right)
+            }
+            _ => None,
+        };
+        match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
+            Self::Less => numbers.is_some_and(std::cmp::Ordering::is_lt),
+            Self::LessOrEqual => numbers.is_some_and(std::cmp::Ordering::is_le),
+            Self::Greater => numbers.is_some_and(std::cmp::Ordering::is_gt),
+            Self::GreaterOrEqual => numbers.is_some_and(std::cmp::Ordering::is_ge),
+        }
+    }
+}
+
+/// Checks that the first value can be compared with each of the others.
+fn check_comparison(values: &[(usize, Type)], has_order: bool) -> Result<(), ConditionFault> {
+    for (column, value) in values {
+        if matches!(value, Type::Truth) {
+            return Err(ConditionFault { column: *column, mistake: ConditionMistake::NoValue });
+        }
+    }
+    let Some(((first, left), others)) = values.split_first() else { return Ok(()) };
+    for (column, right) in others {
+        let (column, mistake) = match (left, right) {
+            (Type::Text(text), Type::Number) => (first, ConditionMistake::Mixed(text.clone())),
+            (Type::Number, Type::Text(text)) => (column, ConditionMistake::Mixed(text.clone())),
+            (Type::Text(text), _) if has_order => (first, ConditionMistake::Order(text.clone())),
+            _ => continue,
+        };
+        return Err(ConditionFault { column: *column, mistake });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SheetFormat, read};
+    use super::*;
+
+    const SHEET: &str = "n,host,version,first-size,zero\n\
+                         1,red,1.1,-2,0\n2,blue,1.10,0.5,1\n10,red,1.9,1e2,0\n";
+
+    fn points() -> SweepPoints {
+        read(SheetFormat::Csv, SHEET.as_bytes()).unwrap()
+    }
+
+    fn condition(text: &str) -> Result<Condition, ConditionFault> {
+        Condition::try_from(Box::from(text))
+    }
+
+    /// The numbers n of the points for which a condition holds.
+    fn selected(text: &str) -> Result<Vec<String>, ConditionFault> {
+        let selected = condition(text)?.select(&points())?;
+        Ok(selected.iter().map(|point| point.at(0).to_string()).collect())
+    }
+
+    #[test]
+    fn conditions_hold_at_points() {
+        for (text, expected) in [
+            ("n < 10", &["1", "2"][..]),
+            ("n<=2", &["1", "2"]),
+            ("n > 1 && n != 10", &["2"]),
+            ("n == 1 || n >= 10", &["1", "10"]),
+            ("!(n == 1)", &["2", "10"]),
+            ("n in (1, 5*2)", &["1", "10"]),
+            ("host == 'red' && n > 1", &["10"]),
+            ("host in ('blue', \"green\")", &["2"]),
+            ("version == '1.10'", &["2"]),
+            ("version == \"1.1\"", &["1"]),
+            ("{first-size} > 0", &["2", "10"]),
+            ("{first-size}*2 == 1", &["2"]),
+            ("-{first-size} == 2.", &["1"]),
+            ("n / 4 == 2.5", &["10"]),
+            ("n % 4 == 2", &["2", "10"]),
+            ("1 + 2 * 3 == 7 && (1 + 2) * 3 == 9 && 7 - 2 - 1 == 4", &["1", "2", "10"]),
+            ("n == 1 || n == 2 && host == 'red'", &["1"]),
+            ("(n == 1 || n == 2) && host == 'blue'", &["2"]),
+            ("zero != 0 && 1 / zero == 1", &["2"]),
+            ("zero == 0 || 1 / zero > 5", &["1", "10"]),
+            ("1e1 == n", &["10"]),
+            ("n < -1", &[]),
+        ] {
+            assert_eq!(
+                selected(text),
+                Ok(expected.iter().map(ToString::to_string).collect()),
+                "{text}"
+            );
+            assert_eq!(condition(text).unwrap().text(), text);
+        }
+        let long = format!("n == 1{}", " || n == 1".repeat(10_000));
+        assert_eq!(selected(&long).unwrap(), ["1"]);
+    }
+
+    #[test]
+    fn nothing_is_silently_false() {
+        for (text, expected) in [
+            ("", "column 1: expected a name, a number or a text, and found the end"),
+            ("n <", "column 4: expected a name, a number or a text, and found the end"),
+            ("n = 1", "column 3: expected an operator or the end, and found \"=\""),
+            ("n < 1 < 2", "column 7: expected an operator or the end, and found \"<\""),
+            ("(n < 1", "column 7: expected an operator or a parenthesis, and found the end"),
+            ("n in 1", "column 6: expected a list in parentheses, and found \"1\""),
+            ("n in ()", "column 7: expected a name, a number or a text, and found \")\""),
+            ("n in (1 2)", "column 9: expected a comma or a parenthesis, and found \"2\""),
+            ("in == 1", "column 1: expected a name, a number or a text, and found \"in\""),
+            ("host == 'red", "column 9: a text begins here and does not end"),
+            ("{n == 1", "column 1: a name begins here and does not end"),
+            ("n == 1x", "column 6: \"1x\" is not a number"),
+            ("n == 1e999", "column 6: \"1e999\" is not a number"),
+            ("m == 1", "column 1: the points have no \"m\""),
+            ("host == red", "column 9: the points have no \"red\""),
+            ("n == '1'", "column 6: \"1\" is a text, and is compared with a number"),
+            (
+                "host == 1",
+                "column 1: host is a text, since \"red\" is no number, and is compared with a number",
+            ),
+            (
+                "n == 1 && version == 1.10",
+                "column 11: version is a text, since \"1.1\" and \"1.10\" are one number, and is compared with a number",
+            ),
+            ("n in (1, '2')", "column 10: \"2\" is a text, and is compared with a number"),
+            (
+                "1 + version == 2",
+                "column 5: version is a text, since \"1.1\" and \"1.10\" are one number, and there is no arithmetic of texts",
+            ),
+            ("-'1' == 1", "column 2: \"1\" is a text, and there is no arithmetic of texts"),
+            (
+                "host < 'blue'",
+                "column 1: host is a text, since \"red\" is no number, and texts have no order",
+            ),
+            ("n", "column 1: expected a comparison, and this is a value"),
+            ("n == 1 && host", "column 11: expected a comparison, and this is a value"),
+            ("n == 2 || ( n || n == 1)", "column 13: expected a comparison, and this is a value"),
+            ("n || n == 1", "column 1: expected a comparison, and this is a value"),
+            ("!n", "column 1: expected a comparison, and this is a value"),
+            ("(n == 1) == (n == 2)", "column 4: expected a value, and this is a comparison"),
+            (
+                "1 / zero > 1",
+                "column 3: a division by zero, at n=1 host=red version=1.1 first-size=-2 zero=0",
+            ),
+            (
+                "n % zero == 1",
+                "column 3: a division by zero, at n=1 host=red version=1.1 first-size=-2 zero=0",
+            ),
+            (
+                "1e308 * n * 10 > 1",
+                "column 11: the result is too large, at n=1 host=red version=1.1 first-size=-2 zero=0",
+            ),
+            ("é == 1", "column 1: the points have no \"é\""),
+            ("'é' == 1", "column 1: \"é\" is a text, and is compared with a number"),
+        ] {
+            let fault = selected(text).unwrap_err();
+            assert_eq!(fault.to_string(), expected, "{text}");
+            assert!(fault.hint().is_some(), "{text}");
+        }
+        let deep = format!("{}n == 1{}", "(".repeat(100), ")".repeat(100));
+        assert_eq!(selected(&deep).unwrap_err().mistake, ConditionMistake::TooDeep);
+    }
+}

@@ -1,0 +1,80 @@
+//! Conditions of points: the file `where`, and `:where` in a text.
+
+use super::{FACTORS, product, sweep};
+use crate::lab::{Lab, Library};
+
+/// The product of [`FACTORS`] with a condition.
+fn with(condition: &str) -> Lab {
+    product(&FACTORS).file("workflow/where", condition)
+}
+
+#[test]
+fn points_for_which_a_condition_does_not_hold_are_left_out() {
+    let lab =
+        with("a * 2 < b - 1 && b != 7 || b in (3, 7) && a == 1\n").commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0).called(vec!["mul"; 3]);
+    let table = "{\"a\":1,\"b\":3,\"product\":3}\n{\"a\":1,\"b\":5,\"product\":5}\n\
+                 {\"a\":1,\"b\":7,\"product\":7}\n";
+    assert_eq!(lab.table(), table);
+    let rows = lab.run("ce", &["table", "--csv", "../storage"]).exit(0).stdout;
+    assert_eq!(rows.matches(",excluded").count(), 3, "{rows}");
+    // Left out by rows, these are the same points: nothing is computed, and the table is the same.
+    let lab = lab.without("workflow/where").file("workflow/exclude.tsv", "a\n2\n").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec![]).says("1 table: 1 reused");
+    // A condition is not looked at where rows leave points out.
+    let lab = lab.file("workflow/where", "1 / (2 - a) == 1\n").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec![]).says("1 table: 1 reused");
+}
+
+#[test]
+fn a_wrong_condition_is_told_when_the_task_is_loaded() {
+    for (condition, message, hint) in [
+        ("a < ", "workflow/where:1: column 4: expected a name, a number or a text", "size <= 100"),
+        ("a = 1", "column 3: expected an operator or the end, and found \"=\"", "size <= 100"),
+        (
+            "a == '1'",
+            "column 6: \"1\" is a text, and is compared with a number",
+            "leave the quotes",
+        ),
+        ("c == 1", "column 1: the points have no \"c\"", "the columns are \"a\", \"b\""),
+        ("a + b", "column 1: expected a comparison", "size != 0"),
+        ("b / (a - 1) > 1", "column 3: a division by zero, at a=1 b=3", "size != 0 &&"),
+        ("a == 1\nb == 3", "workflow/where: it has several lines", "&&"),
+    ] {
+        let ran = with(condition).commit();
+        let ran = ran.ce_run(&[]).exit(2);
+        assert!(ran.stderr.contains(message) && ran.stderr.contains(hint), "{}", ran.stderr);
+    }
+    // Two spellings of one number are texts.
+    let lab = sweep("", &[("factors/00-a", "1.1\n1.10\n2\n"), ("where", "a == 1.10")])
+        .call("inputs/00-body/", "mul", &["a", "a"])
+        .commit();
+    lab.ce_run(&[]).exit(2).says(
+        "workflow/where:1: column 1: a is a text, since \"1.1\" and \"1.10\" are one number, and is \
+         compared with a number\n    try: write the other side in quotes, as it is spelled",
+    );
+}
+
+#[test]
+fn conditions_of_computed_points_are_found_when_these_are() {
+    let lab = sweep("sheet", &[("factors/00-y", "1\n2\n"), ("where", "x > y && who != 'you'")])
+        .data("sheet", "x,who\n1,me\n2,you\n3,me\n")
+        .node("inputs/01-points/", "input", "sheet")
+        .call("inputs/00-body/", "add", &["x", "y"])
+        .commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add"; 2]);
+    let lab = lab.file("workflow/where", "x == who").commit_again();
+    lab.ce_run(&[]).exit(2).says(
+        "where: column 6: who is a text, since \"me\" is no number, and is compared with a number",
+    );
+}
+
+#[test]
+fn computations_that_a_condition_leaves_out_need_not_exist() {
+    let lab = sweep("x", &[("factors/00-how", "add\nnone\n"), ("factors/01-n", "1\n2\n")])
+        .file("workflow/where", "how != 'none' && n > 0")
+        .call("inputs/00-body/", "{how}", &["x", "n"])
+        .data("x", "3\n")
+        .commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add"; 2]);
+}
