@@ -2,7 +2,7 @@
 //! those of a repository.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, BufRead, Write};
 use std::path::{Component, Path, PathBuf};
 
 use clap::Parser;
@@ -14,7 +14,9 @@ use super::options::{Dirty, RunArgs, TaskDir, task_dir};
 use crate::report::{self, DiffReport, harmless, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{BeginError, Error, OutputError, Session, Stop};
-use ce_git::{Commit, CommitFilter, CommitHistory, Config, Range, Snapshot};
+use ce_git::{
+    Commit, CommitFilter, CommitHistory, CommitHistoryError, Config, LogLine, Range, Snapshot,
+};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
 use ce_model::task::Task;
@@ -320,6 +322,10 @@ pub(super) struct ListCommits {
     #[arg(long)]
     first_parent: bool,
 
+    /// List the commits that standard input names, a revision a line, in that order; git rev-list prints such lines
+    #[arg(long, conflicts_with_all = ["first_parent", "range", "path"])]
+    stdin: bool,
+
     /// The repository: a work tree, a directory in one, or a bare repository
     #[arg(value_name = "REPO", value_hint = clap::ValueHint::DirPath)]
     repository: PathBuf,
@@ -350,38 +356,103 @@ fn path_within() -> impl TypedValueParser<Value = PathBuf> {
 
 impl Tool for ListCommits {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let named = if self.stdin { Some(named_commits(io::stdin().lock())?) } else { None };
         let stop = Stop::watch().map_err(BeginError::new)?;
-        let (after, until) = match self.range.clone() {
-            RevisionRange(after, Some(until)) => (Some(after), until),
-            RevisionRange(until, None) => (None, until),
-        };
-        let (first_parent, path) = (self.first_parent, self.path.clone());
-        let filter = CommitFilter { after, until, first_parent, path };
         let history = CommitHistory::open(&self.repository)?;
-        let mut commits = history.commits(&filter, &stop.asked)?.peekable();
-        let is_empty = commits.peek().is_none();
-        let commits = commits.take(self.most.unwrap_or(usize::MAX));
-        if self.reverse {
-            let listed = commits.collect::<Result<Vec<_>, _>>()?;
-            // The oldest ones may be missing: then nothing is listed.
-            if stop.caught().is_none() {
-                for commit in listed.iter().rev() {
-                    report::commit(commit, out).map_err(OutputError)?;
-                }
-            }
+        if let Some(named) = named {
+            let commits = named.iter().take_while(|_| stop.caught().is_none());
+            self.list(commits.map(|rev| history.named(rev)), &stop, out)?;
         } else {
-            for commit in commits {
-                report::commit(&commit?, out).map_err(OutputError)?;
+            let (after, until) = match self.range.clone() {
+                RevisionRange(after, Some(until)) => (Some(after), until),
+                RevisionRange(until, None) => (None, until),
+            };
+            let (first_parent, path) = (self.first_parent, self.path.clone());
+            let filter = CommitFilter { after, until, first_parent, path };
+            let mut commits = history.commits(&filter, &stop.asked)?.peekable();
+            let is_empty = commits.peek().is_none() && stop.caught().is_none();
+            self.list(commits, &stop, out)?;
+            if let Some(path) = self.path.as_deref().filter(|_| is_empty) {
+                let path = Some(path).filter(|it| !it.as_os_str().is_empty());
+                let path = path.unwrap_or(Path::new(".")).display();
+                say("ce", &format_args!("no commit of the range changed {path}"));
             }
         }
         if let Some(signal) = stop.caught() {
             say("ce", &"interrupted: commits are left out");
             return Ok(Exit::Interrupted(signal));
         }
-        if let Some(path) = self.path.as_deref().filter(|_| is_empty) {
-            let path = Some(path).filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            say("ce", &format_args!("no commit of the range changed {}", path.display()));
-        }
         Ok(Exit::Done)
+    }
+}
+
+impl ListCommits {
+    /// Prints the first ones of these commits.
+    fn list(
+        &self,
+        commits: impl Iterator<Item = Result<LogLine, CommitHistoryError>>,
+        stop: &Stop,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let commits = commits.take(self.most.unwrap_or(usize::MAX));
+        if !self.reverse {
+            for commit in commits {
+                report::commit(&commit?, out).map_err(OutputError)?;
+            }
+            return Ok(());
+        }
+        let listed = commits.collect::<Result<Vec<_>, _>>()?;
+        // The oldest ones may be missing: then nothing is listed.
+        if stop.caught().is_none() {
+            for commit in listed.iter().rev() {
+                report::commit(commit, out).map_err(OutputError)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads revisions, one a line.
+fn named_commits(input: impl BufRead) -> Result<Vec<String>, NamedCommitsError> {
+    let mut named = Vec::new();
+    for (line, number) in input.lines().zip(1..) {
+        let line = line.map_err(NamedCommitsError::Read)?;
+        let mut words = line.split_whitespace();
+        let Some(rev) = words.next() else { continue };
+        if words.next().is_some() {
+            return Err(NamedCommitsError::Line { number, line });
+        }
+        named.push(rev.to_owned());
+    }
+    Ok(named)
+}
+
+/// Why the commits that standard input names are not known.
+#[derive(Debug, thiserror::Error)]
+enum NamedCommitsError {
+    /// It cannot be read.
+    #[error("the standard input cannot be read: {0}")]
+    Read(io::Error),
+    /// A line has more than a revision.
+    #[error("line {number} of the standard input is no revision: {line:?}")]
+    Line {
+        /// Its number, from 1.
+        number: usize,
+        /// The line.
+        line: String,
+    },
+}
+
+impl Explain for NamedCommitsError {
+    fn hint(&self) -> Option<String> {
+        Some(
+            match self {
+                Self::Read(_) => "pipe the commits in: git rev-list HEAD | ce commits REPO --stdin",
+                Self::Line { .. } => {
+                    "write one revision a line, as git rev-list and git log --format=%H do"
+                }
+            }
+            .to_owned(),
+        )
     }
 }

@@ -337,3 +337,45 @@ fn a_signal_ends_it_after_a_whole_line() {
         assert!(text.is_empty() || text.ends_with("\"}\n"), "{text}");
     }
 }
+
+#[test]
+fn standard_input_names_commits_in_its_own_order() {
+    let lab = lab(&history(&mut Random::new(7), 40));
+    let named = |options: &[&str], input: String| {
+        let mut ce = lab.command("ce");
+        ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin"]).args(options);
+        lab.finish(ce.stdin(given(&lab, &input)))
+    };
+    let listed = git(&lab.path("data/lib"), &["rev-list", "--topo-order", "b40"], "");
+    let log = expected(&lab, "lib", &["--topo-order", "b40"]);
+    assert_eq!(named(&[], listed.clone()).exit(0).stdout, log);
+    let last: Vec<&str> = log.lines().take(3).collect();
+    let ran = named(&["-n3", "--reverse"], listed).exit(0);
+    assert_eq!(ran.stdout.lines().rev().collect::<Vec<_>>(), last);
+    let ran = named(&[], " b2\n\nb40~1  \nb2\n".to_owned()).exit(0);
+    let [b2, parent] = ["b2", "b40~1"].map(|rev| expected(&lab, "lib", &["-1", rev]));
+    assert_eq!(ran.stdout, format!("{b2}{parent}{b2}"));
+    assert_eq!(named(&[], String::new()).exit(0).stdout, "");
+}
+
+#[test]
+fn lines_of_standard_input_that_are_no_commits_are_told() {
+    let lab = lab(&line(&[("one", "1000000000 +0000")]));
+    let named = |input: &str| {
+        let mut ce = lab.command("ce");
+        ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin"]);
+        lab.finish(ce.stdin(given(&lab, input))).exit(2)
+    };
+    named("main\n\nmain and more\n").says("line 3 of the standard input is no revision: \"main and more\"");
+    named("main\nnext\n").says("the repository lib has no commit next");
+    let mut ce = lab.command("ce");
+    ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin", "main"]);
+    lab.finish(&mut ce).exit(2).says("cannot be used with");
+}
+
+/// A file with what a command reads.
+fn given(lab: &Lab, input: &str) -> File {
+    let path = lab.path("data/given");
+    fs::write(&path, input).unwrap();
+    File::open(path).unwrap()
+}

@@ -382,6 +382,16 @@ impl CommitHistory {
         Ok(walk.map(move |id| id.and_then(|id| LogLine::read(&self.repository, id)).map_err(git)))
     }
 
+    /// Returns the commit that a revision names.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the revision is unknown, or if Git's data cannot be read.
+    pub fn named(&self, rev: &str) -> Result<LogLine, CommitHistoryError> {
+        let git = |error| UnreadableRepository::new(&self.place, error).into();
+        LogLine::read(&self.repository, self.commit(rev)?).map_err(git)
+    }
+
     fn walk<'a>(&'a self, range: LogRange<'a>, is_asked: &'a AtomicBool) -> GitResult<LogWalk<'a>> {
         // The whole history of the old commit: whatever the dates are, it tells what is in it.
         let old = self.repository.rev_walk(range.old).all()?;
