@@ -7,8 +7,6 @@ Computations that need this file have copies of it, which are equal.
 """
 
 from dataclasses import dataclass, field
-from math import sqrt
-from statistics import stdev
 
 import samples
 import tables
@@ -50,12 +48,6 @@ class Point:
     low: float = None
     high: float = None
     failed: int = 0
-
-    def error(self, summarised):
-        """The standard error of the median, or None if it is not known."""
-        if summarised:
-            return None if self.low is None else (self.high - self.low) / 2 / 1.96
-        return 1.2533 * stdev(self.values) / sqrt(len(self.values)) if len(self.values) > 1 else None
 
 
 @dataclass

@@ -366,7 +366,8 @@ fn lines_of_standard_input_that_are_no_commits_are_told() {
         ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin"]);
         lab.finish(ce.stdin(given(&lab, input))).exit(2)
     };
-    named("main\n\nmain and more\n").says("line 3 of the standard input is no revision: \"main and more\"");
+    named("main\n\nmain and more\n")
+        .says("line 3 of the standard input is no revision: \"main and more\"");
     named("main\nnext\n").says("the repository lib has no commit next");
     let mut ce = lab.command("ce");
     ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin", "main"]);

@@ -1,7 +1,7 @@
 //! Steps of a series of medians, such as those of the commits of a history: where its level changes, and stays.
 //!
 //! The series is cut into segments with the least sum of distances to their medians and a price for each cut, exactly. A segment has at least
-//! three values, so one or two that are far away make no step. The price grows with the noise, which is found from neighbours.
+//! three values, so a single one that is far away makes no step. The price grows with the noise, which is found from neighbours.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -1,7 +1,13 @@
 //! Where plots put points, which ticks they have, and which changes a history marks.
 
+use std::process::Command;
+
+use ce_model::steps::series_steps;
+
 use super::plots::{drawn, has, notes, of_kind, said};
-use super::{one_call, refuses};
+use super::{library, one_call, refuses};
+use crate::generator::Random;
+use crate::needs::needs;
 
 /// The places of the marks of the first group, in pixels.
 fn marks(svg: &str) -> Vec<(f64, f64)> {
@@ -67,31 +73,65 @@ fn changes(table: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_history_marks_changes_beyond_the_noise() {
+fn a_history_marks_where_the_level_changes_and_stays() {
     let noise = [100.0, 101.0, 99.5, 100.5, 99.0, 100.0, 101.5, 100.5];
     assert!(changes(&history(&noise)).is_empty());
     let after = noise.map(|value| value * 1.2);
-    assert_eq!(changes(&history(&[noise, after].concat())), ["+19.4 %"]);
+    assert_eq!(changes(&history(&[noise, after].concat())), ["+20 %"]);
     let back = changes(&history(&[noise, after, noise].concat()));
-    assert_eq!(back, ["+19.4 %", "−17.1 %"]);
-    // One that is off is an outlier, unless it was measured repeatedly.
-    let outlier = [&noise[..], &[150.0], &noise[..]].concat();
-    assert!(changes(&history(&outlier)).is_empty());
-    // Three values have no noise to compare with, unless they were measured repeatedly.
-    assert!(changes(&history(&[100.0, 101.0, 150.0])).is_empty());
+    assert_eq!(back, ["+20 %", "−16.7 %"]);
+    let spike = [&noise[..], &[150.0], &noise[..]].concat();
+    assert!(changes(&history(&spike)).is_empty());
     let row = |commit: &str, ms: f64| format!("{{\"commit\":\"{commit}\",\"ms\":{ms}}}\n");
     let measured =
-        |scale: f64| -> String { noise.map(|ms| row(&scale.to_string(), ms * scale)).concat() };
-    assert_eq!(changes(&(measured(1.0) + &measured(1.3))), ["+30 %"]);
-    let once = [1.0, 1.001, 1.3, 1.002].map(measured).concat();
-    assert_eq!(changes(&once), ["+29.9 %", "−22.9 %"]);
-    // Noise grows with the values, if none is zero or less.
-    let level = |at: u8| if at < 12 { 1.0 } else { 25.0 };
-    let factor = |at: u8| 1.0 + f64::from(at % 3) / 200.0 + f64::from(at) / 1e6;
-    let levels: String = (0..20).map(|at| measured(level(at) * factor(at))).collect();
-    assert_eq!(changes(&levels), ["+2388 %"]);
-    let below = [noise.map(|value| value - 101.0), noise.map(|value| value + 99.0)].concat();
-    assert_eq!(changes(&history(&below)).len(), 1);
+        |(at, scale): (usize, f64)| noise.map(|ms| row(&at.to_string(), ms * scale)).concat();
+    // Points in a row with the same values are one.
+    let few = [1.0, 1.001, 1.0, 0.999, 1.3, 1.302, 1.301];
+    let same: Vec<f64> = few.into_iter().flat_map(|scale| [scale; 3]).collect();
+    let table: String = same.into_iter().enumerate().map(measured).collect();
+    assert!(changes(&table).is_empty());
+    notes(
+        &said("history", &[&table, "commit", "ms", ""]),
+        "Steps are not looked for in less than 8 measured points.",
+    );
+    let more = few.into_iter().chain([1.299]).flat_map(|scale| [scale; 3]);
+    assert_eq!(changes(&more.enumerate().map(measured).collect::<String>()), ["+30 %"]);
+    let said = said(
+        "history",
+        &[&history(&[noise.map(|it| it - 101.0), noise].concat()), "commit", "ms", ""],
+    );
+    assert!(said.iter().any(|text| text == "+101"), "{said:?}");
+}
+
+/// The step that the library finds, and `ce table --steps`.
+#[test]
+fn a_history_has_the_steps_that_tables_have() {
+    let mut random = Random::new(11);
+    let mut all: Vec<Vec<f64>> = vec![[2.0; 8].into_iter().chain([3.0; 4]).collect()];
+    for length in [7, 8, 9, 20, 41, 120] {
+        for level in [0.0, 100.0] {
+            let mut level = level;
+            let mut value = || {
+                level += if random.below(12) == 0 { 9.0 } else { 0.0 };
+                level + f64::from(u32::try_from(random.below(1000)).unwrap()) / 256.0
+            };
+            all.push((0..length).map(|_| value()).collect());
+        }
+    }
+    needs(&["python3"]);
+    let program = "import json, sys, steps\n\
+                   print(json.dumps([steps.steps(it) for it in json.loads(sys.argv[1])]))";
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", library().join("plot")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let ran = python.args(["-c", program, &serde_json::to_string(&all).unwrap()]).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let found: Vec<Vec<(usize, f64, f64)>> = serde_json::from_slice(&ran.stdout).unwrap();
+    let expected = all.iter().map(|values| series_steps(values));
+    let expected: Vec<Vec<(usize, f64, f64)>> = expected
+        .map(|steps| steps.iter().map(|it| (it.at, it.levels[0], it.levels[1])).collect())
+        .collect();
+    assert_eq!(found, expected);
+    assert!(expected.iter().filter(|steps| !steps.is_empty()).count() > 4, "{expected:?}");
 }
 
 #[test]
@@ -101,7 +141,7 @@ fn a_history_marks_failures_and_abbreviates_commits() {
                  {\"commit\":\"c\",\"ms\":1.5}\n";
     let said = said("history", &[table, "commit", "ms", ""]);
     has(&said, "0123456789");
-    notes(&said, "Changes are not marked where the noise is unknown.");
+    notes(&said, "Steps are not looked for in less than 8 measured points.");
     notes(&said, "Crosses at the bottom: rows failed or have no value.");
     assert_eq!(drawn("history", &[table, "commit", "ms", ""]).matches("#gpPt1'").count(), 1);
 }
