@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Args, Parser};
 use jiff::Timestamp;
 
 use super::Tool;
+use super::input_args::levels;
 use super::storage_args::{StorageDir, configured_storage, storage_and_results};
 use crate::report::{self, AskedStatus, Output, TICK, say};
 use ce_evaluate::session::{
@@ -17,13 +18,69 @@ use ce_evaluate::session::{
 use ce_history::{SuspendedFact, suspended};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::counted;
+use ce_model::sweep::Factor;
 use ce_storage::records::SuspensionState;
-use ce_storage::{Storage, Suspension};
+use ce_storage::{Storage, StorageError, Suspension};
+
+/// Which suspended calls are meant.
+#[derive(Debug, Args)]
+pub(super) struct SuspendedSelection {
+    /// Only suspended calls for which jobs of this task wait
+    #[arg(long, value_name = "NAME", value_hint = clap::ValueHint::Other)]
+    task: Option<String>,
+
+    /// Only suspended calls of these computations
+    #[arg(long, value_name = "COMPUTATION", value_hint = clap::ValueHint::Other)]
+    only: Vec<String>,
+
+    /// Only suspended calls that read one of these texts as the input NAME
+    #[arg(long = "where", value_name = "NAME=TEXT,...", value_parser = levels, value_hint = clap::ValueHint::Other)]
+    wanted: Vec<Factor>,
+
+    /// Only suspended calls that stand so
+    #[arg(long, value_parser = SuspendedFact::STATES)]
+    state: Option<String>,
+}
+
+impl SuspendedSelection {
+    /// Whether it leaves nothing out.
+    const fn is_everything(&self) -> bool {
+        let Self { task, only, wanted, state } = self;
+        task.is_none() && only.is_empty() && wanted.is_empty() && state.is_none()
+    }
+
+    /// The suspended calls of a storage that it means.
+    fn suspended(&self, storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> {
+        let mut facts = suspended(storage)?;
+        facts.retain(|fact| self.has(fact));
+        Ok(facts)
+    }
+
+    /// Whether it means this call.
+    fn has(&self, fact: &SuspendedFact) -> bool {
+        let record = &fact.suspension.record;
+        let reads = |wanted: &Factor| {
+            fact.texts.iter().any(|(name, text)| {
+                wanted.points.column(name).is_some_and(|column| {
+                    wanted.points.levels(column).iter().any(|wanted| **wanted == *text)
+                })
+            })
+        };
+        self.task
+            .as_ref()
+            .is_none_or(|task| record.jobs.iter().any(|job| job.task.as_str() == task))
+            && (self.only.is_empty()
+                || self.only.iter().any(|name| record.computation.as_str() == name))
+            && self.wanted.iter().all(reads)
+            && self.state.as_deref().is_none_or(|state| state == fact.state())
+    }
+}
 
 /// Show what goes on in a storage: runs, workers, and calls that are suspended
 ///
 /// Of each run it says how far it has come, what runs where and since when, what waits for workers, and what has failed. Only
-/// what runs and workers say of themselves is read, and an index of suspended calls; no results.
+/// what runs and workers say of themselves is read, and an index of suspended calls; no results. With --task, --only,
+/// --where or --state, only suspended calls are shown.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -45,6 +102,9 @@ pub(super) struct ShowStatus {
     watch: bool,
 
     #[command(flatten)]
+    selection: SuspendedSelection,
+
+    #[command(flatten)]
     storage: StorageDir,
 }
 
@@ -62,7 +122,7 @@ impl Tool for ShowStatus {
         }
         let session = SuspensionSession::open(&path)?;
         let mut facts = Vec::new();
-        for fact in suspended(session.storage())? {
+        for fact in self.selection.suspended(session.storage())? {
             if session.interrupted_by().is_some() {
                 break;
             }
@@ -88,7 +148,8 @@ impl ShowStatus {
     /// Prints how things stand, and asks nobody.
     fn look(&self, path: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
         let storage = Storage::existing(path)?;
-        let facts: Vec<_> = suspended(&storage)?.into_iter().map(|fact| (fact, None)).collect();
+        let facts = self.selection.suspended(&storage)?;
+        let facts: Vec<_> = facts.into_iter().map(|fact| (fact, None)).collect();
         self.print(&storage, &facts, out)
     }
 
@@ -116,16 +177,21 @@ impl ShowStatus {
         facts: &[(SuspendedFact, Option<AskedStatus>)],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
-        let activities = storage.runs().activities()?;
-        let mut submitted = storage.runs().submitted_runs()?;
-        retain_waiting(&mut submitted);
+        let (mut activities, mut submitted) = Default::default();
+        if self.selection.is_everything() {
+            activities = storage.runs().activities()?;
+            submitted = storage.runs().submitted_runs()?;
+            retain_waiting(&mut submitted);
+        }
         let now = Timestamp::now();
         let printed = if self.json {
             report::status_json(storage, (&activities, &submitted), facts, out)
-        } else {
+        } else if self.selection.is_everything() {
             report::activities(&activities, now, out)
                 .and_then(|()| report::submitted_runs(&submitted, now, out))
                 .and_then(|()| report::suspended_calls(storage, facts, out))
+        } else {
+            report::suspended_calls(storage, facts, out)
         };
         printed.map_err(OutputError)?;
         Ok(Exit::Done)
@@ -138,16 +204,22 @@ enum SuspendedChoiceError {
     /// No suspended call is named.
     #[error("no call is given")]
     NoCallGiven,
-    /// All suspended calls are meant, and one is named.
-    #[error("--all means all suspended calls, and {0} is given, too")]
-    AllAndOne(String),
+    /// Suspended calls are chosen, and one is named.
+    #[error("options choose suspended calls, and {0} is given, too")]
+    ChosenAndOne(String),
+    /// No suspended call of this user is chosen.
+    #[error("no suspended call of yours is chosen by these options")]
+    NoneChosen,
 }
 
 impl Explain for SuspendedChoiceError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoCallGiven => "give names that ce status lists",
-            Self::AllAndOne(_) => "leave out one of them",
+            Self::NoCallGiven => {
+                "give names that ce status lists, or choose calls by --only, --where or --task"
+            }
+            Self::ChosenAndOne(_) => "leave out the call, or the options",
+            Self::NoneChosen => "see what ce status prints with the same options",
         };
         Some(hint.to_owned())
     }
@@ -156,13 +228,16 @@ impl Explain for SuspendedChoiceError {
 /// Cancel suspended calls: end what they have started elsewhere, and remove their directories
 ///
 /// The file cancel of the computation is executed, if it has one; with --forget, nothing is. The next run that needs a call begins it from the
-/// beginning.
+/// beginning. With --all, or options that choose calls, those of other users are left alone.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct Cancel {
     /// All suspended calls of the storage that this user has begun
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    selection: SuspendedSelection,
 
     /// Only remove their directories; what they have started goes on
     #[arg(long)]
@@ -187,15 +262,27 @@ impl Tool for Cancel {
         let (path, calls) =
             storage_and_results((self.storage.as_deref(), &self.calls), configured_storage()?)?;
         let session = SuspensionSession::open(&path)?;
-        let (calls, others) = match (self.all, &calls[..]) {
-            (true, []) => session.own_and_others()?,
+        let is_chosen = self.all || !self.selection.is_everything();
+        let facts = self.selection.suspended(session.storage())?;
+        let (calls, others) = match (is_chosen, &calls[..]) {
+            (true, []) => {
+                let (mut own, mut others) = session.own_and_others()?;
+                let is_meant =
+                    |call: &Suspension| facts.iter().any(|fact| fact.suspension.name == call.name);
+                own.retain(is_meant);
+                others.retain(is_meant);
+                (own, others)
+            }
             (true, [call, ..]) => {
-                return Err(SuspendedChoiceError::AllAndOne(call.display().to_string()).into());
+                let call = call.display().to_string();
+                return Err(SuspendedChoiceError::ChosenAndOne(call).into());
             }
             (false, []) => return Err(SuspendedChoiceError::NoCallGiven.into()),
             (false, calls) => (session.find(calls)?, Vec::new()),
         };
-        let facts = suspended(session.storage())?;
+        if !self.selection.is_everything() && calls.is_empty() {
+            return Err(SuspendedChoiceError::NoneChosen.into());
+        }
         let done = if self.forget { "forgot" } else { "cancelled" };
         for call in &calls {
             if let Some(signal) = session.interrupted_by() {
@@ -214,7 +301,7 @@ impl Tool for Cancel {
             writeln!(out, "{done} {title}({}){line}", call.name.short()).map_err(OutputError)?;
             say_shared(call);
         }
-        if self.all {
+        if is_chosen {
             let cancelled = counted(calls.len(), "call");
             let others = match others.len() {
                 0 => String::new(),

@@ -154,12 +154,7 @@ pub fn status_json(
         let (name, record) = (&fact.suspension.name, &fact.suspension.record);
         JsonSuspended {
             name: name.short(),
-            state: match (&fact.holder, record.state) {
-                (Some(_), _) => "executing",
-                (None, SuspensionState::Executing) => "interrupted",
-                (None, SuspensionState::Suspended) => "suspended",
-                (None, SuspensionState::Failed) => "failed",
-            },
+            state: fact.state(),
             since: record.since.to_string(),
             attempts: record.attempts,
             isolated: record.isolated,

@@ -505,6 +505,22 @@ pub struct SuspendedFact {
     pub texts: InputTexts,
 }
 
+impl SuspendedFact {
+    /// What [`SuspendedFact::state`] may be.
+    pub const STATES: [&'static str; 4] = ["suspended", "executing", "interrupted", "failed"];
+
+    /// How the call stands, in a word: interrupted if its run has died.
+    pub const fn state(&self) -> &'static str {
+        let [suspended, executing, interrupted, failed] = Self::STATES;
+        match (&self.holder, self.suspension.record.state) {
+            (Some(_), _) => executing,
+            (None, SuspensionState::Executing) => interrupted,
+            (None, SuspensionState::Suspended) => suspended,
+            (None, SuspensionState::Failed) => failed,
+        }
+    }
+}
+
 /// Returns the calls that are suspended, those first that were begun first. Reads the index of them and short task inputs, and no results.
 pub fn suspended(storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> {
     let all = storage.suspensions().all()?;

@@ -79,6 +79,38 @@ fn a_cancel_that_fails_keeps_the_call_and_forget_does_not_ask_it() {
 }
 
 #[test]
+fn options_choose_suspended_calls() {
+    let lab = spooling(&["cancel"]).commit();
+    lab.run("ce", &["run", "../storage", "--each", "x=17,18,19"]).exit(4);
+    let shown = |options: &[&str]| {
+        let status = [&["status"], options, &["../storage"]].concat();
+        let text = lab.run("ce", &status).exit(0).stdout;
+        let titles = text.lines().filter_map(|line| line.trim().strip_prefix("submit x="));
+        titles.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&["--where", "x=18,19,1"]), ["18", "19"]);
+    assert_eq!(shown(&["--only", "submit", "--where", "x=17", "--task", "task"]), ["17"]);
+    assert_eq!(shown(&["--state", "suspended"]).len(), 3);
+    for none in [["--only", "add"], ["--where", "y=17"], ["--task", "tas"], ["--state", "failed"]] {
+        let status = [&["status"], &none[..], &["../storage"]].concat();
+        assert_eq!(lab.run("ce", &status).exit(0).stdout, "");
+        let cancel = [&["cancel"], &none[..], &["../storage"]].concat();
+        lab.run("ce", &cancel).exit(2).says("no suspended call of yours is chosen");
+    }
+    lab.run("ce", &["status", "--state", "over", "../storage"])
+        .exit(2)
+        .says("suspended, executing");
+    let place = &lab.suspended()[0];
+    let both = lab.run("ce", &["cancel", "--where", "x=18", "../storage", place]).exit(2);
+    both.says("options choose suspended calls, and ");
+    let cancelled = lab.run("ce", &["cancel", "--where", "x=18", "../storage"]).exit(0);
+    cancelled.shows("cancelled submit x=18 (").says("1 call of yours cancelled");
+    assert_eq!(lab.submitted(), 2);
+    lab.run("ce", &["cancel", "--all", "--only", "submit", "../storage"]).exit(0);
+    lab.is_over();
+}
+
+#[test]
 fn who_cancels_a_shared_call_learns_whose_it_is() {
     let lab = spooling(&["status", "cancel"]).isolated().commit();
     lab.ce_run(&[]).exit(4);
