@@ -1,6 +1,5 @@
 //! `ce-run`: evaluates a task.
 
-use std::collections::HashSet;
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -24,15 +23,16 @@ use ce_evaluate::session::{
     RunOptions, Session, check_selection, find_job, find_jobs, named_call, open_finished,
     record_later_use,
 };
-use ce_evaluate::{Evaluation, How};
+use ce_evaluate::{Evaluation, ForcedCalls, How};
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Detach, detach};
 use ce_git::{Config, Trees};
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, quoted};
-use ce_model::plan::PointSelection;
+use ce_model::plan::{PointSelection, SelectionError, SelectionFault};
+use ce_model::suggest::near;
 use ce_model::sweep::Factor;
-use ce_model::task::RangedInputs;
+use ce_model::task::{RangedInputs, Task};
 use ce_queries::explain::Explanation;
 use ce_storage::{ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
@@ -61,9 +61,9 @@ pub(super) struct Run {
     #[arg(long, value_name = "words|original", hide_possible_values = true, conflicts_with_all = ["json", "quiet"])]
     style: Option<StyleName>,
 
-    /// Compute a call again although its outputs are there: one of its files, or its name
-    /// c_NAME/CCID/INPUTS. The old result is quarantined
-    #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
+    /// Compute calls again although their outputs are there: all of a computation, or one by its name c_NAME/CCID/INPUTS or
+    /// one of its files. The old results are quarantined
+    #[arg(long, value_name = "COMPUTATION|CALL|FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
     force: Vec<PathBuf>,
 
     /// Where outputs that are away have to be made again, and come out different: replace what is recorded
@@ -224,7 +224,7 @@ impl Run {
         let ReadyRun { bound, ranged, given, looked, options, style } = ready;
         let session = self.session(&options, &given.storage, looked, &bound)?;
         let session = session.reading(&self.task.task, &given.repositories);
-        let forced = self.forced(session.storage())?;
+        let forced = self.forced(session.storage(), &bound.task)?;
         let session = session.forcing(forced.clone());
         let evaluation = session.prepare(bound)?;
         match departure {
@@ -377,7 +377,7 @@ impl Run {
     fn conclude(
         &self,
         evaluation: &Evaluation,
-        forced: &HashSet<ResultName>,
+        forced: &ForcedCalls,
         jobs: &[Option<ResultName>],
         exit: Exit,
     ) {
@@ -385,12 +385,19 @@ impl Run {
             let explanation = Explanation::new(evaluation);
             reasons(evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
         }
-        for name in forced.iter().filter(|name| !evaluation.has_executed(name)) {
-            let name = name.short();
+        let calls = forced
+            .calls
+            .iter()
+            .map(|call| (call.short(), evaluation.has_executed(|it| it == call)));
+        let computations = forced.computations.iter().map(|name| {
+            let is_of = |call: &ResultName| call.computation() == Some(name);
+            (format!("of {name}"), evaluation.has_executed(is_of))
+        });
+        for (call, _) in calls.chain(computations).filter(|(_, has_executed)| !has_executed) {
             say(
                 PROGRAM,
                 &format_args!(
-                    "warning: --force had no effect: no call {name} was executed\n  try: give a call of this task; ce-run -n shows their names"
+                    "warning: --force had no effect: no call {call} was executed\n  try: give a call of this task; ce-run -n shows their names"
                 ),
             );
         }
@@ -418,14 +425,27 @@ impl Run {
     }
 
     /// The calls that are to be computed again.
-    fn forced(&self, storage: &Storage) -> Result<HashSet<ResultName>, Error> {
-        let mut forced = HashSet::new();
+    fn forced(&self, storage: &Storage, task: &Task) -> Result<ForcedCalls, Error> {
+        let mut forced = ForcedCalls::default();
         for path in &self.force {
+            let text = path.display().to_string();
+            if task.computations.iter().any(|it| it.name.as_str() == text) {
+                forced.computations.insert(text);
+                continue;
+            }
+            if !text.contains('/') && !path.exists() {
+                let known =
+                    task.computations.iter().map(|it| it.name.to_string()).collect::<Vec<_>>();
+                let near = near(&text, &known).into_iter().cloned().collect();
+                return Err(
+                    SelectionError(vec![SelectionFault::NoTarget { text, near, known }]).into()
+                );
+            }
             let name = named_call(storage, path)?;
             if !name.may_be_of_call() {
-                return Err(CallNameError::NoCall(path.display().to_string()).into());
+                return Err(CallNameError::NoCall(text).into());
             }
-            forced.insert(name);
+            forced.calls.insert(name);
         }
         Ok(forced)
     }

@@ -57,7 +57,9 @@ fn the_configured_storage_is_found_from_a_subdirectory() {
     ce(&lab, "task/notes", &["pin", "../../storag"]).exit(5).says("did you mean");
     ce(&lab, "task/notes", &["cancel", "--forget", &call]).exit(2).says("is not suspended");
     ce(&lab, "task/notes", &["cancel"]).exit(2).says("no call is given").says("try: give names");
-    ce(&lab, "task/notes", &["cancel", "--all", &call]).exit(2).says("leave out the call, or the options");
+    ce(&lab, "task/notes", &["cancel", "--all", &call])
+        .exit(2)
+        .says("leave out the call, or the options");
     ce(&lab, "task/notes", &["pin", "--remove"]).exit(2).says("--remove needs a file");
 }
 

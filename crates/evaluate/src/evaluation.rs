@@ -404,8 +404,8 @@ impl Evaluation {
     }
 
     /// Whether the call of this name was executed.
-    pub fn has_executed(&self, name: &ResultName) -> bool {
-        self.outcomes().any(|it| it.how() == How::Executed && it.name() == name)
+    pub fn has_executed(&self, is_meant: impl Fn(&ResultName) -> bool) -> bool {
+        self.outcomes().any(|it| it.how() == How::Executed && is_meant(it.name()))
     }
 
     /// Whether the outputs of a call were away when it was found.

@@ -145,7 +145,7 @@ impl<'a> Evaluator<'a> {
 
     /// Whether a call is executed even if it has outputs.
     pub(super) fn is_forced(&self, name: &ResultName) -> bool {
-        self.execution.is_some_and(|it| it.policy.forced.contains(name))
+        self.execution.is_some_and(|it| it.policy.forced.contain(name))
     }
 
     /// The files that a call reads.

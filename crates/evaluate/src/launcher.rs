@@ -67,6 +67,23 @@ pub(super) struct Launch<'a> {
     outages: u64,
 }
 
+/// Calls that are executed even if they have outputs.
+#[derive(Clone, Debug, Default)]
+pub struct ForcedCalls {
+    /// Some calls.
+    pub calls: HashSet<ResultName>,
+    /// The names of computations, all of whose calls these are.
+    pub computations: HashSet<String>,
+}
+
+impl ForcedCalls {
+    /// Whether a call is one of them.
+    pub fn contain(&self, call: &ResultName) -> bool {
+        self.calls.contains(call)
+            || call.computation().is_some_and(|name| self.computations.contains(name))
+    }
+}
+
 /// How missing calls are executed, as the user wants it.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
@@ -77,7 +94,7 @@ pub struct Policy {
     /// The time limit of an execution.
     pub timeout: Option<Duration>,
     /// The calls that are executed even if they have outputs.
-    pub forced: HashSet<ResultName>,
+    pub forced: ForcedCalls,
     /// Whether outputs that are away are replaced by those that are made now, if these differ.
     pub accept: bool,
     /// Whether no more calls are started once one has failed.

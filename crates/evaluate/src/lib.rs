@@ -33,8 +33,8 @@ pub use self::derived_values::{TreeValues, ValueError, export_tree};
 pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
 pub use self::evaluator::Evaluator;
 pub use self::launcher::{
-    ExecutionSettings, InspectedCall, KeptDirectory, Policy, SuspensionAnswer, ask_suspended,
-    inspect,
+    ExecutionSettings, ForcedCalls, InspectedCall, KeptDirectory, Policy, SuspensionAnswer,
+    ask_suspended, inspect,
 };
 pub use self::outcome::{
     Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, PointsError, StopReason,

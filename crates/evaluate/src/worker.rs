@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use super::audit::{Audit, AuditBudget, AuditMessage, AuditedCall};
 use super::capacity::{Reservation, Reservations, Unsatisfiable};
 use super::{
-    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, Policy, event_loop, ticket,
+    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, ForcedCalls, Policy, event_loop,
+    ticket,
 };
 use ce_executor::{
     Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
@@ -26,8 +27,7 @@ use ce_model::resources::Resources;
 use ce_model::task::{ComputationId, Task};
 use ce_storage::records::{FailedCall, OutOfTime, Ticket, TicketEnd};
 use ce_storage::{
-    Call, ClaimedTicket, Found, Outputs, ResultName, ServedQueue, Storage, StorageError,
-    lease_timeout,
+    Call, ClaimedTicket, Found, Outputs, ServedQueue, Storage, StorageError, lease_timeout,
 };
 
 /// The shortest and the longest pause between two looks for tickets.
@@ -429,9 +429,10 @@ impl Worker<'_> {
     }
 
     /// The result that is to be replaced, if one is.
-    pub(super) fn forced(&self, ticket: &Ticket) -> HashSet<ResultName> {
+    pub(super) fn forced(&self, ticket: &Ticket) -> ForcedCalls {
         let forced = ticket.forced.then(|| self.recorded(ticket)).flatten();
-        forced.into_iter().map(|outputs| outputs.name).collect()
+        let calls = forced.into_iter().map(|outputs| outputs.name).collect();
+        ForcedCalls { calls, ..ForcedCalls::default() }
     }
 
     /// The result of a ticket's call, if it has one.

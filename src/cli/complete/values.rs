@@ -64,7 +64,13 @@ impl Cursor<'_> {
             // Those that `ce cancel` takes are suspended.
             "calls" if argument.is_positional() && !takes("sample") => self.suspended(),
             "calls" if argument.is_positional() => self.results(NameKind::Call),
-            "call" | "force" | "revoke" => self.results(NameKind::Call),
+            "force" => {
+                let mut answer = self.results(NameKind::Call);
+                let names = self.computations().into_iter().map(|(name, _)| name.to_string());
+                answer.candidates.extend(described(names, "computation"));
+                answer
+            }
+            "call" | "revoke" => self.results(NameKind::Call),
             "job" => self.results(NameKind::Job),
             "file" | "files" if takes("storage") => self.results(NameKind::Output),
             "results" => {

@@ -59,6 +59,27 @@ fn a_forced_call_that_fails_leaves_what_was_there() {
 }
 
 #[test]
+fn all_calls_of_a_computation_are_computed_again() {
+    let lab = Lab::task("Inputs: 'x'\n(add (mul INPUT('x') INPUT('x'))[0] INPUT('x'))[0]").commit();
+    let each = ["--each", "x=3,4", "../storage"];
+    let again = |options: &[&str]| lab.run("ce-run", &[options, &each].concat());
+    again(&[]).exit(0).called(vec!["add", "add", "mul", "mul"]);
+    again(&["--force", "mul"])
+        .exit(0)
+        .called(vec!["mul", "mul"])
+        .says("4 calls: 2 reused, 2 computed");
+    again(&["--force", "mul", "--where", "x=4"]).exit(0).called(vec!["mul"]);
+    again(&["--force", "mul", "--force", "add", "-q"])
+        .exit(0)
+        .called(vec!["add", "add", "mul", "mul"]);
+    again(&["--force", "add", "--only", "mul"])
+        .exit(0)
+        .called(vec![])
+        .says("warning: --force had no effect: no call of add was executed");
+    again(&[]).exit(0).called(vec![]);
+}
+
+#[test]
 fn what_is_forced_is_not_taken_over_nor_answered_by_the_job() {
     let lab = lab();
     let product = product(&lab);
@@ -70,7 +91,15 @@ fn what_is_forced_is_not_taken_over_nor_answered_by_the_job() {
 fn what_is_no_call_of_the_task_is_told() {
     let lab = lab();
     let job = lab.results().into_keys().find(|name| name.starts_with("t_task/")).unwrap();
-    for name in ["nonsense", &job, "../data/x", "c_mul"] {
+    for (name, hint) in [
+        ("nonsense", "there are add, mul"),
+        ("c_mul", "did you mean mul?"),
+        ("mull", "did you mean mul?"),
+    ] {
+        let ran = lab.ce_run(&["--force", name]).exit(2).called(vec![]);
+        ran.says(&format!("the task has no call {name:?}\n  try: {hint}"));
+    }
+    for name in [&job, "../data/x"] {
         lab.ce_run(&["--force", name])
             .exit(2)
             .called(vec![])

@@ -13,7 +13,6 @@ mod slurm;
 mod suspended;
 mod worker_session;
 
-use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,8 @@ pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
-    ExecutionSettings, Exports, Files, Outcome, Policy, Texts, Unsatisfiable, WorkerQueue,
+    ExecutionSettings, Exports, Files, ForcedCalls, Outcome, Policy, Texts, Unsatisfiable,
+    WorkerQueue,
 };
 use ce_executor::{ExecuteError, Executor, Offer, Status};
 use ce_files::cache::Cache;
@@ -52,7 +52,7 @@ use ce_model::hints;
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::task::Task;
 use ce_storage::records::RunState;
-use ce_storage::{InputSource, Patience, ResultName, Storage, StorageError};
+use ce_storage::{InputSource, Patience, Storage, StorageError};
 
 /// What goes on in an evaluation.
 pub struct Progression<'a> {
@@ -181,7 +181,7 @@ impl Session {
 
     /// Executes these calls even if they have outputs.
     #[must_use]
-    pub fn forcing(mut self, forced: HashSet<ResultName>) -> Self {
+    pub fn forcing(mut self, forced: ForcedCalls) -> Self {
         self.policy.forced = forced;
         self
     }
@@ -482,7 +482,7 @@ impl Session {
         evaluator.evaluate(NonZeroUsize::MIN)?;
         unsatisfiable.retain(|(id, _)| {
             let found = looked.outcome(*id).and_then(Outcome::known);
-            let has_result = found.is_some_and(|it| !self.policy.forced.contains(&it.name));
+            let has_result = found.is_some_and(|it| !self.policy.forced.contain(&it.name));
             !has_result && looked.plan.call(*id).is_needed() && !is_left_out(&looked.plan, *id)
         });
         match unsatisfiable.first() {

@@ -106,6 +106,11 @@ impl ResultName {
         Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
     }
 
+    /// The name of the computation, if this is the name of a call.
+    pub fn computation(&self) -> Option<&str> {
+        Some(self.directory.strip_prefix("c_")?.rsplit_once('/')?.0)
+    }
+
     /// Parses the name of a call's output: returns the call, the name of its computation, and the
     /// number of the output.
     pub fn maker(file: &str) -> Option<(Self, &str, u8)> {
