@@ -29,11 +29,14 @@ pub fn package_readme(package: &Package, storage: &Path) -> String {
             line(&mut page, &format!("  - input {}: SHA-1 {}", code(name), digest.sha1.full()));
         }
     }
-    for PackagedFile { path, file, contents, made, .. } in &package.files {
+    for PackagedFile { path, file, contents, definition, made, .. } in &package.files {
         line(&mut page, &format!("\n## {}\n", code(path)));
         line(&mut page, &format!("- in the storage: {}", code(file)));
         line(&mut page, &format!("- SHA-1: {}", contents.sha1.full()));
         line(&mut page, &format!("- BLAKE3: {}", contents.blake3.full()));
+        if let Some(definition) = definition {
+            line(&mut page, &format!("- in the workflow: {}", code(definition)));
+        }
         maker(&mut page, made);
     }
     page

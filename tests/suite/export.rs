@@ -269,3 +269,68 @@ fn an_input_that_is_passed_up_has_its_name_unless_another_one_is_equal() {
         );
     }
 }
+
+#[test]
+fn what_the_workflow_defines_has_its_names_at_the_commit_of_the_job() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))")
+        .without("workflow")
+        .without("inputs")
+        .file(
+            "workflow.ce",
+            "Inputs: x, y\n\nleft = (add x y)\nright = (add left y)\nquotient = (divmod left y)\n\
+             sizes = (list y)\neach = SWEEP((mul left n) sizes :names 'n')\n\n\
+             ALL(quotient right each)\n",
+        )
+        .computation("list", "y", "points", r#"(echo n; cat "$1") >"$2""#)
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let job = lab.results().into_keys().find(|name| name.starts_with("t_")).unwrap();
+    let lab = lab.file("workflow.ce", "Inputs: x, y\n\nother = (add x y)\nother\n").commit_again();
+    let export = ["export", "--all", "../storage", &job];
+    lab.run("ce", &[&export[..], &["../out"]].concat()).exit(0);
+    let names_of = |dir: &str| {
+        let mut names = names(&lab.path(dir));
+        for name in &mut names {
+            if let [_, maker, inputs, _] = name.split('/').collect::<Vec<_>>()[..]
+                && name.starts_with("intermediate")
+            {
+                *name = name.replace(&format!("{maker}/{inputs}"), &format!("{maker}/INPUTS"));
+            }
+        }
+        names.sort();
+        names
+    };
+    let expected = [
+        "README.md",
+        "each-points/n=5/product",
+        "each-table.ndjson",
+        "intermediate/left/INPUTS/sum",
+        "intermediate/mul/INPUTS/product",
+        "intermediate/quotient/INPUTS/quotient",
+        "intermediate/quotient/INPUTS/remainder",
+        "intermediate/right/INPUTS/sum",
+        "intermediate/sizes/INPUTS/points",
+        "quotient",
+        "quotient-remainder",
+        "right-sum",
+    ];
+    assert_eq!(names_of("out"), expected);
+    let page = fs::read_to_string(lab.path("out/README.md")).unwrap();
+    let section = "## `right-sum`\n";
+    let section = &page[page.find(section).unwrap()..];
+    let named =
+        section.find("- in the workflow: `right`\n- made by: computation `add`, output 00\n");
+    assert!(named.is_some_and(|at| !section[3..at].contains("##")), "{page}");
+    let cited = lab.run("ce", &["cite", "../storage", &job]).exit(0).stdout;
+    assert!(cited.starts_with("Output quotient of task task, "), "{cited}");
+    let last = job.replace("/00/", "/02/");
+    let cited = lab.run("ce", &["cite", "../storage", &last]).exit(0).stdout;
+    assert!(cited.starts_with("Output sum of right of task task, "), "{cited}");
+    // Another repository does not know the commit.
+    let mut elsewhere = lab.command("ce");
+    elsewhere.current_dir(lab.path("data")).args(export).arg("../bare");
+    lab.finish(&mut elsewhere).exit(0);
+    let bare = names_of("bare");
+    assert!(bare.contains(&"intermediate/add/INPUTS/00".to_owned()), "{bare:?}");
+    assert!(bare.contains(&"points/n=5/product".to_owned()), "{bare:?}");
+}

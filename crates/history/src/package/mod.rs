@@ -3,6 +3,7 @@
 //! Every name is made of checked parts, so none leads out of the package: see [`path_part`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 
+mod definitions;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +12,7 @@ use std::sync::Mutex;
 
 use ce_git::{TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::name::MemberPath;
+use ce_model::name::{MemberPath, stem};
 use ce_model::sweep::{SWEEP_OUTPUTS, path_part, point_path};
 use ce_model::text_file;
 use ce_storage::records::JobRecord;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use crate::log::OriginalExecution;
 use crate::{Ancestor, History, HistoryError, Subject};
 
+use self::definitions::Definitions;
 pub use self::write::{BadFile, Citation, Package, PackageError, PackageKind, copy, vacant};
 
 /// The file of a package that says what made each other one.
@@ -44,6 +46,9 @@ pub struct PackagedFile {
     pub file: String,
     /// Its digest.
     pub contents: Digest,
+    /// The name that the workflow defines for what made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// What made it.
     pub made: FileMaker,
     /// The recorded file that holds it: itself, or the directory that it is a member of.
@@ -70,6 +75,7 @@ pub struct Packer<'a> {
     storage: &'a Storage,
     history: &'a History,
     names: OutputNames<'a>,
+    definitions: Definitions,
     places: Places,
     files: Vec<PackagedFile>,
     results: Vec<PackagedResult>,
@@ -81,9 +87,9 @@ impl<'a> Packer<'a> {
     /// of the current directory.
     pub fn new(storage: &'a Storage, history: &'a History) -> Self {
         let names = OutputNames::new(storage);
-        let places = Places::default();
+        let (definitions, places) = (Definitions::default(), Places::default());
         let (files, results, bad) = (Vec::new(), Vec::new(), Vec::new());
-        Self { storage, history, names, places, files, results, bad }
+        Self { storage, history, names, definitions, places, files, results, bad }
     }
 
     /// Returns the result that a user names: by any file of it, or by its short name.
@@ -108,6 +114,10 @@ impl<'a> Packer<'a> {
     pub fn add(&mut self, dir: &str, result: Subject<'a>, all: bool) -> Result<(), StorageError> {
         self.results.push(summary(result));
         self.places.reserve(&join(dir, README));
+        self.definitions = match result.record {
+            Record::Job(job) => Definitions::of(self.storage, self.history, job)?,
+            _ => Definitions::default(),
+        };
         let Record::Job(job) = result.record else {
             for (number, file) in result.entry.expected_files(result.record).iter().enumerate() {
                 if let Some(subject) = self.history.subject(&file.name) {
@@ -124,14 +134,20 @@ impl<'a> Packer<'a> {
         };
         self.places.reserve(&join(dir, INTERMEDIATE));
         let tables = self.tables(job);
-        for at in 0..tables.len() {
-            self.places.reserve(&join(dir, &numbered(POINTS, at)));
+        let mut points = Vec::with_capacity(tables.len());
+        for table in &tables {
+            let made = self.history.subject(&Entry::Table(table.clone()).file(0));
+            let definition = made.and_then(|made| self.definitions.result(made));
+            let name = titled(definition, POINTS);
+            points.push(self.places.take(join(dir, &part(&name)), |turn| {
+                join(dir, &part(&numbered(&name, turn + 1)))
+            }));
         }
         for number in 0..job.outputs.len() {
             self.output(dir, result.entry, job, number)?;
         }
-        for (at, table) in tables.iter().enumerate() {
-            self.points(&join(dir, &numbered(POINTS, at)), table)?;
+        for (dir, table) in points.iter().zip(&tables) {
+            self.points(dir, table)?;
         }
         if all { self.calls(&join(dir, INTERMEDIATE), job) } else { Ok(()) }
     }
@@ -158,7 +174,7 @@ impl<'a> Packer<'a> {
         tables
     }
 
-    /// Adds an output of a job, under its name in the computation that made it.
+    /// Adds an output of a job, under its name in the workflow and in the computation that made it.
     fn output(
         &mut self,
         dir: &str,
@@ -182,6 +198,7 @@ impl<'a> Packer<'a> {
             (None, Some(made)) => self.names.of(made, made.number),
             (None, None) => format!("{number:02}"),
         };
+        let name = titled(self.definitions.output(number), &name);
         self.push(dir, (number, &name), subject, None)
     }
 
@@ -234,11 +251,12 @@ impl<'a> Packer<'a> {
             };
             let Record::Call(record) = first.record else { continue };
             let inputs = call.rsplit('/').next().unwrap_or_default();
-            let computation = join(dir, &path_part(record.computation.as_str()));
-            let wanted = join(&computation, &part(inputs));
+            let maker = self.definitions.result(first).unwrap_or(record.computation.as_str());
+            let maker = join(dir, &part(maker));
+            let wanted = join(&maker, &part(inputs));
             let version = entry.version().unwrap_or_default();
             let dir = self.places.take(wanted, |turn| {
-                join(&computation, &part(&numbered(&format!("{inputs}-{version}"), turn)))
+                join(&maker, &part(&numbered(&format!("{inputs}-{version}"), turn)))
             });
             for number in 0..record.outputs.len() {
                 if let Some(subject) = self.history.subject(&entry.file(number)) {
@@ -262,13 +280,18 @@ impl<'a> Packer<'a> {
         let path = self.places.take(join(dir, &name), |turn| {
             join(dir, &part(&format!("{}-{name}", numbered(&format!("{number:02}"), turn))))
         });
+        let definition = match subject.record {
+            Record::Job(_) => self.definitions.output(number),
+            _ => self.definitions.result(subject),
+        };
+        let definition = definition.map(str::to_owned);
         let made = FileMaker::of(self.storage, self.history, subject)?;
         let holder = subject.promise.name.clone();
         let (file, contents) = match member {
             Some((member, digest)) => (format!("{holder}/{member}"), digest),
             None => (holder.clone(), subject.promise.digest),
         };
-        self.files.push(PackagedFile { path, file, contents, made, holder });
+        self.files.push(PackagedFile { path, file, contents, definition, made, holder });
         Ok(())
     }
 }
@@ -300,6 +323,16 @@ fn part(text: &str) -> String {
 
 fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+/// The name of an output in a package: `called-variants.vcf`, or without the definition where that is its name already.
+fn titled(definition: Option<&str>, output: &str) -> String {
+    match definition {
+        Some(definition) if stem(output).trim_end_matches('/') != definition => {
+            format!("{definition}-{output}")
+        }
+        _ => output.to_owned(),
+    }
 }
 
 /// A name with a number, unless that is 0.

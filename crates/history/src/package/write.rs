@@ -16,7 +16,7 @@ use ce_storage::records::{CallRecord, Defect};
 use ce_storage::{Entry, Maintenance, Record, Storage, StorageError};
 use jiff::Timestamp;
 
-use super::{FileMaker, OutputNames, PackagedFile, PackagedResult, Packer, README};
+use super::{Definitions, FileMaker, OutputNames, PackagedFile, PackagedResult, Packer, README};
 use crate::{History, Subject};
 
 /// The right of the owner to write.
@@ -222,7 +222,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
 pub struct Citation {
     /// What it is an output of: `task arith`, `computation add`, `a table of points`; `None` of a task input.
     pub maker: Option<String>,
-    /// The name of the output, or its number if the name is not known.
+    /// The name of the output, or its number if the name is not known; and the name that the workflow defines for what made it:
+    /// `variants of called`.
     pub output: String,
     /// The commit of the task or the computation, in full.
     pub commit: Option<String>,
@@ -258,7 +259,14 @@ impl Citation {
             _ => Some(subject),
         };
         let output = output.unwrap_or(subject);
-        let output = OutputNames::new(storage).of(output, output.number);
+        let mut output = OutputNames::new(storage).of(output, output.number);
+        output.truncate(output.trim_end_matches('/').len());
+        if let Record::Job(job) = subject.record
+            && let Some(definition) = Definitions::of_outputs(job).output(subject.number)
+            && output != definition
+        {
+            output = format!("{output} of {definition}");
+        }
         let (maker, commit, inputs, recorded) = match subject.record {
             Record::Job(job) => {
                 let inputs = job.inputs.iter().map(|it| (it.name.to_string(), it.digest));
@@ -281,7 +289,7 @@ impl Citation {
         };
         Ok(Self {
             maker,
-            output: output.trim_end_matches('/').to_owned(),
+            output,
             commit: commit.map(|it| it.full().to_owned()),
             dirty,
             repository: None,
