@@ -24,6 +24,7 @@ use ce_model::digest::DIRTY;
 use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
 use ce_model::humanize::{counted, parse_number, parse_seconds};
+use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
@@ -214,7 +215,9 @@ impl Tool for Log {
         };
         let storage = Storage::existing(&self.storage.find()?)?;
         warn_of_links(&storage)?;
-        let (log, all) = ce_history::log(&storage, &filter)?;
+        let attestations = Attestations::read(&storage)?;
+        let published = |record: &CallRecord| attestations.first_published(record);
+        let (log, all) = ce_history::log(&storage, &published, &filter)?;
         if log.is_empty() && filter.is_selective() && self.most != Some(0) {
             let why = ce_history::why_none(&storage, &filter)?;
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
@@ -222,8 +225,7 @@ impl Tool for Log {
         }
         let mut attested = None;
         if self.attested {
-            let all = Attestations::read(&storage)?;
-            let of_calls = log.iter().map(|past| all.of_call(&storage, &past.name));
+            let of_calls = log.iter().map(|past| attestations.of_call(&storage, &past.name));
             attested = Some(of_calls.collect::<Result<Vec<_>, _>>()?);
         }
         let mut text = Vec::new();

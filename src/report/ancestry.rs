@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::calls::{result_title, text_in_words, texts_in_words};
 use super::harmless;
-use ce_exchange::{Attested, PublishedExecution};
+use ce_exchange::Attested;
 use ce_history::{
-    Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
-    TableSummary, TakenOver,
+    Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, PublishedExecution, RolesOfInputs,
+    Subject, TableSummary, TakenOver,
 };
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::humanize::{self, counted};

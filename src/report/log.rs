@@ -106,7 +106,9 @@ pub fn log_json(
 }
 
 fn row(past: &Past) -> [String; LOG_HEADER.len()] {
-    let Past { at, computation, version, inputs, texts, seconds, peak_bytes, host, .. } = past;
+    let Past { at, computation, version, inputs, texts, seconds, peak_bytes, .. } = past;
+    // The host is the one that got it from elsewhere.
+    let host = past.host.as_ref().filter(|_| past.published.is_none());
     let mut names: Vec<String> = inputs.iter().take(INPUTS).map(|it| it.sha1.short()).collect();
     if inputs.len() > INPUTS {
         names.push(format!("({} more)", inputs.len() - INPUTS));
@@ -124,13 +126,13 @@ fn row(past: &Past) -> [String; LOG_HEADER.len()] {
         version.clone(),
         seconds.map_or_else(|| not_run.to_owned(), |it| format!("{it:.3} s")),
         peak_bytes.map_or_else(|| "-".to_owned(), size),
-        host.clone().unwrap_or_else(|| "-".to_owned()),
+        host.cloned().unwrap_or_else(|| "-".to_owned()),
         if names.is_empty() { "_".to_owned() } else { names.join("_") },
         remarks(past).join("; "),
     ]
 }
 
-/// Remarks on a call: its failure, its source, its changes.
+/// Remarks on a call: its failure, its source, who says when it was executed, its changes.
 fn remarks(past: &Past) -> Vec<String> {
     let failed = past.failed.as_ref().map(|reason| format!("FAILED: {reason}"));
     let suspended = past.suspended.map(|since| format!("since {since:.0}"));
@@ -140,10 +142,12 @@ fn remarks(past: &Past) -> Vec<String> {
             let trusted = if *trusted_tree { ", not isolated: its tree was trusted" } else { "" };
             format!("from {from}, executed at {executed:.0}{host}{trusted}")
         });
+    let published =
+        past.published.as_ref().map(|it| format!("executed then, as published by {}", it.by));
     let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);
     let away = past.away.then(|| "away: outputs of it are not here".to_owned());
     let dirty = past.dirty.then(|| format!("uncommitted changes on top of {commit}"));
-    [failed, suspended, taken_over, away, dirty].into_iter().flatten().collect()
+    [failed, suspended, taken_over, published, away, dirty].into_iter().flatten().collect()
 }
 
 #[derive(Serialize)]

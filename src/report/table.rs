@@ -13,6 +13,7 @@ use super::harmless;
 use super::terminal::{ColumnStyle, fitted_within, terminal_width};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
+use ce_history::PublishedExecution;
 use ce_model::humanize::counted;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure};
 use ce_queries::table::{
@@ -314,6 +315,8 @@ struct JsonRow<'a> {
     time: Option<Timestamp>,
     duration: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    published: Option<&'a PublishedExecution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     attested: Option<Option<&'a Attested>>,
 }
 
@@ -370,6 +373,7 @@ impl<'a> JsonRow<'a> {
             host: origin.and_then(|it| it.host.as_deref()),
             time: origin.and_then(|it| it.at),
             duration: origin.and_then(|it| it.seconds),
+            published: origin.and_then(|it| it.published.as_ref()),
             attested,
         }
     }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use ce_git::Mirror;
+use ce_history::PublishedExecution;
 use ce_model::digest::{Blake3, Digest, ObjectId};
 use ce_storage::records::{CallRecord, HostKind, SignerNote};
 use ce_storage::{Entry, Ledger, Record, Storage, StorageError, of_ledger_file};
-use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::ResultsError;
@@ -57,18 +57,6 @@ impl Serialize for Attester {
 
 /// An execution: who says so, on which kind of host it was, if that is known, and its outputs; none if it failed.
 type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
-
-/// An execution that has made the recorded outputs, and of which the ledger says when it ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct PublishedExecution {
-    /// When it ended.
-    pub end: Timestamp,
-    /// Who says so.
-    pub by: Attester,
-    /// The machine, in words, if it is published.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Box<str>>,
-}
 
 /// What is said of the executions of all calls.
 #[derive(Debug, Default)]
@@ -170,7 +158,7 @@ impl Attestations {
             for line in lines {
                 if let (Some(end), Some(outputs)) = (line.end, &line.outputs) {
                     let key = (line.id, outputs.clone());
-                    let (by, machine) = (attester.clone(), line.machine);
+                    let (by, machine) = (attester.to_string(), line.machine);
                     let published = attestations.published.entry(key).or_default();
                     published.insert(PublishedExecution { end, by, machine });
                 }
@@ -195,6 +183,12 @@ impl Attestations {
         let recorded = record.outputs.iter().map(|it| it.digest).collect();
         let executions = self.published.get(&(call_identity(record), recorded));
         executions.into_iter().flatten().cloned().collect()
+    }
+
+    /// The first of them, with its machine where somebody says that, too.
+    pub fn first_published(&self, record: &CallRecord) -> Option<PublishedExecution> {
+        let published = self.published(record).into_iter();
+        published.min_by_key(|it| (it.end, it.machine.is_none()))
     }
 
     /// What is said of a call with this record, which counts as said here if it was executed here.

@@ -31,7 +31,7 @@ use serde::ser::SerializeMap;
 
 use crate::repository::FORMAT;
 
-pub use self::attestation::{Agreement, Attestations, Attested, Attester, PublishedExecution};
+pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
 pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
 pub use self::pull::{PullRequest, Pulled, pull};

@@ -26,8 +26,9 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::input_roles::{InputRoles, RolesOfInputs};
 pub use self::log::{
-    EarlierCalls, Filter, OriginalExecution, Past, ResourceUsage, SuspendedFact, TakenOver,
-    earlier, log, resource_usage, suspended, usual_seconds, why_none,
+    EarlierCalls, Filter, FirstPublished, OriginalExecution, Past, PublishedExecution,
+    ResourceUsage, SuspendedFact, TakenOver, earlier, log, resource_usage, suspended,
+    usual_seconds, why_none,
 };
 pub use self::points::{
     InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts, texts_of,

@@ -55,6 +55,9 @@ pub struct Past {
     pub resources: Box<[String]>,
     /// The host that recorded it, if that is known.
     pub host: Option<String>,
+    /// What is published of its execution, if only that says when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedExecution>,
     /// Whether it was executed in another storage, and is here by way of a results repository.
     pub shared: bool,
     /// Whether an output of it is deliberately not here.
@@ -102,8 +105,12 @@ impl Past {
         self.version.starts_with(commit) || !self.dirty && self.commit.starts_with(commit)
     }
 
-    fn of_call(storage: &Storage, name: &ResultName, record: CallRecord) -> Self {
-        let made = OriginalExecution::of(storage, &record);
+    fn of_call(
+        (storage, published): (&Storage, &FirstPublished<'_>),
+        name: &ResultName,
+        record: CallRecord,
+    ) -> Self {
+        let made = OriginalExecution::of(storage, &record).or_published(|| published(&record));
         // A call that was taken over was not executed.
         let own = if made.taken_over.is_some() {
             OriginalExecution {
@@ -128,6 +135,7 @@ impl Past {
             inputs: record.inputs,
             texts: InputTexts::default(),
             host: record.recorded.map(|it| it.host),
+            published: own.published,
             shared: matches!(record.origin, Origin::Shared(_)),
             away: false,
             taken_over: made.taken_over.clone(),
@@ -185,6 +193,7 @@ impl Past {
                 ..OriginalExecution::default()
             },
             host,
+            published: None,
             shared: false,
             away: false,
             taken_over: None,
@@ -196,10 +205,14 @@ impl Past {
 
 /// Returns the selected calls of a storage, the newest last, and how many there are without a limit. Spoiled records, and those
 /// that do not fit their names, are left out: `ce verify` reports them.
-pub fn log(storage: &Storage, filter: &Filter) -> Result<(Vec<Past>, usize), StorageError> {
+pub fn log(
+    storage: &Storage,
+    published: &FirstPublished<'_>,
+    filter: &Filter,
+) -> Result<(Vec<Past>, usize), StorageError> {
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     let mut log = unfinished(storage)?;
-    log.extend(succeeded(storage, &entries.iter().collect::<Vec<_>>(), |entry| {
+    log.extend(succeeded((storage, published), &entries.iter().collect::<Vec<_>>(), |entry| {
         Ok(match storage.records().read_fitting(entry)? {
             Some(Record::Call(record)) => Some(record),
             _ => None,
@@ -217,7 +230,7 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<(Vec<Past>, usize), Sto
 /// Returns why no call of a storage matches, as far as the computation tells: the storage has none of it.
 pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, StorageError> {
     let Some(wanted) = &filter.computation else { return Ok(None) };
-    let (all, _) = log(storage, &Filter::default())?;
+    let (all, _) = log(storage, &|_| None, &Filter::default())?;
     let names: BTreeSet<String> = all.into_iter().map(|past| past.computation).collect();
     if names.contains(wanted) {
         return Ok(None);
@@ -239,7 +252,7 @@ fn unfinished(storage: &Storage) -> Result<Vec<Past>, StorageError> {
 
 /// Returns the calls among these results that have a record, without the texts that they read.
 fn succeeded(
-    storage: &Storage,
+    (storage, published): (&Storage, &FirstPublished<'_>),
     entries: &[&Entry],
     read: impl Fn(&Entry) -> Result<Option<CallRecord>, StorageError> + Sync,
 ) -> Result<Vec<Past>, StorageError> {
@@ -253,7 +266,7 @@ fn succeeded(
                 away |= !storage.has(&name.output(number))?;
             }
         }
-        Ok(Some(Past { away, ..Past::of_call(storage, name, record) }))
+        Ok(Some(Past { away, ..Past::of_call((storage, published), name, record) }))
     });
     let calls = calls.collect::<Result<Vec<Option<Past>>, StorageError>>()?;
     Ok(calls.into_iter().flatten().collect())
@@ -278,6 +291,7 @@ impl History {
     pub fn log(
         &self,
         storage: &Storage,
+        published: &FirstPublished<'_>,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<Past>, StorageError> {
         let calls = self.results().iter().filter_map(|(entry, record)| match record {
@@ -289,7 +303,7 @@ impl History {
         let entries: Vec<&Entry> = entries.filter(|it| records.contains_key(it)).collect();
         let mut log = unfinished(storage)?;
         log.retain(|past| is_wanted(&past.name));
-        log.extend(succeeded(storage, &entries, |entry| {
+        log.extend(succeeded((storage, published), &entries, |entry| {
             Ok(records.get(entry).map(|record| (*record).clone()))
         })?);
         log.sort_by_key(|past| past.at);
@@ -323,10 +337,26 @@ pub struct TakenOver {
     pub peak_bytes: Option<u64>,
 }
 
+/// An execution that has made the recorded outputs, and of which the ledger says when it ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PublishedExecution {
+    /// When it ended.
+    pub end: Timestamp,
+    /// Who says so: a signer, `here` or `unsigned`.
+    pub by: String,
+    /// The machine, in words, if it is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Box<str>>,
+}
+
+/// Finds the first published execution of a call.
+pub type FirstPublished<'a> = dyn Fn(&CallRecord) -> Option<PublishedExecution> + Sync + 'a;
+
 /// The execution that made the outputs of a call, wherever these were taken over from. Whoever tells of it asks here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OriginalExecution {
-    /// Its end, or else the time of the record. A results repository keeps neither, nor does who got the results from one.
+    /// Its end, or else the time of the record. A results repository keeps neither, nor does who got the results from one: then it is
+    /// what somebody has published.
     pub at: Option<Timestamp>,
     /// Its duration in seconds, unless the outputs were adopted or are from another storage.
     pub seconds: Option<f64>,
@@ -338,6 +368,10 @@ pub struct OriginalExecution {
     pub resources: Box<[String]>,
     /// Its host, if that is known.
     pub host: Option<String>,
+    /// Its machine, in words, if that was recorded or published.
+    pub machine: Option<Box<str>>,
+    /// What is published of it, if only that says when it ended.
+    pub published: Option<PublishedExecution>,
     /// The result that the outputs were taken over from, if they were.
     pub taken_over: Option<TakenOver>,
 }
@@ -362,8 +396,22 @@ impl OriginalExecution {
                 Some(source) => source.host.clone(),
                 None => recorded.map(|it| it.host.clone()),
             },
+            machine: execution.and_then(|it| it.machine.clone()),
+            published: None,
             taken_over,
         }
+    }
+
+    /// Takes its end and its machine from what is published if no record says when it ended.
+    pub fn or_published(mut self, first: impl FnOnce() -> Option<PublishedExecution>) -> Self {
+        if self.at.is_none()
+            && let Some(published) = first()
+        {
+            self.at = Some(published.end);
+            self.machine.clone_from(&published.machine);
+            self.published = Some(published);
+        }
+        self
     }
 }
 
@@ -556,6 +604,7 @@ mod tests {
             peak_bytes: used.map(|it| it.2),
             resources: lines.iter().map(|line| (*line).to_owned()).collect(),
             host: None,
+            published: None,
             shared: false,
             away: false,
             taken_over: None,

@@ -554,7 +554,7 @@ impl SideValues {
             side.spelled.push(text.clone());
             if let Some(origin) = &row.origin {
                 side.hosts.extend(origin.host.clone());
-                side.machines.extend(origin.machine.clone());
+                side.machines.extend(origin.machine.as_deref().map(str::to_owned));
                 if let Some(end) = origin.at {
                     let took =
                         SignedDuration::try_from_secs_f64(origin.seconds.unwrap_or_default());

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome, point_outputs};
-use ce_history::OriginalExecution;
+use ce_exchange::Attestations;
+use ce_history::{OriginalExecution, PublishedExecution};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
@@ -67,8 +68,10 @@ pub struct RowOrigin {
     pub executions: Vec<String>,
     /// Its host, if that is still recorded.
     pub host: Option<String>,
-    /// Its machine in words, if that was recorded.
-    pub machine: Option<String>,
+    /// Its machine in words, if that was recorded or published.
+    pub machine: Option<Box<str>>,
+    /// What is published of it, if only that says when it ended.
+    pub published: Option<PublishedExecution>,
     /// Its end, or the time at which outputs were adopted, if it is known.
     pub at: Option<Timestamp>,
     /// How long it took, if it is known.
@@ -116,6 +119,7 @@ impl SweepTable {
         let rules = &evaluation.task.sweeps[choice.sweep.index()];
         let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
         let mut table = Self { measures, ..Self::default() };
+        let attestations = Attestations::read(&evaluation.storage).map_err(CallError::from)?;
         let mut calls = CallNumbers::new(evaluation);
         let planned = choice.planned(evaluation);
         let outer_values = outer_values(&planned);
@@ -127,7 +131,7 @@ impl SweepTable {
             let ReadSweep { names, keys, labels, fields, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
-                    read_sweep(evaluation, (call, sweep), rows, &mut calls)?
+                    read_sweep((evaluation, &attestations), (call, sweep), rows, &mut calls)?
                 }
                 None => {
                     table.has_unknown_points = true;
@@ -205,7 +209,7 @@ struct ReadSweep {
 }
 
 fn read_sweep(
-    evaluation: &Evaluation,
+    (evaluation, attestations): (&Evaluation, &Attestations),
     (call, sweep): (CallId, &PlannedSweep),
     rows: &SweepRows,
     calls: &mut CallNumbers<'_>,
@@ -214,7 +218,7 @@ fn read_sweep(
     let columns = columns(evaluation, sweep, rules, &rows.points);
     let read: Vec<ReadPoint> = (0..rows.points.len())
         .into_par_iter()
-        .map(|number| read_point(evaluation, &columns, rows.row(number)))
+        .map(|number| read_point((evaluation, attestations), &columns, rows.row(number)))
         .collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
@@ -300,7 +304,7 @@ fn columns(
 
 /// Reads a point: its outputs if they are there, or else what became of it.
 fn read_point(
-    evaluation: &Evaluation,
+    (evaluation, attestations): (&Evaluation, &Attestations),
     columns: &[TableColumn],
     sources: &[Source],
 ) -> Result<ReadPoint, CallError> {
@@ -316,7 +320,7 @@ fn read_point(
     let Some(outputs) = outputs else {
         return Ok((RowStatus::of(evaluation, sources), None, None));
     };
-    let origin = origin(evaluation, sources);
+    let origin = origin(evaluation, attestations, sources);
     Ok(match fault_of_outputs(columns, &outputs) {
         None => (RowStatus::Ok, Some(outputs), origin),
         Some(reason) => (RowStatus::Failed { reason, log: None }, None, origin),
@@ -324,7 +328,11 @@ fn read_point(
 }
 
 /// Finds the executions that made the outputs of a point; `None` unless one made the first of them.
-fn origin(evaluation: &Evaluation, sources: &[Source]) -> Option<RowOrigin> {
+fn origin(
+    evaluation: &Evaluation,
+    attestations: &Attestations,
+    sources: &[Source],
+) -> Option<RowOrigin> {
     let storage = &evaluation.storage;
     let calls = sources.iter().map(|source| match evaluation.plan.origin(*source) {
         Source::Output { call, .. } => Some(call),
@@ -349,16 +357,16 @@ fn origin(evaluation: &Evaluation, sources: &[Source]) -> Option<RowOrigin> {
             }
             continue;
         };
-        let machine = record.execution().and_then(|it| it.machine.as_deref());
-        let machine = machine.map(str::to_owned);
-        let OriginalExecution { at, seconds, host, taken_over, .. } =
-            OriginalExecution::of(storage, &record);
+        let made = OriginalExecution::of(storage, &record);
+        let made = made.or_published(|| attestations.first_published(&record));
+        let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
         let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
         let first = origin.get_or_insert_with(|| RowOrigin {
             call: name,
             executions: Vec::new(),
             host,
             machine,
+            published,
             at,
             seconds,
         });

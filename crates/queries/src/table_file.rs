@@ -111,6 +111,7 @@ fn table(
             executions: Vec::new(),
             host,
             machine: None,
+            published: None,
             at,
             seconds: duration.and_then(|it| it.parse().ok()),
         });

@@ -192,6 +192,16 @@ fn times_and_hosts_that_are_not_published_are_not_made_up() {
     report(&lab, &[&["--task", ".", "../third"][..], &inputs].concat()).exit(0);
     let page = super::page(&lab);
     assert!(!page.contains("times that are not published") && page.contains("<h3>Machines</h3>"));
+    let table = lab.run("ce", &[&["table", "--json", "../third"][..], &inputs].concat()).exit(0);
+    for row in table.stdout.lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        let published = &row["published"];
+        assert!(row["time"].is_string() && row["time"] == published["end"], "{row}");
+        assert!(published["by"] == "unsigned" && published["machine"].is_string(), "{row}");
+        assert!(row["host"].is_null() && row["duration"].is_null(), "{row}");
+    }
+    let own = lab.run("ce", &[&["table", "--json", "../storage"][..], &inputs].concat()).exit(0);
+    assert!(own.stdout.contains("\"time\":\"20") && !own.stdout.contains("published"));
 }
 
 #[test]

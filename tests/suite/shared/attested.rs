@@ -328,4 +328,20 @@ fn when_and_on_which_machine_is_published_if_that_is_asked_for() {
     let shown = lab.run("ce", &["show", "--json", "../mine", &call]).exit(0).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["published"][1]["machine"], machine(), "{shown}");
+    // The log has them at their times, which are before everything that is executed here since.
+    let json = |storage: &str| -> Vec<serde_json::Value> {
+        let log = lab.run("ce", &["log", "--json", storage]).exit(0).stdout;
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (theirs, ours) = (json("../mine"), json("../alice"));
+    assert_eq!(theirs.len(), ours.len());
+    for (theirs, ours) in theirs.iter().zip(&ours) {
+        assert_eq!((&theirs["name"], &theirs["at"]), (&ours["name"], &ours["at"]));
+        assert_eq!(theirs["published"]["end"], ours["at"], "{theirs}");
+        assert_eq!(theirs["published"]["machine"], machine(), "{theirs}");
+        assert!(ours.get("published").is_none() && theirs["seconds"].is_null(), "{ours} {theirs}");
+    }
+    let text = lab.run("ce", &["log", "../mine"]).exit(0).stdout;
+    let remark = "  executed then, as published by alice@lab";
+    assert_eq!(text.matches(remark).count(), theirs.len(), "{text}");
 }

@@ -104,7 +104,7 @@ fn find_call_and_log(
         return Err(HistoryError::TooShort(digits).into());
     }
     let executed = storage.logs().executed_calls()?;
-    let log = read.insert(log(storage, &Filter::default())?.0);
+    let log = read.insert(log(storage, &|_| None, &Filter::default())?.0);
     let mut found: Vec<String> = log.iter().map(|past| past.name.clone()).chain(executed).collect();
     found.retain(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(&digits)));
     found.sort_unstable();
@@ -139,7 +139,7 @@ fn find_call_of(
     }
     let log = match read {
         Some(log) => log,
-        None => log(storage, &Filter::default())?.0,
+        None => log(storage, &|_| None, &Filter::default())?.0,
     };
     for past in log {
         let texts = past.texts.iter().map(|(name, text)| format!(" {name}={text}")).collect();

@@ -141,7 +141,7 @@ impl PageCall {
             cpu_seconds: past.made.cpu_seconds,
             peak_bytes: past.made.peak_bytes,
             host: past.made.host,
-            machine: None,
+            machine: past.made.machine,
             user: None,
             isolation: None,
             resources: past.made.resources,
@@ -240,7 +240,6 @@ pub(super) fn add_records(calls: &mut [PageCall], index: &mut PageIndex<'_>) {
         }
         let Some(record) = record else { continue };
         call.user = record.recorded.as_ref().map(|it| it.user.clone());
-        call.machine = record.execution().and_then(|it| it.machine.clone());
         call.isolation = Origin::isolation(&record.origin).map(str::to_owned);
         let result = ResultName::of_short(&call.name);
         for (at, output) in record.outputs.iter().enumerate() {
@@ -257,19 +256,12 @@ pub(super) fn add_records(calls: &mut [PageCall], index: &mut PageIndex<'_>) {
     }
 }
 
-/// Adds who has executed calls, where that is more than this storage on one kind of host; and when and on which machine, where only the ledger
-/// says so.
+/// Adds who has executed calls, where that is more than this storage on one kind of host.
 pub(super) fn add_attested(calls: &mut [PageCall], all: &Attestations, index: &PageIndex<'_>) {
     for call in calls.iter_mut().filter(|call| call.is_there()) {
         let Some(Record::Call(record)) = index.subject(&call.name).map(|it| it.record) else {
             continue;
         };
-        if call.end.is_none()
-            && let Some(published) = all.published(record).into_iter().next()
-        {
-            call.end = Some(published.end.as_millisecond());
-            call.machine = published.machine;
-        }
         let attested = all.of(record);
         let Attested { by, host_kinds } = &attested;
         let is_own = by.differing.is_empty() && by.agreeing == [Attester::Here];

@@ -35,6 +35,7 @@ use ce_model::expression::written_alone;
 use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure};
 use ce_model::task::{Node, NodeId, Task, origins};
+use ce_storage::records::CallRecord;
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 
 /// What a page is about.
@@ -133,7 +134,9 @@ impl PageData {
         limits: PageLimits,
     ) -> Result<Self, StorageError> {
         let wanted = Wanted::new(history, scope);
-        let past = history.log(storage, |name| wanted.has(name))?;
+        let attestations = Attestations::read(storage)?;
+        let published = |record: &CallRecord| attestations.first_published(record);
+        let past = history.log(storage, &published, |name| wanted.has(name))?;
         let mut index = PageIndex::new(storage, history);
         if let PageScope::Task(task) = scope {
             index.add_names(task.evaluation);
@@ -160,7 +163,7 @@ impl PageData {
         tables.truncate(limits.results);
         outputs.truncate(limits.results);
         tables.iter_mut().for_each(|table| table.limit(limits.rows));
-        calls::add_attested(&mut calls, &Attestations::read(storage)?, &index);
+        calls::add_attested(&mut calls, &attestations, &index);
         calls::add_logs(&mut calls, storage, limits)?;
         let shapes = match scope {
             PageScope::Task(task) => index.shapes_of_task(task),
