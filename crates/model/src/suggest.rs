@@ -8,8 +8,13 @@ pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
 /// Returns the names that a user may have meant, the most similar first.
 pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
     let most = 1 + wanted.len() / 4;
-    let close = names.iter().filter(|name| strsim::damerau_levenshtein(wanted, name) <= most);
-    nearest_first(wanted, close)
+    let is_near = |name: &&String| {
+        let distance = strsim::damerau_levenshtein(wanted, name);
+        // Names that have no letter in common are not similar, however short they are.
+        distance <= most && distance < wanted.chars().count().max(name.chars().count())
+            || wanted.to_lowercase() == name.to_lowercase()
+    };
+    nearest_first(wanted, names.iter().filter(is_near))
 }
 
 /// Puts names into order, the most similar first.
@@ -80,6 +85,19 @@ fn is_within_word(wanted: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_without_a_common_letter_are_not_near() {
+        let names = ["x", "n", "foo", "add"].map(str::to_owned);
+        for wanted in ["y", "c", "", "zz", "k1"] {
+            assert_eq!(nearest(wanted, &names), None, "{wanted}");
+        }
+        for (wanted, name) in
+            [("X", "x"), ("xx", "x"), ("fo", "foo"), ("ad", "add"), ("ADD", "add")]
+        {
+            assert_eq!(nearest(wanted, &names).as_deref(), Some(name), "{wanted}");
+        }
+    }
 
     #[test]
     fn a_slip_is_one_letter_of_a_long_name() {

@@ -106,6 +106,18 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
     ("empty-line-in-the-inputs", BASE, &["inputs = x\n\nstop words\n"]),
     ("inputs-of-the-same-name", BASE, &["inputs = x\nstop words\nx\n"]),
     ("names-of-definitions", BASE, &["workflow/definition = right\nx\nTASK\n"]),
+    (
+        "definition-that-a-sweep-binds",
+        BASE,
+        &[
+            "workflow/definition = n\n",
+            "- workflow/inputs/01-x/value",
+            "workflow/inputs/01-x/kind = sweep\n",
+            "workflow/inputs/01-x/factors/00-n = 1\n2\n",
+            "workflow/inputs/01-x/inputs/00-body/kind = input\n",
+            "workflow/inputs/01-x/inputs/00-body/value = n\n",
+        ],
+    ),
     ("control-character-in-an-input", BASE, &["inputs = x\nstop\twords\n"]),
     (
         "name-of-a-literal",

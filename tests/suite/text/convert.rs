@@ -116,14 +116,17 @@ fn what_is_long_comes_back() {
 
 #[test]
 fn definitions_of_directories_name_calls() {
-    let lab = lab("Inputs: x, y\n\nsum = (add x y)\n\n(mul sum sum)\n").commit();
+    let sweep = "SWEEP((add x n) :over n 1 2)";
+    let text = format!("Inputs: x, y\n\nsum = (add x y)\n\nALL((mul sum sum) {sweep})\n");
+    let lab = lab(&text).commit();
     to(&lab, "directories").exit(0);
     let lab = lab.commit_again();
-    lab.ce_run(&["--only", "sum"]).exit(0).says("1 computed, 1 not asked for");
-    // A name is none that is an input's, and none that is empty.
-    let place = "workflow/inputs/00-a/definition";
+    lab.ce_run(&["--only", "sum"]).exit(0).says("1 computed, ");
+    // A name is none that is an input's, none that a sweep binds, and none that is empty.
+    let place = "workflow/inputs/00-product/inputs/00-a/definition";
     for (name, says) in [
-        ("x\n", "the task has an input with this name: \"x\""),
+        ("x\n", "\"x\" is an input of the task, and cannot be defined\n    try: rename it"),
+        ("n\n", "\"n\" is bound by a sweep, and cannot be defined\n    try: rename it"),
         ("TASK\n", "\"TASK\" cannot be the name of a definition"),
     ] {
         fs::write(lab.path("task").join(place), name).unwrap();

@@ -341,7 +341,7 @@ fn a_default_that_a_text_holds_differs_by_its_input() {
 }
 
 /// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
-const OF_BEGINNERS: [&str; 53] = [
+const OF_BEGINNERS: &[&str] = &[
     "(add x y",
     "(add x (mul x y)",
     "sum = (add x y\nproduct = (mul x y)\n(add sum product)",
@@ -395,6 +395,12 @@ const OF_BEGINNERS: [&str; 53] = [
     "SWEEP((add x n) :over n 1 2 :columns 'n')",
     "SWEEP((add x n) :over n 1 2 :columns '00 n')",
     "(add 'a\u{1b}b' x)",
+    "sum = (add x y)\n(mul n sum)",
+    "parts = (divmod x y)[quotient]\n(add parts[remainder] x)",
+    "(add x y :resources 'cpus' 8)",
+    "(add x y :resources 'exclusive' 'memory' '2G')",
+    "(add x y :resources cpus 8)",
+    "(add x y :resources 'cpus=8')",
 ];
 
 #[test]

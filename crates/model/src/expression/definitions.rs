@@ -295,9 +295,18 @@ impl Resolver<'_> {
                         text.parse::<usize>().ok().and_then(|number| passed.get(number));
                     let found = by_number.or_else(|| passed.iter().find(|it| **it == text));
                     let Some(found) = found else {
+                        let is_number = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+                        let by_numbers = passed.iter().all(|it| is_number(it));
                         let (name, passed) = (name.to_owned(), passed.join(", "));
                         let output = text.into_owned();
-                        return Err((at, Fault::NotPassedUp { name, passed, output }));
+                        // Which output a name is, only the computation says.
+                        let fault = if by_numbers && !is_number(&output) {
+                            let (name, passed) = (name.into(), passed.into());
+                            Fault::NamedOfNumbers { name, passed, output: output.into() }
+                        } else {
+                            Fault::NotPassedUp { name, passed, output }
+                        };
+                        return Err((at, fault));
                     };
                     chosen.push(found.as_ref());
                 }

@@ -186,6 +186,16 @@ pub enum Fault {
         /// The output that was asked for.
         output: String,
     },
+    /// A slice has a name, and the definition has chosen outputs by numbers.
+    #[error("{name:?} passes up the outputs {passed}, chosen by number, and {output} is a name")]
+    NamedOfNumbers {
+        /// The definition.
+        name: Box<str>,
+        /// The outputs that it passes up.
+        passed: Box<str>,
+        /// The name.
+        output: Box<str>,
+    },
     /// A default where directories are made.
     #[error("the default of an input is a file in defaults/, and is not written from a text")]
     Default,
@@ -435,13 +445,19 @@ impl Fault {
             Self::BehindWorkflow { .. } => {
                 "write a call in brackets, as in (add x y); NAME = before what others name; and the line Inputs: first"
             }
-            Self::DefinedTwice(..) | Self::DefinedInput(_) => "give it another name",
+            Self::DefinedTwice(..) | Self::DefinedInput(_) => "rename it",
             Self::BoundDefinition(_) => "rename one of them",
             Self::DefinedByItself(_) => "name another expression in it",
             Self::OnePassedUp(_) => "leave out the brackets",
             Self::SlicedAll(_) => "define each of them, and name the one that is meant",
+            Self::NamedOfNumbers { name, output, .. } => {
+                let first = format!("the first output that it passes up is {name}[0]");
+                return Some(format!(
+                    "choose by names where {name:?} is defined, as in [{output}]; or count here: {first}"
+                ));
+            }
             Self::NotPassedUp { output, .. } if output.contains(|c: char| !c.is_ascii_digit()) => {
-                "count what is passed up, from 00, or write names where the definition chooses"
+                "name one of these, count them from 00, or choose more where it is defined"
             }
             Self::NotPassedUp { .. } => "count what is passed up, from 00",
             Self::Default => "make the file defaults/NAME, and leave the default out of the text",

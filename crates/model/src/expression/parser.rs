@@ -14,6 +14,7 @@ use super::parsed::Parsed;
 use super::sweeps::RuleFile;
 use super::{InputDefault, Text};
 use crate::name::{InputName, TaskPath};
+use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
 use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX, WHERE};
@@ -509,6 +510,9 @@ impl Parser<'_> {
                 if kind.has_files() {
                     self.check_word(LineKind::Text)?;
                 }
+                if name == RESOURCES {
+                    check_resources(&rows, &places)?;
+                }
             }
             RuleShape::Sheet => {
                 rows = self.rows(&mut places)?;
@@ -661,6 +665,19 @@ impl Parser<'_> {
     }
 }
 
+/// Checks that no line of resources is only its word, with the amount as the next line.
+fn check_resources(rows: &[Vec<Box<str>>], places: &FilePlaces) -> Result<(), Wrong> {
+    for (pair, at) in rows.windows(2).zip(&places.lines) {
+        let ([word], [amount]) = (&*pair[0], &*pair[1]) else { continue };
+        let needs_amount = Resource::of_word(word).is_some_and(|it| it != Resource::Exclusive);
+        let next = amount.split(' ').next().unwrap_or_default();
+        if needs_amount && Resource::of_word(next).is_none() {
+            return Err((*at, Fault::UnquotedResource(format!("{word} {amount}"))));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Labels, Sharing, Style};
@@ -751,6 +768,22 @@ mod tests {
         let node = &parsed.text.expression.nodes()[0];
         assert_eq!(node.files[0].contents(), "cpus 4\nexclusive\n");
         assert_eq!(printed("(f :resources x)"), "(f :resources INPUT('x'))", "a label");
+    }
+
+    #[test]
+    fn an_amount_belongs_to_its_word() {
+        for (lines, place, line) in [
+            ("'cpus' 8", 15, "cpus 8"),
+            ("'exclusive' 'memory' '2G' 'cpus 4'", 27, "memory 2G"),
+            ("'time' {n}h", 15, "time {n}h"),
+        ] {
+            let lines = lines.replace("{n}h", "'{n}h'");
+            let found = mistake(&format!("(f :resources {lines})"));
+            let expected = format!("1:{place}: a line of resources is one text in quotes: {line}");
+            assert_eq!(found, expected);
+        }
+        // The line without an amount is the mistake.
+        assert!(parse("(f :resources 'cpus' 'memory 2G' 'exclusive')").is_ok());
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             let fault = if name.is_empty() || name == ROOT_LABEL {
                 LoadFault::DefinitionName(name.clone())
             } else if inputs.iter().any(|input| input.as_str() == name) {
-                LoadFault::DefinedInput(name.clone())
+                LoadFault::DefinedName(name.clone(), "an input of the task")
             } else {
                 continue;
             };

@@ -108,9 +108,9 @@ pub enum LoadFault {
     /// A definition cannot have a name.
     #[error("{0:?} cannot be the name of a definition")]
     DefinitionName(String),
-    /// A definition has the name of an input.
-    #[error("the task has an input with this name: {0:?}")]
-    DefinedInput(String),
+    /// A definition has the name of something else, which is said.
+    #[error("{0:?} is {1}, and cannot be defined")]
+    DefinedName(String, &'static str),
     /// Two inputs of the task have one name.
     #[error("the input {name:?} is also in line {line}")]
     Duplicate {
@@ -431,7 +431,7 @@ impl Explain for LoadFault {
                 "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
             }
             Self::NoInput { name, nearest: None } => unknown_name_hint(name),
-            Self::DefinitionName(_) | Self::DefinedInput(_) | Self::Duplicate { .. } => "rename it",
+            Self::DefinitionName(_) | Self::DefinedName(..) | Self::Duplicate { .. } => "rename it",
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::Backwards => "write the smaller number first, as in 01_02-both",
             Self::OutOfSlice { .. } => "outputs are numbered from 00",
@@ -608,6 +608,12 @@ impl fmt::Display for NodePlace<'_> {
 impl Explain for ResourceFault {
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Word { word, .. }
+                if let Some((word, amount)) = word.split_once(['=', ':'])
+                    && Resource::of_word(word).is_some() =>
+            {
+                format!("write {word} {amount}")
+            }
             Self::Word { nearest: Some(name), .. } | Self::NoName { nearest: Some(name), .. } => {
                 format!("did you mean {name:?}?")
             }

@@ -4,7 +4,7 @@
 //! device and inode: it is not read again when a link leads to it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ce_model::expression::{DEFINITION, NodeKind, label_of};
 use ce_model::name::InputName;
@@ -24,8 +24,8 @@ pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
     nodes: NodeReader<'a, 'b, S>,
     /// The nodes that directories are in a scope; `None` for those that have a problem.
     visited: HashMap<(Identity, ScopeId), Option<NodeId>>,
-    /// The names that definitions give to directories, in the order in which they were read.
-    defined: Vec<(Identity, Vec<Box<str>>)>,
+    /// The names that definitions give to directories, in the order in which they were read, and the files that have them.
+    defined: Vec<(Identity, PathBuf, Vec<Box<str>>)>,
     /// The directories above the current one, with their index in the stack.
     open: HashMap<Identity, u32>,
     /// The nodes above the current directory.
@@ -44,18 +44,18 @@ pub(super) struct LoadedWorkflow {
 
 /// The names of nodes, of which directories have some. A directory is a node in each scope in which it was read.
 fn named(
-    defined: &[(Identity, Vec<Box<str>>)],
+    defined: &[(Identity, PathBuf, Vec<Box<str>>)],
     visited: HashMap<(Identity, ScopeId), Option<NodeId>>,
 ) -> BTreeMap<NodeId, Vec<Box<str>>> {
     let mut nodes: HashMap<&Identity, Vec<NodeId>> =
-        defined.iter().map(|(id, _)| (id, Vec::new())).collect();
+        defined.iter().map(|(id, ..)| (id, Vec::new())).collect();
     for ((id, _), node) in visited {
         if let (Some(of), Some(node)) = (nodes.get_mut(&id), node) {
             of.push(node);
         }
     }
     let mut named = BTreeMap::<NodeId, Vec<Box<str>>>::new();
-    for (id, names) in defined {
+    for (id, _, names) in defined {
         for node in nodes.get(id).into_iter().flatten() {
             let known = named.entry(*node).or_default();
             for name in names {
@@ -100,8 +100,17 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             let Some(frame) = self.stack.last_mut() else {
                 let root = node.flatten()?;
                 let workflow = self.nodes.builder.finish(root);
-                let NodeReader { scopes, sweeps, resources, .. } = self.nodes;
+                let NodeReader { scopes, sweeps, resources, findings, .. } = self.nodes;
                 let bound = scopes.into_bound();
+                for (_, path, names) in &self.defined {
+                    let lines = (1..).zip(names);
+                    for (line, name) in
+                        lines.filter(|(_, name)| bound.iter().any(|it| it.as_str() == &***name))
+                    {
+                        let fault = LoadFault::DefinedName(name.to_string(), "bound by a sweep");
+                        findings.problem_in_line(path, line, fault);
+                    }
+                }
                 let definitions = named(&self.defined, self.visited);
                 return Some(LoadedWorkflow { workflow, bound, sweeps, resources, definitions });
             };
@@ -206,7 +215,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     fn note_definitions(&mut self, dir: &S::Dir, entries: &NodeEntries, id: &Identity) {
         if entries.has(DEFINITION) {
             let names = self.nodes.definitions(dir);
-            self.defined.push((id.clone(), names));
+            self.defined.push((id.clone(), self.nodes.path(dir, DEFINITION), names));
         }
     }
 
