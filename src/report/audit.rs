@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::calls::told_apart;
 use super::terminal::aligned;
 use super::{harmless, json_line};
 use ce_evaluate::AuditedEnd;
@@ -157,7 +158,8 @@ fn difference_lines(
         lines.push(format!("  recorded  {}", recorded.as_deref().map_or(end.into(), harmless)));
         lines.push(format!("  now       {}", found.as_deref().map_or(end.into(), harmless)));
     }
-    lines.push(format!("  SHA-1 recorded {}, now {}", recorded.sha1.full(), found.sha1.full()));
+    let [recorded, now] = told_apart(recorded, found);
+    lines.push(format!("  SHA-1 recorded {recorded}, now {now}"));
     lines.push(format!("  what was made now is in {}", shown(aside)));
     lines
 }

@@ -8,6 +8,7 @@ use super::terminal::without_controls;
 use ce_evaluate::{Evaluation, InspectedCall, TreeValues};
 use ce_executor::{COMPUTATION, INPUTS, OUTPUTS};
 use ce_history::InputTexts;
+use ce_model::digest::{Digest, SHORT, is_object_id};
 use ce_model::expression::{written_alone, written_contents};
 use ce_model::humanize::counted;
 use ce_model::name::numbered;
@@ -290,11 +291,22 @@ pub(super) fn texts_in_words(point: &[(&str, &str)]) -> String {
     cut(&words.join(" "), POINT)
 }
 
-/// A text in words, which is cut if it is long.
+/// A text in words, which is cut if it is long. The id of a Git object has as many digits as in the names of results: cut anywhere, it would
+/// be longer and no better known.
 pub(super) fn text_in_words(text: &str) -> String {
+    let is_number = text.bytes().all(|it| it.is_ascii_digit());
+    if is_object_id(text) && !is_number {
+        return text[..SHORT].to_owned();
+    }
     let text = cut(&harmless(text).replace('\t', " "), TEXT);
     let is_plain = !text.is_empty() && !text.contains([' ', '"']);
     if is_plain { text } else { format!("\"{}\"", text.replace('"', "\\\"")) }
+}
+
+/// Two SHA-1 with as many digits as tell them apart: those of names, or else all.
+pub(super) fn told_apart(old: &Digest, new: &Digest) -> [String; 2] {
+    let shown = [old, new].map(|digest| digest.sha1.short());
+    if shown[0] == shown[1] { [old, new].map(|digest| digest.sha1.full()) } else { shown }
 }
 
 /// The first characters of a text, with `…` in place of the rest.
@@ -340,6 +352,8 @@ mod tests {
             texts_in_words(&odd),
             "a=\"\" b=\"two words\" c=\"a\\\"b\" d=\u{fffd}[2J\u{fffd}"
         );
+        let commit = "e34a8e2a607738e8d7db2ca24918cfb5c030ffd5";
+        assert_eq!(texts_in_words(&[("commit", commit)]), "commit=e34a8e2a6077");
         let long: &str = &"x".repeat(33);
         assert_eq!(texts_in_words(&[("a", long)]), format!("a={}…", "x".repeat(31)));
         assert_eq!(texts_in_words(&[("a", long); 9]).chars().count(), POINT);

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::calls::{
-    derived_title, point_of_call, text_in_words, title, title_at_any_point, tree_version,
+    derived_title, point_of_call, text_in_words, title, title_at_any_point, told_apart,
+    tree_version,
 };
 use super::terminal::aligned;
 use super::{harmless, json_line};
@@ -416,10 +417,7 @@ fn text_change(evaluation: &Evaluation, old: &Digest, new: &Digest) -> String {
 
 /// The change of a digest, in words.
 fn from(old: &Digest, new: &Digest) -> String {
-    let (mut was, mut is) = (old.sha1.short(), new.sha1.short());
-    if was == is {
-        (was, is) = (old.sha1.full(), new.sha1.full());
-    }
+    let [was, is] = told_apart(old, new);
     format!("was {was}, is {is}")
 }
 
