@@ -79,6 +79,9 @@ function shapeDetails(shape) {
   })];
 }
 
+// What had the focus before the panel was opened.
+let opener = null;
+
 // Shows what the address names.
 function showDetails() {
   const panel = byId("details");
@@ -91,15 +94,21 @@ function showDetails() {
   }
   const call = kind === "call" ? data.calls[numberOfCall.get(text)] : undefined;
   const shape = kind === "shape" ? data.shapes[Number(text)] : undefined;
+  const wasHidden = panel.hidden;
   panel.hidden = !call && !shape;
+  if (wasHidden && !panel.hidden) opener = document.activeElement;
   document.body.classList.toggle("open", !panel.hidden);
   pickShapes(call ? shapesOfCall[call.number] : shape ? [Number(text)] : []);
-  if (panel.hidden) return;
+  if (panel.hidden) {
+    if (!wasHidden) opener?.focus({ preventScroll: true });
+    return;
+  }
   const close = el("button", { type: "button", "aria-label": "Close", onclick: closeDetails }, "Close");
   panel.replaceChildren(
     el("div", { class: "head" }, el("h2", {}, call ? titleOf(call) : shape.label), close),
     ...(call ? callDetails(call) : shapeDetails(shape)).flat(3).filter(Boolean));
   panel.scrollTop = 0;
+  close.focus({ preventScroll: true });
 }
 
 function closeDetails() {

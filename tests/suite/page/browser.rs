@@ -148,3 +148,81 @@ fn the_policy_keeps_everything_else_out() {
         page.is(way);
     }
 }
+
+/// What a keyboard has to reach, in the order of the page.
+const REACHABLE: &str = "[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]\
+    .filter((it) => !it.disabled && it.tabIndex >= 0 && it.checkVisibility({ visibilityProperty: true }))";
+
+/// What has the focus, for messages.
+const FOCUSED: &str = "document.activeElement.outerHTML.slice(0, 120)";
+
+#[test]
+fn a_keyboard_reaches_everything_in_order_and_sees_where_it_is() {
+    let lab = sweep();
+    let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
+    for scheme in ["light", "dark"] {
+        page.open(&lab.path("page.html"), [1000, 800], scheme);
+        page.value("document.querySelectorAll('details').forEach((it) => { it.open = true; })");
+        page.value(&format!("window.reachable = {REACHABLE}"));
+        let count = page.value("reachable.length").as_u64().unwrap();
+        assert!(count > 20, "{count}");
+        let mut at = 0;
+        while at < count {
+            page.press("Tab");
+            let focused = page.value(FOCUSED);
+            let place = page.value("reachable.indexOf(document.activeElement)");
+            if place == -1 {
+                // What is wider or higher than its place is scrolled by keys, and has none of its own to reach.
+                let scrolls = "(() => { const it = document.activeElement; \
+                    return it.scrollWidth > it.clientWidth || it.scrollHeight > it.clientHeight; })()";
+                assert_eq!(page.value(scrolls), true, "{focused}, the {at}th of {count}");
+            } else {
+                assert_eq!(place, at, "{focused} comes before its turn");
+                at += 1;
+            }
+            let outline = "(() => { const { outlineStyle, outlineWidth, outlineColor } = \
+                getComputedStyle(document.activeElement); \
+                return outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 \
+                    && outlineColor !== getComputedStyle(document.body).backgroundColor; })()";
+            assert_eq!(page.value(outline), true, "{focused} does not show that it has the focus");
+            let is_in_view = "(() => { const box = document.activeElement.getBoundingClientRect(); \
+                return box.bottom > 0 && box.top < innerHeight; })()";
+            page.is(is_in_view);
+        }
+    }
+    assert_eq!(page.troubles(), Vec::<String>::new());
+}
+
+#[test]
+fn keys_open_and_close_what_a_mouse_does() {
+    let lab = sweep();
+    let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
+    let summaries = count(&mut page, "details > summary");
+    assert!(summaries > 0);
+    for at in 0..summaries {
+        let summary = format!("document.querySelectorAll('details > summary')[{at}]");
+        let is_open = format!("{summary}.parentElement.open");
+        page.value(&format!(
+            "for (let it = {summary}; it = it.parentElement.closest('details'); ) it.open = true"
+        ));
+        page.value(&format!("{summary}.parentElement.open = false; {summary}.focus()"));
+        for opens in [true, false, true] {
+            page.press("Enter");
+            page.is(&format!("{is_open} === {opens}"));
+        }
+    }
+    // A row or a shape opens its calls, and whoever closes them is where they were.
+    for opener in ["#tables tbody tr.clickable", "#graph [data-shape][tabindex]"] {
+        let opener = format!("document.querySelector({opener:?})");
+        page.value(&format!("{opener}.focus()"));
+        page.press("Enter");
+        page.is(&format!("!{DETAILS}.hidden && {DETAILS}.contains(document.activeElement)"));
+        page.press("Escape");
+        page.is(&format!("{DETAILS}.hidden && document.activeElement === {opener}"));
+        page.press("Enter");
+        page.is(&format!("document.activeElement === {DETAILS}.querySelector('button')"));
+        page.press("Enter");
+        page.is(&format!("{DETAILS}.hidden && document.activeElement === {opener}"));
+    }
+    assert_eq!(page.troubles(), Vec::<String>::new());
+}

@@ -62,6 +62,8 @@ impl Chromium {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             chromium.call(&format!("{domain}.enable"), &json!({}));
         }
+        // Without a window, no page has the focus.
+        chromium.call("Emulation.setFocusEmulationEnabled", &json!({"enabled": true}));
         Some(chromium)
     }
 
@@ -175,8 +177,17 @@ impl Chromium {
 
     /// Presses a key.
     pub(super) fn press(&mut self, key: &str) {
+        let (code, text) = match key {
+            "Tab" => (9, ""),
+            "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            _ => panic!("no code of the key {key}"),
+        };
         for kind in ["keyDown", "keyUp"] {
-            self.call("Input.dispatchKeyEvent", &json!({"type": kind, "key": key}));
+            let text = if kind == "keyDown" { text } else { "" };
+            let event = json!({"type": kind, "key": key, "code": key, "text": text,
+                "windowsVirtualKeyCode": code});
+            self.call("Input.dispatchKeyEvent", &event);
         }
     }
 
