@@ -151,6 +151,9 @@ impl Tool for ShowTable {
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));
+            if let Some(disturbed) = report::disturbed_rows(&table) {
+                say("ce", &disturbed);
+            }
         }
         Ok(match evaluation.exit() {
             _ if table.is_complete() => Exit::Done,

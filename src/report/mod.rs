@@ -67,7 +67,9 @@ pub use self::status::{
 };
 pub use self::steps::steps_in_words;
 pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
-pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
+pub use self::table::{
+    TableFormat, disturbed_rows, sweep_table, table_comparison, table_counts, why_unknown,
+};
 pub use self::table_summary::{ends_in_words, table_summary};
 pub use self::terminal::Output;
 pub(crate) use self::terminal::{coloured, harmless};

@@ -1,6 +1,6 @@
 //! The table of a sweep as far as it is there: in columns, as CSV, or as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -33,10 +33,11 @@ pub enum TableFormat {
 }
 
 /// The columns that say what became of a point, in this order.
-const STATE: [&str; 7] = ["status", "call", "host", "time", "duration", "reason", "log"];
+const STATE: [&str; 9] =
+    ["status", "call", "host", "machine", "time", "duration", "exclusive", "reason", "log"];
 
 /// Those of them that are left out if lines do not fit.
-const LEAST_USE: [&str; 3] = ["host", "time", "log"];
+const LEAST_USE: [&str; 4] = ["host", "machine", "time", "log"];
 
 /// The narrowest column of reasons: `it ended with exit status 1` tells nothing if it is cut before the last word.
 const REASON_WIDTH: usize = 30;
@@ -66,11 +67,18 @@ pub fn sweep_table(
         _ => name.clone(),
     };
     let header = table.names.iter().map(titled).chain(of_row).collect();
-    let with_call = format == TableFormat::Csv || table.is_shared();
+    let shown = match format {
+        TableFormat::Text => ShownState {
+            call: table.is_shared(),
+            machine: machines(table).count() > 1,
+            exclusive: disturbed(table) > 0,
+        },
+        _ => ShownState { call: true, machine: true, exclusive: true },
+    };
     let rows = table.rows.iter().enumerate().map(|(at, row)| {
         let cells = row.cells.iter().map(|cell| cell.text().to_owned());
         let attested = attested_of(at).map(|it| it.map(ToString::to_string).unwrap_or_default());
-        cells.chain(state(row, with_call)).chain(attested).collect()
+        cells.chain(state(row, &shown)).chain(attested).collect()
     });
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let style = |at: usize| {
@@ -82,7 +90,7 @@ pub fn sweep_table(
     };
     let of_state = state_names().map(|name| ColumnStyle {
         is_number: matches!(*name, "call" | "duration"),
-        may_be_cut: matches!(*name, "host" | "reason"),
+        may_be_cut: matches!(*name, "host" | "machine" | "reason"),
         narrowest: if *name == "reason" { REASON_WIDTH } else { 0 },
         may_be_left_out: LEAST_USE.contains(name),
     });
@@ -155,11 +163,46 @@ const fn rank(status: &RowStatus) -> usize {
     }
 }
 
-/// The texts of the columns [`STATE`], with or without the number of the call.
-fn state(row: &SweepRow, with_call: bool) -> [String; 7] {
-    let call = row.call.filter(|_| with_call).map(|it| it.to_string()).unwrap_or_default();
+/// Which of the columns [`STATE`] have texts. For humans, those that are the same in each row have none.
+struct ShownState {
+    call: bool,
+    machine: bool,
+    exclusive: bool,
+}
+
+/// The different machines on which rows were measured.
+fn machines(table: &SweepTable) -> impl Iterator<Item = &str> {
+    let machines = table.rows.iter().filter_map(|row| row.origin.as_ref()?.machine.as_deref());
+    machines.collect::<BTreeSet<_>>().into_iter()
+}
+
+/// The number of rows that were measured beside other calls although their calls ask for `exclusive` now.
+fn disturbed(table: &SweepTable) -> usize {
+    table.rows.iter().filter(|row| row.origin.as_ref().is_some_and(|it| it.is_disturbed)).count()
+}
+
+/// Says that rows were measured beside other calls although their calls ask for `exclusive` now, if there are some.
+pub fn disturbed_rows(table: &SweepTable) -> Option<String> {
+    let rows = match disturbed(table) {
+        0 => return None,
+        1 => "1 row was".to_owned(),
+        rows => format!("{rows} rows were"),
+    };
+    Some(format!("{rows} not measured exclusively, which the task asks for by now"))
+}
+
+/// The texts of the columns [`STATE`].
+fn state(row: &SweepRow, shown: &ShownState) -> [String; STATE.len()] {
+    let call = row.call.filter(|_| shown.call).map(|it| it.to_string()).unwrap_or_default();
     let origin = row.origin.as_ref();
     let host = origin.and_then(|it| it.host.clone()).unwrap_or_default();
+    let machine = origin.filter(|_| shown.machine).and_then(|it| it.machine.as_deref());
+    let machine = machine.unwrap_or_default().to_owned();
+    let exclusive = match origin.filter(|_| shown.exclusive).and_then(|it| it.exclusive) {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "",
+    };
     let time = origin.and_then(|it| it.at).map(|at| format!("{at:.0}")).unwrap_or_default();
     let seconds = origin.and_then(|it| it.seconds).map(|it| format!("{it:.3}"));
     let (reason, log) = match &row.status {
@@ -167,7 +210,8 @@ fn state(row: &SweepRow, with_call: bool) -> [String; 7] {
         RowStatus::Running(holder) => (running(holder), String::new()),
         _ => Default::default(),
     };
-    [row.status.word().to_owned(), call, host, time, seconds.unwrap_or_default(), reason, log]
+    let (status, exclusive) = (row.status.word().to_owned(), exclusive.to_owned());
+    [status, call, host, machine, time, seconds.unwrap_or_default(), exclusive, reason, log]
 }
 
 fn running(holder: &Holder) -> String {
@@ -312,8 +356,12 @@ struct JsonRow<'a> {
     holder: Option<JsonHolder<'a>>,
     call: Option<usize>,
     host: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<&'a str>,
     time: Option<Timestamp>,
     duration: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exclusive: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     published: Option<&'a PublishedExecution>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -371,8 +419,10 @@ impl<'a> JsonRow<'a> {
             holder,
             call: row.call,
             host: origin.and_then(|it| it.host.as_deref()),
+            machine: origin.and_then(|it| it.machine.as_deref()),
             time: origin.and_then(|it| it.at),
             duration: origin.and_then(|it| it.seconds),
+            exclusive: origin.and_then(|it| it.exclusive),
             published: origin.and_then(|it| it.published.as_ref()),
             attested,
         }

@@ -89,7 +89,7 @@ fn csv_has_a_header_and_quotes() {
     lab.run("ce-run", &[&points[..], &["../storage"]].concat()).exit(0);
     let ran = table(&lab, &[&["--csv"], &points[..]].concat()).exit(0);
     let lines = ran.lines();
-    assert_eq!(lines[0], "x,said,status,call,host,time,duration,reason,log");
+    assert_eq!(lines[0], "x,said,status,call,host,machine,time,duration,exclusive,reason,log");
     assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,1,"), "{}", lines[1]);
     assert!(lines[2].starts_with("c,c,ok,2,") && lines[2].ends_with(",,"), "{}", lines[2]);
     assert_eq!(ran.stderr, "");
@@ -110,6 +110,25 @@ fn columns_have_units_and_directions() {
     let text = lines(&table(&lab, &versions).exit(0));
     assert!(text[0].starts_with("x y q [m/s]@HEAD~1 q [km/h]@HEAD r@HEAD~1 r@HEAD "), "{text:?}");
     assert!(table(&lab, &[&["--csv"], &versions[..]].concat()).exit(0).stdout.contains(",q@HEAD,"));
+}
+
+#[test]
+fn rows_that_were_not_measured_exclusively_are_told_once_the_task_asks_for_it() {
+    let lab = lab(&[("factors/01-y", "2\n3\n")]).isolated().commit();
+    lab.ce_run(&[]).exit(0);
+    let row = &rows(&lab, &[], 0)[0];
+    assert_eq!(row["exclusive"], false);
+    assert!(row["machine"].as_str().unwrap().contains("Linux"), "{row}");
+    let text = table(&lab, &[]).exit(0);
+    assert!(!text.stdout.contains("exclusive") && !text.stdout.contains("machine"));
+    let lab = lab.file("workflow/inputs/00-body/resources", "exclusive\n").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    let ran = table(&lab, &[]).exit(0);
+    ran.shows("exclusive").says("4 rows were not measured exclusively, which the task asks for");
+    lab.ce_run(&["--force", "divmod"]).exit(0);
+    assert_eq!(rows(&lab, &[], 0)[0]["exclusive"], true);
+    let ran = table(&lab, &[]).exit(0);
+    assert!(!ran.stderr.contains("exclusively"), "{}", ran.stderr);
 }
 
 #[test]
@@ -255,7 +274,7 @@ fn columns_of_the_table_and_of_the_rows_have_names_of_their_own() {
     lab.ce_run(&["--no-sync"]).exit(0);
     let csv = table(&lab, &["--csv"]).exit(0);
     let header =
-        "x,y,host,status,status (of the row),call,host (of the row),time,duration,reason,log";
+        "x,y,host,status,status (of the row),call,host (of the row),machine,time,duration,exclusive,reason,log";
     assert_eq!(csv.lines()[0], header);
     assert!(csv.lines()[1].starts_with("7,2,3,1,ok,1,"), "{}", csv.stdout);
     let csv = table(&lab, &["--csv", "--all", "--at", "HEAD", "--at", "HEAD"]).exit(0);

@@ -14,6 +14,7 @@ use ce_history::{OriginalExecution, PublishedExecution};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
+use ce_model::resources::Resource;
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
     self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep,
@@ -70,6 +71,10 @@ pub struct RowOrigin {
     pub host: Option<String>,
     /// Its machine in words, if that was recorded or published.
     pub machine: Option<Box<str>>,
+    /// Whether nothing else was executed beside it, as it had asked for; `None` if that is not known.
+    pub exclusive: Option<bool>,
+    /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
+    pub is_disturbed: bool,
     /// What is published of it, if only that says when it ended.
     pub published: Option<PublishedExecution>,
     /// Its end, or the time at which outputs were adopted, if it is known.
@@ -359,6 +364,9 @@ fn origin(
         };
         let made = OriginalExecution::of(storage, &record);
         let made = made.or_published(|| attestations.first_published(&record));
+        let exclusive = record.execution().map(|_| made.resources.iter().any(is_exclusive));
+        let asked = call.and_then(|call| evaluation.plan.resources(call).ok().flatten());
+        let asks = asked.is_some_and(|it| it.exclusive);
         let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
         let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
         let first = origin.get_or_insert_with(|| RowOrigin {
@@ -366,13 +374,21 @@ fn origin(
             executions: Vec::new(),
             host,
             machine,
+            exclusive,
+            is_disturbed: false,
             published,
             at,
             seconds,
         });
         first.executions.push(execution);
+        first.is_disturbed |= asks && exclusive == Some(false);
     }
     origin
+}
+
+/// Whether a line of a file `resources` asks that nothing else is executed meanwhile.
+fn is_exclusive(line: &String) -> bool {
+    line == Resource::Exclusive.word()
 }
 
 /// What became of a point.

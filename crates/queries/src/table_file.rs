@@ -31,7 +31,8 @@ impl Explain for TableFileError {
 }
 
 /// The columns that `ce table` puts behind `status`, in this order.
-const STATE: [&str; 7] = ["call", "host", "time", "duration", "reason", "log", "attested"];
+const STATE: [&str; 9] =
+    ["call", "host", "machine", "time", "duration", "exclusive", "reason", "log", "attested"];
 
 /// Reads a table from the contents of a file.
 ///
@@ -103,14 +104,16 @@ fn table(
 ) -> SweepTable {
     let row = |(values, cells): (Vec<CellValue>, &Vec<CellValue>)| {
         let text = |at: Option<usize>| at.map(|at| cells[at].text()).filter(|it| !it.is_empty());
-        let [call, host, time, duration, ..] = state.map(text);
+        let [call, host, machine, time, duration, exclusive, ..] = state.map(text);
         let host = host.map(str::to_owned);
         let at: Option<Timestamp> = time.and_then(|it| it.parse().ok());
         let origin = (host.is_some() || at.is_some()).then(|| RowOrigin {
             call: String::new(),
             executions: Vec::new(),
             host,
-            machine: None,
+            machine: machine.map(Into::into),
+            exclusive: exclusive.map(|it| it == "yes" || it == "true"),
+            is_disturbed: false,
             published: None,
             at,
             seconds: duration.and_then(|it| it.parse().ok()),
