@@ -71,10 +71,7 @@ fn points_that_cannot_be_used_fail_the_sweep() {
     for (script, messages) in [
         (
             r#"echo '{"m":1,"o p":2}' >"$1""#,
-            [
-                "the points have no column \"n\"",
-                "did you mean \"m\"? the columns are \"m\", \"o p\"\n",
-            ],
+            ["the points have no column \"n\"", "try: the columns are \"m\", \"o p\"\n"],
         ),
         (r#"printf '{"n":1}\n{"n":null}\n' >"$1""#, ["line 2", "leave the row out"]),
         (r#"printf '{"n":1}\n{"n":1}\n' >"$1""#, ["the output of derive: the points", "remove"]),
