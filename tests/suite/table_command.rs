@@ -273,8 +273,7 @@ fn columns_of_the_table_and_of_the_rows_have_names_of_their_own() {
     let lab = lab(&[("columns", "00 host\n01 status\n"), ("factors/01-y", "2\n")]).commit();
     lab.ce_run(&["--no-sync"]).exit(0);
     let csv = table(&lab, &["--csv"]).exit(0);
-    let header =
-        "x,y,host,status,status (of the row),call,host (of the row),machine,time,duration,exclusive,reason,log";
+    let header = "x,y,host,status,status (of the row),call,host (of the row),machine,time,duration,exclusive,reason,log";
     assert_eq!(csv.lines()[0], header);
     assert!(csv.lines()[1].starts_with("7,2,3,1,ok,1,"), "{}", csv.stdout);
     let csv = table(&lab, &["--csv", "--all", "--at", "HEAD", "--at", "HEAD"]).exit(0);

@@ -20,6 +20,23 @@ fn columns_are_computed_row_by_row() {
 }
 
 #[test]
+fn texts_are_joined_compared_and_chosen() {
+    let table = "{\"size\":\"007\",\"version\":\"1.10\",\"mode\":\"fast\",\"n\":1.50}\n\
+                 {\"size\":\"8\",\"version\":\"1.9-rc\",\"mode\":null,\"n\":2}\n";
+    let columns = "unit = text('s', size, '-', n, \"/\", size * 2)\n\
+                   old = 'no' if version == '1.10' else 'yes'\n\
+                   kind = mode if mode in ('fast', 'slow') and not size > 7 else 0\n\
+                   least = size if n <= 1.5 or size == 8 else -1\n";
+    assert_eq!(
+        makes("derive-columns", &[table, columns]),
+        "{\"size\":\"007\",\"version\":\"1.10\",\"mode\":\"fast\",\"n\":1.50,\"unit\":\"s007-1.50/14\",\
+         \"old\":\"no\",\"kind\":\"fast\",\"least\":7}\n\
+         {\"size\":\"8\",\"version\":\"1.9-rc\",\"mode\":null,\"n\":2,\"unit\":\"s8-2/16\",\
+         \"old\":\"yes\",\"kind\":null,\"least\":8}\n"
+    );
+}
+
+#[test]
 fn what_is_no_column_is_refused() {
     let mut lab = one_call("derive-columns");
     for (columns, line) in [
@@ -29,6 +46,21 @@ fn what_is_no_column_is_refused() {
         ("a = size ** 9\n", "columns, line 1: \"size ** 9\" is not an expression"),
         ("a = open(size)\n", "columns, line 1: \"open(size)\" is not an expression"),
         ("a = size.real\n", "columns, line 1: \"size.real\" is not an expression"),
+        ("a = size > 7\n", "columns, line 1: \"size > 7\" is not an expression"),
+        ("a = 1 if size else 2\n", "columns, line 1: \"1 if size else 2\" is not an expression"),
+        (
+            "a = 1 if 0 < size < 9 else 2\n",
+            "columns, line 1: \"1 if 0 < size < 9 else 2\" is not an expression",
+        ),
+        (
+            "a = 1 if size == '7' else 2\n",
+            "column \"a\" cannot be computed in line 1 of the table: \"7\" is a text, and is compared with the number 300",
+        ),
+        (
+            "a = 'b' * 2\n",
+            "column \"a\" cannot be computed in line 1 of the table: \"b\" is a text, and no number",
+        ),
+        ("a = text\n", "columns, line 1: \"text\" is not an expression"),
         ("a = min\n", "columns, line 1: \"min\" is not an expression"),
         ("size = 1\n", "the table has a column \"size\" already"),
         ("a = 1\na = 2\n", "the table has a column \"a\" already"),
