@@ -179,7 +179,7 @@ impl Audit<'_> {
             launcher: CallLauncher { storage: self.storage, settings: self.settings },
             scheduler: Scheduler::new(
                 Some(self.settings),
-                (0..self.calls.len()).map(CallId::at).collect(),
+                (0..self.calls.len()).map(CallId::at),
                 Reservations::new(slots, executor.offer()),
             ),
             sender,

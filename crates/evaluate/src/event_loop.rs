@@ -119,11 +119,7 @@ pub(super) fn carry_out(
     let offer = execution.map(|it| it.executor.offer()).unwrap_or_default();
     let countdown = &Countdown {
         evaluator,
-        scheduler: Scheduler::new(
-            evaluator.execution,
-            ready.into(),
-            Reservations::new(slots, offer),
-        ),
+        scheduler: Scheduler::new(evaluator.execution, ready, Reservations::new(slots, offer)),
         pending,
         growing: Mutex::default(),
         left: AtomicUsize::new(calls),

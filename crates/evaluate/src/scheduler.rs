@@ -1,9 +1,10 @@
 //! The scheduler: it decides when each call begins, and hands out what there is to do.
 //!
-//! Calls that are ready begin in their order, as slots and what they ask for allow. An execution that ends is handed to any free
-//! thread. It knows neither what calls wait for nor what they are executed for: an evaluation counts down, and an audit does not.
+//! Of the calls that are ready, the first one in the order of the plan begins, as slots and what they ask for allow: so a replicate of all
+//! points comes before the next one, although they wait for different calls. An execution that ends is handed to any free thread. It knows neither what calls wait for nor what they are executed for: an evaluation counts down, and an audit does not.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -49,7 +50,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
     /// Schedules calls that are ready, and others later, as far as there is room for them.
     pub(super) fn new(
         execution: Option<ExecutionSettings<'a>>,
-        ready: VecDeque<CallId>,
+        ready: impl IntoIterator<Item = CallId>,
         reservations: Reservations,
     ) -> Self {
         let queue = Arc::new(WorkQueue::new(ready, reservations));
@@ -226,7 +227,7 @@ enum ExecutionEnd {
     AtWorker(Option<TicketEnd>),
 }
 
-/// A queue of work. What was begun comes first; calls begin in the order in which they became ready.
+/// A queue of work. What was begun comes first; of the calls that are ready, the first one of the plan is next.
 #[derive(Debug)]
 struct WorkQueue {
     state: Mutex<State>,
@@ -235,7 +236,7 @@ struct WorkQueue {
 
 #[derive(Debug)]
 struct State {
-    ready: VecDeque<CallId>,
+    ready: BinaryHeap<Reverse<CallId>>,
     /// The calls that workers have begun.
     begun: Vec<CallId>,
     completed: VecDeque<(CallId, ExecutionEnd)>,
@@ -267,7 +268,7 @@ impl State {
         if !self.reservations.lets_begin() {
             return None;
         }
-        let call = self.ready.pop_front()?;
+        let call = self.ready.pop()?.0;
         self.reservations.begin();
         Some(NextWork::Ready(call))
     }
@@ -275,9 +276,9 @@ impl State {
 
 impl WorkQueue {
     /// A queue of calls that are ready, of which so many may be in progress at once as there is room for.
-    fn new(ready: VecDeque<CallId>, reservations: Reservations) -> Self {
+    fn new(ready: impl IntoIterator<Item = CallId>, reservations: Reservations) -> Self {
         let state = State {
-            ready,
+            ready: ready.into_iter().map(Reverse).collect(),
             begun: Vec::new(),
             completed: VecDeque::new(),
             reservations,
@@ -289,7 +290,7 @@ impl WorkQueue {
 
     /// Queues calls that are ready.
     fn ready(&self, calls: impl IntoIterator<Item = CallId>) {
-        self.change(|state| state.ready.extend(calls));
+        self.change(|state| state.ready.extend(calls.into_iter().map(Reverse)));
     }
 
     /// Queues an execution that has ended. If the worker `submitter` delivers that itself, it takes it next, and
@@ -367,7 +368,7 @@ mod tests {
     fn what_was_begun_comes_first_and_no_more_begins_than_there_are_slots() {
         let (call, own) = (CallId::at, thread::current().id());
         let reservations = Reservations::new(2, Offer::default());
-        let queue = WorkQueue::new([call(0), call(1), call(2)].into(), reservations);
+        let queue = WorkQueue::new([2, 0, 1].map(call), reservations);
         let next = || match queue.next().unwrap() {
             NextWork::Ready(id) | NextWork::Reserved(id) => (id, false),
             NextWork::Completed(id, _) => (id, true),
@@ -380,6 +381,10 @@ mod tests {
         queue.ready([call(3)]);
         queue.complete(call(0), Err(ExecuteError::Interrupted), own);
         assert_eq!([next(), next()], [(call(0), true), (call(2), false)]);
+        queue.ready([call(4), call(1)]);
+        queue.release(call(0));
+        queue.release(call(2));
+        assert_eq!([next(), next()], [(call(1), false), (call(3), false)], "the first of the plan");
         queue.close();
         assert!(queue.next().is_none());
     }

@@ -55,6 +55,23 @@ fn the_order_of_execution_is_replicate_by_replicate_and_the_same_each_time() {
     assert_eq!(order(), lines);
 }
 
+/// As if each point had a program of its own, which is built first.
+#[test]
+fn replicates_that_wait_for_different_calls_come_in_order_too() {
+    let tell = r#"echo "$(cat "$2")" >>"$LAB_LOG"; cp "$1" "$3""#;
+    let lab = sweep("", &[("factors/00-n", "1\n2\n3\n4\n5\n"), ("replicates", "3")])
+        .computation("build", "n", "built", r#"cp "$1" "$2""#)
+        .computation("tell", "built replicate", "out", tell)
+        .node("inputs/00-body/", "computation", "tell")
+        .call("inputs/00-body/inputs/00-built/", "build", &["n"])
+        .node("inputs/00-body/inputs/01-replicate/", "input", "replicate")
+        .commit();
+    lab.ce_run(&["-j1"]).exit(0);
+    let mut order = lab.called();
+    order.retain(|line| line.len() == 1);
+    assert_eq!(order, [["1"; 5], ["2"; 5], ["3"; 5]].concat());
+}
+
 #[test]
 fn zipped_factors_vary_together_and_other_columns_are_labels() {
     let lab =
