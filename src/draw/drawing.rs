@@ -609,19 +609,22 @@ fn there(evaluation: Option<&Evaluation>, steps: BodySteps<'_>) -> usize {
 
 /// The label of the frame of a sweep, which may be planned more than once: `scaling: 12 points`.
 fn label<'a>(task: &Task, planned: impl Iterator<Item = &'a PlannedSweep>) -> String {
-    let (mut tables, mut points, mut unknown, mut label) = (0, 0, false, "");
+    let (mut tables, mut points, mut unknown, mut label, mut at_least) = (0, 0, false, "", "");
     for sweep in planned {
         label = &task.sweeps[sweep.sweep.index()].label;
         tables += 1;
         match sweep.rows() {
-            Some(rows) => points += rows.points.len(),
+            Some(rows) => {
+                points += rows.points.len();
+                at_least = if sweep.grows() { "at least " } else { at_least };
+            }
             None => unknown = true,
         }
     }
     let points = match (unknown, tables) {
         (true, _) | (_, 0) => "points not known".to_owned(),
-        (_, 1) => counted(points, "point"),
-        _ => format!("{} in {tables} tables", counted(points, "point")),
+        (_, 1) => format!("{at_least}{}", counted(points, "point")),
+        _ => format!("{at_least}{} in {tables} tables", counted(points, "point")),
     };
     if label.is_empty() { points } else { format!("{label}: {points}") }
 }

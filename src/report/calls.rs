@@ -14,7 +14,7 @@ use ce_model::humanize::counted;
 use ce_model::name::numbered;
 use ce_model::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
 use ce_model::sweep::{
-    Factor, REPLICATE, SWEEP_OUTPUTS, Sweep, SweepPoint, SweepPoints, point_title,
+    Factor, REPLICATE, Replicates, SWEEP_OUTPUTS, Sweep, SweepPoint, SweepPoints, point_title,
 };
 use ce_model::task::{ROOT_LABEL, SweepId};
 use ce_storage::Record;
@@ -165,6 +165,10 @@ pub(super) struct PointCounts {
     pub(super) unknown: usize,
     /// The points that are known.
     pub(super) points: usize,
+    /// Whether there may be more.
+    pub(super) at_least: bool,
+    /// The points whose replicates ended, and whose medians are less certain than they should be.
+    pub(super) uncertain: usize,
     /// The points of which an output of the body is not known.
     pub(super) without_result: usize,
     /// The different steps of the body at all points.
@@ -189,6 +193,9 @@ pub(super) fn count_points(
         return;
     };
     counts.points += rows.points.len();
+    counts.at_least |= sweep.grows();
+    let ends = sweep.ends().unwrap_or_default();
+    counts.uncertain += ends.iter().filter(|end| end.shortfall().is_some()).count();
     for (_, sources) in rows.iter() {
         let is_unknown = sources.iter().any(|source| evaluation.digest(*source).is_none());
         counts.without_result += usize::from(is_unknown);
@@ -208,7 +215,7 @@ pub(super) fn points_of_sweeps(
         false => Some(product(rules)),
     };
     let columns = columns.filter(|it| !it.is_empty()).map(|it| format!("{it}: "));
-    let PointCounts { sweeps, unknown, points, steps, .. } = *counts;
+    let PointCounts { sweeps, unknown, points, at_least, uncertain, steps, .. } = *counts;
     let several = if sweeps > 1 { format!(" in {sweeps} tables") } else { String::new() };
     let unknown = match unknown {
         0 => String::new(),
@@ -220,7 +227,13 @@ pub(super) fn points_of_sweeps(
     let fewer =
         if steps < points { format!(" are {}", counted(steps, noun)) } else { String::new() };
     let points = counted(points, "point");
-    format!("{}{points}{several}{fewer}{unknown}", columns.unwrap_or_default())
+    let at_least = if at_least { "at least " } else { "" };
+    let uncertain = match uncertain {
+        0 => String::new(),
+        1 => "; 1 median is less certain".to_owned(),
+        _ => format!("; {uncertain} medians are less certain"),
+    };
+    format!("{}{at_least}{points}{several}{fewer}{unknown}{uncertain}", columns.unwrap_or_default())
 }
 
 /// Factors and the numbers of their levels: `threads (4) x size (3) x 2 replicates`.
@@ -230,8 +243,24 @@ fn product(rules: &Sweep) -> String {
         format!("{} ({})", names.join("+"), points.len())
     });
     let mut parts = capped(factors.collect(), "factor");
-    parts.extend(rules.product.replicates.map(|it| counted(it.get() as usize, "replicate")));
+    parts.extend(rules.product.replicates.as_ref().map(replicates));
     parts.join(" x ")
+}
+
+/// How often points are evaluated: `2 replicates`, or `10 to 100 replicates until seconds ±5%`.
+fn replicates(replicates: &Replicates) -> String {
+    match &replicates.until {
+        None => counted(replicates.most.get() as usize, "replicate"),
+        Some(until) => {
+            let until = until.to_string();
+            format!(
+                "{} to {} replicates until {}",
+                replicates.least(),
+                replicates.most,
+                harmless(&until)
+            )
+        }
+    }
 }
 
 /// Columns of computed points: `threads (4), size (3), 1 label`.
@@ -249,7 +278,7 @@ fn computed(evaluation: &Evaluation, rules: &Sweep, points: &SweepPoints) -> Str
     if labels > 0 {
         parts.push(counted(labels, "label"));
     }
-    parts.extend(rules.product.replicates.map(|it| counted(it.get() as usize, "replicate")));
+    parts.extend(rules.product.replicates.as_ref().map(replicates));
     parts.join(", ")
 }
 

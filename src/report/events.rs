@@ -15,7 +15,7 @@ use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::name::InputName;
 use ce_model::plan::{CallId, Plan, PlannedSweep, Source};
-use ce_model::sweep::SweepPoint;
+use ce_model::sweep::{Replicates, SweepPoint};
 use ce_model::task::{Node, ROOT_LABEL, SweepId, TREE_OUTPUTS, Task};
 use ce_storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 
@@ -438,6 +438,8 @@ pub(super) struct JsonSweep<'a> {
     factors: Vec<JsonFactor<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replicates: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     computed: bool,
     points: Option<usize>,
 }
@@ -465,6 +467,8 @@ pub(super) fn json_sweeps(evaluation: &Evaluation) -> Vec<JsonSweep<'_>> {
     let sweeps = sweeps.into_iter().map(|(id, computed)| {
         let rules = &task.sweeps[id.index()];
         let factors = rules.product.factors.iter();
+        let replicates = rules.product.replicates.as_ref();
+        let until = replicates.filter(|it| it.until.is_some());
         let factors =
             factors.map(|it| JsonFactor { names: it.points.names(), levels: it.points.len() });
         JsonSweep {
@@ -472,7 +476,8 @@ pub(super) fn json_sweeps(evaluation: &Evaluation) -> Vec<JsonSweep<'_>> {
             label: &rules.label,
             place: &rules.place,
             factors: factors.collect(),
-            replicates: rules.product.replicates.map(std::num::NonZeroU32::get),
+            replicates: replicates.map(Replicates::least),
+            until: until.map(Replicates::to_string),
             computed,
             points: points.get(&id).copied().filter(|_| !computed),
         }

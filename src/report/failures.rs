@@ -16,7 +16,7 @@ use ce_evaluate::{
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{CallId, FirstRows};
-use ce_model::sweep::ExclusionFault;
+use ce_model::sweep::{ExclusionFault, REPLICATE, point_title};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
 
@@ -86,6 +86,7 @@ impl Failures {
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.is_repeated(outcome) => None,
+                outcome if outcome.known().is_some() => uncertain_medians(evaluation, *call),
                 // The end names it.
                 outcome
                     if outcome.is_remembered() && evaluation.plan.call(*call).point.is_some() =>
@@ -239,6 +240,34 @@ fn points_warning(
             Some(format!("warning: {title}: exclude.tsv: {first}{more}\n  try: {hint}"))
         }
     }
+}
+
+/// Warns of the points of a sweep whose replicates have ended, and whose medians are less certain than they should be.
+fn uncertain_medians(evaluation: &Evaluation, call: CallId) -> Option<String> {
+    let sweep = evaluation.plan.gathered(call)?;
+    let (rows, ends) = (sweep.rows()?, sweep.ends()?);
+    let rules = &evaluation.task.sweeps[sweep.sweep.index()].product;
+    let until = rules.replicates.as_ref()?.until.as_ref()?;
+    let points = rows.replicated.iter().zip(ends).filter_map(|(of_point, end)| {
+        let point = rows.points.get(of_point.rows.clone().next()?)?;
+        let point = point_title(point.values().filter(|(name, _)| *name != REPLICATE));
+        let at = if point.is_empty() { "" } else { " at " };
+        let replicates = counted(end.replicates as usize, "replicate");
+        Some(format!("{} after {replicates}{at}{}", end.shortfall()?, harmless(&point)))
+    });
+    let points: Vec<String> = points.collect();
+    let (first, rest) = points.split_at(points.len().min(POINTS_IN_FULL));
+    let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
+    (!points.is_empty()).then(|| {
+        format!(
+            "warning: {}: the median of {} is less certain than {} at {}: {}{more}\n  try: allow more replicates, or accept a larger share",
+            title(evaluation, call),
+            harmless(&until.column),
+            until.precision,
+            counted(points.len(), "point"),
+            first.join("; ")
+        )
+    })
 }
 
 /// Says in words what became of a call before: it failed, was damaged, or was taken away.

@@ -536,7 +536,8 @@ impl TreePrinter<'_> {
         if outcome.is_some_and(|outcome| self.stops_at(outcome)) {
             return Ok(false);
         }
-        if !self.pointed && (ended || sweep.rows().is_some()) {
+        // They are counted when there are no more.
+        if !self.pointed && (ended || !sweep.grows()) {
             self.pointed = true;
             let mut counts = PointCounts {
                 steps: plan.body_steps(&self.evaluation.task, sweep),

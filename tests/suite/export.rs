@@ -192,6 +192,7 @@ fn points_have_directories_and_no_name_leads_out() {
     let storage = open(&lab);
     let header = RecipeHeader {
         keeps_types: false,
+        replicates: None,
         columns: Vec::new(),
         allow_failed: false,
         names: vec!["x".to_owned(), "../y".to_owned()],

@@ -19,8 +19,7 @@ use super::step::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::{
     EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError, SuspendedCall,
 };
-use ce_model::plan::{CallId, Operation, Plan};
-use ce_model::sweep::SweepPoints;
+use ce_model::plan::{CallId, Operation, Plan, PlanGrowth};
 use ce_storage::{Holder, ResultName, StorageError};
 
 /// The interval at which calls that other runs compute are polled.
@@ -211,7 +210,7 @@ impl<'a> Countdown<'_, 'a> {
             CallStep::Suspended(name, call) => {
                 self.send(Message::Held(PolledCall::new(id, name, PollReason::Suspended(call))));
             }
-            CallStep::Expand(points) => self.expand(id, points),
+            CallStep::Expand(growth) => self.expand(id, growth),
             CallStep::Held(name, holder) => {
                 let held = PolledCall::new(id, name, PollReason::Executed(holder));
                 held.report_holder(self.evaluator);
@@ -274,13 +273,13 @@ impl<'a> Countdown<'_, 'a> {
         self.scheduler.ready(ready);
     }
 
-    /// Adds the calls of a sweep whose points are known by now. The call that gathers it waits for them.
-    fn expand(&self, id: CallId, points: SweepPoints) {
+    /// Adds the calls of a sweep of which more points are known by now. The call that gathers it waits for them.
+    fn expand(&self, id: CallId, growth: PlanGrowth) {
         let Evaluation { plan, task, .. } = self.evaluator.evaluation;
         let Operation::Sweep(sweep) = plan.call(id).operation else { return };
         let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = plan.calls().len();
-        let unmatched = match plan.expand(task, sweep, points) {
+        let unmatched = match plan.expand(task, sweep, growth) {
             Ok(unmatched) => unmatched,
             Err(fault) => {
                 drop(growing);

@@ -579,7 +579,7 @@ pub enum Event {
     Suspended(CallId, ResultName, SuspendedCall),
     /// There are outputs of a call without a record, which may still be written to. The call waits.
     Unsettled(CallId, ResultName),
-    /// The points of the sweep that a call gathers are known by now: there are more calls. These rows of its exclusion
+    /// More points of the sweep that a call gathers are known by now: there are more calls. These rows of its exclusion
     /// match none of them.
     Expanded(CallId, Vec<ExclusionFault>),
     /// The outputs of a call are needed that was over, since they were known: it goes on.

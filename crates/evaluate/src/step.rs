@@ -7,9 +7,8 @@ use super::launcher::Launch;
 use super::{Outcome, SuspendedCall};
 use ce_executor::{HostTurn, Invocation, TurnRequest};
 use ce_model::digest::Digest;
-use ce_model::plan::CallId;
+use ce_model::plan::{CallId, PlanGrowth};
 use ce_model::resources::Resources;
-use ce_model::sweep::SweepPoints;
 use ce_model::task::Computation;
 use ce_storage::records::Ticket;
 use ce_storage::{
@@ -31,8 +30,8 @@ pub(super) enum CallStep<'a> {
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
     Sealed(SealedCall<'a>),
-    /// It gathers a sweep whose points are known by now, and waits for the outputs of the body at each.
-    Expand(SweepPoints),
+    /// It gathers a sweep of which more points are known by now, and waits for the outputs of the body at each.
+    Expand(PlanGrowth),
     /// It is suspended, and is to be looked at again in a while.
     Suspended(ResultName, SuspendedCall),
     /// It needs the outputs of these calls, which are away. It must be looked up again.

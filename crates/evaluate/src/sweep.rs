@@ -1,16 +1,23 @@
 //! Sweeps: the points of one are read from a sheet, if they are computed; its table is made when each point has ended, and kept under
 //! the name that its recipe decides.
 
+use std::collections::{HashMap, HashSet};
+
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::step::CallStep;
 use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
-use ce_model::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
+use ce_model::digest::Digest;
+use ce_model::plan::{CallId, Derivation, PlanGrowth, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
-    self, GatheredTable, PointOutput, PointOutputs, SheetFormat, Sweep, TableColumn,
+    self, CellValue, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook,
+    ReplicateValue, Replicates, SheetFormat, Sweep, TableColumn, Until, read_cells,
 };
 use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
-use ce_storage::{FoundTable, Outputs, PriorAttempt, ResultName, Stored, TableDirectory};
+use ce_storage::{
+    Entry, FoundTable, Outputs, PriorAttempt, Record, RecordState, ResultName, Stored, Survey,
+    TableDirectory,
+};
 
 /// The state of a point that has ended.
 enum PointState {
@@ -38,7 +45,10 @@ pub(super) fn gather<'a>(
     let Some(rows) = sweep.rows() else { return read_points(evaluator, id) };
     let rules = &evaluator.evaluation.task.sweeps[sweep.sweep.index()];
     let left_out = Outcome::Absent(ResultName::unknown_table(), Absence::LeftOut);
-    if !sweep.is_asked {
+    let is_known = |source: &Source| evaluator.evaluation.digest(*source).is_some();
+    // More replicates may be calls that are asked for.
+    let looks = sweep.grows() && rows.sources.iter().all(is_known);
+    if !sweep.is_asked && !looks {
         return CallStep::Ended(left_out);
     }
     if let Some(step) = evaluator.demand_derived(&rows.sources) {
@@ -49,7 +59,18 @@ pub(super) fn gather<'a>(
         Ok(states) => states,
         Err(outcome) => return CallStep::Ended(outcome),
     };
-    if !rules.has_table || rows.is_partial() {
+    if let Some(replicates) = rules.product.replicates.as_ref().filter(|_| sweep.grows())
+        && let Some(until) = &replicates.until
+    {
+        match gathering.look(&states, replicates, until) {
+            Ok(None) => {}
+            Ok(Some(step)) => return step,
+            Err(error) => {
+                return CallStep::Ended(Outcome::failed(ResultName::unknown_table(), error));
+            }
+        }
+    }
+    if !sweep.is_asked || !rules.has_table || rows.is_partial() {
         return CallStep::Ended(left_out);
     }
     gathering.table(&states)
@@ -103,6 +124,148 @@ impl<'a> Gathering<'_, 'a> {
         Err(Outcome::Absent(name, Absence::Blocked))
     }
 
+    /// Looks at the replicates of all points, and lets those go on whose results are not known well enough. If there are none, their
+    /// ends are noted.
+    fn look(
+        &self,
+        states: &[PointState],
+        replicates: &Replicates,
+        until: &Until,
+    ) -> Result<Option<CallStep<'a>>, CallError> {
+        let Self { evaluator, rows, .. } = self;
+        let evaluation = evaluator.evaluation;
+        let columns = until.columns(&self.rules.columns);
+        let mut outputs = self.outputs(states, &columns)?;
+        let (mut recorded, mut lacking) = (None, Vec::new());
+        let mut known = vec![None; outputs.len()];
+        for (number, of_point) in outputs.iter_mut().enumerate() {
+            let Some(sources) = self.unread(number, of_point, &columns) else { continue };
+            let recorded = match &mut recorded {
+                Some(recorded) => recorded,
+                none => none.insert(self.recorded_numbers(&until.column)?),
+            };
+            known[number] = recorded.get(&self.digests(number)).copied();
+            match known[number] {
+                Some(_) => *of_point = None,
+                None => lacking.extend(sources),
+            }
+        }
+        if !lacking.is_empty() {
+            let name = ResultName::unknown_table();
+            let step = self.evaluator.demand(&lacking, &name);
+            // Where it is known what a call would make, it is not known what is in it.
+            let missing = || CallStep::Ended(Outcome::Absent(name.clone(), Absence::Missing(None)));
+            return Ok(Some(step.unwrap_or_else(missing)));
+        }
+        let table = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
+        let numbers = table.numbers(&until.column)?.into_iter().zip(known);
+        let numbers: Vec<Option<f64>> = numbers.map(|(read, known)| read.or(known)).collect();
+        let looked = |number: usize| {
+            let outputs = columns.iter().map(|it| rows.row(number)[usize::from(it.output)]);
+            outputs.map(|source| evaluation.name(source)).collect::<Vec<_>>()
+        };
+        let (mut ends, mut wanted, mut goes_on) = (Vec::new(), Vec::new(), false);
+        for of_point in &rows.replicated {
+            let (mut values, mut seen) = (Vec::new(), HashSet::new());
+            for number in of_point.rows.clone().filter(|number| seen.insert(looked(*number))) {
+                let replicate = rows.points.at(number).value(REPLICATE);
+                let replicate = replicate.and_then(|it| it.parse().ok()).unwrap_or_default();
+                values.push(ReplicateValue { replicate, value: numbers[number] });
+            }
+            match replicates.look(of_point.replicates, &values) {
+                ReplicateLook::Ended(end) => {
+                    wanted.push(of_point.replicates);
+                    ends.push(end);
+                }
+                ReplicateLook::More(more) => {
+                    wanted.push(more);
+                    goes_on = true;
+                }
+            }
+        }
+        if goes_on {
+            return Ok(Some(CallStep::Expand(PlanGrowth::Replicates(wanted))));
+        }
+        self.sweep.end(ends);
+        Ok(None)
+    }
+
+    /// The outputs of a point that these columns are made of, if one of them is known and cannot be read.
+    fn unread(
+        &self,
+        number: usize,
+        outputs: &PointOutputs,
+        columns: &[TableColumn],
+    ) -> Option<Vec<Source>> {
+        let outputs = outputs.as_ref()?;
+        let read = self
+            .rows
+            .row(number)
+            .iter()
+            .zip(0..)
+            .filter(|(source, at)| is_read(self.evaluator.evaluation, columns, *at, **source));
+        let read: Vec<(&Source, usize)> = read.collect();
+        let is_unread = read.iter().any(|(_, at)| outputs[*at].contents.is_none());
+        is_unread.then(|| read.into_iter().map(|(source, _)| *source).collect())
+    }
+
+    /// What the outputs of a point are.
+    fn digests(&self, number: usize) -> Vec<Digest> {
+        let evaluation = self.evaluator.evaluation;
+        self.rows.row(number).iter().filter_map(|source| evaluation.digest(*source)).collect()
+    }
+
+    /// The numbers in a column of recorded tables with the same columns, by the outputs of their rows: who has made a table and then
+    /// its outputs away need not measure again to know how many there were.
+    fn recorded_numbers(&self, column: &str) -> Result<HashMap<Vec<Digest>, f64>, CallError> {
+        let storage = &self.evaluator.evaluation.storage;
+        let (own, mut numbers) = (self.header(), HashMap::new());
+        for name in Survey::new(storage).tables()? {
+            let mut rows = Vec::new();
+            let header = storage.tables().read_recipe(&name, |row| rows.push(row.outputs))?;
+            let is_alike =
+                |it: RecipeHeader| it.columns == own.columns && it.outputs == own.outputs;
+            let Ok(RecordState::Valid(Record::Table(record))) =
+                storage.records().read_entry(&Entry::Table(name.clone()))
+            else {
+                continue;
+            };
+            let mut table = Vec::new();
+            storage.tables().read_lines(&name, |line| table.extend([line, b"\n"].concat()))?;
+            let digest = Digest::of(&table);
+            let Ok(table) = read_cells(&table) else { continue };
+            let is_whole = record.outputs.first().is_some_and(|it| it.digest == digest);
+            if !is_whole || !header.is_some_and(is_alike) || rows.len() != table.rows.len() {
+                continue;
+            }
+            let Some(at) = table.names.iter().position(|name| name == column) else { continue };
+            for (outputs, cells) in rows.into_iter().zip(table.rows) {
+                let outputs = outputs.into_iter().flatten().map(|output| output.digest);
+                if let CellValue::Number(text) = &cells[at]
+                    && let Ok(number) = text.parse()
+                {
+                    numbers.insert(outputs.collect(), number);
+                }
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Reads those outputs of all points that these columns are made of; none of points that failed.
+    fn outputs(
+        &self,
+        states: &[PointState],
+        columns: &[TableColumn],
+    ) -> Result<Vec<PointOutputs>, CallError> {
+        let outputs = states.par_iter().enumerate().map(|(number, state)| match state {
+            PointState::Ok => {
+                point_outputs(self.evaluator.evaluation, columns, self.rows.row(number))
+            }
+            PointState::Failed => Ok(None),
+        });
+        outputs.collect()
+    }
+
     /// Finds the table of a sweep, or makes it.
     fn table(&self, states: &[PointState]) -> CallStep<'a> {
         let recipe = self.recipe(states);
@@ -136,11 +299,7 @@ impl<'a> Gathering<'_, 'a> {
     ) -> Result<Outcome, CallError> {
         let Self { evaluator, sweep, rules, rows, .. } = self;
         let tables = evaluator.evaluation.storage.tables();
-        let outputs = states.par_iter().enumerate().map(|(number, state)| match state {
-            PointState::Ok => point_outputs(evaluator.evaluation, &rules.columns, rows.row(number)),
-            PointState::Failed => Ok(None),
-        });
-        let outputs = outputs.collect::<Result<Vec<_>, CallError>>()?;
+        let outputs = self.outputs(states, &rules.columns)?;
         let table = GatheredTable::new(&rows.points, &outputs, &rules.columns, rules.allow_failed)?;
         let table = LongText::of(|out| table.write(out));
         let directory = sweep.with_directory.then(|| self.directory(states));
@@ -180,15 +339,8 @@ impl<'a> Gathering<'_, 'a> {
 
     /// What the table is made of: the same recipe makes the same table.
     fn recipe<'b>(&'b self, states: &'b [PointState]) -> LongText<'b> {
-        let Self { evaluator, rules, rows, .. } = self;
-        let columns = rules.columns.iter();
-        let header = RecipeHeader {
-            columns: columns.map(|it| format!("{:02} {}", it.output, it.shape.text())).collect(),
-            keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
-            allow_failed: rules.allow_failed,
-            names: rows.points.names().to_vec(),
-            outputs: self.body_outputs(),
-        };
+        let Self { evaluator, rows, .. } = self;
+        let header = self.header();
         LongText::of(move |out| {
             let mut recipe = RecipeWriter::begin(out, &header)?;
             for ((point, sources), state) in rows.iter().zip(states) {
@@ -204,6 +356,21 @@ impl<'a> Gathering<'_, 'a> {
             }
             Ok(())
         })
+    }
+
+    /// The rules of the table.
+    fn header(&self) -> RecipeHeader {
+        let Self { rules, rows, .. } = self;
+        let columns = rules.columns.iter();
+        let replicates = rules.product.replicates.as_ref().filter(|it| it.until.is_some());
+        RecipeHeader {
+            columns: columns.map(|it| format!("{:02} {}", it.output, it.shape.text())).collect(),
+            keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
+            allow_failed: rules.allow_failed,
+            replicates: replicates.map(ToString::to_string),
+            names: rows.points.names().to_vec(),
+            outputs: self.body_outputs(),
+        }
     }
 
     /// The directory of all outputs: `KEY=VALUE/KEY=VALUE/OUTPUT`.
@@ -252,7 +419,7 @@ fn read_points<'a>(evaluator: &Evaluator<'a>, id: CallId) -> CallStep<'a> {
         Err(error) => return CallStep::Ended(Outcome::failed(unknown(), error)),
     };
     match sweep::read(SheetFormat::of(&contents), &contents) {
-        Ok(points) => CallStep::Expand(points),
+        Ok(points) => CallStep::Expand(PlanGrowth::Points(points)),
         Err(problems) => {
             let sheet = sheet_words(evaluation, source);
             CallStep::Ended(Outcome::failed(unknown(), PointsError::Sheet { sheet, problems }))

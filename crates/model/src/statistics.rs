@@ -80,6 +80,17 @@ impl Measurements {
         (rank > 0).then(|| [self.0[rank - 1], self.0[self.n() - rank]])
     }
 
+    /// Half the width of [the interval](Self::interval) as a share of the median; zero if the width is. `None` without an interval, or if
+    /// the median is zero and the width is not.
+    pub fn relative_half_width(&self) -> Option<f64> {
+        let [low, high] = self.interval()?;
+        let (half, median) = (high / 2.0 - low / 2.0, self.median().abs());
+        match half == 0.0 {
+            true => Some(0.0),
+            false => (median > 0.0).then(|| half / median),
+        }
+    }
+
     /// The median and its interpolated interval. For 5 values the interval is their range, at 95 %. `None` for fewer values than that,
     /// or than the confidence needs (8 for 99 %).
     pub fn interpolated(&self, confidence: f64) -> Option<Estimate> {

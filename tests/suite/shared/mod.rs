@@ -1,7 +1,7 @@
 //! Results in Git repositories.
 
 mod attested;
-mod away;
+pub(crate) mod away;
 mod away_values;
 mod clones;
 mod commits;

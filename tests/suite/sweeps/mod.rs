@@ -16,6 +16,7 @@ mod refused;
 mod same_names;
 mod scope;
 mod table;
+mod until;
 
 use crate::lab::Lab;
 

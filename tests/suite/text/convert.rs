@@ -55,7 +55,7 @@ grid = POINTS(
 swept = SWEEP(
   (mul size (add a (add b replicate)) :resources 'cpus 2' 'memory 1G')
   grid
-  :replicates '3'
+  :replicates '6..9 until product ±5%'
   :names 'size' 'a' 'b'
   :allow-failed)[00, 01]
 both = (divmod x |a b|)

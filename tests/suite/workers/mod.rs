@@ -203,6 +203,19 @@ fn points_that_may_fail_are_rows() {
     lab.ce_run_on_worker(&[]).exit(0).called(vec![]);
 }
 
+/// The run looks at what workers have measured, and lets them measure more.
+#[test]
+fn replicates_end_by_results_of_workers() {
+    let time = r#"echo $((400 + 37 * $(cat "$2") % 41 * $(cat "$1"))) >"$3""#;
+    let lab = sweep("", &[("factors/00-n", "1\n2"), ("replicates", "10..100 until out ±5%")])
+        .computation("time", "n replicate", "out", time)
+        .call("inputs/00-body/", "time", &["n", "replicate"])
+        .with_storage()
+        .commit();
+    lab.ce_run_on_worker(&[]).exit(0).says("25 calls: 25 computed");
+    assert_eq!(lab.table().lines().count(), 25);
+}
+
 #[test]
 fn nobody_is_there_to_work() {
     let lab = Lab::task(SUM).with_storage().commit();

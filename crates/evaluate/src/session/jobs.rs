@@ -18,7 +18,7 @@ use ce_model::exit::Explain;
 use ce_model::hints;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{
-    Ancestors, Operation, Plan, PlannedSweep, PlannedSweepId, SelectionError, Source,
+    Ancestors, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId, SelectionError, Source,
 };
 use ce_model::sweep::{
     self, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product, ProductFault,
@@ -472,7 +472,7 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<bool
                     place.insert(read_sheet(trees, &task.files[id.index()])?).clone()
                 }
             };
-            plan.expand(task, sweep, points).map_err(PointsError::from)?;
+            plan.expand(task, sweep, PlanGrowth::Points(points)).map_err(PointsError::from)?;
         }
     }
     Ok(!sheets.is_empty())

@@ -531,7 +531,10 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
             "write one expression, the body, and a second one only if it computes the points"
         }
         SweepFault::PointsWidth(_) => "choose one output, as in [00]",
-        SweepFault::Replicates(_) => "write a number, as in :replicates 10",
+        SweepFault::Replicates(_) => {
+            "write a number, as in :replicates 10, or '10..100 until seconds ±5%'"
+        }
+        SweepFault::UntilRows(_) => "take a column of one value, such as '00 seconds' or '00 *'",
         SweepFault::Unread(_) | SweepFault::ReadsNothing => {
             "read it by its name in the body, or in braces in a constant or a name there"
         }

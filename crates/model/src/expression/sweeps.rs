@@ -93,7 +93,7 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
     }
     let condition = rules.product.condition.as_ref();
     files.extend(condition.map(|condition| RuleFile::list(WHERE, [condition.text()])));
-    let count = rules.product.replicates.map(|count| count.to_string());
+    let count = rules.product.replicates.as_ref().map(ToString::to_string);
     files.extend(count.map(|count| RuleFile::list(REPLICATES, [count])));
     files.extend(rules.names.clone().map(|names| RuleFile::list(NAMES, names)));
     if let Some(columns) = &rules.columns {

@@ -10,6 +10,7 @@ mod points;
 mod selection;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -21,7 +22,7 @@ pub use self::selection::{
 };
 use crate::name::StorageName;
 use crate::resources::{Resources, WrongAmount};
-use crate::sweep::{BoundId, ExclusionFault, ProductFault, SweepPoint, SweepPoints};
+use crate::sweep::{BoundId, ExclusionFault, ProductFault, ReplicatesEnd, SweepPoint, SweepPoints};
 use crate::task::{
     ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
     origins,
@@ -123,7 +124,7 @@ impl Planned {
 pub struct PointOfSweep {
     /// The sweep.
     pub sweep: PlannedSweepId,
-    /// The number of the point, counted from zero.
+    /// The number of the point among [all that there may be](SweepRows::possible), counted from zero.
     pub row: u32,
 }
 
@@ -157,7 +158,10 @@ pub struct PlannedSweep {
     pub is_asked: bool,
     /// Whether the directory of all outputs is wanted, too.
     pub with_directory: bool,
-    rows: OnceLock<SweepRows>,
+    /// Its rows, as often as they were planned: with replicates until it is enough, there are more each time.
+    rows: boxcar::Vec<SweepRows>,
+    /// How the replicates of each point ended, once that is known.
+    ends: OnceLock<Box<[ReplicatesEnd]>>,
 }
 
 /// The points of a planned sweep, and where the outputs of its body come from at each.
@@ -165,12 +169,34 @@ pub struct PlannedSweep {
 pub struct SweepRows {
     /// The points in the order of the table.
     pub points: Arc<SweepPoints>,
+    /// The points that there may be at most, if their replicates end by results; else the same.
+    pub possible: Arc<SweepPoints>,
+    /// The points without their replicates, in order, if these end by results.
+    pub replicated: Box<[ReplicatedPoint]>,
     /// The sources of the outputs of the body, point by point.
     pub sources: Box<[Source]>,
     /// The number of outputs of the body.
     pub width: usize,
     /// The number of points that are not asked for and not among these, if the points were selected.
     pub left_out: Option<usize>,
+}
+
+/// A point whose replicates end by results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicatedPoint {
+    /// The replicates up to this number are planned.
+    pub replicates: u32,
+    /// Its rows among the points.
+    pub rows: Range<usize>,
+}
+
+/// What makes a plan grow.
+#[derive(Clone, Debug)]
+pub enum PlanGrowth {
+    /// The points of a sweep were computed.
+    Points(SweepPoints),
+    /// Each point of a sweep is to have the replicates up to these numbers.
+    Replicates(Vec<u32>),
 }
 
 /// Why computed points cannot be used.
@@ -210,9 +236,25 @@ fn product_words(faults: &[ProductFault]) -> String {
 }
 
 impl PlannedSweep {
-    /// Its points and their outputs; `None` as long as they are to be computed.
+    /// Its points and their outputs, as far as they are planned; `None` as long as they are to be computed.
     pub fn rows(&self) -> Option<&SweepRows> {
-        self.rows.get()
+        self.rows.get(self.rows.count().checked_sub(1)?)
+    }
+
+    /// Whether it may have more points than are planned.
+    pub fn grows(&self) -> bool {
+        self.rows().is_none_or(|rows| !rows.replicated.is_empty() && self.ends.get().is_none())
+    }
+
+    /// How the replicates of its points ended, in the order of [`SweepRows::replicated`]; `None` as long as that is not known.
+    pub fn ends(&self) -> Option<&[ReplicatesEnd]> {
+        self.ends.get().map(|ends| &**ends)
+    }
+
+    /// Notes how the replicates of its points ended: there are no more.
+    pub fn end(&self, ends: Vec<ReplicatesEnd>) {
+        let is_first = self.ends.set(ends.into()).is_ok();
+        debug_assert!(is_first, "replicates end once");
     }
 }
 
@@ -305,16 +347,21 @@ impl Plan {
         Self::of_points(task, selection)
     }
 
-    /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on. Returns the
+    /// Adds the calls of a sweep of which more is known. They are those from the number of calls before on. Returns the
     /// rows of its exclusion that match none of the points.
     pub fn expand(
         &self,
         task: &Task,
         sweep: PlannedSweepId,
-        points: SweepPoints,
+        growth: PlanGrowth,
     ) -> Result<Vec<ExclusionFault>, PointsFault> {
         let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
-        planner.expand(task, self, sweep, points)
+        match growth {
+            PlanGrowth::Points(points) => planner.expand(task, self, sweep, points),
+            PlanGrowth::Replicates(numbers) => {
+                planner.replicate(task, self, sweep, &numbers).map(|()| Vec::new())
+            }
+        }
     }
 
     /// All calls.
@@ -322,9 +369,9 @@ impl Plan {
         (0..self.calls.count()).map(|at| (CallId::at(at), &self.calls[at]))
     }
 
-    /// Whether there are sweeps whose points are not known yet, so that calls may be added.
+    /// Whether there are sweeps of which not all points are known yet, so that calls may be added.
     pub fn grows(&self) -> bool {
-        self.sweeps.iter().any(|(_, sweep)| sweep.rows().is_none())
+        self.sweeps.iter().any(|(_, sweep)| sweep.grows())
     }
 
     /// The call with this id.

@@ -3,18 +3,18 @@
 use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 
 use super::selection::{PointSelection, RequestedNodes, SeenTexts, SelectionFault, factor_names};
 use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweep, PlannedSweepId,
-    PointOfSweep, PointsFault, Source, Step, SweepRows, add_sources,
+    PointOfSweep, PointsFault, ReplicatedPoint, Source, Step, SweepRows, add_sources,
 };
 use crate::exit::Explain;
 use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName, WrittenText};
 use crate::sweep::{
-    self, BoundId, ColumnShape, ExclusionFault, REPLICATE, STATUS, Sweep, SweepPoints,
+    self, BoundId, ColumnShape, ExclusionFault, REPLICATE, Replicates, STATUS, Sweep, SweepPoints,
 };
 use crate::task::{
     Argument, ComputationId, FreeNames, NamedComputation, Node, NodeId, SweepId, Task, TaskTreeId,
@@ -354,10 +354,11 @@ impl Planner {
             return known;
         }
         let with_directory = wants_directory(task, sweep, inputs);
-        let rows = OnceLock::new();
+        let (rows, ends) = Default::default();
         let point = self.point.filter(|_| !outer.is_empty());
         let is_asked = self.targets.needs_outputs(node);
-        let planned = PlannedSweep { sweep, body, outer, point, is_asked, with_directory, rows };
+        let planned =
+            PlannedSweep { sweep, body, outer, point, is_asked, with_directory, rows, ends };
         let id = PlannedSweepId::at(plan.sweeps.push(planned));
         if computed.is_none() {
             let rules = &task.sweeps[sweep.index()].product;
@@ -396,6 +397,28 @@ impl Planner {
         Ok(unmatched)
     }
 
+    /// Plans the body at more replicates of the points of a sweep: up to this number at each.
+    pub(super) fn replicate(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        id: PlannedSweepId,
+        numbers: &[u32],
+    ) -> Result<(), PointsFault> {
+        let PlannedSweep { sweep, outer, .. } = plan.sweep(id);
+        let Some(rows) = plan.sweep(id).rows() else { return Ok(()) };
+        let columns = columns(task, &task.sweeps[sweep.index()], &rows.possible)?;
+        let replicates = Some(numbers.to_vec());
+        let grown =
+            GrownRows { possible: Arc::clone(&rows.possible), replicates, left_out: rows.left_out };
+        for (name, text) in outer {
+            self.texts[name.index()] = Some(Arc::clone(text));
+        }
+        self.rows_at(task, plan, id, (grown, &columns));
+        outer.iter().for_each(|(name, _)| self.texts[name.index()] = None);
+        Ok(())
+    }
+
     /// Plans the body at each point. Each bound name has the text of a column.
     fn rows(
         &mut self,
@@ -408,32 +431,79 @@ impl Planner {
         if self.asks_in_vain(task, plan, id) {
             selected = Some(points.filtered(|_| false));
         }
-        let left_out = selected.as_ref().map(|selected| points.len() - selected.len());
-        let points = selected.map_or(points, Arc::new);
+        let rules = &task.sweeps[plan.sweep(id).sweep.index()].product;
+        // Who asks for replicates by their numbers gets these.
+        let ends_by_results =
+            |it: &&Replicates| it.until.is_some() && !self.selection.names_replicates();
+        let least = rules.replicates.as_ref().filter(ends_by_results).map(Replicates::least);
+        let left_out = selected.as_ref().map(|selected| match points.len() - selected.len() {
+            0 => 0,
+            all => least.map_or(all, |least| {
+                let [points, selected] =
+                    [&*points, selected].map(|it| it.up_to_replicate(0..it.len(), least));
+                (points - selected).max(1)
+            }),
+        });
+        let possible = selected.map_or(points, Arc::new);
+        let replicates = least.map(|least| vec![least; possible.replicated().len()]);
+        let grown = GrownRows { possible, replicates, left_out };
+        self.rows_at(task, plan, id, (grown, columns));
+    }
+
+    /// Plans the body at those points of a sweep that it did not have before.
+    fn rows_at(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        id: PlannedSweepId,
+        (grown, columns): (GrownRows, &[(BoundId, usize)]),
+    ) {
         let body = plan.sweep(id).body;
         let nodes = self.body(task, body);
         let width = task.workflow[body].width();
+        let GrownRows { possible, replicates, left_out } = grown;
+        let replicated = replicates.map(|it| replicated_points(&possible, &it));
+        let replicated: Box<[_]> = replicated.unwrap_or_default().into();
+        let numbers = numbers(&possible, &replicated);
+        let place = |number: &u32| numbers.binary_search(number).unwrap_or_default() as u32;
+        // The places of rows in the table, with their sources in the same order: those from before come first.
+        let (mut places, mut rows) = (Vec::new(), Vec::with_capacity(numbers.len() * width));
+        let mut new = numbers.clone();
+        if let Some(before) = plan.sweep(id).rows() {
+            let known = self::numbers(&possible, &before.replicated);
+            new.retain(|number| known.binary_search(number).is_err());
+            places.extend(known.iter().map(place));
+            rows.extend_from_slice(&before.sources);
+        }
         let mut sources = Vec::new();
-        let mut rows: Vec<Source> = Vec::with_capacity(points.len() * width);
-        let order = order(&points);
         let outside = self.point;
-        for number in &order {
-            let at = points.at(*number as usize);
+        for number in order(&possible, new) {
+            let at = possible.at(number as usize);
             for (name, column) in columns {
                 self.texts[name.index()] = Some(Arc::clone(at.at(*column)));
             }
-            self.point = Some(point(id, *number));
+            self.point = Some(point(id, number));
             nodes.iter().for_each(|node| self.plan_again(task, plan, *node));
             sources.clear();
             self.sources(&task.workflow, body, &mut sources);
             rows.extend_from_slice(&sources);
+            places.push(place(&number));
         }
         self.point = outside;
         columns.iter().for_each(|(name, _)| self.texts[name.index()] = None);
-        let sources = in_table_order(&order, &rows, width);
-        let rows_of_sweep = SweepRows { points, sources, width, left_out };
-        let is_first = plan.sweep(id).rows.set(rows_of_sweep).is_ok();
-        debug_assert!(is_first, "a sweep is expanded once");
+        let sources = in_table_order(&places, &rows, width);
+        let points = match numbers.len() == possible.len() {
+            true => Arc::clone(&possible),
+            false => Arc::new(possible.chosen(&numbers)),
+        };
+        plan.sweep(id).rows.push(SweepRows {
+            points,
+            possible,
+            replicated,
+            sources,
+            width,
+            left_out,
+        });
     }
 
     /// Whether a name is asked for that no sweep has: that is an error, and nothing is to be evaluated for it. It is known
@@ -529,19 +599,53 @@ fn columns(
     Ok(columns)
 }
 
-/// The numbers of points in the order of their execution: replicate by replicate, each shuffled, so that a drift of the
+/// The points that a sweep is to have.
+struct GrownRows {
+    /// All that there may be.
+    possible: Arc<SweepPoints>,
+    /// The number of the last replicate of each of them, if these end by results.
+    replicates: Option<Vec<u32>>,
+    left_out: Option<usize>,
+}
+
+/// The points without their replicates, with those up to these numbers.
+fn replicated_points(possible: &SweepPoints, replicates: &[u32]) -> Vec<ReplicatedPoint> {
+    let mut begin = 0;
+    let groups = possible.replicated().into_iter().zip(replicates);
+    groups
+        .map(|(group, replicates)| {
+            let rows = begin..begin + possible.up_to_replicate(group, *replicates);
+            begin = rows.end;
+            ReplicatedPoint { replicates: *replicates, rows }
+        })
+        .collect()
+}
+
+/// The numbers of the points that are planned, among all that there may be.
+fn numbers(possible: &SweepPoints, replicated: &[ReplicatedPoint]) -> Vec<u32> {
+    if replicated.is_empty() {
+        return (0..possible.len() as u32).collect();
+    }
+    let groups = possible.replicated().into_iter().zip(replicated);
+    groups
+        .flat_map(|(group, of_point)| group.take(of_point.rows.len()))
+        .map(|at| at as u32)
+        .collect()
+}
+
+/// Returns the numbers of points in the order of their execution: replicate by replicate, each shuffled, so that a drift of the
 /// machine does not look like the effect of a factor. The order depends on the texts of the points only.
-fn order(points: &SweepPoints) -> Vec<u32> {
+fn order(points: &SweepPoints, numbers: Vec<u32>) -> Vec<u32> {
     let replicate = points.column(REPLICATE);
     let hashes: Vec<Vec<u64>> = (0..points.names().len())
         .map(|column| points.levels(column).iter().map(|text| hash(text)).collect())
         .collect();
-    let mut order = Vec::with_capacity(points.len());
-    for number in 0..points.len() {
-        let levels = points.at(number).level_numbers();
+    let mut order = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        let levels = points.at(number as usize).level_numbers();
         let parts = levels.iter().enumerate().filter(|(column, _)| Some(*column) != replicate);
         let mixed = parts.fold(0, |sum, (column, level)| mix(sum, hashes[column][*level as usize]));
-        order.push((replicate.map(|column| levels[column]), mixed, number as u32));
+        order.push((replicate.map(|column| levels[column]), mixed, number));
     }
     order.sort_unstable();
     order.into_iter().map(|(.., number)| number).collect()

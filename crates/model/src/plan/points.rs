@@ -29,7 +29,7 @@ impl Plan {
                 .map(|name| task.bound[name.index()].as_str())
                 .collect();
             let Some(rows) = planned.rows() else { continue };
-            let row = rows.points.at(row as usize);
+            let row = rows.possible.at(row as usize);
             let values = row.values().filter(|(name, _)| names.contains(name));
             texts.extend(values.map(|(name, text)| (name, &**text)));
         }
@@ -132,17 +132,17 @@ impl Plan {
         let Some(rows) = self.sweep(sweep).rows() else { return row };
         let binds = &task.sweeps[self.sweep(sweep).sweep.index()].binds;
         let columns: Vec<usize> = (names.iter().filter(|name| binds.contains(name)))
-            .filter_map(|name| rows.points.column(task.bound[name.index()].as_str()))
+            .filter_map(|name| rows.possible.column(task.bound[name.index()].as_str()))
             .collect();
         let texts = |row: &[u32]| columns.iter().map(|column| row[*column]).collect::<Vec<u32>>();
         let first_rows = known.0.entry((sweep, columns.clone())).or_insert_with(|| {
             let mut first_rows = HashMap::new();
-            for (row, number) in rows.points.rows().zip(0..) {
+            for (row, number) in rows.possible.rows().zip(0..) {
                 first_rows.entry(texts(row)).or_insert(number);
             }
             first_rows
         });
-        first_rows[&texts(rows.points.row(row as usize))]
+        first_rows[&texts(rows.possible.row(row as usize))]
     }
 
     /// A point, and those of the sweeps around its sweep, from the innermost one on.

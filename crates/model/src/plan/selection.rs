@@ -113,7 +113,7 @@ pub(super) fn factor_names(task: &Task) -> SeenTexts {
         let product = &task.sweeps[sweep.index()].product;
         let factors = product.factors.iter().flat_map(|factor| factor.points.names());
         seen.extend(factors.map(|name| (name.clone(), Vec::new())));
-        seen.extend(product.replicates.map(|_| (REPLICATE.to_owned(), Vec::new())));
+        seen.extend(product.replicates.iter().map(|_| (REPLICATE.to_owned(), Vec::new())));
     }
     seen
 }
@@ -149,6 +149,11 @@ impl PointSelection {
     /// Whether everything is asked for.
     pub fn is_everything(&self) -> bool {
         self.texts.is_empty() && self.targets.is_empty()
+    }
+
+    /// Whether it says which replicates are asked for.
+    pub(super) fn names_replicates(&self) -> bool {
+        self.texts.contains_key(REPLICATE)
     }
 
     /// Returns the points that are asked for, if that are not all. Notes which texts there are.
@@ -345,7 +350,7 @@ impl Plan {
     pub fn selection_faults(&self) -> Vec<SelectionFault> {
         let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
         match planner.unknown_targets() {
-            [] if self.grows() => Vec::new(),
+            [] if self.sweeps.iter().any(|(_, sweep)| sweep.rows().is_none()) => Vec::new(),
             [] => planner.selection_faults(),
             unknown => unknown.to_vec(),
         }

@@ -11,6 +11,7 @@ mod lookalikes;
 mod parameters;
 mod points;
 mod product;
+mod replicates;
 mod rules;
 mod scope;
 mod sheet;
@@ -30,11 +31,14 @@ pub use self::product::{
     ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, computed_points,
     points, product,
 };
+pub use self::replicates::{
+    EndReason, ReplicateLook, ReplicateValue, Replicates, ReplicatesEnd, Until, read_replicates,
+};
 pub use self::rules::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
     RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE, column_problems,
     factor_label, factor_problems, input_problem, is_sheet, known_columns, read_column,
-    read_condition, read_replicates, same_name_problems, table_columns, unread_problems,
+    read_condition, same_name_problems, table_columns, unread_problems,
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
@@ -144,11 +148,16 @@ pub struct Product {
     pub exclude: Option<SweepPoints>,
     /// What holds for all others: points for which it does not are left out, too.
     pub condition: Option<Condition>,
-    /// The number of times that each point is evaluated.
-    pub replicates: Option<NonZeroU32>,
+    /// How often each point is evaluated.
+    pub replicates: Option<Replicates>,
 }
 
 impl Product {
+    /// The largest number of times that a point is evaluated.
+    fn most_replicates(&self) -> Option<NonZeroU32> {
+        self.replicates.as_ref().map(|it| it.most)
+    }
+
     /// What is known without the computed points beside which it is: the factors and replicates. What is left out may depend on these
     /// points.
     fn beside_computed(&self) -> Self {

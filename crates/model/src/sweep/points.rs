@@ -92,6 +92,12 @@ impl SweepPoints {
         Self { names: self.names.clone(), levels: self.levels.clone(), rows }
     }
 
+    /// Returns the points with these numbers.
+    pub(crate) fn chosen(&self, numbers: &[u32]) -> Self {
+        let rows = numbers.iter().flat_map(|number| self.row(*number as usize)).copied().collect();
+        Self { names: self.names.clone(), levels: self.levels.clone(), rows }
+    }
+
     /// Returns the points with some of their columns: each once, in the order in which they appear.
     pub(crate) fn columns(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
         let columns: Vec<usize> =

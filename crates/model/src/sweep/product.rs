@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Product;
@@ -167,6 +168,30 @@ fn multiplied(factors: Vec<SweepPoints>, size: usize) -> SweepPoints {
     product
 }
 
+impl SweepPoints {
+    /// Returns where the replicates of each point are, which follow each other: a product has them as its last factor.
+    pub(crate) fn replicated(&self) -> Vec<Range<usize>> {
+        let replicate = self.column(REPLICATE);
+        let (mut groups, mut before): (Vec<Range<usize>>, _) = (Vec::new(), None);
+        for (number, row) in self.rows().enumerate() {
+            let point = &row[..replicate.unwrap_or(row.len())];
+            match groups.last_mut().filter(|_| before == Some(point)) {
+                Some(group) => group.end += 1,
+                None => groups.push(number..number + 1),
+            }
+            before = Some(point);
+        }
+        groups
+    }
+
+    /// The number of those of some points whose replicate has at most this number.
+    pub(crate) fn up_to_replicate(&self, points: Range<usize>, most: u32) -> usize {
+        let Some(column) = self.column(REPLICATE) else { return points.len() };
+        // The levels are 1, 2, ...
+        points.filter(|number| self.row(*number)[column] < most).count()
+    }
+}
+
 /// Rows of an exclusion whose cells are empty in the same columns.
 type Patterns = HashMap<Vec<u32>, usize>;
 
@@ -293,7 +318,8 @@ pub fn computed_points(
 /// Returns the points that rules make, also with these computed points, with those that are excluded; none if there are faults.
 pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints {
     let factors = rules.factors.iter().map(|factor| factor.points.clone());
-    product(computed.into_iter().chain(factors).collect(), rules.replicates).unwrap_or_default()
+    product(computed.into_iter().chain(factors).collect(), rules.most_replicates())
+        .unwrap_or_default()
 }
 
 /// The product of factors without what is excluded and what does not fulfil the condition, and the rows of the exclusion that match nothing.
@@ -301,7 +327,7 @@ fn excluding(
     rules: &Product,
     factors: Vec<SweepPoints>,
 ) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
-    let product = product(factors, rules.replicates);
+    let product = product(factors, rules.most_replicates());
     let mut points =
         product.map_err(|it| it.into_iter().map(ProductFault::Factor).collect::<Vec<_>>())?;
     let faults = rules.exclude.as_ref().map(|exclusion| points.exclude(exclusion));

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 
+use super::points::column_hint;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
 use super::sheet::SheetProblem;
 use super::table::STATUS;
@@ -14,6 +15,7 @@ use super::{
 use crate::exit::Explain;
 use crate::name::stem;
 use crate::slice::{SliceError, WrittenSlice};
+use crate::suggest::nearest;
 
 /// The directory of the factors.
 pub const FACTORS: &str = "factors";
@@ -89,11 +91,6 @@ pub fn factor_problems<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<Rule
         before = factor_label(file).map(|(number, _)| (number, file));
     }
     problems
-}
-
-/// Returns the number that is written in the file `replicates`.
-pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
-    line.parse().map_err(|_| SweepFault::Replicates(line.to_owned()))
 }
 
 /// Returns the condition that is written in the file `where`.
@@ -187,14 +184,16 @@ impl SweepRules {
             factor.points.names().iter().map(move |name| (name.clone(), path.clone()))
         });
         let names = self.names.iter().flatten().map(|name| (name.to_string(), NAMES.to_owned()));
-        let replicates = self.product.replicates;
+        let replicates = self.product.replicates.as_ref();
         let replicate = replicates.map(|_| (REPLICATE.to_owned(), REPLICATES.to_owned()));
         factors.chain(names).chain(replicate)
     }
 
     /// The problems of a node `points`.
     pub fn points_problems(&self) -> Vec<RuleProblem> {
-        if self.product.factors.is_empty() {
+        if self.product.replicates.as_ref().is_some_and(|it| it.until.is_some()) {
+            vec![RuleProblem::new(REPLICATES, SweepFault::UntilOfPoints)]
+        } else if self.product.factors.is_empty() {
             vec![RuleProblem::new(FACTORS, SweepFault::NoFactors)]
         } else {
             product_problems(&self.product)
@@ -290,7 +289,7 @@ pub fn unread_problems<'a>(
 /// Returns the problems of points that are this product: a column has the name of an input of the task that the body reads.
 pub fn same_name_problems(points: &Product, inputs: &[Box<str>]) -> Vec<RuleProblem> {
     let factors = points.factors.iter().flat_map(|factor| factor.points.names());
-    let replicate = points.replicates.map(|_| REPLICATE);
+    let replicate = points.replicates.as_ref().map(|_| REPLICATE);
     let columns = factors.map(String::as_str).chain(replicate);
     columns
         .filter(|column| inputs.iter().any(|name| **name == **column))
@@ -400,7 +399,29 @@ pub fn column_problems(
             ColumnShape::One(_) | ColumnShape::Fields => {}
         }
     }
+    problems.extend(until_fault(rules, columns).map(|it| RuleProblem::new(REPLICATES, it)));
     problems
+}
+
+/// What is wrong with the column by which replicates end. Which fields JSON has is seen when it is there.
+fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault> {
+    let name = &*rules.product.replicates.as_ref()?.until.as_ref()?.column;
+    let (mut known, mut has_rows) = (Vec::new(), false);
+    for TableColumn { shape, .. } in columns {
+        match shape {
+            ColumnShape::One(column) => known.push(column.to_string()),
+            ColumnShape::Fields => return None,
+            ColumnShape::Rows => has_rows = true,
+        }
+    }
+    if known.iter().any(|column| column == name) {
+        return None;
+    }
+    let name = name.to_owned();
+    Some(match has_rows {
+        true => SweepFault::UntilRows(name),
+        false => SweepFault::NoUntilColumn { nearest: nearest(&name, &known), name, known },
+    })
 }
 
 /// The greatest number of sweeps around a node.
@@ -475,6 +496,36 @@ pub enum SweepFault {
     /// The number of replicates is wrong.
     #[error("{0:?} is not a number of replicates")]
     Replicates(String),
+    /// The least number of replicates is larger than the largest.
+    #[error("the least number of replicates is {least}, and the largest is {most}")]
+    LeastReplicates {
+        /// The least.
+        least: NonZeroU32,
+        /// The largest.
+        most: NonZeroU32,
+    },
+    /// The least number of replicates has no interval.
+    #[error("{0} replicates have no interval")]
+    FewReplicates(NonZeroU32),
+    /// What is enough is no share of the median.
+    #[error("{0:?} is not a share of the median in percent")]
+    Precision(String),
+    /// The replicates of a node `points` end by results, of which it has none.
+    #[error("points have no results, by which their replicates could end")]
+    UntilOfPoints,
+    /// The table has no column of results by which the replicates could end.
+    #[error("the table has no column of results {name:?}")]
+    NoUntilColumn {
+        /// The name.
+        name: String,
+        /// The most similar name of a column of results.
+        nearest: Option<String>,
+        /// The names of all of them.
+        known: Vec<String>,
+    },
+    /// The column by which the replicates could end has many values for each of them.
+    #[error("each replicate has many rows, by which it could not end: {0:?}")]
+    UntilRows(String),
     /// A line of `columns` is wrong.
     #[error("{0:?} is not the number or the name of an output, a blank and a name")]
     Column(String),
@@ -544,7 +595,15 @@ impl Explain for SweepFault {
             Self::Ambiguous => "list the names that the inner one binds in its file names",
             Self::TooDeep => "use more factors in fewer sweeps",
             Self::Conditions => "join them in one line, with &&",
-            Self::Replicates(_) => "write a number such as 10",
+            Self::Replicates(_) => "write a number such as 10, or 10..100 until seconds ±5%",
+            Self::LeastReplicates { .. } => "write the smaller one first, as in 10..100",
+            Self::FewReplicates(_) => "begin with 6 or more: an interval of 95 % needs 6 values",
+            Self::Precision(_) => "write a number above 0, such as ±5% or +-0.5%",
+            Self::UntilOfPoints => "write a number, or write it in the sweep that takes the points",
+            Self::NoUntilColumn { nearest, known, .. } => {
+                return Some(column_hint(nearest.as_deref(), known));
+            }
+            Self::UntilRows(_) => "take a column of one value, such as 00 seconds or 00 *",
             Self::OutputName(error) => return error.hint(),
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
             Self::ColumnUnit(_) => "write a line such as 00 seconds [s] less, or 00 accuracy more",

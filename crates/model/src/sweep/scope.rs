@@ -288,9 +288,9 @@ fn texts_of(rules: &Product, names: &[&str]) -> Result<Option<SweepPoints>, Swee
     };
     let mut factors = rules.factors.clone();
     factors.retain(|factor| factor.points.names().iter().any(|name| counts(name)));
-    let replicates = rules.replicates.filter(|_| counts(REPLICATE));
+    let replicates = rules.replicates.clone().filter(|_| counts(REPLICATE));
     let all = factors.iter().flat_map(|factor| factor.points.names()).map(String::as_str);
-    if !all.chain(replicates.map(|_| REPLICATE)).any(is_named) {
+    if !all.chain(replicates.as_ref().map(|_| REPLICATE)).any(is_named) {
         return Ok(None);
     }
     let points = points(&Product { factors, replicates, ..rules.clone() });

@@ -8,11 +8,12 @@ use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
-use super::points::{SweepPoints, point_title, separators};
+use super::points::{SweepPoints, column_hint, point_title, separators};
 use super::sheet::{SheetFault, json_fields, json_text};
 use super::{ColumnShape, TableColumn};
 use crate::digest::Sha1;
 use crate::exit::Explain;
+use crate::suggest::nearest;
 
 /// An output of the body of a sweep at a point.
 #[derive(Clone, Debug)]
@@ -42,11 +43,37 @@ pub enum TableFault {
     /// Two columns have one name.
     #[error("the table has two columns {0:?}")]
     SameColumn(String),
+    /// There is no column of results with the name of that by which replicates end.
+    #[error("replicates end by the column {name:?}, which the results do not have")]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// The most similar name of a column of results.
+        nearest: Option<String>,
+        /// The names of all of them.
+        known: Vec<String>,
+    },
+    /// There is no number at a point by which its replicates could end.
+    #[error("replicates end by the column {column:?}, and at {point} {what}")]
+    NoNumber {
+        /// The name of the column.
+        column: String,
+        /// The point.
+        point: String,
+        /// What is there.
+        what: String,
+    },
 }
 
 impl Explain for TableFault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::NoColumn { nearest, known, .. } => {
+                return Some(column_hint(nearest.as_deref(), known));
+            }
+            Self::NoNumber { .. } => {
+                "let exec write one finite number, such as 0.25, or fail, and allow failed points"
+            }
             Self::Json { .. } => "let exec write one JSON object, or one object a line for **",
             Self::SameColumn(_) => "name the columns in the file columns of the sweep",
         };
@@ -114,6 +141,41 @@ impl<'a> GatheredTable<'a> {
     pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
         (0..self.outputs.len())
             .flat_map(|number| self.of_point(number).into_iter().map(move |cells| (number, cells)))
+    }
+
+    /// Returns the number that each point has in a column of results; `None` where it failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such column, or a point that has not failed has no finite number there, or several.
+    pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>, TableFault> {
+        let of_points = self.points.names().len();
+        let known = &self.names.all[of_points..];
+        let column = match known.iter().position(|column| column == name) {
+            Some(at) => of_points + at,
+            None if self.outputs.iter().all(Option::is_none) => of_points,
+            None => {
+                let (name, known) = (name.to_owned(), known.to_vec());
+                return Err(TableFault::NoColumn { nearest: nearest(&name, &known), name, known });
+            }
+        };
+        let number = |number: usize| {
+            let rows = self.of_point(number);
+            let what = match &rows[..] {
+                [row] => match row[column].number() {
+                    Some(number) => return Ok(Some(number)),
+                    None => match row[column].text() {
+                        Some(text) => format!("has {text:?}, which is no finite number"),
+                        None => "has no number".to_owned(),
+                    },
+                },
+                rows => format!("has {} rows", rows.len()),
+            };
+            let (column, point) = (name.to_owned(), point_title(self.points.at(number).values()));
+            Err(TableFault::NoNumber { column, point, what })
+        };
+        let points = self.outputs.iter().enumerate();
+        points.map(|(at, outputs)| outputs.as_ref().map_or(Ok(None), |_| number(at))).collect()
     }
 
     /// Writes it as NDJSON.
@@ -475,6 +537,15 @@ impl<'a> TableCell<'a> {
                 std::str::from_utf8(line).ok().filter(|text| text.len() <= MAX_CELL)
             }
         }
+    }
+
+    /// The finite number that it is.
+    fn number(self) -> Option<f64> {
+        let text = match self {
+            Self::Field(of, text) => Some(text).filter(|_| of == JsonType::Number),
+            Self::Null | Self::Text(_) | Self::Result { .. } => self.text(),
+        };
+        text.filter(|text| is_number(text))?.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
     /// Returns the first type that can hold this cell, from the one of the cells before it on.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use ce_model::digest::{Digest, Hasher, PIECE};
 
 /// The newest version of recipes that this program writes and reads.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The rules of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,11 +19,14 @@ pub struct RecipeHeader {
     /// Which outputs become which columns: the lines of the sweep's file `columns`.
     pub columns: Vec<String>,
     /// Whether columns are made of fields of JSON, which keep their types: version 2. In version 1, which such tables had once and all
-    /// others still have, they have the type of their column.
+    /// others still have, they have the type of their column. Newer ones say nothing of it.
     #[serde(skip)]
     pub keeps_types: bool,
     /// Whether failed points become rows.
     pub allow_failed: bool,
+    /// By which rule replicates ended, if they did by results: version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicates: Option<String>,
     /// The names of the columns of the points.
     pub names: Vec<String>,
     /// The names of the outputs of the sweep's body.
@@ -68,7 +71,11 @@ impl<W: Write> RecipeWriter<W> {
     /// Begins a recipe.
     pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
         let mut writer = Self { out };
-        let recipe = if header.keeps_types { VERSION } else { 1 };
+        let recipe = match (&header.replicates, header.keeps_types) {
+            (Some(_), _) => VERSION,
+            (None, true) => 2,
+            (None, false) => 1,
+        };
         writer.line(&HeaderLine { recipe, header })?;
         Ok(writer)
     }
@@ -145,7 +152,7 @@ impl<R: BufRead> RecipeReader<R> {
         let HeaderLine { recipe, header } = reader.parse()?;
         let keeps_types = match recipe {
             1 => false,
-            VERSION => true,
+            2 | VERSION => true,
             other => return Err(RecipeError::Version(other)),
         };
         reader.header = RecipeHeader { keeps_types, ..header };
@@ -246,6 +253,7 @@ mod tests {
             columns: texts(&["00 seconds"]),
             keeps_types: false,
             allow_failed: true,
+            replicates: None,
             names: texts(&["x", "y \"z\""]),
             outputs: texts(&["out", "plots/"]),
         }
@@ -308,13 +316,25 @@ mod tests {
     }
 
     #[test]
+    fn a_table_whose_replicates_end_by_results_has_their_rule_and_version_3() {
+        let rule = "6..70 until seconds ±5%";
+        let header =
+            RecipeHeader { replicates: Some(rule.to_owned()), keeps_types: true, ..header() };
+        let text = String::from_utf8(recipe_with(&header)).unwrap();
+        let begin = r#"{"recipe":3,"columns":["00 seconds"],"allow_failed":true,"replicates":""#;
+        assert!(text.starts_with(&format!(r#"{begin}{rule}","names":["#)), "{text}");
+        let reader = RecipeReader::begin(text.as_bytes()).unwrap();
+        assert_eq!((reader.header().clone(), reader.count()), (header, 2));
+    }
+
+    #[test]
     fn what_is_no_recipe_is_refused() {
         for text in ["", "{}", "x\n", r#"{"recipe":1}"#] {
             let read = RecipeReader::begin(text.as_bytes());
             assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");
         }
-        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":3,", 1);
-        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(3))));
+        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":4,", 1);
+        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(4))));
         let recipe = recipe();
         let cut = &recipe[..recipe.len() - 4];
         let rows: Vec<_> = RecipeReader::begin(cut).unwrap().collect();

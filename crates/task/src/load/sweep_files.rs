@@ -1,15 +1,14 @@
 //! Reading the files of a node `sweep` or `points`, beside its `kind`.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use ce_model::expression::NodeKind;
 use ce_model::sweep::{
     ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product,
-    REPLICATES, SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
-    WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column, read_condition,
-    read_levels, read_replicates,
+    REPLICATES, Replicates, SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints,
+    SweepRules, WHERE, WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column,
+    read_condition, read_levels, read_replicates,
 };
 
 use super::problems::{LoadFault, Problems, WarningKind};
@@ -121,7 +120,7 @@ impl<S: TaskSource> FileReader<'_, S> {
         }
     }
 
-    fn replicates(&mut self) -> Option<NonZeroU32> {
+    fn replicates(&mut self) -> Option<Replicates> {
         let path = self.path(REPLICATES);
         let line = parse_line(self.source.read(self.dir, REPLICATES));
         let (line, more) = self.findings.note(&path, line)?;

@@ -106,7 +106,11 @@ impl Generator<'_> {
             files.push(RuleFile { name: "where".into(), rows });
         }
         if self.random.below(2) == 0 {
-            let rows = vec![vec![(1 + self.random.below(9)).to_string().into()]];
+            let most = 6 + self.random.below(9);
+            let until = self.random.one_of(&["", " until hash ±5%", " until a  b ±0.25%"]);
+            let line =
+                if until.is_empty() { most.to_string() } else { format!("6..{most}{until}") };
+            let rows = vec![vec![line.into()]];
             files.push(RuleFile { name: "replicates".into(), rows });
         }
         (files, names)
@@ -117,6 +121,11 @@ impl Generator<'_> {
         let points = self.push(NodeKind::Points, "", &[]);
         let node = &mut self.expression.nodes_mut()[points.index()];
         node.files = files;
+        // Points have no results, by which replicates could end.
+        node.files.iter_mut().filter(|file| &*file.name == "replicates").for_each(|file| {
+            let line = file.rows[0][0].split("..").next().unwrap_or_default().into();
+            file.rows = vec![vec![line]];
+        });
         node.value = self.random.one_of(&["", "grid", "'a)'"]).into();
         points
     }
@@ -160,9 +169,20 @@ impl Generator<'_> {
         }
         let inner = (depth > 0).then(|| self.sweep(depth - 1, is_open || opens));
         let body = self.body(&names, inner);
-        if self.random.below(2) == 0 {
-            let column = format!("00 {}", self.random.one_of(&["seconds", "*", "**", "a  b"]));
-            files.push(RuleFile { name: "columns".into(), rows: vec![vec![column.into()]] });
+        let until = files.iter().filter(|file| &*file.name == "replicates");
+        let until = until.map(|file| file.rows[0][0].clone()).find(|line| line.contains("until"));
+        let column = match until {
+            // By this column replicates end.
+            Some(line) if line.contains("hash") => Some("hash"),
+            Some(_) => Some("a  b"),
+            None if self.random.below(2) == 0 => {
+                Some(self.random.one_of(&["seconds", "*", "**", "a  b"]))
+            }
+            None => None,
+        };
+        if let Some(column) = column {
+            let rows = vec![vec![format!("00 {column}").into()]];
+            files.push(RuleFile { name: "columns".into(), rows });
         }
         if self.random.below(2) == 0 {
             files.push(RuleFile { name: "allow-failed".into(), rows: Vec::new() });

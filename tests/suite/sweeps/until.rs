@@ -1,0 +1,284 @@
+//! Replicates until it is enough.
+
+use super::sweep;
+use crate::faults::stride;
+use crate::lab::{Lab, Library};
+use crate::shared::away::away;
+
+/// A measurement whose interval is the wider, the larger `n` is. Four times the vector of the unit tests if it is 1.
+const TIME: &str = r#"n=$(cat "$1") r=$(cat "$2"); echo $((400 + 37 * r % 41 * n)) >"$3""#;
+
+/// A sweep over `n` with these replicates.
+fn measured(levels: &str, replicates: &str) -> Lab {
+    sweep("", &[("factors/00-n", levels), ("replicates", replicates), ("columns", "00 seconds")])
+        .computation("time", "n replicate", "out", TIME)
+        .call("inputs/00-body/", "time", &["n", "replicate"])
+}
+
+/// The numbers of rows of each `n` in the table.
+#[track_caller]
+fn rows(lab: &Lab, levels: &[u32]) -> Vec<usize> {
+    let table = lab.table();
+    let count = |n: &u32| table.matches(&format!("{{\"n\":{n},")).count();
+    levels.iter().map(count).collect()
+}
+
+#[test]
+fn each_point_ends_when_its_median_is_certain_enough() {
+    let lab = measured("1\n2\n9\n", "10..45 until seconds ±5%\n").commit_with(Library::Submodule);
+    lab.run("ce", &["check"]).exit(0).shows(": 0 inputs, at least 30 calls, 1 table, ");
+    lab.ce_run(&["-n"]).exit(3).says("at least 30 calls: 30 missing").called(vec![]);
+    let ran = lab.ce_run(&["-j4"]).exit(0).called(vec!["time"; 70]);
+    let told = "the median of seconds is less certain than ±5% at 1 point: ±9.8% after 45 replicates at n=9";
+    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+    let points = "points: n (3) x 10 to 45 replicates until seconds ±5%: 70 points; 1 median is less certain";
+    assert_eq!(ran.stdout.matches(points).count(), 1, "{}", ran.stdout);
+    assert_eq!(rows(&lab, &[1, 2, 9]), [10, 15, 45]);
+    let last =
+        "{\"n\":2,\"replicate\":15,\"seconds\":444}\n{\"n\":9,\"replicate\":1,\"seconds\":733}\n";
+    assert!(lab.table().contains(last), "{}", lab.table());
+    lab.ce_run(&["-n"]).exit(0).says("70 calls: 70 reused; 1 table: 1 reused");
+    // The bytes depend on no order.
+    let table = lab.table();
+    std::fs::remove_dir_all(lab.path("storage")).unwrap();
+    lab.ce_run(&["-j1"]).exit(0).called(vec!["time"; 70]);
+    assert_eq!(lab.table(), table);
+    // Looks are at what is there: another share measures nothing anew.
+    let lab = lab.file("workflow/replicates", "10..45 until seconds +-4 %").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["time"; 15]);
+    assert_eq!(rows(&lab, &[1, 2, 9]), [10, 30, 45]);
+    let lab = lab.file("workflow/replicates", "10..45 until seconds ±50%").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    assert_eq!(rows(&lab, &[1, 2, 9]), [10, 10, 10]);
+}
+
+#[test]
+fn ten_replicates_are_the_first_ten() {
+    let lab = measured("1\n2\n", "10").commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0).called(vec!["time"; 20]);
+    let lab = lab.file("workflow/replicates", "10..100 until seconds ±5%").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["time"; 5]).says("25 calls: 20 reused, 5 computed");
+    assert_eq!(rows(&lab, &[1, 2]), [10, 15]);
+}
+
+/// Each round has all points that go on, replicate by replicate.
+#[test]
+fn points_that_go_on_are_interleaved() {
+    let lab = measured("2\n3\n4\n", "6..12 until seconds ±0.1%").commit();
+    let ran = lab.ce_run(&["-j1", "--json"]).exit(0);
+    let begun = ran.stdout.lines().filter(|line| line.contains("\"event\":\"started\""));
+    let replicates: Vec<u32> = begun
+        .map(|line| {
+            let (_, rest) = line.split_once("\"replicate\":\"").unwrap_or_else(|| panic!("{line}"));
+            rest.split('"').next().unwrap().parse().unwrap()
+        })
+        .collect();
+    let expected: Vec<u32> = (1..=12).flat_map(|replicate| [replicate; 3]).collect();
+    assert_eq!(replicates, expected);
+}
+
+/// Of each replicate that is there, nothing is measured again, and the table is the same whenever a run dies.
+#[test]
+fn a_run_that_dies_at_any_operation_leaves_no_other_number_of_replicates() {
+    let lab = measured("1\n30\n", "6..8 until seconds ±5%").commit();
+    lab.ce_run(&[]).exit(0).says("14 calls: 14 computed");
+    let (table, rows) = (lab.table(), rows(&lab, &[1, 30]));
+    assert_eq!(rows, [6, 8]);
+    for at in (1..).step_by(stride(60)) {
+        drop(std::fs::remove_dir_all(lab.path("storage")));
+        let fault = format!("{at}:KILL");
+        let died = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));
+        if died.status.code() == Some(0) {
+            assert!(at > 200, "{at} operations were tried");
+            return;
+        }
+        let kept = lab.results();
+        let kept = kept.keys().filter(|name| name.starts_with("c_time/")).count();
+        let next = lab.ce_run(&["-j2"]);
+        assert_eq!(next.status.code(), Some(0), "after {fault}\n{}", next.stderr);
+        let reused = next.stderr.split_once(" reused").map_or("0", |(before, _)| before);
+        let reused: usize = reused.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(reused >= kept, "after {fault}: {kept} were there\n{}", next.stderr);
+        assert_eq!(lab.table(), table, "after {fault}");
+        assert!(lab.is_tidy(), "after {fault}: {:?}", lab.storage());
+    }
+}
+
+#[test]
+fn failed_replicates_are_rows_and_no_values() {
+    let script = format!("[ \"$(cat \"$2\")\" != 2 ] || exit 1\n{TIME}");
+    let lab = measured("1\n", "6..30 until seconds ±50%")
+        .computation("time", "n replicate", "out", &script)
+        .commit();
+    // As of any number of replicates, one that fails blocks the table.
+    lab.ce_run(&[]).exit(1).called(vec!["time"; 6]);
+    let lab = lab.file("workflow/allow-failed", "").commit_again();
+    // Five values have no interval.
+    lab.ce_run(&[]).exit(0).says("10 calls");
+    assert_eq!(rows(&lab, &[1]), [10]);
+    assert_eq!(lab.table().matches("\"seconds\":null,\"status\":\"failed\"").count(), 1);
+    let lab = lab.computation("time", "n replicate", "out", "exit 1").commit_again();
+    lab.ce_run(&[])
+        .exit(0)
+        .says("at 1 point: half of the replicates have failed after 6 replicates");
+    assert_eq!(rows(&lab, &[1]), [6]);
+}
+
+#[test]
+fn what_is_no_number_is_an_error_of_its_row() {
+    let wrong = |script: &str, columns: &str, message: &str, hint: &str| {
+        let lab = measured("1\n2\n", "6..30 until seconds ±5%")
+            .computation("time", "n replicate", "out", script)
+            .file("workflow/columns", columns)
+            .commit();
+        let ran = lab.ce_run(&[]).exit(1);
+        let told = format!("SWEEP (TASK) failed: {message}\n");
+        assert!(ran.stderr.contains(&told) && ran.stderr.contains(hint), "{}", ran.stderr);
+    };
+    let one = "replicates end by the column \"seconds\", and at n=1 replicate=1 has";
+    let hint = "let exec write one finite number, such as 0.25";
+    for (script, columns, what) in [
+        ("echo fast >$3", "00 seconds", "\"fast\", which is no finite number"),
+        ("echo 1e999 >$3", "00 seconds", "\"1e999\", which is no finite number"),
+        ("head -c 2000 /dev/zero >$3", "00 seconds", "no number"),
+        ("echo '{\"seconds\":\"7\"}' >$3", "00 *", "\"7\", which is no finite number"),
+        ("echo '{\"seconds\":null}' >$3", "00 *", "no number"),
+    ] {
+        wrong(script, columns, &format!("{one} {what}"), hint);
+    }
+    let none = "replicates end by the column \"seconds\", which the results do not have";
+    wrong("echo '{\"second\":7}' >$3", "00 *", none, "did you mean \"second\"?");
+    let rows = "printf '{\"seconds\":7}\\n{\"seconds\":7}\\n' >$3";
+    let lab = measured("1\n", "6..30 until seconds ±5%")
+        .computation("time", "n replicate", "out", rows)
+        .file("workflow/columns", "00 **")
+        .commit();
+    lab.ce_run(&[]).exit(2).says("each replicate has many rows, by which it could not end");
+}
+
+#[test]
+fn a_wrong_rule_is_told_when_the_task_is_loaded() {
+    for (rule, message, hint) in [
+        (
+            "10..5 until seconds ±5%",
+            "the least number of replicates is 10, and the largest is 5",
+            "as in 10..100",
+        ),
+        ("5..9 until seconds ±5%", "5 replicates have no interval", "begin with 6 or more"),
+        (
+            "6..9 until second ±5%",
+            "the table has no column of results \"second\"",
+            "did you mean \"seconds\"?",
+        ),
+        (
+            "6..9 until n ±5%",
+            "the table has no column of results \"n\"",
+            "the columns are \"seconds\"",
+        ),
+        ("6..9 until seconds ±0%", "\"0%\" is not a share of the median in percent", "such as ±5%"),
+        ("6..9 until seconds", "\"6..9 until seconds\" is not a number of replicates", "±5%"),
+    ] {
+        let ran = measured("1\n", rule).commit();
+        let ran = ran.ce_run(&[]).exit(2);
+        let told = format!("workflow/replicates: {message}");
+        assert!(ran.stderr.contains(&told) && ran.stderr.contains(hint), "{}", ran.stderr);
+    }
+    let lab = sweep("", &[])
+        .call("inputs/00-body/", "add", &["n", "n"])
+        .node("inputs/01-points/", "points", "")
+        .file("workflow/inputs/01-points/factors/00-n", "1\n")
+        .file("workflow/inputs/01-points/replicates", "6..9 until sum ±5%");
+    lab.commit().ce_run(&[]).exit(2).says("points have no results");
+}
+
+#[test]
+fn fields_and_equal_values_are_looked_at() {
+    let lab = measured("0\n", "6..30 until seconds ±1%")
+        .computation(
+            "time",
+            "n replicate",
+            "out",
+            "echo '{\"seconds\":0,\"other\":'$(cat $2)'}' >$3",
+        )
+        .file("workflow/columns", "00 *")
+        .commit();
+    lab.ce_run(&[]).exit(0).called(vec!["time"; 6]);
+    // Of zero, nothing is a share.
+    let script = "echo '{\"seconds\":'$(($(cat $2) % 3 - 1))'}' >$3";
+    let lab = lab.computation("time", "n replicate", "out", script).commit_again();
+    lab.ce_run(&[]).exit(0).says("the median is 0, of which nothing is a share after 6 replicates");
+    // Replicates that rest on one call are one value.
+    let lab = lab
+        .computation("time", "n replicate", "out", "cp $1 $3")
+        .computation("none", "replicate", "none", ">$2")
+        .without("workflow/inputs/00-body")
+        .node("inputs/00-body/", "computation", "time")
+        .node("inputs/00-body/inputs/00-n/", "input", "n")
+        .call("inputs/00-body/inputs/01-r/", "none", &["replicate"])
+        .file("workflow/columns", "00 seconds")
+        .file("workflow/replicates", "6..10 until seconds ±1%")
+        .commit_again();
+    lab.ce_run(&[]).exit(0).says("no interval after 10 replicates at n=0");
+}
+
+/// What a look has seen is kept, sent and taken over.
+#[test]
+fn what_was_measured_is_kept() {
+    let lab = measured("1\n9\n", "6..10 until seconds ±5%\n").commit();
+    lab.ce_run(&[]).exit(0);
+    lab.settle();
+    let kept = lab.results();
+    lab.run("ce", &["gc", "--delete", "../storage"]).exit(0);
+    assert_eq!(lab.results(), kept);
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    lab.run("ce", &["audit", "../storage"]).exit(0);
+}
+
+/// How many there are is seen in the table that was made of outputs that are away, and nothing is measured again for it.
+#[test]
+fn outputs_that_are_away_are_looked_at_in_the_table() {
+    let lab = measured("1\n2\n", "10..100 until seconds ±5%").commit();
+    lab.ce_run(&[]).exit(0).called(vec!["time"; 25]);
+    away(&lab, "storage", "time");
+    lab.ce_run(&["-n"]).exit(0).says("25 calls: 25 away; 1 table: 1 reused");
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    // A table that was changed says nothing.
+    let results = lab.results();
+    let is_table = |name: &str| name.starts_with("tables/") && name.ends_with("/00");
+    let (name, table) = results.iter().find(|(name, _)| is_table(name)).unwrap();
+    let path = lab.path("storage").join(name);
+    std::fs::remove_file(&path).unwrap();
+    let changed = String::from_utf8_lossy(table).replace("\"seconds\":437", "\"seconds\":438");
+    std::fs::write(&path, changed).unwrap();
+    lab.ce_run(&["-n"]).exit(3).says("at least 20 calls: 20 missing");
+}
+
+/// Who asks for replicates by their numbers gets these, else points are looked at as ever.
+#[test]
+fn points_may_be_chosen() {
+    let lab = measured("1\n2\n9\n", "10..45 until seconds ±5%\n").commit();
+    lab.ce_run(&["--where", "n=2"]).exit(0).called(vec!["time"; 15]);
+    lab.ce_run(&["--where", "n=1", "--where", "replicate=40"]).exit(0).called(vec!["time"]);
+    lab.ce_run(&["--only", "time"]).exit(0).called(vec!["time"; 55]);
+    lab.ce_run(&[]).exit(0).called(vec![]).says("1 table: 1 made");
+}
+
+#[test]
+fn points_may_be_computed_excluded_and_nested() {
+    let lab = Lab::task(
+        "Inputs: sheet\nSWEEP((lines SWEEP((time n replicate) :columns '00 seconds' :exclude ('n' 'replicate') ('2' '1') :points sheet :names 'n' \
+         :replicates '10..45 until seconds ±5%') scale) :over scale 1 2)",
+    );
+    let mut lab = lab
+        .computation("time", "n replicate", "out", TIME)
+        .computation("lines", "table scale", "lines", r#"grep -c . "$1" >"$3""#)
+        .data("sheet", "n,who\n1,me\n2,you\n");
+    lab.inputs = vec!["sheet".to_owned()];
+    let lab = lab.commit();
+    let mut called = vec!["time"; 29];
+    called.extend(["lines"; 2]);
+    lab.ce_run(&[]).exit(0).called(called);
+    assert_eq!(lab.table(), "{\"scale\":1,\"lines\":29}\n{\"scale\":2,\"lines\":29}\n");
+    let all = lab.run("ce", &["table", "--csv", "../storage", "sheet"]);
+    assert_eq!(all.stdout.matches(",excluded").count(), 0);
+}
