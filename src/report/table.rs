@@ -208,6 +208,7 @@ fn state(row: &SweepRow, shown: &ShownState) -> [String; STATE.len()] {
     let (reason, log) = match &row.status {
         RowStatus::Failed { reason, log } => (reason.clone(), log.clone().unwrap_or_default()),
         RowStatus::Running(holder) => (running(holder), String::new()),
+        RowStatus::Ok if let Some(uncertain) = &row.uncertain => (uncertain.clone(), String::new()),
         _ => Default::default(),
     };
     let (status, exclusive) = (row.status.word().to_owned(), exclusive.to_owned());
@@ -406,7 +407,7 @@ impl<'a> JsonRow<'a> {
                 let Holder { host, process, .. } = it;
                 holder = Some(JsonHolder { host, process: *process, began: began(it) });
             }
-            _ => {}
+            _ => reason = row.uncertain.as_deref(),
         }
         let origin = row.origin.as_ref();
         let measures = table.measures.iter().map(|(name, of)| (name.as_str(), of.into()));

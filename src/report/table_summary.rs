@@ -16,6 +16,9 @@ use ce_queries::table_summary::{ColumnSummary, PointSummary, ReplicateSummary};
 /// The columns that each column of numbers becomes in CSV, in this order.
 const FIELDS: [&str; 4] = ["n", "median", "low", "high"];
 
+/// The column that says how certain a median is that should be more certain.
+const UNCERTAIN: &str = "uncertain";
+
 /// The column with the number of rows that are not there.
 const NOT_OK: &str = "not ok";
 
@@ -29,7 +32,7 @@ pub fn table_summary(
     format: TableFormat,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let ReplicateSummary { names, values, measures, points } = summary;
+    let ReplicateSummary { names, values, measures, ends_by_results, points } = summary;
     if format == TableFormat::Json {
         return points.iter().try_for_each(|point| json(&JsonSummary::new(summary, point), out));
     }
@@ -41,8 +44,9 @@ pub fn table_summary(
         });
     }
     header.push(unlike(NOT_OK, &header));
+    header.extend(ends_by_results.then(|| unlike(UNCERTAIN, &header)));
     let mut lines = vec![header];
-    for PointSummary { point, columns, not_ok } in points {
+    for PointSummary { point, columns, not_ok, uncertain } in points {
         let mut line: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
         for column in columns {
             line.push(column.n.to_string());
@@ -50,6 +54,7 @@ pub fn table_summary(
         }
         let is_shown = format == TableFormat::Csv || *not_ok > 0;
         line.push(if is_shown { not_ok.to_string() } else { String::new() });
+        line.extend(ends_by_results.then(|| uncertain.clone().unwrap_or_default()));
         lines.push(line);
     }
     let style = |at: usize| {
@@ -58,7 +63,8 @@ pub fn table_summary(
         ColumnStyle { is_number, may_be_cut: !is_number, ..ColumnStyle::default() }
     };
     let styles: Vec<ColumnStyle> = (0..lines[0].len()).map(style).collect();
-    print(format, &lines, (&styles, styles.len() - 1), out).map(drop)
+    print(format, &lines, (&styles, styles.len() - 1 - usize::from(*ends_by_results)), out)
+        .map(drop)
 }
 
 /// What `low` and `high` are in a summary: there may be points with an interval, and others.
@@ -99,6 +105,8 @@ struct JsonSummary<'a> {
     point: JsonCells<'a>,
     columns: BTreeMap<&'a str, JsonColumn<'a>>,
     not_ok: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncertain: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -125,6 +133,7 @@ impl<'a> JsonSummary<'a> {
             point: JsonCells { names, cells: &point.point },
             columns: columns.collect(),
             not_ok: point.not_ok,
+            uncertain: point.uncertain.as_deref(),
         }
     }
 }

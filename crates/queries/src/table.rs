@@ -17,8 +17,9 @@ use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::resources::Resource;
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
-    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, SheetFormat, Sweep,
-    SweepPoint, SweepPoints, TableCell, TableColumn, TableFault, TableRow, fault_of_outputs,
+    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE,
+    Replicates, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn, TableFault,
+    TableRow, Until, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
 use ce_storage::{Entry, Holder, Record, RecordState};
@@ -38,6 +39,8 @@ pub struct SweepTable {
     pub measures: BTreeMap<String, ColumnMeasure>,
     /// The rows, in the order of the points. One that is not there has values for its point only.
     pub rows: Vec<SweepRow>,
+    /// By what replicates end, if they do by results.
+    pub until: Option<Until>,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
     pub has_unknown_points: bool,
     /// Of those: a call that has failed or is executed, and without which points are not known.
@@ -58,6 +61,8 @@ pub struct SweepRow {
     pub call: Option<usize>,
     /// The execution that made its first output, if one did.
     pub origin: Option<RowOrigin>,
+    /// How certain the median of its point is, if its replicates have ended, and it should be more certain: `±9.8%`.
+    pub uncertain: Option<String>,
 }
 
 /// The execution that made a row.
@@ -123,7 +128,8 @@ impl SweepTable {
     pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
         let rules = &evaluation.task.sweeps[choice.sweep.index()];
         let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
-        let mut table = Self { measures, ..Self::default() };
+        let until = rules.product.replicates.as_ref().and_then(|it| it.until.clone());
+        let mut table = Self { measures, until, ..Self::default() };
         let attestations = Attestations::read(&evaluation.storage).map_err(CallError::from)?;
         let mut calls = CallNumbers::new(evaluation);
         let planned = choice.planned(evaluation);
@@ -227,6 +233,10 @@ fn read_sweep(
         .collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
+    let mut uncertain = vec![None; rows.points.len()];
+    for (of_point, end) in rows.replicated.iter().zip(sweep.ends().unwrap_or_default()) {
+        uncertain[of_point.rows.clone()].fill(end.shortfall());
+    }
     for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
         points.push((status, calls.of_point(rows.row(number)), origin));
         outputs.push(outputs_of_point);
@@ -243,27 +253,39 @@ fn read_sweep(
     let mut table = Vec::with_capacity(found.len());
     let all = all_points(evaluation, call, rules);
     let mut included = rows.points.iter().enumerate().peekable();
+    // A replicate that there may be is not excluded.
+    let mut possible = rows.possible.iter().peekable();
+    let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
             let (status, call, origin) = points[number].clone();
-            table.push(SweepRow { cells, status, call: Some(call), origin });
+            let uncertain = uncertain[number].clone();
+            table.push(SweepRow { cells, status, call: Some(call), origin, uncertain });
         }
     };
     for point in all.iter().flat_map(SweepPoints::iter) {
+        let is_possible = possible.next_if(|next| same(*next, point)).is_some();
         match included.next_if(|(_, next)| same(*next, point)) {
             Some((number, _)) => next_rows(number, &mut table),
+            None if is_possible || number_of_replicate(point) > least => {}
             None => {
                 let texts = point.values().map(|(_, text)| CellValue::Text(text.to_string()));
                 let mut cells: Vec<CellValue> = texts.collect();
                 cells.resize(names.len(), CellValue::Null);
                 let status = RowStatus::Excluded;
-                table.push(SweepRow { cells, status, call: None, origin: None });
+                let (call, origin, uncertain) = Default::default();
+                table.push(SweepRow { cells, status, call, origin, uncertain });
             }
         }
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
     let fields = gathered.fields().cloned().collect();
     Ok(ReadSweep { names: names.to_vec(), keys, labels, fields, rows: table })
+}
+
+/// The number of the replicate that a point is; zero if it is none.
+fn number_of_replicate(point: SweepPoint<'_>) -> u32 {
+    point.value(REPLICATE).and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 /// Whether two points, which may be of different sets, have the same texts.

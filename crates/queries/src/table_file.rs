@@ -124,7 +124,8 @@ fn table(
             Some(word) if word == RowStatus::Excluded.word() => RowStatus::Excluded,
             Some(other) => RowStatus::Failed { reason: other.to_owned(), log: None },
         };
-        SweepRow { cells: values, status, call: call.and_then(|it| it.parse().ok()), origin }
+        let call = call.and_then(|it| it.parse().ok());
+        SweepRow { cells: values, status, call, origin, uncertain: None }
     };
     let CellTable { names, rows } = values;
     let before = names.iter().position(|name| name == REPLICATE).unwrap_or_default();

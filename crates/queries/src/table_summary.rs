@@ -16,6 +16,8 @@ pub struct ReplicateSummary {
     pub values: Vec<String>,
     /// The units and directions of columns, by their names.
     pub measures: BTreeMap<String, ColumnMeasure>,
+    /// Whether replicates end by results.
+    pub ends_by_results: bool,
     /// The points, in the order of their first rows.
     pub points: Vec<PointSummary>,
 }
@@ -29,6 +31,8 @@ pub struct PointSummary {
     pub columns: Vec<ColumnSummary>,
     /// The number of rows that are not there.
     pub not_ok: usize,
+    /// How certain its median is, if it has no more replicates and should be more certain.
+    pub uncertain: Option<String>,
 }
 
 /// The values of a column at a point.
@@ -83,7 +87,9 @@ impl ReplicateSummary {
         let points = points.collect();
         let named = |places: Vec<usize>| places.iter().map(|at| table.names[*at].clone()).collect();
         let measures = table.measures.clone();
-        Self { names: named(names), values: named(values), measures, points }
+        let ends_by_results = table.until.is_some();
+        let (names, values) = (named(names), named(values));
+        Self { names, values, measures, ends_by_results, points }
     }
 }
 
@@ -131,5 +137,6 @@ fn summary(
         ColumnSummary::of(numbers.collect())
     });
     let point = names.iter().map(|at| rows[0].cells[*at].clone());
-    PointSummary { point: point.collect(), columns: columns.collect(), not_ok }
+    let uncertain = rows[0].uncertain.clone();
+    PointSummary { point: point.collect(), columns: columns.collect(), not_ok, uncertain }
 }

@@ -8,7 +8,7 @@ use ce_model::humanize::counted;
 use ce_model::statistics::{
     CONFIDENCE, ChangeVerdict, Estimate, Measurements, MedianChange, THRESHOLD,
 };
-use ce_model::sweep::{Better, CellValue};
+use ce_model::sweep::{Better, CellValue, Until};
 use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
 use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 
@@ -39,7 +39,7 @@ pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
             for column in 0..table.columns.len() {
                 let Some(sample) = point.sample(column) else { continue };
                 all += 1;
-                match half_width(&sample) {
+                match sample.relative_half_width() {
                     Some(width) => {
                         widest = widest.max(width);
                         wide += usize::from(width > WIDE);
@@ -60,13 +60,6 @@ pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
         }
         (_, wide, _) => format!("{wide} of {all} medians are known no better than ± 20 %"),
     })
-}
-
-/// Half the interval of a median, as a share of it.
-fn half_width(sample: &Measurements) -> Option<f64> {
-    let [low, high] = sample.interval()?;
-    let median = sample.median();
-    (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
 }
 
 /// A share in percent: with a decimal if it is small.
@@ -126,6 +119,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let range = range.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
     let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, has_intervals));
     let has_absent = table.points.iter().any(|point| point.absent > 0);
+    let until = table.until.as_ref().filter(|it| *it.column == *table.columns[column].name);
     html! {
         @if !has_figures { (figure(table, column, &unit)) }
         @for line in steps_in_words(table, column) { p { (text(&line)) } }
@@ -158,7 +152,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
                     },
                     Some(sample) => {
                         td.number { b { (unit.short(sample.median())) } }
-                        @if has_intervals { (interval(sample, &unit)) }
+                        @if has_intervals { (interval(sample, &unit, until)) }
                         @if let Some((first, _)) = same { td.hint { "the same measurements as " (text(&point_label(table, first))) } }
                         @else if let Some(strip) = &strip { td { (strip.draw(point.values.get(column).map_or(&[], |it| it), sample, &unit)) } }
                     }
@@ -199,14 +193,17 @@ fn labels(table: &MeasuredTable, point: &MeasuredPoint) -> Markup {
     }
 }
 
-fn interval(sample: &Measurements, unit: &ShownUnit) -> Markup {
+/// The interval of a median. It is marked if it is not narrow enough for replicates to end.
+fn interval(sample: &Measurements, unit: &ShownUnit, until: Option<&Until>) -> Markup {
+    let is_enough = until.is_none_or(|until| until.is_met_by(sample));
+    let mark = if is_enough { "" } else { " *" };
     html! {
         @if let Some([low, high]) = sample.interval() {
             td.number { (unit.short(low)) " – " (unit.short(high)) }
-            @if let Some(width) = half_width(sample) {
-                td.number.wide[width > WIDE] { "± " (percent(width)) " %" }
-            } @else { td.number { "–" } }
-        } @else { td.number { "–" } td.number { "–" } }
+            @if let Some(width) = sample.relative_half_width() {
+                td.number.wide[width > WIDE || !is_enough] { "± " (percent(width)) " %" (mark) }
+            } @else { td.number { "–" (mark) } }
+        } @else { td.number { "–" } td.number { "–" (mark) } }
     }
 }
 
@@ -228,6 +225,9 @@ fn caption(
             Some(Better::Less) => "Less is better. ",
             Some(Better::More) => "More is better. ",
             None => {},
+        }
+        @if let Some(until) = table.until.as_ref().filter(|it| *it.column == *table.columns[column].name) {
+            "Each point was measured until its median is known to " (text(&until.precision.to_string())) ", or as often as is allowed (*). "
         }
         @if let Some(strip) = strip { (strip.caption(unit)) " " }
         (left_out(table))

@@ -221,6 +221,51 @@ fn fields_and_equal_values_are_looked_at() {
     lab.ce_run(&[]).exit(0).says("no interval after 10 replicates at n=0");
 }
 
+/// Points are marked where they are shown, and replicates that nobody asks for are not excluded.
+#[test]
+fn points_that_are_less_certain_are_marked() {
+    let lab = measured("1\n9\n7\n", "6..15 until seconds ±5%\n")
+        .file("workflow/exclude.tsv", "n\n7\n")
+        .commit();
+    let table = |options: &[&str]| {
+        let ran = lab.run("ce", &[&["table", "../storage"], options].concat());
+        (ran.status.code(), ran.stdout.clone())
+    };
+    lab.ce_run(&["--where", "n=1"]).exit(0);
+    let (code, rows) = table(&["--csv"]);
+    assert_eq!((code, rows.matches(",missing,").count()), (Some(3), 6), "{rows}");
+    assert_eq!((rows.matches(",excluded,").count(), rows.matches("±").count()), (6, 0), "{rows}");
+    lab.ce_run(&[]).exit(0);
+    let (code, rows) = table(&["--csv"]);
+    assert_eq!((code, rows.matches(",ok,").count()), (Some(0), 21), "{rows}");
+    assert_eq!((rows.matches(",excluded,").count(), rows.matches(",±15%,").count()), (6, 15));
+    let (_, summary) = table(&["--summary", "--csv"]);
+    assert_eq!(
+        summary,
+        "n,seconds n,seconds median,seconds low,seconds high,not ok,uncertain\n1,6,427,417,437,0,\n9,15,625,517,697,0,±15%\n"
+    );
+    let (_, json) = table(&["--summary", "--json"]);
+    assert_eq!(json.matches("\"uncertain\":\"±15%\"").count(), 1, "{json}");
+}
+
+#[test]
+fn a_page_says_which_medians_are_less_certain() {
+    let lab = measured("1\n9\n", "6..15 until seconds ±5%\n").commit();
+    lab.ce_run(&[]).exit(0);
+    let page = |options: &[&str]| {
+        let all = [&["report", "-o", "../page.html"], options, &["../storage"]].concat();
+        lab.run("ce", &all).exit(0);
+        std::fs::read_to_string(lab.path("page.html")).unwrap()
+    };
+    // Of the task, and of the recorded table alone.
+    for page in [page(&["--task", "."]), page(&[])] {
+        let told = "Each point was measured until its median is known to ±5%";
+        assert_eq!(page.matches(told).count(), 1, "{page}");
+        assert_eq!(page.matches("± 14 % *</td>").count(), 1, "{page}");
+        assert_eq!(page.matches("± 2.3 %</td>").count(), 1, "{page}");
+    }
+}
+
 /// What a look has seen is kept, sent and taken over.
 #[test]
 fn what_was_measured_is_kept() {

@@ -10,7 +10,7 @@ use crate::table::SweepTable;
 use ce_model::digest::is_object_id;
 use ce_model::statistics::Measurements;
 use ce_model::steps::{SeriesStep, series_steps};
-use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE};
+use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
 
 /// The measurements of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +29,8 @@ pub struct MeasuredTable {
     pub points: Vec<MeasuredPoint>,
     /// Whether points were measured repeatedly.
     pub has_replicates: bool,
+    /// By what replicates end, if they do by results.
+    pub until: Option<Until>,
     /// Whether a point has several rows of one call, which are no measurements.
     pub has_lists: bool,
 }
@@ -166,6 +168,7 @@ impl MeasuredTable {
         let is_replicate = |at: &usize| table.columns[*at] == REPLICATE;
         let mut measured = Self {
             has_replicates: keys.iter().any(is_replicate),
+            until: table.until.clone(),
             has_lists: count(&points) < rows.0.len(),
             ..Self::default()
         };
@@ -366,6 +369,7 @@ mod tests {
             keys: words(keys),
             labels: Vec::new(),
             measures: BTreeMap::new(),
+            until: None,
             rows_in_all: rows.len(),
             rows,
             files: Vec::new(),

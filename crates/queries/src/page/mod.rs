@@ -33,7 +33,7 @@ use ce_exchange::Attestations;
 use ce_history::{History, Subject};
 use ce_model::expression::written_alone;
 use ce_model::plan::CallId;
-use ce_model::sweep::{CellValue, ColumnMeasure};
+use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
 use ce_model::task::{Node, NodeId, Task, origins};
 use ce_storage::records::CallRecord;
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
@@ -514,6 +514,9 @@ pub struct PageTable {
     /// The units and directions of columns, by their names, where some are given.
     #[serde(skip)]
     pub measures: BTreeMap<String, ColumnMeasure>,
+    /// By what replicates end, if they do by results.
+    #[serde(skip)]
+    pub until: Option<Until>,
     /// The rows that are on the page.
     pub rows: Vec<PageRow>,
     /// The number of all rows.
@@ -642,6 +645,7 @@ impl PageTable {
             keys: table.keys,
             labels: table.labels,
             measures: table.measures,
+            until: table.until,
             rows_in_all: rows.len(),
             rows,
             files: Vec::new(),
@@ -691,6 +695,8 @@ impl PageTable {
         }
         let made = columns.iter().filter(|it| !header.names.contains(it)).cloned();
         let made: Vec<String> = made.collect();
+        let replicates = header.replicates.and_then(|line| read_replicates(&line).ok());
+        let until = replicates.and_then(|it| it.until);
         let title = format!("{} by {}", made.join(", "), header.names.join(", "));
         Ok(Self {
             names: vec![name.short()],
@@ -699,6 +705,7 @@ impl PageTable {
             keys: header.names,
             labels: Vec::new(),
             measures: BTreeMap::new(),
+            until,
             rows_in_all: rows.len(),
             rows,
             files,
