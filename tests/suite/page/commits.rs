@@ -103,10 +103,10 @@ fn page_table_log_and_status_agree_over_three_commits() {
     // The status of a run counts the same calls.
     let slow = r#"[ ! -e /nowhere ] && sleep 600; echo $(($(cat "$1") + $(cat "$2"))) >"$3""#;
     let lab = lab.computation("add", "a b", "sum", slow).commit_again();
-    let run = Running::start(&mut lab.evaluation(&["--no-sync", "-j2"]));
+    let run = Running::start(&mut lab.evaluation(&["--no-sync", "-j3"]));
     let status = loop {
         let status = lines(&lab, &["status", "--json", "../storage"]).remove(0);
-        if status["runs"][0]["state"]["running"] == 2 {
+        if status["runs"][0]["state"]["running"] == 3 {
             break status["runs"][0]["state"].clone();
         }
         std::thread::yield_now();
