@@ -322,7 +322,7 @@ fn print_steps(table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
         return Err(NoHistory.into());
     }
     for column in 0..measured.columns.len() {
-        for line in report::steps_in_words(&measured, column) {
+        for line in report::steps_in_words(&measured, column, false) {
             writeln!(out, "{}", report::harmless(&line)).map_err(OutputError)?;
         }
     }

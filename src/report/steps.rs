@@ -10,11 +10,13 @@ use super::medians::significant;
 /// The label that says what a commit is about.
 const SUBJECT: &str = "subject";
 
-/// The steps of a column, a line each, or why there is none.
-pub fn steps_in_words(table: &MeasuredTable, column: usize) -> Vec<String> {
+/// The steps of a column, a line each. Without any, a line says why, unless only steps are asked for.
+pub fn steps_in_words(table: &MeasuredTable, column: usize, only_steps: bool) -> Vec<String> {
     let name = &table.columns[column].name;
     let mut lines = Vec::new();
-    for CommitSteps { point, n, steps } in table.steps(column) {
+    let mut found = table.steps(column);
+    found.retain(|it| !only_steps || !it.steps.is_empty());
+    for CommitSteps { point, n, steps } in found {
         let others = (0..table.axes.len()).filter(|axis| Some(*axis) != table.commits());
         let others = others.map(|axis| {
             format!("{} = {}", table.axes[axis].name, table.label(&table.points[point], axis))

@@ -5,16 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome, point_outputs};
 use ce_exchange::Attestations;
-use ce_history::{OriginalExecution, PublishedExecution};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
-use ce_model::resources::Resource;
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
     self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE,
@@ -22,7 +19,9 @@ use ce_model::sweep::{
     TableRow, Until, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
-use ce_storage::{Entry, Holder, Record, RecordState};
+use ce_storage::Holder;
+
+use crate::row_origin::RowOrigin;
 
 /// The table of a sweep, as far as it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,29 +62,6 @@ pub struct SweepRow {
     pub origin: Option<RowOrigin>,
     /// How certain the median of its point is, if its replicates have ended, and it should be more certain: `±9.8%`.
     pub uncertain: Option<String>,
-}
-
-/// The execution that made a row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowOrigin {
-    /// The short name of the call.
-    pub call: String,
-    /// The short names of the results of the executions that made all its outputs, wherever these were taken over from.
-    pub executions: Vec<String>,
-    /// Its host, if that is still recorded.
-    pub host: Option<String>,
-    /// Its machine in words, if that was recorded or published.
-    pub machine: Option<Box<str>>,
-    /// Whether nothing else was executed beside it, as it had asked for; `None` if that is not known.
-    pub exclusive: Option<bool>,
-    /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
-    pub is_disturbed: bool,
-    /// What is published of it, if only that says when it ended.
-    pub published: Option<PublishedExecution>,
-    /// Its end, or the time at which outputs were adopted, if it is known.
-    pub at: Option<Timestamp>,
-    /// How long it took, if it is known.
-    pub seconds: Option<f64>,
 }
 
 /// Why there is no table.
@@ -347,70 +323,11 @@ fn read_point(
     let Some(outputs) = outputs else {
         return Ok((RowStatus::of(evaluation, sources), None, None));
     };
-    let origin = origin(evaluation, attestations, sources);
+    let origin = RowOrigin::find(evaluation, attestations, sources);
     Ok(match fault_of_outputs(columns, &outputs) {
         None => (RowStatus::Ok, Some(outputs), origin),
         Some(reason) => (RowStatus::Failed { reason, log: None }, None, origin),
     })
-}
-
-/// Finds the executions that made the outputs of a point; `None` unless one made the first of them.
-fn origin(
-    evaluation: &Evaluation,
-    attestations: &Attestations,
-    sources: &[Source],
-) -> Option<RowOrigin> {
-    let storage = &evaluation.storage;
-    let calls = sources.iter().map(|source| match evaluation.plan.origin(*source) {
-        Source::Output { call, .. } => Some(call),
-        _ => None,
-    });
-    let calls: Vec<Option<CallId>> = calls.collect();
-    let mut origin: Option<RowOrigin> = None;
-    for (at, call) in calls.iter().enumerate() {
-        if calls[..at].contains(call) {
-            continue;
-        }
-        let found = call.and_then(|call| {
-            let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
-            match storage.records().read_entry(&entry) {
-                Ok(RecordState::Valid(Record::Call(record))) => Some((entry.short(), record)),
-                _ => None,
-            }
-        });
-        let Some((name, record)) = found else {
-            if at == 0 {
-                return None;
-            }
-            continue;
-        };
-        let made = OriginalExecution::of(storage, &record);
-        let made = made.or_published(|| attestations.first_published(&record));
-        let exclusive = record.execution().map(|_| made.resources.iter().any(is_exclusive));
-        let asked = call.and_then(|call| evaluation.plan.resources(call).ok().flatten());
-        let asks = asked.is_some_and(|it| it.exclusive);
-        let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
-        let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
-        let first = origin.get_or_insert_with(|| RowOrigin {
-            call: name,
-            executions: Vec::new(),
-            host,
-            machine,
-            exclusive,
-            is_disturbed: false,
-            published,
-            at,
-            seconds,
-        });
-        first.executions.push(execution);
-        first.is_disturbed |= asks && exclusive == Some(false);
-    }
-    origin
-}
-
-/// Whether a line of a file `resources` asks that nothing else is executed meanwhile.
-fn is_exclusive(line: &String) -> bool {
-    line == Resource::Exclusive.word()
 }
 
 /// What became of a point.

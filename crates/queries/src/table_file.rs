@@ -12,7 +12,8 @@ use ce_model::sweep::{
     Better, CellTable, CellValue, ColumnMeasure, REPLICATE, STATUS, SheetProblem, read_cells,
 };
 
-use crate::table::{RowOrigin, RowStatus, SweepRow, SweepTable};
+use crate::row_origin::RowOrigin;
+use crate::table::{RowStatus, SweepRow, SweepTable};
 
 /// A file is no table.
 #[derive(Debug, thiserror::Error)]

@@ -122,7 +122,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let until = table.until.as_ref().filter(|it| *it.column == *table.columns[column].name);
     html! {
         @if !has_figures { (figure(table, column, &unit)) }
-        @for line in steps_in_words(table, column) { p { (text(&line)) } }
+        @for line in steps_in_words(table, column, true) { p { (text(&line)) } }
         p.hint { (caption(table, column, &unit, strip.as_ref())) }
         div.scroll { table.measured {
             thead { tr {

@@ -27,7 +27,8 @@ pub use self::measurements::{
     AxisKind, CommitStep, CommitSteps, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis,
 };
 pub use self::study::{GivenInput, GivenValue, PageStudy};
-use crate::table::{RowOrigin, RowStatus, SweepTable};
+use crate::row_origin::RowOrigin;
+use crate::table::{RowStatus, SweepTable};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attestations;
 use ce_history::{History, Subject};
