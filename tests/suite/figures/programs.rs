@@ -68,7 +68,7 @@ fn wrong_arguments_and_programs_are_refused() {
 }
 
 const TIME: &str = "Inputs: 'dir', 'arguments', 'replicate', 'machine'\n\
-                    (time-program (build-c INPUT('dir')) INPUT('arguments') INPUT('replicate') INPUT('machine'))";
+                    (time-program (build-c INPUT('dir') TEXT('-O1 -DTIMED=1')) INPUT('arguments') INPUT('replicate') INPUT('machine'))";
 
 /// A task that builds a program of several files and measures its time.
 fn timed(files: &[(&str, &str)]) -> Lab {
@@ -83,7 +83,7 @@ fn called(lab: Lab, texts: [&str; 3]) -> Lab {
     names.iter().zip(texts).fold(lab, |lab, (name, text)| lab.data(name, text))
 }
 
-const MAIN: &str = "#include \"more.h\"\n#include <stdlib.h>\n\
+const MAIN: &str = "#if TIMED != 1\n#error no flags\n#endif\n#include \"more.h\"\n#include <stdlib.h>\n\
                     int main(int n, char **a) { return n == 3 ? more(atoi(a[2])) : 9; }\n";
 
 #[test]
@@ -114,5 +114,5 @@ fn what_is_no_source_is_not_built() {
     let lab = called(timed(&[("main.cc", "")]), ["", "1", "ada"]);
     lab.ce_run(&[]).exit(1).says("build-c: the source has no file *.c\n");
     let lab = called(timed(&[("main.c", MAIN)]), ["", "1", "ada"]);
-    lab.ce_run(&[]).exit(1).says("main.c:1:").says("build-c: the source cannot be built\n");
+    lab.ce_run(&[]).exit(1).says("main.c:4:").says("build-c: the source cannot be built\n");
 }
