@@ -41,21 +41,13 @@ const SCRIPT: [&str; 8] = [
     include_str!("main.js"),
 ];
 
-/// The data of a page, and what was left out.
-#[derive(Serialize)]
-struct PageJson<'a> {
-    omissions: &'a [String],
-    #[serde(flatten)]
-    data: &'a PageData,
-}
-
 /// Returns the page with these data and this drawing, which is empty if there is none.
 ///
 /// # Errors
 ///
 /// Fails if the data cannot be written as JSON.
 pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result<Vec<u8>> {
-    let json = json_of(&PageJson { omissions, data })?;
+    let json = json_of(data)?;
     let measured = |table| (table, MeasuredTable::of(table));
     let tables: Vec<(&PageTable, MeasuredTable)> = data.tables.iter().map(measured).collect();
     let is_picture = |it: &ce_queries::page::OutputContents| {

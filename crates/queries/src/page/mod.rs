@@ -89,30 +89,36 @@ pub struct PageShape {
     pub calls: Vec<usize>,
 }
 
-/// The data of a page.
+/// The data of a page. As JSON it has what scripts of the page read.
 #[derive(Debug, Serialize)]
 pub struct PageData {
     /// What it is about: the name of the task, of the storage, or of the result.
+    #[serde(skip)]
     pub title: String,
     /// Facts about that: a name and a text.
+    #[serde(skip)]
     pub facts: Vec<(String, String)>,
     /// The calls, the newest first.
     pub calls: Vec<PageCall>,
     /// The number of all calls, of which some may not be on the page.
+    #[serde(skip)]
     pub calls_in_all: usize,
     /// The task inputs.
     pub inputs: Vec<PageInput>,
     /// The tables of sweeps.
     pub tables: Vec<PageTable>,
     /// The number of all tables.
+    #[serde(skip)]
     pub tables_in_all: usize,
     /// The outputs of jobs, or the files that were asked for.
     pub outputs: Vec<PageOutput>,
     /// The number of all of them.
+    #[serde(skip)]
     pub outputs_in_all: usize,
     /// The shapes of the drawing, in its order; none if it is too large to be drawn.
     pub shapes: Vec<PageShape>,
     /// How much there may be.
+    #[serde(skip)]
     pub limits: PageLimits,
     /// The task, if the page is about one.
     #[serde(skip)]
