@@ -12,32 +12,35 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::isolation;
 use crate::lab::{Lab, files};
 use crate::needs::{self, needs};
 use crate::program::{command, through};
 
-/// The sizes of the task, in calls: too few for the task to be cached.
-const SIZES: [usize; 2] = [10, 60];
+/// The sizes of the task, in calls: too few for the task to be cached. Or in files that a call reads: enough for their hashes to be cached.
+const SIZES: [usize; 2] = [20, 70];
 
 /// How much more than its budget a call may take: what happens only in some calls.
 const SLACK: f64 = 0.4;
 
 /// How the task is evaluated, in the order of the budgets. At a commit, what reading the work tree
 /// takes does not count.
-const WAYS: [&str; 5] = [
-    "cold",
-    "cold, synced",
-    "cold, isolated",
-    "nothing to do, at a commit",
-    "nothing to do, from the work tree",
+const WAYS: [&str; 6] = [
+    "cold, for each call",
+    "cold, synced, for each call",
+    "cold, isolated, for each call",
+    "nothing to do, at a commit, for each call",
+    "nothing to do, from the work tree, for each call",
+    "a finished job, for each file that it reads",
 ];
 
 /// System calls of one kind.
 struct Class {
     name: &'static str,
-    /// How many a call may take, in each way.
+    /// How many a call, or a file, may take, in each way.
     budget: [u32; WAYS.len()],
     calls: &'static str,
 }
@@ -50,24 +53,26 @@ const fn class(name: &'static str, budget: [u32; WAYS.len()], calls: &'static st
 /// are read again as long as they are so new that a change might leave their times as they are: two seconds, which may be over
 /// in one size of the task, and not in the other.
 ///
+/// A finished job opens the directory of each of its first 256 files. A file that a `stat` shows to be unchanged is neither opened nor read.
+///
 /// A call looks whether another commit with its tree executes it in isolation, and whether one has published meanwhile: 2 opens, a
 /// close and a list. An isolated call has a second lease instead of the first look. Without that, runs at two commits execute it twice. If root starts it, its 5 mounts are descriptors first.
 #[rustfmt::skip]
 const CLASSES: [Class; 13] = [
-    class("opens",     [20, 25, 24, 1, 10], "open openat openat2 creat"),
-    class("closes",    [17, 22, 29, 1,  9], "close"),
-    class("stats",     [30, 32, 38, 2, 14], "stat lstat fstat newfstatat fstatat64 statx access \
+    class("opens",     [20, 25, 24, 1, 10, 1], "open openat openat2 creat"),
+    class("closes",    [17, 22, 29, 1,  9, 1], "close"),
+    class("stats",     [30, 32, 38, 2, 14, 1], "stat lstat fstat newfstatat fstatat64 statx access \
                                              faccessat faccessat2"),
-    class("lists",     [10, 10, 10, 0,  8], "getdents getdents64"),
-    class("reads",     [10, 10, 17, 1,  5], "read readv pread64 preadv recvfrom recvmsg"),
-    class("writes",    [ 1,  1,  6, 0,  0], "write writev pwrite64 pwritev sendto sendmsg ftruncate"),
-    class("renames",   [ 1,  1,  2, 0,  0], "rename renameat renameat2"),
-    class("links",     [ 2,  2,  3, 0,  0], "link linkat symlink symlinkat"),
-    class("removals",  [ 2,  2,  3, 0,  0], "unlink unlinkat rmdir"),
-    class("changes",   [ 1,  1,  1, 0,  0], "mkdir mkdirat chmod fchmod fchmodat fchmodat2 utimensat"),
-    class("flushes",   [ 0,  5,  0, 0,  0], "fsync fdatasync sync_file_range syncfs"),
-    class("processes", [ 1,  1,  1, 0,  0], "fork vfork clone clone3"),
-    class("others",    [ 9,  9, 29, 0,  0], "chdir dup dup2 dup3 fcntl ioctl lseek kill tgkill mount \
+    class("lists",     [10, 10, 10, 0,  8, 0], "getdents getdents64"),
+    class("reads",     [10, 10, 17, 1,  5, 0], "read readv pread64 preadv recvfrom recvmsg"),
+    class("writes",    [ 1,  1,  6, 0,  0, 0], "write writev pwrite64 pwritev sendto sendmsg ftruncate"),
+    class("renames",   [ 1,  1,  2, 0,  0, 0], "rename renameat renameat2"),
+    class("links",     [ 2,  2,  3, 0,  0, 0], "link linkat symlink symlinkat"),
+    class("removals",  [ 2,  2,  3, 0,  0, 0], "unlink unlinkat rmdir"),
+    class("changes",   [ 1,  1,  1, 0,  0, 0], "mkdir mkdirat chmod fchmod fchmodat fchmodat2 utimensat"),
+    class("flushes",   [ 0,  5,  0, 0,  0, 0], "fsync fdatasync sync_file_range syncfs"),
+    class("processes", [ 1,  1,  1, 0,  0, 0], "fork vfork clone clone3"),
+    class("others",    [ 9,  9, 29, 0,  0, 0], "chdir dup dup2 dup3 fcntl ioctl lseek kill tgkill mount \
                                              umount2 pivot_root unshare setns pipe pipe2 socketpair \
                                              getpgid setpgid setsid prctl waitid wait4 execve"),
 ];
@@ -98,6 +103,18 @@ pub(crate) fn chain(calls: usize) -> Lab {
     // Else each object is a file that is opened.
     lab.git("task", &["gc", "--quiet"]);
     lab
+}
+
+/// A task of one call, which reads so many files of the task.
+fn reading(files: usize) -> Lab {
+    let path = |number: usize| format!("data/{number}");
+    let all: String = (0..files).map(|number| format!(" OWN('{}')", path(number))).collect();
+    let names: String = (0..files).map(|number| format!("i{number} ")).collect();
+    let script = format!(r#"echo $# >"${{{}}}""#, files + 2);
+    let lab = Lab::task(&format!("Inputs: 'x'\n(count{all} INPUT('x'))"));
+    let lab = lab.computation("count", &format!("{names} x"), "n", &script);
+    let write = |lab: Lab, number| lab.file(&path(number), format!("{number}\n"));
+    (0..files).fold(lab, write).commit()
 }
 
 /// `strace`, with a file for each process and thread.
@@ -167,7 +184,7 @@ fn count(lab: &Lab, options: &[&str]) -> [f64; CLASSES.len()] {
 fn compare(way: usize, labs: &[Lab; 2], options: &[&str]) -> (bool, String) {
     let [few, many] = [0, 1].map(|at| count(&labs[at], options));
     let (mut kept, mut sum) = (true, 0.0);
-    let mut table = format!("{}, for each call:\n", WAYS[way]);
+    let mut table = format!("{}:\n", WAYS[way]);
     for (at, class) in CLASSES.iter().enumerate() {
         let taken = (many[at] - few[at]) / (SIZES[1] - SIZES[0]) as f64;
         let exceeds = taken > f64::from(class.budget[way]) + SLACK;
@@ -204,6 +221,20 @@ fn a_call_takes_no_more_system_calls_than_its_budget() {
          in the same commit, and say there why that is worth it.",
         file!(),
     );
+}
+
+#[test]
+fn a_file_that_a_finished_job_reads_is_not_read_again() {
+    if !is_possible() {
+        return;
+    }
+    let labs = SIZES.map(reading);
+    labs.iter().for_each(|lab| drop(lab.ce_run(&["--at", "HEAD", "-q"]).exit(0)));
+    // What is newer than two seconds is not cached.
+    thread::sleep(Duration::from_millis(2100));
+    labs.iter().for_each(|lab| drop(lab.ce_run(&["--at", "HEAD", "-q"]).exit(0)));
+    let (kept, table) = compare(5, &labs, &["--at", "HEAD", "-q"]);
+    assert!(kept, "{table}");
 }
 
 /// What `ce-run` takes before it is `ce`: mostly the loading of the C library.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::derived_values::DerivedValues;
 use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable, Unsatisfiable};
@@ -15,6 +15,7 @@ use ce_executor::Offer;
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
+use ce_model::name::StorageName;
 use ce_model::plan::{CallId, Derivation, Plan, Source};
 use ce_model::task::{Computation, LabelPaths, Task};
 use ce_storage::records::{CallRecord, OutputSource, Published};
@@ -307,20 +308,24 @@ impl Files {
         debug_assert!(task.is_bound(), "a value with free names is none");
         announce(task, plan, storage)?;
         let sources: Vec<&InputSource> = inputs.iter().chain(own.iter().flatten()).collect();
-        let input = |source: &&InputSource| -> Result<Input, StorageError> {
-            if store { storage.inputs().store(source) } else { storage.inputs().find(source) }
-        };
-        let mut found: Vec<Input> = if storage.inputs().expect(&sources) {
-            let found: Vec<_> = sources.par_iter().map(input).collect();
-            found.into_iter().collect::<Result<_, _>>()?
-        } else {
-            sources.iter().map(input).collect::<Result<_, _>>()?
-        };
+        let stored = storage.inputs();
+        let names = plan.literals().iter().map(StorageName::as_str);
+        let (mut found, literals) = stored.look_together(&sources, names.clone(), || {
+            let known = stored.known_digests(&sources)?;
+            let take_in =
+                |(source, known): (&&InputSource, _)| stored.take_in(source, known, store);
+            let found: Vec<Input> = if stored.expect(&sources) {
+                let found: Vec<_> = sources.par_iter().zip(known).map(take_in).collect();
+                found.into_iter().collect::<Result<_, _>>()?
+            } else {
+                sources.iter().zip(known).map(take_in).collect::<Result<_, _>>()?
+            };
+            let literals = names.map(|name| stored.literal(name));
+            Ok((found, literals.collect::<Result<_, StorageError>>()?))
+        })?;
         let mut found_own = found.split_off(inputs.len()).into_iter();
         let found = found.into_iter().map(Some).collect();
         let own_files = own.iter().map(|source| source.as_ref().and_then(|_| found_own.next()));
-        let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
-        let literals = literals.collect::<Result<_, _>>()?;
         let given = inputs.iter().cloned().map(Some).collect();
         let own_sources = own.to_vec();
         Ok(Self { inputs: found, literals, own: own_files.collect(), own_sources, given })

@@ -1,8 +1,9 @@
-//! The cache of digests: the contents of large files, by their [`FileStat`], of directories, by their exact
-//! stamps, and of Git trees, by their ids. All programs share it.
+//! The cache of digests: the contents of files, by their [`FileStat`], of directories, by their exact stamps, and of Git trees, by
+//! their ids. A large file has an entry of its own, and small ones that are looked at together share one. All programs share the cache.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ce_model::digest::{Blake3, Digest, ObjectId};
 
@@ -12,6 +13,9 @@ use super::{Cache, Table};
 /// The size of the smallest files whose digests are cached, in bytes. Smaller ones are hashed as fast
 /// as an entry is read.
 pub const MIN_SIZE: u64 = 128 << 10;
+
+/// The least number of small files that share an entry. Fewer are hashed as fast as an entry is read.
+pub const MIN_FILES: usize = 16;
 
 /// The number of digests in a table. There are 256 tables of each kind, so that none is slow to list.
 const MAX_DIGESTS: usize = 64;
@@ -23,6 +27,27 @@ pub fn look_up(cache: &Cache, stat: &FileStat) -> Option<Digest> {
     }
     let digest = table(cache, stat).look_up(&[&key(stat)], |then: &FileStat| then == stat).hit();
     digest.filter(|digest: &Digest| digest.size == stat.size)
+}
+
+/// Looks up the digests that files had when all of these were looked at together, by their stats.
+pub fn look_up_together(cache: &Cache, files: &[PathBuf]) -> HashMap<FileStat, Digest> {
+    let entry = lists(cache).look_up(&[&key_of_list(files)], |()| true).hit();
+    let known: Vec<(FileStat, Digest)> = entry.unwrap_or_default();
+    known.into_iter().collect()
+}
+
+/// Inserts the digests of files that were looked at together. Their stats must not be racy.
+pub fn insert_together(cache: &Cache, files: &[PathBuf], digests: &[(FileStat, Digest)]) {
+    lists(cache).insert(&[&key_of_list(files)], &(), &digests);
+}
+
+fn lists(cache: &Cache) -> Table {
+    Table::open(cache, "lists", MAX_DIGESTS)
+}
+
+fn key_of_list(files: &[PathBuf]) -> Vec<u8> {
+    let paths: Vec<&[u8]> = files.iter().map(|path| path.as_os_str().as_bytes()).collect();
+    paths.join(&0)
 }
 
 /// Looks up the digest of a directory with this exact stamp.

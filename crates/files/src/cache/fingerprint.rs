@@ -10,7 +10,7 @@ use std::{io, iter};
 
 use ce_model::digest::Blake3;
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, lstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, lstat, openat, stat, statat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use serde::{Deserialize, Serialize};
@@ -262,6 +262,11 @@ impl FileStat {
     /// Looks at a file. A link is not followed.
     pub fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&lstat(path)?))
+    }
+
+    /// Looks at a file, or at the one that a link leads to.
+    pub fn of_target(path: &Path) -> io::Result<Self> {
+        Ok(Self::from(&stat(path)?))
     }
 
     /// The device and inode, which no other file has.

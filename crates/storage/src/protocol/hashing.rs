@@ -1,13 +1,14 @@
 //! Hashing of inputs and of stored files. A file whose digest is cached is not read.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 
 use crate::disk::reading::Reading;
-use crate::disk::{Disk, Result, Root, StorageError, ValueMetadata, lock};
+use crate::disk::{Disk, Metadata, Result, Root, StorageError, ValueMetadata, lock};
 use crate::paths::{TASK_INPUTS, is_value};
 use crate::records::{Published, Stamp};
 use ce_files::cache::{Cache, FileStat, digests};
@@ -25,6 +26,18 @@ pub(super) struct FileHasher {
     /// The sizes of the task inputs in the storage, once they were listed.
     sizes: OnceLock<HashSet<u64>>,
     publishing: Mutex<()>,
+    /// What is known of the small files that are looked at together.
+    together: Mutex<Option<KnownFiles>>,
+}
+
+/// The digests of small files that are looked at together.
+#[derive(Debug, Default)]
+struct KnownFiles {
+    cached: HashMap<FileStat, Digest>,
+    /// Those that are still current, and new ones.
+    current: Vec<(FileStat, Digest)>,
+    /// Whether any is new.
+    is_new: bool,
 }
 
 impl FileHasher {
@@ -68,6 +81,69 @@ impl Original<'_> {
 }
 
 impl FileHasher {
+    /// Looks at these files, of which many may be small: the digests of those are cached together.
+    pub(super) fn look_together<T>(&self, files: &[PathBuf], look: impl FnOnce() -> T) -> T {
+        let Some(cache) = self.cache.as_ref().filter(|_| files.len() >= digests::MIN_FILES) else {
+            return look();
+        };
+        let cached = digests::look_up_together(cache, files);
+        *lock(&self.together) = Some(KnownFiles { cached, ..KnownFiles::default() });
+        let looked = look();
+        let known = lock(&self.together).take().filter(|known| known.is_new);
+        if let Some(KnownFiles { current, .. }) = known {
+            digests::insert_together(cache, files, &current);
+        }
+        looked
+    }
+
+    /// Returns the digest of a small file with this stat, if it is one of those that are looked at together and is cached.
+    fn small_digest(&self, stat: FileStat) -> Option<Digest> {
+        let mut together = lock(&self.together);
+        let known = together.as_mut()?;
+        let digest = *known.cached.get(&stat)?;
+        known.current.push((stat, digest));
+        Some(digest)
+    }
+
+    /// Returns the digest of a user's file, if it is a small one of those and is cached.
+    pub(super) fn small_digest_of(&self, path: &Path) -> Option<Digest> {
+        if lock(&self.together).as_ref().is_none_or(|known| known.cached.is_empty()) {
+            return None;
+        }
+        let stat = FileStat::of_target(path).ok()?;
+        let digest = self.small_digest(stat)?;
+        // A network file system looks anew at a file that is opened.
+        let now = File::open(path).and_then(|file| Metadata::of(&file)).ok()?;
+        (now.stat() == stat).then(|| {
+            self.done.fetch_add(stat.size, Ordering::Relaxed);
+            digest
+        })
+    }
+
+    /// Returns what is cached of a value of the storage, if it is a small file of those.
+    pub(super) fn known_small_file(&self, seen: &ValueMetadata) -> Option<Published> {
+        let ValueMetadata::File(metadata) = seen else { return None };
+        let digest = self.small_digest(metadata.stat())?;
+        Some(Published { digest, stamp: Stamp::Modified(metadata.modified_ns()) })
+    }
+
+    /// Caches what is recorded of a value of the storage, of which the stat was taken before that time, if it is one of those files.
+    pub(super) fn note_small_file(&self, seen: &ValueMetadata, taken: SystemTime, digest: Digest) {
+        if let ValueMetadata::File(metadata) = seen
+            && metadata.len() < digests::MIN_SIZE
+            && !metadata.stat().is_racy(taken)
+        {
+            self.note_small(metadata.stat(), digest);
+        }
+    }
+
+    fn note_small(&self, stat: FileStat, digest: Digest) {
+        if let Some(known) = lock(&self.together).as_mut() {
+            known.current.push((stat, digest));
+            known.is_new = true;
+        }
+    }
+
     /// Returns the digest of a user's file or directory. Reads it unless the digest is cached.
     pub(super) fn read_to_digest(&self, path: &Path) -> Result<Digest> {
         let mut original = self.original(path)?;
@@ -163,6 +239,10 @@ impl FileHasher {
     ) -> Result<Published> {
         Ok(match seen {
             ValueMetadata::File(metadata) => {
+                if let Some(known) = self.known_small_file(seen) {
+                    self.done.fetch_add(metadata.len(), Ordering::Relaxed);
+                    return Ok(known);
+                }
                 let digest = self.stored_digest(disk, path)?;
                 Published { digest, stamp: Stamp::Modified(metadata.modified_ns()) }
             }
@@ -274,18 +354,22 @@ impl FileHasher {
         Ok(self.sizes.get_or_init(|| sizes).contains(&original.stat.size))
     }
 
-    /// Caches the digest of a file that was read, unless it is small, racy or has changed
-    /// meanwhile.
+    /// Caches the digest of a file that was read, unless it is small and alone, racy or has changed meanwhile.
     fn cache_digest(&self, original: &Original<'_>, digest: Digest) -> Result<()> {
         let Original { reading, stat, taken, .. } = original;
+        let is_large = digest.size >= digests::MIN_SIZE;
         if let Some(cache) = &self.cache
             && reading.is_file()
-            && digest.size >= digests::MIN_SIZE
+            && (is_large || lock(&self.together).is_some())
             && digest.size == stat.size
             && !stat.is_racy(*taken)
             && reading.metadata_now()?.stat() == *stat
         {
-            digests::insert(cache, stat, digest);
+            if is_large {
+                digests::insert(cache, stat, digest);
+            } else {
+                self.note_small(*stat, digest);
+            }
         }
         Ok(())
     }
@@ -299,8 +383,7 @@ fn is_worth_caching(scan: &Scan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File};
-    use std::path::PathBuf;
+    use std::fs;
     use std::time::{Duration, UNIX_EPOCH};
 
     use tempfile::TempDir;
@@ -385,6 +468,32 @@ mod tests {
         place.storage.hasher.digest_of(&mut place.open_after(2000)).unwrap();
         assert_eq!(place.cached(), None);
         assert!(!place.has_entries());
+    }
+
+    #[test]
+    fn many_small_files_are_cached_together_until_they_change() {
+        let place = place();
+        let hasher = &place.storage.hasher;
+        let file = |number: usize| place.file.with_file_name(number.to_string());
+        let files: Vec<PathBuf> = (0..digests::MIN_FILES).map(file).collect();
+        files.iter().for_each(|file| fs::write(file, "text").unwrap());
+        let digest = Digest::of(b"text");
+        let note = |files: &[PathBuf]| {
+            let note = |file: &PathBuf| hasher.note_small(FileStat::of(file).unwrap(), digest);
+            hasher.look_together(files, || files.iter().for_each(note));
+        };
+        let known = |files: &[PathBuf]| -> Vec<usize> {
+            let is_known = |at: &usize| hasher.small_digest_of(&files[*at]) == Some(digest);
+            hasher.look_together(files, || (0..files.len()).filter(is_known).collect())
+        };
+        let few = &files[1..];
+        note(few);
+        assert_eq!(known(few), [0; 0]);
+        assert_eq!(known(&files), [0; 0]);
+        note(&files);
+        assert_eq!(known(&files), (0..files.len()).collect::<Vec<_>>());
+        fs::write(&files[0], "other text").unwrap();
+        assert_eq!(known(&files), (1..files.len()).collect::<Vec<_>>());
     }
 
     #[test]

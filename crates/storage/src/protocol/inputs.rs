@@ -5,9 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use super::{NewTree, Storage, Stored};
-use crate::disk::{FileId, Result, StorageError, ValueMetadata};
+use crate::disk::{FileId, Result, StorageError, ValueMetadata, lock};
 use crate::paths::{
     DIGITS, Digits, Entry, QUARANTINE, TASK_INPUTS, is_value, task_input, task_input_record,
 };
@@ -28,6 +29,16 @@ pub enum InputSource {
 }
 
 impl InputSource {
+    /// The files among some sources.
+    pub(super) fn files<'s>(
+        sources: impl Iterator<Item = &'s Self>,
+    ) -> impl Iterator<Item = PathBuf> {
+        sources.filter_map(|source| match source {
+            Self::File(path) => Some(path.clone()),
+            Self::Bytes(_) => None,
+        })
+    }
+
     /// Returns the text, without its newline, if the contents are one short line, and still have this digest. What can be read
     /// only once is not read.
     pub fn short_text(&self, digest: &Digest) -> Option<String> {
@@ -100,6 +111,27 @@ impl<'a> Inputs<'a> {
             InputSource::File(path) => self.storage.hasher.read_to_digest(path)?,
             InputSource::Bytes(contents) => Digest::of(contents),
         })
+    }
+
+    /// Returns the file of an input of which the digest may be known, or the one that it would have. With `store`, it is there
+    /// from then on.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`store`](Self::store) does.
+    pub fn take_in(
+        &self,
+        source: &InputSource,
+        known: Option<Digest>,
+        store: bool,
+    ) -> Result<Input> {
+        if let Some(digest) = known {
+            let input = self.known(digest)?;
+            if input.there || !store {
+                return Ok(input);
+            }
+        }
+        if store { self.store(source) } else { self.find(source) }
     }
 
     /// Copies an input into the storage, unless it is there already.
@@ -223,6 +255,9 @@ impl<'a> Inputs<'a> {
     }
 
     fn announce_input(&self, digest: &Digest) -> Result<()> {
+        if lock(&self.storage.run.announced_inputs).contains(digest) {
+            return Ok(());
+        }
         self.storage.gc_roots().announce(DIGITS.map(|digits| task_input(digest, digits)))
     }
 
@@ -272,17 +307,22 @@ impl<'a> Inputs<'a> {
     pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
         let Storage { root, hasher, .. } = self.storage;
         let path = root.path(&task_input(digest, digits));
+        let taken = SystemTime::now();
         // A collection may just have taken it away.
         let seen = match root.disk.see_anew(&path, &hasher.stop) {
             Ok(Some(seen)) => seen,
             Ok(None) | Err(StorageError::Directory { .. }) => return Ok(InputState::Vacant),
             Err(error) => return Err(error),
         };
+        if let Some(known) = hasher.known_small_file(&seen) {
+            return Ok(InputState::of(digest, known));
+        }
         let record =
             self.storage.records().read::<InputRecord>(&task_input_record(digest, digits))?;
         if let RecordState::Valid(InputRecord { file: known, .. }) = record
             && hasher.unchanged(&root.disk, &path, &seen, &known)?
         {
+            hasher.note_small_file(&seen, taken, known.digest);
             return Ok(InputState::of(digest, known));
         }
         let found = hasher.stored_value(&root.disk, &path, &seen)?;
@@ -370,6 +410,37 @@ impl<'a> Inputs<'a> {
         root.disk.forget_listed(&root.path(name));
         let published = Published { digest, stamp };
         !hasher.is_published(root, name, &published).unwrap_or(false)
+    }
+
+    /// Looks at some sources and literals. What is known of small files among them is cached for all of them together.
+    pub fn look_together<'n, T>(
+        &self,
+        sources: &[&InputSource],
+        literals: impl Iterator<Item = &'n str>,
+        look: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let literals = literals.map(|name| self.storage.path(name));
+        let files = InputSource::files(sources.iter().copied()).chain(literals).collect::<Vec<_>>();
+        self.storage.hasher.look_together(&files, look)
+    }
+
+    /// Returns the digest of each small source whose contents are known without reading it. Announces all of these at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage does not answer.
+    pub fn known_digests(&self, sources: &[&InputSource]) -> Result<Vec<Option<Digest>>> {
+        let digest_of = |source: &&InputSource| match source {
+            InputSource::File(path) => self.storage.hasher.small_digest_of(path),
+            InputSource::Bytes(contents) if contents.len() as u64 >= digests::MIN_SIZE => None,
+            InputSource::Bytes(contents) => Some(Digest::of(contents)),
+        };
+        let known: Vec<Option<Digest>> = sources.iter().map(digest_of).collect();
+        let digests = known.iter().flatten();
+        let names = digests.clone().flat_map(|it| DIGITS.map(|digits| task_input(it, digits)));
+        self.storage.gc_roots().announce(names)?;
+        lock(&self.storage.run.announced_inputs).extend(digests);
+        Ok(known)
     }
 
     /// Announces inputs that are going to be read, for the progress. Returns whether several

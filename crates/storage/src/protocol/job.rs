@@ -1,7 +1,7 @@
 //! Jobs: the outputs of a whole task, under the commit of the task.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize, Serializer};
@@ -121,18 +121,24 @@ impl<'a> Jobs<'a> {
         if !any {
             return Ok(None);
         }
-        let mut digests = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            digests.push(match input {
-                InputSource::Bytes(contents) => Digest::of(contents),
-                InputSource::File(path) if is_read_again(path) => {
-                    self.storage.hasher.read_to_digest(path)?
-                }
+        let files: Vec<PathBuf> = InputSource::files(inputs.iter()).collect();
+        self.storage
+            .hasher
+            .look_together(&files, || inputs.iter().map(|input| self.input(input)).collect())
+    }
+
+    /// Returns the digest of an input, unless it can be read only once.
+    fn input(&self, input: &InputSource) -> Result<Option<Digest>> {
+        let hasher = &self.storage.hasher;
+        Ok(match input {
+            InputSource::Bytes(contents) => Some(Digest::of(contents)),
+            InputSource::File(path) => match hasher.small_digest_of(path) {
+                Some(digest) => Some(digest),
+                None if is_read_again(path) => Some(hasher.read_to_digest(path)?),
                 // A pipe can be read only once, and not here.
-                InputSource::File(_) => return Ok(None),
-            });
-        }
-        Ok(Some(digests))
+                None => None,
+            },
+        })
     }
 
     /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
@@ -165,12 +171,18 @@ impl<'a> Jobs<'a> {
     /// Whether the literals of a job are recorded, and have the same contents still.
     fn has_literals(&self, literals: Option<&[JobOutput]>) -> Result<bool> {
         let Some(literals) = literals else { return Ok(false) };
-        for JobOutput { file, digest } in literals {
-            if self.storage.inputs().literal(file)?.is_none_or(|found| found.digest != *digest) {
-                return Ok(false);
+        let mut literals: Vec<&JobOutput> = literals.iter().collect();
+        // Only so many directories are open at a time.
+        literals.sort_unstable_by_key(|literal| &literal.file);
+        let files: Vec<PathBuf> = literals.iter().map(|it| self.storage.path(&it.file)).collect();
+        self.storage.hasher.look_together(&files, || {
+            for JobOutput { file, digest } in literals {
+                if self.storage.inputs().literal(file)?.is_none_or(|it| it.digest != *digest) {
+                    return Ok(false);
+                }
             }
-        }
-        Ok(true)
+            Ok(true)
+        })
     }
 
     /// Returns the names of these files, if they are all outputs of calls or tables, as recorded there.

@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::disk::{Disk, FileId, Result, Root, lock};
 use crate::paths::{ResultName, RunName};
 use crate::records::host;
+use ce_model::digest::Digest;
 
 /// The time without a heartbeat after which a run is taken for dead.
 pub(crate) const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -157,6 +158,8 @@ pub(crate) struct CurrentRun {
     told: Mutex<Option<Holder>>,
     /// The size of what it has announced, in bytes.
     pub(super) announced: Mutex<usize>,
+    /// The inputs that it has announced together.
+    pub(super) announced_inputs: Mutex<HashSet<Digest>>,
     /// Hard links are not what leases need, as was tried.
     lacks_links: AtomicBool,
 }
@@ -182,6 +185,7 @@ impl CurrentRun {
             earlier: Mutex::default(),
             told: Mutex::default(),
             announced: Mutex::default(),
+            announced_inputs: Mutex::default(),
             lacks_links: AtomicBool::default(),
         }
     }
