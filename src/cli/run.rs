@@ -249,6 +249,7 @@ impl Run {
         self.conclude(&evaluation, &forced, &jobs, exit);
         report::revoked_results(&evaluation).iter().for_each(|line| say(PROGRAM, line));
         check_selection(&evaluation.plan)?;
+        evaluation.leave();
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -2,10 +2,10 @@
 //! far. All output of a run is derived from this value.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{fs, mem};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
@@ -140,6 +140,13 @@ impl Evaluation {
             self.outcomes.push(CallOutcome::default());
         }
         self.derived.grow(self.plan.derived().len());
+    }
+
+    /// Ends an evaluation with which the program ends: all but the storage is left to the system, which frees it at once.
+    pub fn leave(self) {
+        let Self { task, plan, files, storage, outcomes, .. } = self;
+        mem::forget((task, plan, files, outcomes));
+        drop(storage);
     }
 
     /// The same with the repositories that the task reads, and the contents of inputs that may name
