@@ -97,11 +97,11 @@ impl<'a> Evaluator<'a> {
 
     /// Demands the calls whose outputs are needed to know what these values are, such as members of them.
     pub(super) fn demand_derived(&self, sources: &[Source]) -> Option<CallStep<'a>> {
-        let mut unknown = sources.to_vec();
-        unknown.retain(|source| match source {
+        let is_unknown = |source: &Source| match source {
             Source::Derived { value, .. } => !self.evaluation.is_derived(*value),
             _ => false,
-        });
+        };
+        let unknown: Vec<Source> = sources.iter().copied().filter(is_unknown).collect();
         let away = self.evaluation.behind(&unknown).away();
         (!away.is_empty()).then_some(CallStep::Demand(away))
     }

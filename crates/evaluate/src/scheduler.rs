@@ -163,7 +163,11 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
 
     /// Queues calls that are ready.
     pub(super) fn ready(&self, calls: impl IntoIterator<Item = CallId>) {
-        self.queue.ready(calls);
+        let mut calls = calls.into_iter().peekable();
+        // Most calls that end are not the last that another one has waited for.
+        if calls.peek().is_some() {
+            self.queue.ready(calls);
+        }
     }
 
     /// Gives back what a call has.

@@ -330,11 +330,14 @@ impl PointSelection {
     /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
     /// text is part of a value always counts.
     pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
+        if self.targets.is_empty() {
+            return Ok(vec![true; task.inputs.len()]);
+        }
         let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
         if !requested.unknown.is_empty() {
             return Err(SelectionError(requested.unknown));
         }
-        let mut is_read = vec![self.targets.is_empty(); task.inputs.len()];
+        let mut is_read = vec![false; task.inputs.len()];
         for (_, node) in task.workflow.nodes().filter(|it| requested.needs(it.0)) {
             if let Node::Input(input) = node {
                 is_read[input.index()] = true;

@@ -105,7 +105,7 @@ pub(crate) enum CallState {
 }
 
 impl CallState {
-    pub(crate) fn hit(name: &ResultName, outputs: &[Published]) -> Self {
+    pub(crate) fn hit(name: &ResultName, outputs: impl Into<Box<[Published]>>) -> Self {
         Self::Hit(Outputs { name: name.clone(), files: outputs.into() })
     }
 }
@@ -253,7 +253,7 @@ impl<'a> StoredCalls<'a> {
         if let Some(outputs) = self.storage.cached_records().find(&record_name, call)?
             && self.are_published(name, &outputs)?
         {
-            return Ok(CallState::hit(name, &outputs));
+            return Ok(CallState::hit(name, outputs));
         }
         let Some((stat, record)) = self.storage.records().read_at::<CallRecord>(&record_name)?
         else {
@@ -406,7 +406,7 @@ impl<'a> StoredCalls<'a> {
             }
             outputs.push(output);
         }
-        let hit = CallState::hit(name, &outputs);
+        let hit = CallState::hit(name, outputs.as_slice());
         // If the record cannot be written, they are only hashed again the next time.
         let adopted = self.storage.root.writable && {
             let record = call.record(outputs, Origin::Adopted);

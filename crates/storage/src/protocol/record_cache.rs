@@ -111,12 +111,13 @@ impl<'a> CachedRecords<'a> {
                 !stat.is_racy(*opened) && self.directory_stat(name).as_ref() == Some(*stat)
             })
             .collect();
-        let (used, unused): (Vec<_>, Vec<_>) =
-            records.iter().partition(|(_, record)| record.used.load(Ordering::Relaxed));
-        let found = used.len() + read.len();
+        let is_used = |record: &CachedRecord| record.used.load(Ordering::Relaxed);
+        let found = records.values().filter(|record| is_used(record)).count() + read.len();
         if found < MIN_RECORDS || (read.len() <= found / MIN_FOUND_PER_MISS && new.is_empty()) {
             return;
         }
+        let (used, unused): (Vec<_>, Vec<_>) =
+            records.iter().partition(|(_, record)| is_used(record));
         // An unused record may be of another version, or of other inputs. Its directory is not
         // known, so a change of any directory evicts it.
         let is_unchanged = |name: &String| seen.get(name).map(|(_, is_unchanged)| *is_unchanged);
@@ -131,7 +132,7 @@ impl<'a> CachedRecords<'a> {
     }
 
     /// Returns the outputs of a call, if its record is cached.
-    pub(crate) fn find(&self, name: &str, call: Call<'_>) -> Result<Option<Vec<Published>>> {
+    pub(crate) fn find(&self, name: &str, call: Call<'_>) -> Result<Option<Box<[Published]>>> {
         if self.storage.unrecorded == Unrecorded::Refuse {
             // The cache does not say which calls were adopted.
             return Ok(None);
