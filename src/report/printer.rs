@@ -24,14 +24,14 @@ use ce_storage::records::{FailedCall, OutputSource, Provenance, Ticket, TicketEn
 use ce_storage::{ResultName, StorageError, state_interval};
 
 /// The number of events that are printed at once.
-const BATCH: usize = 1000;
+const BATCH: usize = 10_000;
 
 /// The number of wake-ups of the printer for single events. After that, events come too fast: a
 /// wake-up costs more than printing ten.
 const MAX_WAKES: usize = 100;
 
 /// The time that events may wait after that.
-const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// Prints the events of one evaluation.
 pub struct EventPrinter<'a> {

@@ -72,7 +72,7 @@ impl<'a> TreePrinter<'a> {
             style,
             roots: roots(evaluation),
             stack: Vec::new(),
-            printed: HashSet::new(),
+            printed: HashSet::with_capacity(evaluation.plan.calls().len()),
             ended: vec![false; evaluation.plan.calls().len()],
             started: HashMap::new(),
             started_sweeps: HashSet::new(),
