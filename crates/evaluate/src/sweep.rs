@@ -162,7 +162,10 @@ impl<'a> Gathering<'_, 'a> {
         let numbers: Vec<Option<f64>> = numbers.map(|(read, known)| read.or(known)).collect();
         let looked = |number: usize| {
             let outputs = columns.iter().map(|it| rows.row(number)[usize::from(it.output)]);
-            outputs.map(|source| evaluation.name(source)).collect::<Vec<_>>()
+            // Calls that are blocked have no names that tell them apart.
+            let is_known = |it: &Source| evaluation.digest(*it).is_some();
+            let name = |it| Some(it).filter(is_known).and_then(|it| evaluation.name(it)).ok_or(it);
+            outputs.map(name).collect::<Vec<_>>()
         };
         let (mut ends, mut wanted, mut goes_on) = (Vec::new(), Vec::new(), false);
         for of_point in &rows.replicated {

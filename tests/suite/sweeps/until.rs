@@ -124,6 +124,21 @@ fn failed_replicates_are_rows_and_no_values() {
     assert_eq!(rows(&lab, &[1]), [6]);
 }
 
+/// What a replicate waits for has failed: each is one that has failed, although none has a name.
+#[test]
+fn replicates_that_are_blocked_have_failed_too() {
+    let lab = measured("1\n", "6..30 until seconds ±50%")
+        .computation("build", "replicate", "built", "[ $(cat $1) -gt 4 ] && cp $1 $2")
+        .without("workflow/inputs/00-body/inputs/01-1")
+        .call("inputs/00-body/inputs/01-1/", "build", &["replicate"])
+        .file("workflow/allow-failed", "")
+        .commit();
+    lab.ce_run(&[])
+        .exit(0)
+        .says("at 1 point: half of the replicates have failed after 6 replicates");
+    assert_eq!(rows(&lab, &[1]), [6]);
+}
+
 #[test]
 fn what_is_no_number_is_an_error_of_its_row() {
     let wrong = |script: &str, columns: &str, message: &str, hint: &str| {
