@@ -45,9 +45,13 @@ pub(super) fn gather<'a>(
     let Some(rows) = sweep.rows() else { return read_points(evaluator, id) };
     let rules = &evaluator.evaluation.task.sweeps[sweep.sweep.index()];
     let left_out = Outcome::Absent(ResultName::unknown_table(), Absence::LeftOut);
-    let is_known = |source: &Source| evaluator.evaluation.digest(*source).is_some();
+    let has_ended = |sources: &[Source]| {
+        let evaluation = evaluator.evaluation;
+        sources.iter().all(|it| evaluation.digest(*it).is_some())
+            || rules.allow_failed && evaluation.behind(sources).have_failed()
+    };
     // More replicates may be calls that are asked for.
-    let looks = sweep.grows() && rows.sources.iter().all(is_known);
+    let looks = sweep.grows() && rows.iter().all(|(_, sources)| has_ended(sources));
     if !sweep.is_asked && !looks {
         return CallStep::Ended(left_out);
     }
