@@ -20,7 +20,7 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::counted;
 use ce_model::sweep::Factor;
 use ce_storage::records::SuspensionState;
-use ce_storage::{Storage, StorageError, Suspension};
+use ce_storage::{Storage, Suspension};
 
 /// Which suspended calls are meant.
 #[derive(Debug, Args)]
@@ -50,8 +50,20 @@ impl SuspendedSelection {
     }
 
     /// The suspended calls of a storage that it means.
-    fn suspended(&self, storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> {
+    fn suspended(&self, storage: &Storage) -> Result<Vec<SuspendedFact>, Error> {
         let mut facts = suspended(storage)?;
+        for wanted in &self.wanted {
+            // `n=1,size=2` has the texts 1 and size=2 of n.
+            let is_read = |text: &str| {
+                let texts = facts.iter().flat_map(|fact| fact.texts.iter());
+                texts.into_iter().any(|(_, read)| *read == *text)
+            };
+            let names = wanted.points.levels(0).iter().filter(|text| text.contains('='));
+            if let Some(text) = names.into_iter().find(|text| !is_read(text)) {
+                let name = wanted.points.names()[0].clone();
+                return Err(SuspendedChoiceError::NoText { name, text: text.to_string() }.into());
+            }
+        }
         facts.retain(|fact| self.has(fact));
         Ok(facts)
     }
@@ -207,6 +219,14 @@ enum SuspendedChoiceError {
     /// Suspended calls are chosen, and one is named.
     #[error("options choose suspended calls, and {0} is given, too")]
     ChosenAndOne(String),
+    /// No suspended call reads a text that is asked for, and that looks like another name.
+    #[error("no suspended call has {name}={text}")]
+    NoText {
+        /// The name.
+        name: String,
+        /// The text.
+        text: String,
+    },
     /// No suspended call of this user is chosen.
     #[error("no suspended call of yours is chosen by these options")]
     NoneChosen,
@@ -219,6 +239,11 @@ impl Explain for SuspendedChoiceError {
                 "give names that ce status lists, or choose calls by --only, --where or --task"
             }
             Self::ChosenAndOne(_) => "leave out the call, or the options",
+            Self::NoText { name, text } => {
+                return Some(format!(
+                    "write --where once for each name, as in --where {name}=TEXT --where {text}"
+                ));
+            }
             Self::NoneChosen => "see what ce status prints with the same options",
         };
         Some(hint.to_owned())

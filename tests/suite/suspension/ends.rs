@@ -97,6 +97,11 @@ fn options_choose_suspended_calls() {
         let cancel = [&["cancel"], &none[..], &["../storage"]].concat();
         lab.run("ce", &cancel).exit(2).says("no suspended call of yours is chosen");
     }
+    // All calls with x=17 were chosen by this, whatever their y.
+    for tool in ["status", "cancel"] {
+        let ran = lab.run("ce", &[tool, "--where", "x=17,y=2", "../storage"]).exit(2);
+        ran.says("no suspended call has x=y=2").says("--where x=TEXT --where y=2");
+    }
     lab.run("ce", &["status", "--state", "over", "../storage"])
         .exit(2)
         .says("suspended, executing");
