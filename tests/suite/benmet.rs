@@ -116,7 +116,7 @@ fn parameters_go_from_step_to_step_as_benmet_has_it() {
             // The other pair of names, and lines.
             step(
                 "b",
-                r#"{"from": "", "other": "7"}"#,
+                r#"{"from": "", "other": "it\u0027s 7|"}"#,
                 "cp params_in.txt got; printf 'from=b\\nline=x=y\\n' > params_out.txt",
             ),
             step(
@@ -149,7 +149,10 @@ fn parameters_go_from_step_to_step_as_benmet_has_it() {
         assert_eq!(names, [&["metrics/all".to_owned()], &files[..]].concat());
         let all = lab.stored(&last[0]);
         let (head, rest) = all.split_once("where=").unwrap();
-        assert_eq!(head, "============\n33=33\nfrom=b\nline=x=y\nother=7\nshared=a\nsize=20\n");
+        assert_eq!(
+            head,
+            "============\n33=33\nfrom=b\nline=x=y\nother=it's 7|\nshared=a\nsize=20\n"
+        );
         assert!(rest.ends_with("/kept\n\n"), "{all}");
         let own = lab.stored(&last[4]);
         assert!(own.contains("where={workspace}/steps/a/runs/run/kept\n"), "{own}");

@@ -201,7 +201,7 @@ impl<'a> Parser<'a> {
     fn default(&mut self) -> Result<InputDefault, Wrong> {
         self.lexer.skip_in_line();
         if !self.lexer.eat("OWN(") {
-            if !self.lexer.rest().starts_with('\'') {
+            if !self.lexer.rest().starts_with(['\'', '|']) {
                 return Err(self.lexer.expected("a text in quotes, or OWN('PATH')"));
             }
             return Ok(InputDefault::Text((self.lexer.string()? + "\n").into()));
