@@ -116,7 +116,7 @@ fn parameters_go_from_step_to_step_as_benmet_has_it() {
             // The other pair of names, and lines.
             step(
                 "b",
-                r#"{"from": "", "other": "it\u0027s 7|"}"#,
+                r#"{"from": "", "other": "it\u0027s 7|\u2028=8"}"#,
                 "cp params_in.txt got; printf 'from=b\\nline=x=y\\n' > params_out.txt",
             ),
             step(
@@ -151,7 +151,7 @@ fn parameters_go_from_step_to_step_as_benmet_has_it() {
         let (head, rest) = all.split_once("where=").unwrap();
         assert_eq!(
             head,
-            "============\n33=33\nfrom=b\nline=x=y\nother=it's 7|\nshared=a\nsize=20\n"
+            "============\n33=33\nfrom=b\nline=x=y\nother=it's 7|\u{2028}=8\nshared=a\nsize=20\n"
         );
         assert!(rest.ends_with("/kept\n\n"), "{all}");
         let own = lab.stored(&last[4]);

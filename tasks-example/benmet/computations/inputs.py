@@ -22,7 +22,7 @@ def parsed(text, what):
     """Reads parameters: an object of JSON, or lines NAME=VALUE."""
     try:
         if not text.lstrip().startswith('{'):
-            return dict(line.split('=', 1) for line in text.splitlines() if line)
+            return dict(line.split('=', 1) for line in text.split('\n') if line)
         return json.loads(text)
     except ValueError as error:
         sys.exit(f'{what}: neither an object of JSON nor lines NAME=VALUE ({error}): {text.strip()}')
