@@ -364,10 +364,10 @@ impl<'a> ConditionParser<'a> {
 
     /// Reads a value with the signs before it, or an expression in parentheses.
     fn value(&mut self) -> StepsRead {
-        self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.fault(self.at, ConditionMistake::TooDeep));
         }
+        self.depth += 1;
         let rest = self.rest();
         let at = self.at;
         match rest.chars().next() {
@@ -842,7 +842,10 @@ mod tests {
             assert_eq!(fault.to_string(), expected, "{text}");
             assert!(fault.hint().is_some(), "{text}");
         }
-        let deep = format!("{}n == 1{}", "(".repeat(100), ")".repeat(100));
-        assert_eq!(selected(&deep).unwrap_err().mistake, ConditionMistake::TooDeep);
+        let deep = |by| selected(&format!("{}n == 1{}", "(".repeat(by), ")".repeat(by)));
+        assert_eq!(deep(MAX_DEPTH), Ok(vec!["1".to_owned()]));
+        for by in [MAX_DEPTH + 1, 10_000] {
+            assert_eq!(deep(by).unwrap_err().mistake, ConditionMistake::TooDeep);
+        }
     }
 }
