@@ -55,7 +55,7 @@ fn read_all(storage: &Storage) -> Result<(), StorageError> {
         let text = serde_json::to_vec(&failure).unwrap();
         assert_eq!(serde_json::from_slice::<FailureRecord>(&text).unwrap(), failure);
     }
-    drop(history::log(storage, &history::Filter::default())?);
+    drop(history::log(storage, &|_| None, &history::Filter::default())?);
     let history = History::read(storage)?.with_recipes(storage)?;
     for file in ["ad48", "5d9474c0309b", &format!("{CALL}/01/{INPUTS}")] {
         if let Ok(subject) = history.find(storage, file) {
