@@ -55,7 +55,7 @@ fn runs_beside_collections(gluster: &Gluster<'_>, runner: &Host<'_>, collector: 
                 collections.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let rounds = (1..=rounds(8)).map(|round| {
+        let rounds = (1..=rounds(4)).map(|round| {
             let ran = run(round);
             let log = lab.path("calls/log");
             let calls = fs::read_to_string(&log).unwrap_or_default();
@@ -126,10 +126,10 @@ fn a_run_makes_again_what_a_collection_on_another_host_has_just_made_away() {
     is_whole(&gluster, &runner, "away");
 }
 
-/// A file of this file system may have a hundred links, and a lease is one.
+/// A file of this file system may have twelve links, and a lease is one.
 #[test]
 fn a_collection_has_more_leases_than_a_file_may_have_links() {
-    let points: String = (1..=120).map(|point| format!("{point}\n")).collect();
+    let points: String = (1..=16).map(|point| format!("{point}\n")).collect();
     let lab = sweep("", &[("factors/00-i", &points)]);
     let lab = lab.call("inputs/00-body/", "mul", &["i", "i"]).commit();
     let gluster = Gluster::start(&lab);

@@ -10,11 +10,13 @@ use super::host::{Host, LEASHED, needs_mounts};
 use crate::lab::Lab;
 use crate::program::PATIENCE;
 
-/// The server: what it has on its disk, and what clients expect between that and the network.
+/// The server: what it has on its disk, and what clients expect between that and the network. A file has at most twelve links, and as it is
+/// shipped a hundred.
 const BRICK: &str = "
 volume posix
     type storage/posix
     option directory PLACE/brick
+    option max-hardlinks 12
 end-volume
 volume access
     type features/access-control
