@@ -13,6 +13,7 @@ use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_lin
 use crate::draw::Drawing;
 use crate::report::{self, PAGE_MARK, say};
 use ce_evaluate::session::{Error, OutputError, WriteError};
+use ce_exchange::Attestations;
 use ce_history::package::{Packer, copy};
 use ce_history::{History, Subject};
 use ce_model::exit::{Exit, Explain};
@@ -212,9 +213,10 @@ impl WriteReport {
         let evaluation = &self.typed.look_up(&dir, task, &self.strict)?;
         let storage = &*evaluation.storage;
         warn_of_links(storage)?;
+        let attestations = Attestations::read(storage)?;
         let mut tables = Vec::new();
         for sweep in all_sweeps(&evaluation.task) {
-            let table = SweepTable::read(evaluation, sweep)?;
+            let table = SweepTable::read(evaluation, &attestations, sweep)?;
             let (title, names) = (sweep.title(&evaluation.task), sweep.tables(evaluation));
             tables.push(TaskTable { title, names, table });
         }
@@ -224,7 +226,7 @@ impl WriteReport {
         let history = History::read(storage)?.with_recipes(storage)?;
         let dir = &dir.task;
         let mut scope = PageScope::Task(TaskScope { dir, evaluation, shapes, tables });
-        let data = PageData::gather(storage, &history, &mut scope, self.limits())?;
+        let data = PageData::gather(storage, &history, &attestations, &mut scope, self.limits())?;
         Ok((data, drawing))
     }
 
@@ -244,7 +246,13 @@ impl WriteReport {
         }
         let mut scope =
             if subjects.is_empty() { PageScope::Storage } else { PageScope::Results(&subjects) };
-        let data = PageData::gather(storage, &history, &mut scope, self.limits())?;
+        let data = PageData::gather(
+            storage,
+            &history,
+            &Attestations::read(storage)?,
+            &mut scope,
+            self.limits(),
+        )?;
         let drawing = Drawing::of_results(&data.graph);
         Ok((data, drawing))
     }

@@ -180,7 +180,7 @@ impl SweepArgs {
         let given = self.typed.resolve(&task, &config)?;
         let evaluation = look_up(dir, task, &given, &self.strict.to_look(&config)?)?;
         // Binding texts of inputs may make nodes one.
-        let table = self.read(dir, &evaluation)?;
+        let table = self.read(dir, &evaluation, &Attestations::read(&evaluation.storage)?)?;
         Ok((evaluation, table))
     }
 
@@ -201,15 +201,21 @@ impl SweepArgs {
         let options = self.strict.to_look(&config)?;
         let titles = titles.map(String::as_str);
         let [older, newer] = look_up_versions(dir, (tasks, titles), &given, &options)?;
-        let tables = [self.read(dir, &older)?, self.read(dir, &newer)?];
-        let [older_table, newer_table] = tables;
-        Ok([(older, older_table), (newer, newer_table)])
+        let attestations = Attestations::read(&older.storage)?;
+        let [older_table, newer_table] =
+            [&older, &newer].map(|evaluation| self.read(dir, evaluation, &attestations));
+        Ok([(older, older_table?), (newer, newer_table?)])
     }
 
     /// Reads the table of the sweep that is asked for.
-    fn read(&self, dir: &Path, evaluation: &Evaluation) -> Result<SweepTable, Error> {
+    fn read(
+        &self,
+        dir: &Path,
+        evaluation: &Evaluation,
+        attestations: &Attestations,
+    ) -> Result<SweepTable, Error> {
         let choice = choose_sweep(&evaluation.task, self.sweep.as_deref())?;
-        let table = SweepTable::read(evaluation, choice)?;
+        let table = SweepTable::read(evaluation, attestations, choice)?;
         if table.has_unknown_points {
             check_own_sheets(dir, &evaluation.task)?;
         }

@@ -101,12 +101,15 @@ impl SweepTable {
     /// # Errors
     ///
     /// Fails if an output cannot be read, or two columns have one name.
-    pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
+    pub fn read(
+        evaluation: &Evaluation,
+        attestations: &Attestations,
+        choice: SweepChoice,
+    ) -> Result<Self, SweepTableError> {
         let rules = &evaluation.task.sweeps[choice.sweep.index()];
         let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
         let until = rules.product.replicates.as_ref().and_then(|it| it.until.clone());
         let mut table = Self { measures, until, ..Self::default() };
-        let attestations = Attestations::read(&evaluation.storage).map_err(CallError::from)?;
         let mut calls = CallNumbers::new(evaluation);
         let planned = choice.planned(evaluation);
         let outer_values = outer_values(&planned);
@@ -118,7 +121,7 @@ impl SweepTable {
             let ReadSweep { names, keys, labels, fields, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
-                    read_sweep((evaluation, &attestations), (call, sweep), rows, &mut calls)?
+                    read_sweep(evaluation, attestations, (call, sweep), rows, &mut calls)?
                 }
                 None => {
                     table.has_unknown_points = true;
@@ -196,7 +199,8 @@ struct ReadSweep {
 }
 
 fn read_sweep(
-    (evaluation, attestations): (&Evaluation, &Attestations),
+    evaluation: &Evaluation,
+    attestations: &Attestations,
     (call, sweep): (CallId, &PlannedSweep),
     rows: &SweepRows,
     calls: &mut CallNumbers<'_>,
@@ -205,7 +209,7 @@ fn read_sweep(
     let columns = columns(evaluation, sweep, rules, &rows.points);
     let read: Vec<ReadPoint> = (0..rows.points.len())
         .into_par_iter()
-        .map(|number| read_point((evaluation, attestations), &columns, rows.row(number)))
+        .map(|number| read_point(evaluation, attestations, &columns, rows.row(number)))
         .collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
@@ -307,7 +311,8 @@ fn columns(
 
 /// Reads a point: its outputs if they are there, or else what became of it.
 fn read_point(
-    (evaluation, attestations): (&Evaluation, &Attestations),
+    evaluation: &Evaluation,
+    attestations: &Attestations,
     columns: &[TableColumn],
     sources: &[Source],
 ) -> Result<ReadPoint, CallError> {

@@ -137,11 +137,11 @@ impl PageData {
     pub fn gather(
         storage: &Storage,
         history: &History,
+        attestations: &Attestations,
         scope: &mut PageScope<'_>,
         limits: PageLimits,
     ) -> Result<Self, StorageError> {
         let wanted = Wanted::new(history, scope);
-        let attestations = Attestations::read(storage)?;
         let published = |record: &CallRecord| attestations.first_published(record);
         let past = history.log(storage, &published, |name| wanted.has(name))?;
         let mut index = PageIndex::new(storage, history);
@@ -170,7 +170,7 @@ impl PageData {
         tables.truncate(limits.results);
         outputs.truncate(limits.results);
         tables.iter_mut().for_each(|table| table.limit(limits.rows));
-        calls::add_attested(&mut calls, &attestations, &index);
+        calls::add_attested(&mut calls, attestations, &index);
         calls::add_logs(&mut calls, storage, limits)?;
         let shapes = match scope {
             PageScope::Task(task) => index.shapes_of_task(task),
