@@ -290,14 +290,7 @@ impl Tool for Cancel {
         let is_chosen = self.all || !self.selection.is_everything();
         let facts = self.selection.suspended(session.storage())?;
         let (calls, others) = match (is_chosen, &calls[..]) {
-            (true, []) => {
-                let (mut own, mut others) = session.own_and_others()?;
-                let is_meant =
-                    |call: &Suspension| facts.iter().any(|fact| fact.suspension.name == call.name);
-                own.retain(is_meant);
-                others.retain(is_meant);
-                (own, others)
-            }
+            (true, []) => session.own_and_others(facts.iter().map(|it| it.suspension.clone()))?,
             (true, [call, ..]) => {
                 let call = call.display().to_string();
                 return Err(SuspendedChoiceError::ChosenAndOne(call).into());

@@ -149,15 +149,18 @@ impl SuspensionSession {
         Ok(found)
     }
 
-    /// The suspended calls that this user has begun, and those of others.
+    /// Parts suspended calls: those that this user has begun, and those of others.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn own_and_others(&self) -> Result<(Vec<Suspension>, Vec<Suspension>), Error> {
+    pub fn own_and_others(
+        &self,
+        calls: impl IntoIterator<Item = Suspension>,
+    ) -> Result<(Vec<Suspension>, Vec<Suspension>), Error> {
         let suspensions = self.storage.suspensions();
         let (mut own, mut others) = (Vec::new(), Vec::new());
-        for call in suspensions.all()? {
+        for call in calls {
             if suspensions.is_own(&call.name)? { own.push(call) } else { others.push(call) }
         }
         Ok((own, others))
