@@ -465,7 +465,11 @@ impl Planner {
         let replicated = replicates.map(|it| replicated_points(&possible, &it));
         let replicated: Box<[_]> = replicated.unwrap_or_default().into();
         let numbers = numbers(&possible, &replicated);
-        let place = |number: &u32| numbers.binary_search(number).unwrap_or_default() as u32;
+        let has_all = numbers.len() == possible.len();
+        let place = |number: &u32| match has_all {
+            true => *number,
+            false => numbers.binary_search(number).unwrap_or_default() as u32,
+        };
         // The places of rows in the table, with their sources in the same order: those from before come first.
         let (mut places, mut rows) = (Vec::new(), Vec::with_capacity(numbers.len() * width));
         let mut new = numbers.clone();
@@ -492,7 +496,7 @@ impl Planner {
         self.point = outside;
         columns.iter().for_each(|(name, _)| self.texts[name.index()] = None);
         let sources = in_table_order(&places, &rows, width);
-        let points = match numbers.len() == possible.len() {
+        let points = match has_all {
             true => Arc::clone(&possible),
             false => Arc::new(possible.chosen(&numbers)),
         };
