@@ -386,15 +386,13 @@ impl Run {
             let explanation = Explanation::new(evaluation);
             reasons(evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
         }
-        let calls = forced
-            .calls
-            .iter()
-            .map(|call| (call.short(), evaluation.has_executed(|it| it == call)));
-        let computations = forced.computations.iter().map(|name| {
-            let is_of = |call: &ResultName| call.computation() == Some(name);
-            (format!("of {name}"), evaluation.has_executed(is_of))
-        });
-        for (call, _) in calls.chain(computations).filter(|(_, has_executed)| !has_executed) {
+        let calls = forced.calls.iter();
+        let calls = calls.filter(|call| !evaluation.has_executed(|it| it == *call));
+        let computations = forced.computations.iter();
+        let computations = computations
+            .filter(|name| !evaluation.has_executed(|it| it.computation() == Some(name)));
+        let computations = computations.map(|name| format!("of {name}"));
+        for call in calls.map(ResultName::short).chain(computations) {
             say(
                 PROGRAM,
                 &format_args!(

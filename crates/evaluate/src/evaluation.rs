@@ -415,7 +415,7 @@ impl Evaluation {
         }
     }
 
-    /// Whether the call of this name was executed.
+    /// Whether a call was executed whose name is meant.
     pub fn has_executed(&self, is_meant: impl Fn(&ResultName) -> bool) -> bool {
         self.outcomes().any(|it| it.how() == How::Executed && is_meant(it.name()))
     }

@@ -1,7 +1,8 @@
 //! The scheduler: it decides when each call begins, and hands out what there is to do.
 //!
 //! Of the calls that are ready, the first one in the order of the plan begins, as slots and what they ask for allow: so a replicate of all
-//! points comes before the next one, although they wait for different calls. An execution that ends is handed to any free thread. It knows neither what calls wait for nor what they are executed for: an evaluation counts down, and an audit does not.
+//! points comes before the next one, although they wait for different calls. An execution that ends is handed to any free thread. It
+//! knows neither what calls wait for nor what they are executed for: an evaluation counts down, and an audit does not.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

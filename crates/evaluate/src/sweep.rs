@@ -216,7 +216,7 @@ impl<'a> Gathering<'_, 'a> {
         is_unread.then(|| read.into_iter().map(|(source, _)| *source).collect())
     }
 
-    /// What the outputs of a point are.
+    /// Returns the digests of the outputs of a point.
     fn digests(&self, number: usize) -> Vec<Digest> {
         let evaluation = self.evaluator.evaluation;
         self.rows.row(number).iter().filter_map(|source| evaluation.digest(*source)).collect()

@@ -185,7 +185,7 @@ impl Attestations {
         executions.into_iter().flatten().cloned().collect()
     }
 
-    /// The first of them, with its machine where somebody says that, too.
+    /// Returns the published execution of a call that ended first; of several at that time, one with a machine.
     pub fn first_published(&self, record: &CallRecord) -> Option<PublishedExecution> {
         let published = self.published(record).into_iter();
         published.min_by_key(|it| (it.end, it.machine.is_none()))

@@ -377,9 +377,11 @@ impl CommitHistory {
         let old = filter.after.as_ref().map(|rev| self.commit(rev)).transpose()?;
         let CommitFilter { first_parent, path, .. } = filter;
         let range = LogRange { old, new, first_parent: *first_parent, path: path.as_deref() };
-        let git = |error| UnreadableRepository::new(&self.place, error).into();
-        let walk = self.walk(range, is_asked).map_err(git)?;
-        Ok(walk.map(move |id| id.and_then(|id| LogLine::read(&self.repository, id)).map_err(git)))
+        let walk = self.walk(range, is_asked).map_err(|error| self.unreadable(error))?;
+        Ok(walk.map(|id| {
+            let line = id.and_then(|id| LogLine::read(&self.repository, id));
+            line.map_err(|error| self.unreadable(error))
+        }))
     }
 
     /// Returns the commit that a revision names.
@@ -388,8 +390,11 @@ impl CommitHistory {
     ///
     /// Fails if the revision is unknown, or if Git's data cannot be read.
     pub fn named(&self, rev: &str) -> Result<LogLine, CommitHistoryError> {
-        let git = |error| UnreadableRepository::new(&self.place, error).into();
-        LogLine::read(&self.repository, self.commit(rev)?).map_err(git)
+        LogLine::read(&self.repository, self.commit(rev)?).map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: Box<dyn std::error::Error + Send + Sync>) -> CommitHistoryError {
+        UnreadableRepository::new(&self.place, error).into()
     }
 
     fn walk<'a>(&'a self, range: LogRange<'a>, is_asked: &'a AtomicBool) -> GitResult<LogWalk<'a>> {

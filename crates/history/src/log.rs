@@ -55,7 +55,7 @@ pub struct Past {
     pub resources: Box<[String]>,
     /// The host that recorded it, if that is known.
     pub host: Option<String>,
-    /// What is published of its execution, if only that says when it ended.
+    /// The published execution, if no record says when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedExecution>,
     /// Whether it was executed in another storage, and is here by way of a results repository.
@@ -554,7 +554,7 @@ pub struct SuspendedFact {
 }
 
 impl SuspendedFact {
-    /// What [`SuspendedFact::state`] may be.
+    /// All values of [`SuspendedFact::state`].
     pub const STATES: [&'static str; 4] = ["suspended", "executing", "interrupted", "failed"];
 
     /// How the call stands, in a word: interrupted if its run has died.

@@ -24,7 +24,7 @@ pub struct RowOrigin {
     pub exclusive: Option<bool>,
     /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
     pub is_disturbed: bool,
-    /// What is published of it, if only that says when it ended.
+    /// The published execution, if no record says when it ended.
     pub published: Option<PublishedExecution>,
     /// Its end, or the time at which outputs were adopted, if it is known.
     pub at: Option<Timestamp>,

@@ -123,7 +123,7 @@ fn fits(task: &Task, node: NodeId, result: Subject<'_>) -> bool {
     }
 }
 
-/// What a result was made from, beside the nodes that made it.
+/// Returns the results that a result was made from, each with the node that made it.
 fn made_from<'a>(
     task: &Task,
     node: NodeId,
@@ -150,7 +150,7 @@ fn made_from<'a>(
     Ok(made)
 }
 
-/// What the name of a result has at each commit.
+/// The part of the name of a result that is the same at each commit.
 fn key(entry: &Entry) -> String {
     match entry {
         Entry::Call(call) => call.short().replacen(&format!("/{}/", call.version()), "/", 1),
