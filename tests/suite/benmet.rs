@@ -199,6 +199,10 @@ fn a_step_that_suspends_is_cancelled_continued_and_never_executed_twice() {
 
     // Another RUN-id is another replicate: all the rest is there.
     lab.git("task", &["config", "compeval.takeover", "tree"]);
+    let written = chain(&lab, &["queued", "6..9 until built ±5%"], None).stdout;
+    let written = String::from_utf8(written).unwrap();
+    assert!(written.contains(":replicates '6..9 until built ±5%' "), "{written}");
+    assert!(written.contains("by ./chain queued '6..9 until built ±5%'"), "{written}");
     let lab = towards(lab, &["queued", "2"]);
     run(&lab, &[]).exit(4).says("1 suspended");
     assert_eq!(lab.called(), ["queued start"]);
