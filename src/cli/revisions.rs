@@ -419,7 +419,7 @@ fn named_commits(input: impl BufRead) -> Result<Vec<String>, NamedCommitsError> 
         let line = line.map_err(NamedCommitsError::Read)?;
         let mut words = line.split_whitespace();
         let Some(rev) = words.next() else { continue };
-        if words.next().is_some() {
+        if words.next().is_some() || rev.contains("..") {
             return Err(NamedCommitsError::Line { number, line });
         }
         named.push(rev.to_owned());
@@ -449,7 +449,7 @@ impl Explain for NamedCommitsError {
             match self {
                 Self::Read(_) => "pipe the commits in: git rev-list HEAD | ce commits REPO --stdin",
                 Self::Line { .. } => {
-                    "write one revision a line, as git rev-list and git log --format=%H do"
+                    "write one commit a line, as git rev-list A..B and git log --format=%H do"
                 }
             }
             .to_owned(),

@@ -368,6 +368,7 @@ fn lines_of_standard_input_that_are_no_commits_are_told() {
     };
     named("main\n\nmain and more\n")
         .says("line 3 of the standard input is no revision: \"main and more\"");
+    named("main~1..main\n").says("line 1 of the standard input is no revision: \"main~1..main\"");
     named("main\nnext\n").says("the repository lib has no commit next");
     let mut ce = lab.command("ce");
     ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin", "main"]);
