@@ -190,3 +190,20 @@ fn a_table_with_a_recipe_of_version_1_is_read_kept_and_exchanged() {
     assert_eq!(lab.stored(&format!("{OLDER_TABLE}/00")), older);
     assert!(lab.stored("c_describe/4beb1a804f89/00/e5fa44f2b31c").contains("\"1.10\""));
 }
+
+#[test]
+fn a_table_with_a_recipe_of_version_3_is_found_with_its_rule() {
+    let lab = lab("recipe-3");
+    assert!(lab.stored("tables/50/00b331b1c2/recipe").contains("6..10 until seconds ±5%"));
+    lab.unchanged(|| {
+        lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+        lab.ce_run(&["-n"]).exit(0).says("calls: 16 reused; 1 table: 1 reused");
+        // The rule ends where it ended, and says which median is less certain.
+        let told = "less certain than ±5% at 1 point: ±";
+        lab.run("ce", &["table", "--summary", "../storage"]).exit(0).shows("9  10");
+        let page = lab.run("ce", &["report", "-q", "-o", "-", "../storage"]).exit(0);
+        assert!(page.stdout.contains("until its median is known to ±5%"), "{}", page.stdout);
+        assert!(lab.ce_run(&["-n"]).stderr.contains(told));
+    });
+    lab.ce_run(&[]).exit(0).called(vec![]).says("16 reused");
+}
