@@ -258,9 +258,14 @@ fn uncertain_medians(evaluation: &Evaluation, call: CallId) -> Option<String> {
     let points: Vec<String> = points.collect();
     let (first, rest) = points.split_at(points.len().min(POINTS_IN_FULL));
     let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
+    let hint = if ends.iter().any(|end| end.has_no_interval()) {
+        "let more replicates succeed, and the call that makes the column read replicate: an interval needs 6 values"
+    } else {
+        "allow more replicates, or accept a larger share"
+    };
     (!points.is_empty()).then(|| {
         format!(
-            "warning: {}: the median of {} is less certain than {} at {}: {}{more}\n  try: allow more replicates, or accept a larger share",
+            "warning: {}: the median of {} is less certain than {} at {}: {}{more}\n  try: {hint}",
             title(evaluation, call),
             harmless(&until.column),
             until.precision,

@@ -234,7 +234,10 @@ fn fields_and_equal_values_are_looked_at() {
         .file("workflow/columns", "00 seconds")
         .file("workflow/replicates", "6..10 until seconds ±1%")
         .commit_again();
-    lab.ce_run(&[]).exit(0).says("no interval after 10 replicates at n=0");
+    lab.ce_run(&[])
+        .exit(0)
+        .says("no interval after 10 replicates at n=0")
+        .says("an interval needs 6 values");
 }
 
 /// Points are marked where they are shown, and replicates that nobody asks for are not excluded.

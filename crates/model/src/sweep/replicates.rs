@@ -181,6 +181,11 @@ pub struct ReplicatesEnd {
 }
 
 impl ReplicatesEnd {
+    /// Whether the largest number had too few values for an interval: others failed, or rest on one call.
+    pub fn has_no_interval(&self) -> bool {
+        self.reason == EndReason::Most && self.reached.is_none()
+    }
+
     /// What is wrong, in words; `None` if the interval is narrow enough.
     pub fn shortfall(&self) -> Option<String> {
         let reached = self.reached.map(|share| {
