@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &str); 20] = [
+const PROGRAMS: [(&str, &str); 21] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
@@ -27,6 +27,7 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("glusterfsd", "glusterfs-server glusterfs-client"),
     ("gnuplot", "gnuplot-nox"),
     ("lua5.4", "lua5.4"),
+    ("mpicc", "openmpi-bin libopenmpi-dev"),
     ("pip", "python3-pip"),
     ("python3", "python3"),
     ("rsvg-convert", "librsvg2-bin"),

@@ -229,7 +229,7 @@ pub enum Unsatisfiable {
     #[error("it asks for {0} tasks, and an execution starts one")]
     Tasks(u32),
     /// It asks for a launcher.
-    #[error("it asks for the launcher {}, and an execution starts one process", .0.word())]
+    #[error("it asks for the launcher {}, and an execution starts one process", .0.text())]
     Launcher(TaskLauncher),
     /// It asks for an allocation of another shape.
     #[error("it asks for {asked}, and the allocation has {}, {}", counted(there.nodes.get() as usize, "node"), counted(there.tasks.get() as usize, "task"))]
@@ -240,7 +240,7 @@ pub enum Unsatisfiable {
         there: AllocationShape,
     },
     /// It asks for several processes, and cannot be executed without isolation.
-    #[error("it asks for an allocation, where nothing is isolated, and its root is the input {0}")]
+    #[error("it starts tasks itself, so it is not isolated, and its root is the input {0}")]
     Root(String),
 }
 
@@ -268,13 +268,13 @@ impl Unsatisfiable {
 
     /// Returns why a call that asks for an allocation can never have one.
     pub(super) fn of_span(resources: &Resources, reach: Reach) -> Option<Self> {
-        let Resources { nodes, tasks, launcher, .. } = *resources;
+        let Resources { nodes, tasks, ref launcher, .. } = *resources;
         let [nodes_asked, tasks_asked] = [nodes, tasks].map(|it| it.map_or(1, NonZeroU32::get));
         match reach {
             Reach::Any => None,
             Reach::Process if nodes_asked > 1 => Some(Self::Nodes(nodes_asked)),
             Reach::Process if tasks_asked > 1 => Some(Self::Tasks(tasks_asked)),
-            Reach::Process => launcher.map(Self::Launcher),
+            Reach::Process => launcher.clone().map(Self::Launcher),
             // exec may use all that it finds, so it must not find more than it asks for.
             Reach::Allocation(there) => {
                 let is_shape = nodes.is_none_or(|nodes| nodes == there.nodes)

@@ -473,7 +473,7 @@ impl Evaluation {
             if let Some(why) = Unsatisfiable::of(&resources, slots, &offer) {
                 calls.push((id, why));
             } else if let Some(root) = self.computation(id).and_then(|it| it.access.root())
-                && resources.spans()
+                && !resources.can_be_isolated()
             {
                 calls.push((id, Unsatisfiable::Root(root.name.clone())));
             }

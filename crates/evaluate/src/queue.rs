@@ -472,7 +472,7 @@ impl QueueMessages {
         if rules.isolated && !ticket.isolated && self.exposed.insert(ticket.computation.clone()) {
             let name = &ticket.computation;
             self.add(format!(
-                "warning: {name} is not isolated: it asks for an allocation, where Slurm starts processes outside of any sandbox\n  try: let it ask for one task if it is to be isolated"
+                "warning: {name} is not isolated: it starts tasks of its allocation itself, which are outside of any sandbox\n  try: let it ask for launcher srun, or for one task, if it is to be isolated"
             ));
         }
     }

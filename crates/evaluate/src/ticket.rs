@@ -38,9 +38,9 @@ pub struct TicketRules {
 }
 
 impl TicketRules {
-    /// Whether a call that asks for this is isolated. One that spans hosts or tasks cannot be.
+    /// Whether a call that asks for this is isolated. One that starts tasks itself cannot be.
     pub(super) fn isolates(self, resources: &Resources) -> bool {
-        self.isolated && !resources.spans()
+        self.isolated && resources.can_be_isolated()
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Inspection {
 }
 
 /// What an execution asks for of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The number of hosts, if it matters.
     pub nodes: Option<NonZeroU32>,
@@ -84,7 +84,7 @@ pub struct Span {
 impl Span {
     /// What a call needs of an allocation, if it needs one.
     pub fn of(resources: &Resources) -> Option<Self> {
-        let Resources { nodes, launcher, .. } = *resources;
+        let (nodes, launcher) = (resources.nodes, resources.launcher.clone());
         let cpus = resources.cpus.unwrap_or(NonZeroU32::MIN);
         let tasks = resources.task_count();
         resources.spans().then_some(Self { nodes, tasks, cpus, launcher })

@@ -90,7 +90,7 @@ impl Resource {
             Self::Gpus => "a number of gpus",
             Self::Nodes => "a number of nodes",
             Self::Tasks => "a number of tasks",
-            Self::Launcher => "a launcher: srun is the only one",
+            Self::Launcher => "a launcher: srun is the only one, with options that begin with -",
             Self::Exclusive => "an amount: the word exclusive has none",
         }
     }
@@ -113,20 +113,40 @@ impl Explain for AmountError {
     }
 }
 
-/// A program that starts `exec` on every task of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskLauncher {
-    /// That of Slurm.
-    Srun,
-}
+/// A program that starts `exec` on every task of an allocation, that of Slurm, with its options: `srun --mpi=pmix`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>", into = "Box<str>")]
+pub struct TaskLauncher(Box<str>);
 
 impl TaskLauncher {
-    /// The word that names it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Srun => "srun",
+    /// The program and its options, separated by blanks.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The options.
+    pub fn options(&self) -> impl Iterator<Item = &str> {
+        self.0.split(' ').skip(1)
+    }
+}
+
+impl TryFrom<Box<str>> for TaskLauncher {
+    type Error = AmountError;
+
+    fn try_from(text: Box<str>) -> Result<Self, AmountError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match &words[..] {
+            ["srun", options @ ..] if options.iter().all(|it| it.starts_with('-')) => {
+                Ok(Self(words.join(" ").into()))
+            }
+            _ => Err(AmountError { resource: Resource::Launcher, text: text.into() }),
         }
+    }
+}
+
+impl From<TaskLauncher> for Box<str> {
+    fn from(launcher: TaskLauncher) -> Self {
+        launcher.0
     }
 }
 
@@ -160,6 +180,9 @@ pub struct Resources {
     pub exclusive: bool,
 }
 
+/// Characters in options of launchers that a [class](Resources::class) has in another form, in the order of their replacement.
+const SPECIAL: [(char, &str); 4] = [('%', "%25"), (',', "%2C"), (' ', "%20"), ('/', "%2F")];
+
 impl Resources {
     /// Asks for an amount of a resource.
     pub fn set(&mut self, resource: Resource, text: &str) -> Result<(), AmountError> {
@@ -175,10 +198,7 @@ impl Resources {
             Resource::Gpus => self.gpus = Some(number()?),
             Resource::Nodes => self.nodes = Some(number()?),
             Resource::Tasks => self.tasks = Some(number()?),
-            Resource::Launcher if text == TaskLauncher::Srun.word() => {
-                self.launcher = Some(TaskLauncher::Srun);
-            }
-            Resource::Launcher => return Err(wrong()),
+            Resource::Launcher => self.launcher = Some(Box::<str>::from(text).try_into()?),
             Resource::Exclusive if text.is_empty() => self.exclusive = true,
             Resource::Exclusive => return Err(wrong()),
         }
@@ -197,7 +217,7 @@ impl Resources {
             number(Resource::Gpus, self.gpus),
             number(Resource::Nodes, self.nodes),
             number(Resource::Tasks, self.tasks),
-            self.launcher.map(|it| format!("{} {}", Resource::Launcher.word(), it.word())),
+            self.launcher.as_ref().map(|it| format!("{} {}", Resource::Launcher.word(), it.text())),
             self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
         ];
         lines.into_iter().flatten().collect()
@@ -209,15 +229,23 @@ impl Resources {
         self.nodes > one || self.tasks > one || self.launcher.is_some()
     }
 
+    /// Whether it can be isolated: it starts no tasks itself.
+    pub fn can_be_isolated(&self) -> bool {
+        !self.spans() || self.launcher.is_some()
+    }
+
     /// The number of tasks: one for each host, unless it asks for a number.
     pub fn task_count(&self) -> NonZeroU32 {
         self.tasks.or(self.nodes).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// A name for all calls that ask for the same, as `cpus=4,memory=8G`.
+    /// A name for all calls that ask for the same, as `cpus=4,memory=8G`. It is the name of a directory.
     pub fn class(&self) -> String {
         let one = self.cpus.is_none().then(|| "cpus=1".to_owned());
-        let lines = self.lines().into_iter().map(|line| line.replace(' ', "="));
+        let lines = self.lines().into_iter().map(|line| {
+            let line = line.replacen(' ', "=", 1);
+            SPECIAL.iter().fold(line, |text, (sign, code)| text.replace(*sign, code))
+        });
         one.into_iter().chain(lines).collect::<Vec<_>>().join(",")
     }
 
@@ -225,7 +253,10 @@ impl Resources {
     pub fn of_class(class: &str) -> Option<Self> {
         let mut resources = Self::default();
         for part in class.split(',') {
-            let (word, amount) = part.split_once('=').unwrap_or((part, ""));
+            let back =
+                |text: String, (sign, code): &(char, &str)| text.replace(code, &sign.to_string());
+            let part = SPECIAL.iter().rev().fold(part.to_owned(), back);
+            let (word, amount) = part.split_once('=').unwrap_or((&part, ""));
             resources.set(Resource::of_word(word)?, amount).ok()?;
         }
         Some(resources)
@@ -241,7 +272,7 @@ impl Resources {
             gpus: self.gpus.max(other.gpus),
             nodes: self.nodes.max(other.nodes),
             tasks: self.tasks.max(other.tasks),
-            launcher: self.launcher.max(other.launcher),
+            launcher: self.launcher.max(other.launcher.clone()),
             exclusive: self.exclusive || other.exclusive,
         }
     }
@@ -433,7 +464,7 @@ mod tests {
             "gpus 1",
             "nodes 2",
             "tasks 64",
-            "launcher srun",
+            "launcher srun --mpi=pmix --cpu-bind=verbose,map_cpu:0,1 --multi-prog=a%2Cb/c",
             "exclusive",
         ];
         for line in lines {
@@ -457,6 +488,7 @@ mod tests {
         assert_eq!(spans("tasks=3"), (true, 3));
         assert_eq!(spans("launcher=srun"), (true, 1));
         assert_eq!(Resources::of_class("launcher=mpirun"), None);
+        assert_eq!(Resources::of_class("launcher=srun%20hostname"), None);
     }
 
     #[test]

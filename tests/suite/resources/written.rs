@@ -30,7 +30,7 @@ fn what_is_right_is_not_mentioned() {
 fn there_is_one_launcher() {
     let lab = lab().file("workflow/resources", "launcher mpirun\n").commit();
     let expected = [
-        "workflow/resources:1: \"mpirun\" is not a launcher: srun is the only one",
+        "workflow/resources:1: \"mpirun\" is not a launcher: srun is the only one, with options that begin with -",
         "try: write a line such as launcher srun",
     ];
     assert_eq!(complaints(&lab), expected);

@@ -4,6 +4,7 @@ mod cluster;
 mod deaths;
 mod faults;
 mod jobs;
+mod mpi;
 mod outages;
 mod pool;
 mod runs;

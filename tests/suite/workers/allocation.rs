@@ -14,12 +14,13 @@ use crate::program::{Ran, Running};
 
 /// Starts each task as a child.
 const SRUN: &str = r#"echo "$*" >>"$FAKE/srun.asked"
-while [ "$1" != sh ]; do
-    case $1 in --ntasks=*) tasks=${1#*=} ;; --chdir=*) cd "${1#*=}" || exit ;; esac
+while :; do
+    case $1 in --ntasks=*) tasks=${1#*=} ;; --chdir=*) cd "${1#*=}" || exit ;; -*) ;; *) break ;; esac
     shift
 done
+export SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=$tasks
 for task in $(seq 0 $((tasks - 1))); do
-    SLURM_PROCID=$task "$@" &
+    SLURM_PROCID=$task SLURM_LOCALID=$task "$@" &
     started="$started $!"
 done
 for process in $started; do wait $process || worst=$?; done
@@ -57,7 +58,7 @@ impl Lab {
     /// Makes a program of Slurm.
     fn plays(&self, name: &str, script: &str) {
         let path = self.path("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::write(&path, format!("#!/bin/sh\nFAKE=${{0%/bin/*}}\n{script}\n")).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
@@ -100,10 +101,8 @@ impl Lab {
 #[test]
 fn exec_is_started_on_every_task_and_each_status_is_recorded() {
     let script = r#"pwd; echo "$SLURM_NTASKS" >"$2/$SLURM_PROCID""#;
-    let lab = lab("tasks 3\ncpus 2\nlauncher srun\n", script).isolated();
-    let ran = lab.ce_run_on_tasks().exit(0).called(vec!["call"; 3]);
-    let warning = "warning: call is not isolated: it asks for an allocation";
-    assert_eq!(ran.stderr.matches(warning).count(), 1, "{}", ran.stderr);
+    let lab = lab("tasks 3\ncpus 2\nlauncher srun\n", script);
+    lab.ce_run_on_tasks().exit(0).called(vec!["call"; 3]);
     let made: Vec<String> =
         lab.results().into_keys().filter(|name| name.starts_with("c_call/")).collect();
     assert_eq!(made.len(), 3, "{made:?}");
@@ -119,6 +118,36 @@ fn exec_is_started_on_every_task_and_each_status_is_recorded() {
     let shown = lab.run("ce", &["log", "../storage", "--json"]).exit(0).stdout;
     assert!(shown.contains("\"peak_bytes\":null"), "srun is not the call: {shown}");
     assert_eq!(lab.asked("scancel"), "");
+    assert!(lab.is_tidy());
+}
+
+/// All tasks of a host are in one sandbox, in which they meet, and have what their launcher has set.
+#[test]
+fn tasks_of_a_host_share_a_sandbox() {
+    let script = r#"[ -e "$1" ] && [ ! -e "$HIDDEN" ] && [ -z "$SECRET" ] || exit 3
+[ "$(pwd) $(hostname) $HOME $LAUNCHED" = '/tmp sandbox /home/compeval yes' ] || exit 4
+touch "/dev/shm/$SLURM_PROCID"
+until [ "$(ls /dev/shm | wc -l)" -ge 3 ]; do sleep 0.01; done
+echo $$ >"$2/$SLURM_PROCID"; touch "/dev/shm/$SLURM_PROCID.over"
+until [ "$(ls /dev/shm | wc -l)" = 6 ]; do sleep 0.01; done
+(sleep 1000 &)"#;
+    let lab = lab("tasks 3\nlauncher srun\n", script).isolated();
+    lab.plays(
+        "srun",
+        &format!("export LAUNCHED=yes HIDDEN={}\n{SRUN}", lab.path("bin/srun").display()),
+    );
+    let mut worker = lab.worker_with("3");
+    let worker = Running::start(worker.env("SECRET", "hold-off"));
+    worker.wait_until_it_catches(Signal::TERM);
+    lab.ce_run(QUEUED).exit(0);
+    lab.dismiss(worker);
+    let made = lab.results().into_iter().filter(|(name, _)| name.starts_with("c_call/"));
+    let pids: Vec<String> = made.map(|(_, text)| String::from_utf8(text).unwrap()).collect();
+    assert_eq!(pids.len(), 3);
+    // They are numbers of a namespace of their own, and differ.
+    assert!(pids.iter().all(|pid| pid.trim().parse::<u32>().unwrap() < 1000), "{pids:?}");
+    let executed = &lab.record_in("record")["origin"]["executed"];
+    assert_eq!(executed["isolation"].as_str(), Some("namespaces"));
     assert!(lab.is_tidy());
 }
 
@@ -320,5 +349,5 @@ fn a_root_of_its_own_needs_isolation_which_no_allocation_has() {
     let lab = lab("tasks 3\n", "").isolated().file("computations/call/access", "root x\n");
     let lab = lab.commit_again();
     let ran = lab.ce_run(QUEUED).exit(2).called(vec![]);
-    ran.says("it asks for an allocation, where nothing is isolated, and its root is the input x");
+    ran.says("it starts tasks itself, so it is not isolated, and its root is the input x");
 }

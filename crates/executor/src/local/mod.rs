@@ -12,7 +12,7 @@ mod process_groups;
 
 pub use self::process_groups::GRACE;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -34,13 +34,11 @@ use crate::executor::{
     Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
     SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
 };
-use crate::invocation::{
-    DIRECTORY, InputFile, Invocation, Span, TAIL, is_replaced, open_log, tail,
-};
+use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
 use crate::sandbox::{
-    Sandbox, SandboxError, SandboxSpec, VERIFY, lacking, lacking_interpreter, specify,
+    Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking, lacking_interpreter, specify,
 };
-use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
+use crate::slurm::{Allocation, JobToken, StatusFiles, is_of_allocation};
 
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]
@@ -112,8 +110,11 @@ impl Local {
         let start = Timestamp::now();
         let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
         let over = match (&invocation.span, &self.allocation) {
-            (Some(_), _) if invocation.isolate => {
-                return refused("it is to be isolated, which is not possible for several tasks");
+            (Some(span), _) if invocation.isolate && span.launcher.is_none() => {
+                return refused("it is to be isolated, and starts tasks itself");
+            }
+            (Some(_), _) if invocation.isolate && self.isolating_sandbox().is_none() => {
+                return refused("it is to be isolated, which is not possible here");
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
@@ -131,7 +132,10 @@ impl Local {
         };
         let ended = match over {
             Ok(mut over) => {
-                over.passed_on = reaches_others(&invocation.access, over.isolation);
+                // Tasks have the network of the host.
+                let has_network =
+                    invocation.span.is_some() && over.isolation == Isolation::Namespaces;
+                over.passed_on = has_network || reaches_others(&invocation.access, over.isolation);
                 over.ended(start, invocation.limit)
             }
             Err(error) => Ended::Lost(error.loss().ok_or(error)?),
@@ -246,6 +250,8 @@ pub(super) struct Starter {
     pub(super) launcher: Vec<OsString>,
     /// Whether it lacks the variables of the allocation that this process is in.
     pub(super) hides_allocation: bool,
+    /// The sandbox of its tasks, which the launcher starts with an environment of their own.
+    pub(super) sandbox: Option<TaskSandbox>,
 }
 
 /// Executes, and waits for the end of the process group.
@@ -255,7 +261,7 @@ fn execute_unsandboxed(
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
-    if let Some(label) = invocation.access.root() {
+    if let Some(label) = invocation.access.root().filter(|_| starter.sandbox.is_none()) {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
     }
@@ -361,7 +367,16 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
         opened => opened.map_err(wrong)?,
     };
     let log = open_log(&opened, &invocation.log).map_err(wrong)?;
-    let mut words = starter.launcher.iter().cloned().chain([invocation.executable().into()]);
+    let own: Vec<OsString> = match &starter.sandbox {
+        Some(sandbox) => sandbox.words.clone(),
+        None => {
+            let inputs = inputs.iter().map(|it| it.outside().as_os_str());
+            let files = inputs.chain(outputs.iter().map(|it| it.path.as_os_str()));
+            let files = files.map(OsStr::to_owned);
+            [invocation.executable().into()].into_iter().chain(files).collect()
+        }
+    };
+    let mut words = starter.launcher.iter().cloned().chain(own);
     let mut command = Command::new(words.next().unwrap_or_default());
     if starter.hides_allocation {
         let variables = env::vars_os().map(|(name, _)| name);
@@ -371,13 +386,19 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
     }
     command
         .args(words)
-        .args(inputs.iter().map(InputFile::outside))
-        .args(outputs.iter().map(|output| &output.path))
         .current_dir(&work.path)
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(wrong)?)
         .stderr(log)
-        .process_group(0)
+        .process_group(0);
+    if let Some(sandbox) = &starter.sandbox {
+        // Nothing but what the launcher needs of the allocation.
+        let slurm = |name: &OsStr| name.as_encoded_bytes().starts_with(b"SLURM");
+        let variables = env::vars_os().filter(|(name, _)| slurm(name));
+        command.env_clear().envs(variables).envs(sandbox.environment());
+        return Ok(command);
+    }
+    command
         .envs([nesting_variable(&invocation.call)])
         // It may be that of a call which has started this run.
         .env_remove(DIRECTORY)
@@ -487,13 +508,31 @@ fn execute_spanning(
     invocation: &Invocation,
 ) -> Result<FinishedProcess, ExecuteError> {
     allocation.prepare();
-    let launched = launcher(allocation, span, invocation)?;
-    let (launcher, files) = launched.map_or((Vec::new(), None), |(it, files)| (it, Some(files)));
-    let starter = Starter { launcher, hides_allocation: false };
+    let (mut starter, mut files) = (Starter::default(), None::<StatusFiles>);
+    if span.launcher.is_some() {
+        let token = JobToken::random()
+            .map_err(|error| ExecuteError::Refused(format!("it cannot be launched: {error}")))?;
+        // What is isolated cannot write there.
+        let directory = if invocation.isolate { &invocation.stage } else { &invocation.outbox };
+        let places = (&*invocation.work.path, &*directory.path);
+        let (mut launcher, statuses) = allocation.launcher(span, places, &token);
+        if invocation.isolate {
+            let sandbox = TaskSandbox::new(invocation, &token.to_string(), statuses.prefix());
+            starter.sandbox = Some(sandbox.map_err(ExecuteError::Isolate)?);
+        } else {
+            launcher.extend(statuses.noting());
+        }
+        (starter.launcher, files) = (launcher, Some(statuses));
+    }
     let ended = execute_unsandboxed(groups, orphans, invocation, &starter);
     // Also after an error: exec may have been executed.
     let is_over = allocation.end_steps(|| groups.is_killed());
     let statuses = files.map(|files| files.take());
+    if let Some(sandbox) = &starter.sandbox
+        && let Some(error) = sandbox.refused()
+    {
+        return Err(refused(&sandbox.spec, invocation, error));
+    }
     let mut over = ended?;
     over.left_behind |= !is_over;
     if let Some(statuses) = statuses {
@@ -501,6 +540,10 @@ fn execute_spanning(
         (over.user, over.system, over.peak) = (Duration::ZERO, Duration::ZERO, 0);
         over.tasks = TaskStatuses(statuses);
         over.launcher_error = last_error(&invocation.log());
+    }
+    if let Some(sandbox) = &starter.sandbox {
+        over.isolation = Isolation::Namespaces;
+        over.lacking = if over.code == Some(0) { Vec::new() } else { lacking(&sandbox.spec) };
     }
     Ok(over)
 }
@@ -511,21 +554,6 @@ fn last_error(log: &Path) -> Option<String> {
     let mut errors =
         text.lines().filter(|line| line.starts_with("srun: ") && line.contains("error: "));
     errors.next_back().map(str::to_owned)
-}
-
-/// The words that start `exec` on every task, if it asks for that.
-fn launcher(
-    allocation: &Allocation,
-    span: &Span,
-    invocation: &Invocation,
-) -> Result<Option<(Vec<OsString>, StatusFiles)>, ExecuteError> {
-    if span.launcher.is_none() {
-        return Ok(None);
-    }
-    match allocation.launcher(span, &invocation.work.path, &invocation.outbox.path) {
-        Ok(launcher) => Ok(Some(launcher)),
-        Err(error) => Err(ExecuteError::Refused(format!("it cannot be launched: {error}"))),
-    }
 }
 
 /// The signals by which users, shells and schedulers ask programs to end: HUP, INT and TERM.

@@ -24,16 +24,16 @@ use rustix::net::{
     socket_with,
 };
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, WaitOptions, getegid, geteuid,
-    getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal,
-    setpgid, setsid, test_kill_process_group, umask, wait, waitid,
+    Pid, PidfdFlags, Resource, Signal, WaitIdOptions, WaitOptions, getegid, geteuid, getrlimit,
+    ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal, setpgid,
+    setsid, test_kill_process_group, umask, wait,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
 use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
 use super::process::{
-    OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, forked, pipe, reap, send,
+    OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap, send,
     send_failed, unshare,
 };
 use super::root::{self, PROC, PreparedRoot, enter};
@@ -56,7 +56,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 /// Prepares what all executions share.
-fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, ProcessEnd> {
+pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, ProcessEnd> {
     // Files that were open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is handled by the parent of the launcher, and executions have no terminal.
@@ -167,17 +167,11 @@ fn follow(child: Pid) -> Result<i32, StepError> {
             Err(error) => return Err(at("wait", "")(error)),
         }
     }
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    let status = waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
-    let ended = status.and_then(|status| {
-        let signal = status.terminating_signal();
-        status.exit_status().or_else(|| signal.map(|signal| -signal))
-    });
-    ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
+    end_of(child, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
 }
 
 /// What others may not do with the mount points of an execution.
-const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
+pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
 fn become_exec(root: &PreparedRoot, spec: &SandboxSpec) -> StepError {
@@ -290,7 +284,7 @@ const LIMITS: [Resource; 16] = [
 
 /// The first process of a process namespace, as its launcher has it.
 #[derive(Debug)]
-struct NamespaceInit {
+pub(super) struct NamespaceInit {
     pid: Pid,
     /// Readable once it has ended.
     ended: OwnedFd,

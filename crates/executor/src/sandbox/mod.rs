@@ -5,6 +5,7 @@
 //!
 //! - `Sandbox` starts launchers and asks them to execute. `missing_access` finds paths that an execution may lack.
 //! - `launcher`: the launcher's side.
+//! - `tasks`: the side of tasks that a cluster starts, each in the sandbox of its host.
 //! - `root`, `user`, `seccomp`: the environment of an execution.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts` and `process` are used by all.
 
@@ -15,6 +16,7 @@ mod process;
 mod root;
 mod seccomp;
 mod spec;
+mod tasks;
 mod user;
 
 pub use self::missing_access::{installation, interpreter, is_shown, links};
@@ -23,6 +25,7 @@ pub(crate) use self::mounts::VERIFY;
 pub(crate) use self::root::{DEVICES, TELLING};
 pub(crate) use self::spec::SandboxSpec;
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
+pub(crate) use self::tasks::TaskSandbox;
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
@@ -36,6 +39,7 @@ use ce_model::exit::Explain;
 use rustix::process::Pid;
 
 use self::process::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
+use self::tasks::TASK;
 use crate::invocation::Invocation;
 
 /// The reason why an execution cannot be isolated.
@@ -114,7 +118,11 @@ impl Explain for SandboxError {
 ///
 /// The process must have one thread yet.
 pub(super) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    (arguments.next()? == LAUNCH).then(|| launcher::launch(arguments))
+    match arguments.next()?.to_str()? {
+        LAUNCH => Some(launcher::launch(arguments)),
+        TASK => Some(tasks::task(arguments)),
+        _ => None,
+    }
 }
 
 /// The number of times that a launcher is started, if it ends before it says whether it can isolate.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fork::{Fork, fork};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::UnshareFlags;
@@ -83,6 +84,21 @@ pub(super) fn forked() -> Result<Option<Pid>, StepError> {
 /// Makes a pipe: its reader and its writer.
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), StepError> {
     pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))
+}
+
+/// Waits for the end of a child. Returns its exit status, or minus a signal.
+pub(super) fn end_of(child: Pid, options: WaitIdOptions) -> Result<i32, StepError> {
+    let status = loop {
+        match waitid(WaitId::Pid(child), options) {
+            Err(Errno::INTR) => {}
+            status => break status.map_err(at("wait", ""))?,
+        }
+    };
+    let ended = status.and_then(|status| {
+        let signal = status.terminating_signal();
+        status.exit_status().or_else(|| signal.map(|signal| -signal))
+    });
+    ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
 }
 
 /// Waits for a child and reaps it. Returns the resource usage of it and of the processes that it

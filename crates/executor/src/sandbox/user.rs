@@ -59,7 +59,7 @@ impl Nobody {
             return Err(ProcessEnd::Over);
         };
         drop((asked, tells));
-        let made = enter(helper.as_raw_nonzero().get(), asks.into(), told.into());
+        let made = enter_mounts(helper.as_raw_nonzero().get(), asks.into(), told.into());
         reap(helper)?;
         match made {
             Ok(nobody) => Ok(Some(nobody)),
@@ -69,25 +69,12 @@ impl Nobody {
         }
     }
 
-    /// Becomes nobody. Returns only errors of the system.
-    fn become_nobody(&self) -> Result<(), StepError> {
-        self.become_user(0)
-    }
-
-    /// Becomes root, with no rights over anything but what is root's.
-    fn become_root(&self) -> Result<(), StepError> {
-        self.become_user(NOBODY)
-    }
-
-    /// Enters the namespace, as this user of it.
-    fn become_user(&self, user: u32) -> Result<(), StepError> {
-        let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
+    /// Enters the namespace. Leaves all groups, which cannot be done there.
+    fn enter(&self) -> Result<(), StepError> {
         set_thread_groups(&[]).map_err(at("leave all groups", ""))?;
         let kind = Some(LinkNameSpaceType::User);
         move_into_link_name_space(self.namespace.as_fd(), kind)
-            .map_err(at("enter the namespace of users", ""))?;
-        set_thread_res_gid(group, group, group).map_err(at("change the group", ""))?;
-        set_thread_res_uid(user, user, user).map_err(at("change the user", ""))
+            .map_err(at("enter the namespace of users", ""))
     }
 
     /// Gives a file to nobody.
@@ -109,7 +96,7 @@ fn leave(mut asked: &File, tells: &mut File) -> io::Result<()> {
 }
 
 /// Sets who is who in the namespace of the helper, and enters its mounts: the kernel does not let them be taken apart.
-fn enter(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobody> {
+fn enter_mounts(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobody> {
     let process = Path::new("/proc").join(helper.to_string());
     let mut hear = || -> io::Result<()> {
         let mut word = [0];
@@ -183,14 +170,57 @@ impl<'a> SandboxUser<'a> {
         }
     }
 
+    /// Who that is in the namespace of users.
+    pub(super) const fn inside(self) -> InsideUser {
+        match self {
+            Self::Own => InsideUser::Same,
+            Self::Nobody(_) => InsideUser::Nobody,
+            Self::Root(_) => InsideUser::Root,
+        }
+    }
+
     /// Makes this process that user, without any privilege.
     pub(super) fn assume(self) -> Result<(), StepError> {
-        match self {
-            Self::Own => Ok(()),
-            Self::Nobody(nobody) => nobody.become_nobody(),
-            Self::Root(nobody) => nobody.become_root(),
-        }?;
+        if let Self::Nobody(nobody) | Self::Root(nobody) = self {
+            nobody.enter()?;
+        }
+        self.inside().assume()?;
         give_up_privileges(CapabilitySet::empty())
+    }
+}
+
+/// Who an execution is, for a process that is in the namespace of users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InsideUser {
+    /// The user that the process is.
+    Same,
+    /// Nobody outside.
+    Nobody,
+    /// Root outside, with no rights over anything but what is root's.
+    Root,
+}
+
+impl InsideUser {
+    /// How it is sent.
+    pub(super) const fn word(self) -> u8 {
+        self as u8
+    }
+
+    /// Who was sent.
+    pub(super) fn of(word: u8) -> Self {
+        [Self::Nobody, Self::Root].into_iter().find(|it| it.word() == word).unwrap_or(Self::Same)
+    }
+
+    /// Makes this process that user.
+    pub(super) fn assume(self) -> Result<(), StepError> {
+        let number = match self {
+            Self::Same => return Ok(()),
+            Self::Nobody => 0,
+            Self::Root => NOBODY,
+        };
+        let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
+        set_thread_res_gid(group, group, group).map_err(at("change the group", ""))?;
+        set_thread_res_uid(user, user, user).map_err(at("change the user", ""))
     }
 }
 
@@ -201,7 +231,7 @@ mod tests {
     fn entered(word: &[u8], helper: i32) -> io::Error {
         let ((asked, asks), (told, tells)) = (pipe().unwrap(), pipe().unwrap());
         File::from(tells).write_all(word).unwrap();
-        let error = enter(helper, asks.into(), told.into()).err().unwrap();
+        let error = enter_mounts(helper, asks.into(), told.into()).err().unwrap();
         drop(asked);
         error
     }

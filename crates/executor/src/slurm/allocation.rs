@@ -17,6 +17,8 @@ use std::{fs, thread};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use ce_model::resources::TaskLauncher;
+
 use super::client::{Slurm, SlurmError};
 use super::jobs::JobToken;
 use crate::executor::AllocationShape;
@@ -107,21 +109,24 @@ impl Allocation {
         Ok(KnownJob { id, before, ends_all: self.slurm.ends_all_processes() })
     }
 
-    /// The program that executes the words after it on every task, and ends with this process; with the files that it leaves.
+    /// The program that executes the words after it on every task, and ends with this process; with the files in which tasks are to note
+    /// their exit statuses. `token` names the step and the files.
     pub(crate) fn launcher(
         &self,
         span: &Span,
-        work: &Path,
-        directory: &Path,
-    ) -> io::Result<(Vec<OsString>, StatusFiles)> {
-        let token = JobToken::random()?;
+        (work, directory): (&Path, &Path),
+        token: &JobToken,
+    ) -> (Vec<OsString>, StatusFiles) {
         let prefix = format!("{token}.");
         let files =
             StatusFiles { directory: directory.to_owned(), prefix, tasks: span.tasks.get() };
         let mut chdir = OsString::from("--chdir=");
         chdir.push(work);
         let mut words: Vec<OsString> = guard_words().into();
-        words.push("srun".into());
+        // An isolated call has another PATH.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut programs = std::env::split_paths(&path).map(|it| it.join("srun"));
+        words.push(programs.find(|it| it.is_file()).unwrap_or_else(|| "srun".into()).into());
         let nodes = span.nodes.map(|nodes| format!("--nodes={nodes}"));
         let options = [
             format!("--ntasks={}", span.tasks),
@@ -134,11 +139,11 @@ impl Allocation {
             "--input=none".to_owned(),
             "--label".to_owned(),
         ];
-        words.extend(nodes.into_iter().chain(options).map(OsString::from));
+        // Those of the call come first: what both name is as CompEval has it.
+        let own = span.launcher.iter().flat_map(TaskLauncher::options).map(str::to_owned);
+        words.extend(own.chain(nodes).chain(options).map(OsString::from));
         words.push(chdir);
-        words.extend(["sh", "-c", TASK].map(OsString::from));
-        words.push(files.directory.join(&files.prefix).into());
-        Ok((words, files))
+        (words, files)
     }
 
     /// Ends all steps that a call has started. Returns false if a process of one may be left.
@@ -171,6 +176,16 @@ impl Allocation {
 }
 
 impl StatusFiles {
+    /// What their names begin with; the number of a task follows.
+    pub(crate) fn prefix(&self) -> PathBuf {
+        self.directory.join(&self.prefix)
+    }
+
+    /// The words before a program and its arguments that execute it, and note its exit status.
+    pub(crate) fn noting(&self) -> impl Iterator<Item = OsString> {
+        ["sh", "-c", TASK].map(OsString::from).into_iter().chain([self.prefix().into()])
+    }
+
     /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any, or that was asked
     /// to end and has failed.
     pub(crate) fn take(&self) -> Box<[Option<u8>]> {

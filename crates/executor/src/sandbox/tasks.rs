@@ -1,0 +1,423 @@
+//! Tasks that the launcher of a cluster starts, in sandboxes. Those of one execution on one host share a sandbox: they see each other's
+//! processes and shared memory, as MPI wants it, and the network of the host.
+//!
+//! Each task is this program, started again with a hidden argument. The first one on a host forks a *holder*, which prepares namespaces as
+//! a launcher does, and forks a *keeper* in them, which waits. Each task enters the namespaces of the keeper, and forks a process that
+//! becomes `exec`: so `exec` has the processors, limits and signals that the cluster gives its task. The keeper ends when all tasks of the
+//! host have ended. With it, or with the daemon of the cluster, the holder ends, and with that all processes in the namespaces.
+//!
+//! Tasks find the keeper by an abstract socket with a random name, which must belong to their own user.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitIdOptions, chdir, geteuid, getppid, pidfd_open,
+    set_dumpable_behavior, set_parent_process_death_signal, umask,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::{
+    CapabilitySet, ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces,
+    set_thread_groups,
+};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use super::launcher::{MASK, NamespaceInit, prepare};
+use super::mounts::{OLD, VERIFY, below};
+use super::process::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
+use super::root::{PreparedRoot, enter};
+use super::seccomp;
+use super::spec::{Bind, BindMode, SandboxSpec, TMP};
+use super::user::{InsideUser, SandboxUser, give_up_privileges};
+use super::{SandboxError, SharedState, specify};
+use crate::invocation::{Invocation, open_verified};
+
+/// The hidden first argument that makes this program a task.
+pub(super) const TASK: &str = "--sandboxed";
+
+/// The suffix of the file, beside that of the specification, which says why a task could not be isolated.
+const REFUSED: &str = "refused";
+
+/// The status of a task that could not begin, as shells have it for a program that cannot be executed.
+const NOT_BEGUN: u8 = 126;
+
+/// The interval at which a task looks for the keeper.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The exit statuses of what HUP, INT, KILL and TERM have ended, as shells have them.
+const ENDED_BY_SIGNALS: [u8; 4] = [129, 130, 137, 143];
+
+/// The time within which a signal to all processes of a step has reached them.
+const OTHERS: Duration = Duration::from_secs(1);
+
+/// Signals that clusters send to all processes of a task: `exec` answers them, and what holds its sandbox does not.
+const ANSWERED: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM];
+
+/// The directories in which a server of PMIx, which the cluster starts for tasks, shares files with them.
+const SERVER_DIRECTORIES: [&str; 2] = ["PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR"];
+
+/// The sandbox of the tasks of an execution, as who starts them has it.
+#[derive(Debug)]
+pub(crate) struct TaskSandbox {
+    /// The file of its specification.
+    file: PathBuf,
+    /// What tasks may see.
+    pub(crate) spec: SandboxSpec,
+    /// The words that a launcher executes on every task.
+    pub(crate) words: Vec<OsString>,
+}
+
+impl TaskSandbox {
+    /// Writes down what the tasks of an invocation may see, in a file that the hosts share. `token` names it, and nobody can guess it.
+    pub(crate) fn new(
+        invocation: &Invocation,
+        token: &str,
+        statuses: PathBuf,
+    ) -> Result<Self, SandboxError> {
+        let spec = specify(invocation)?;
+        let file = invocation.stage.path.join(format!("{token}.sandbox"));
+        let step = |doing: &str, path: &Path| {
+            let (doing, path) = (doing.to_owned(), path.to_owned());
+            move |source| SandboxError::Step { doing, path, source }
+        };
+        let program = env::current_exe().map_err(step("find", Path::new("this program")))?;
+        // It may hold what `access` grants of the environment.
+        let mut open = File::options();
+        let written = open.write(true).create_new(true).mode(0o600).open(&file);
+        written.and_then(|mut it| spec.write(&mut it)).map_err(step("write", &file))?;
+        let devices = SharedState::of(&invocation.access).devices;
+        let words = [program.into(), TASK.into(), file.clone().into(), statuses.into()];
+        let words = words.into_iter().chain(devices.into_iter().map(OsString::from)).collect();
+        Ok(Self { file, spec, words })
+    }
+
+    /// What tasks and their launcher have in their environment, beside what that sets.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.spec.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Why a task could not begin. Removes the files.
+    pub(crate) fn refused(&self) -> Option<SandboxError> {
+        let told = self.file.with_extension(REFUSED);
+        let why = File::open(&told).ok().map(|mut file| Reply::read(&mut file));
+        [&self.file, &told].into_iter().for_each(|file| drop(fs::remove_file(file)));
+        why.map(|why| why.map_or_else(SandboxError::Lost, SandboxError::unexpected))
+    }
+}
+
+/// What a task that could not begin says, if nobody else does.
+struct NotBegun(Option<Reply>);
+
+impl From<StepError> for NotBegun {
+    fn from(failed: StepError) -> Self {
+        Self(Some(failed.reply()))
+    }
+}
+
+/// Executes a task: the words are the file of its specification, what the names of files for exit statuses begin with, and the devices
+/// that it may use. The process must have one thread.
+pub(super) fn task(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<PathBuf> = words.map(PathBuf::from).collect();
+    let [file, statuses, devices @ ..] = &words[..] else { return NOT_BEGUN.into() };
+    match run_task(file, statuses, devices) {
+        Ok(status) => status.into(),
+        Err(NotBegun(why)) => {
+            // Its status says so, too.
+            drop(why.map(|why| fs::write(file.with_extension(REFUSED), why.frame())));
+            NOT_BEGUN.into()
+        }
+    }
+}
+
+/// Where a task is, as Slurm says.
+#[derive(Debug, PartialEq, Eq)]
+struct TaskPlace {
+    /// The number of its host.
+    node: usize,
+    /// Its own number on the host, from zero.
+    local: u32,
+    /// The number of tasks of the host.
+    here: u32,
+}
+
+impl TaskPlace {
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let node = variable("SLURM_NODEID")?.parse().ok()?;
+        let local = variable("SLURM_LOCALID")?.parse().ok()?;
+        let here = tasks_of(&variable("SLURM_STEP_TASKS_PER_NODE")?, node)?;
+        Some(Self { node, local, here })
+    }
+}
+
+/// The number of tasks of a host, in the numbers of all, such as `2(x3),1`.
+fn tasks_of(all: &str, mut node: usize) -> Option<u32> {
+    for part in all.split(',') {
+        let (tasks, times) = part.split_once("(x").unwrap_or((part, "1)"));
+        match node.checked_sub(times.strip_suffix(')')?.parse().ok()?) {
+            Some(left) => node = left,
+            None => return tasks.parse().ok(),
+        }
+    }
+    None
+}
+
+/// Executes a task, waits for its end, and notes its exit status as [`Allocation::launcher`] has it.
+///
+/// [`Allocation::launcher`]: crate::slurm::Allocation::launcher
+fn run_task(file: &Path, statuses: &Path, devices: &[PathBuf]) -> Result<u8, NotBegun> {
+    let opened = File::open(file).map_err(at("read", file))?;
+    let spec = SandboxSpec::read(&mut &opened).and_then(|it| it.ok_or(Errno::NODATA.into()));
+    let spec = spec.map_err(at("read", file))?;
+    let place = TaskPlace::of(|name| env::var(name).ok());
+    let place = place.ok_or(Errno::INVAL).map_err(at("find the place of", "a task"))?;
+    // Older MPIs are served by an open file.
+    let kept: Option<i32> = env::var("PMI_FD").ok().and_then(|it| it.parse().ok());
+    close_fds::set_fds_cloexec(3, kept.as_slice());
+    let (asked, others) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for signal in ANSWERED {
+        let flag = if signal == SIGTERM { &asked } else { &others };
+        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(at("watch", "signals"))?;
+    }
+    let mut noted = statuses.to_owned().into_os_string();
+    noted.push(env::var_os("SLURM_PROCID").unwrap_or_default());
+    let mut noted = File::create(&noted).map_err(at("write", &noted))?;
+    let token = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = SocketAddr::from_abstract_name(format!("{token}.{}", place.node));
+    let name = name.map_err(at("make", "a socket"))?;
+    let mut why = None;
+    if place.local == 0 {
+        let listener = UnixListener::bind_addr(&name).map_err(at("make", "a socket"))?;
+        why = start_holder(&listener, &spec, devices, place.here)?;
+        if why.is_none() {
+            return Err(NotBegun(None));
+        }
+    }
+    let mut keeper = connect(&name)?;
+    let mut told = [0; 5];
+    if keeper.read_exact(&mut told).is_err() {
+        // The first task of a host knows why.
+        let why = why.and_then(|why| Reply::read(&mut File::from(why)).ok());
+        return Err(NotBegun(why));
+    }
+    let [pid @ .., user] = told;
+    // In the namespace it could not. Who may not do it outside either has no groups that matter.
+    let _not_allowed = set_thread_groups(&[]);
+    join(i32::from_le_bytes(pid)).map_err(at("enter", SANDBOX))?;
+    let Some(exec) = forked()? else {
+        let failed = become_exec(&spec, InsideUser::of(user));
+        return Err(failed.into());
+    };
+    give_up_privileges(CapabilitySet::KILL)?;
+    let status = end_of(exec, WaitIdOptions::EXITED)?;
+    let status = u8::try_from(if status < 0 { 128 - status } else { status }).unwrap_or(u8::MAX);
+    // A signal to all processes of a step reaches them one after the other.
+    if ENDED_BY_SIGNALS.contains(&status) {
+        thread::sleep(OTHERS);
+    }
+    let asked = if asked.load(Ordering::Relaxed) { " asked" } else { "" };
+    write!(noted, "{status}{asked}").map_err(at("write", statuses))?;
+    Ok(status)
+}
+
+/// The sandbox of the tasks of a host, in errors.
+const SANDBOX: &str = "the sandbox of this host";
+
+/// Connects to the keeper of this host, which the first task starts.
+fn connect(name: &SocketAddr) -> Result<UnixStream, StepError> {
+    loop {
+        match UnixStream::connect_addr(name) {
+            // The first task may be late. If it cannot begin, Slurm ends this one.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => thread::sleep(LOOK),
+            keeper => {
+                let keeper = keeper.map_err(at("find", SANDBOX))?;
+                let owner = socket_peercred(&keeper).map_err(at("find", SANDBOX))?.uid;
+                let own = (owner == geteuid()).then_some(keeper);
+                return own.ok_or(Errno::PERM).map_err(at("trust", SANDBOX));
+            }
+        }
+    }
+}
+
+/// Enters the namespaces of the keeper. What is forked from now on is in its process namespace, too.
+fn join(keeper: i32) -> rustix::io::Result<()> {
+    let keeper = Pid::from_raw(keeper).ok_or(Errno::SRCH)?;
+    let keeper = pidfd_open(keeper, PidfdFlags::empty())?;
+    let all = ThreadNameSpaceType::USER
+        | ThreadNameSpaceType::MOUNT
+        | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
+        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
+        | ThreadNameSpaceType::CONTROL_GROUP
+        | ThreadNameSpaceType::PROCESS_ID;
+    move_into_thread_name_spaces(keeper.as_fd(), all)
+}
+
+/// Becomes `exec`, in the namespaces of the keeper. Returns only if that is not possible, and why.
+fn become_exec(spec: &SandboxSpec, user: InsideUser) -> StepError {
+    let ready = || {
+        user.assume()?;
+        chdir(TMP).map_err(at("enter", TMP))?;
+        give_up_privileges(CapabilitySet::empty())?;
+        let _older_kernel = seccomp::install(false);
+        // A change of the user would take it back.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow", "the task"))
+    };
+    match ready() {
+        // It has the environment that its launcher was given, and what that has set.
+        Ok(()) => at("start", &spec.exec)(Command::new(&spec.exec).args(&spec.arguments).exec()),
+        Err(failed) => failed,
+    }
+}
+
+/// Forks the holder. Returns where it says why it cannot isolate; `None` in the holder, once it has ended.
+fn start_holder(
+    listener: &UnixListener,
+    spec: &SandboxSpec,
+    devices: &[PathBuf],
+    tasks: u32,
+) -> Result<Option<OwnedFd>, StepError> {
+    let (why, tells) = pipe()?;
+    let daemon = getppid().ok_or(Errno::SRCH).map_err(at("find", "the daemon of the cluster"))?;
+    if forked()?.is_some() {
+        return Ok(Some(why));
+    }
+    drop(why);
+    if let Err(ProcessEnd::Failed(failed)) = hold(listener, spec, devices, tasks, daemon) {
+        let _gone = rustix::io::write(&tells, &failed.reply().frame());
+    }
+    Ok(None)
+}
+
+/// Prepares the namespaces and the keeper, and waits until that has ended.
+fn hold(
+    listener: &UnixListener,
+    spec: &SandboxSpec,
+    devices: &[PathBuf],
+    tasks: u32,
+    daemon: Pid,
+) -> Result<(), ProcessEnd> {
+    // Slurm waits until nobody has the streams of a task.
+    let null = File::options().read(true).write(true).open("/dev/null");
+    let null = null.map_err(at("open", "/dev/null"))?;
+    [dup2_stdin, dup2_stdout, dup2_stderr]
+        .into_iter()
+        .try_for_each(|leave| leave(&null))
+        .map_err(at("leave", "the streams of a task"))?;
+    let watch = |pid| pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch", "a process"));
+    let daemon = watch(daemon)?;
+    let spec = on_this_host(spec.clone())?;
+    let mut root = prepare(false, devices)?;
+    let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
+    // With this process, it ends, and with it all of its namespace.
+    let _init = NamespaceInit::start(keeps)?;
+    let mask = umask(MASK);
+    root.match_inputs(&spec)?;
+    umask(mask);
+    let (asked, asks) = pipe()?;
+    let Some(keeper) = forked()? else {
+        drop(asks);
+        return keep(listener, &root, &spec, tasks, &mut asked.into()).map_err(ProcessEnd::from);
+    };
+    drop(asked);
+    let number = keeper.as_raw_nonzero().get().to_le_bytes();
+    File::from(asks).write_all(&number).map_err(at("tell", "the keeper"))?;
+    let ended = watch(keeper)?;
+    let mut fds = [&ended, &daemon].map(|it| PollFd::new(it, PollFlags::IN));
+    while poll(&mut fds, None) == Err(Errno::INTR) {}
+    Ok(())
+}
+
+/// Waits in the sandbox, as the user that tasks are there, until all of them have ended.
+fn keep(
+    listener: &UnixListener,
+    root: &PreparedRoot,
+    spec: &SandboxSpec,
+    tasks: u32,
+    asked: &mut File,
+) -> Result<(), StepError> {
+    let mut pid = [0; 4];
+    asked.read_exact(&mut pid).map_err(at("hear of", "the holder"))?;
+    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
+    let stage = &spec.stage;
+    let stage =
+        open_verified(&below(OLD, &stage.path), stage.id).map_err(at(VERIFY, &stage.path))?;
+    let (user, stage) = SandboxUser::find(root.nobody.as_ref(), stage);
+    drop(stage);
+    let mask = umask(MASK);
+    enter(root.complete(spec, user)?, TMP)?;
+    umask(mask);
+    user.assume()?;
+    // Tasks of an ordinary user may enter its namespaces only then. It has nothing that they have not.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at("show", "the keeper"))?;
+    let mut open = Vec::new();
+    for _ in 0..tasks {
+        let (mut task, _) = listener.accept().map_err(at("wait for", "a task"))?;
+        let [a, b, c, d] = pid;
+        // One that has ended is over.
+        let _gone = task.write_all(&[a, b, c, d, user.inside().word()]);
+        open.push(task);
+    }
+    for mut task in open {
+        let _ended = task.read(&mut [0]);
+    }
+    Ok(())
+}
+
+/// The same, with what Slurm shares with its tasks here, and the numbers that the devices of the storage's file systems have here.
+fn on_this_host(mut spec: SandboxSpec) -> Result<SandboxSpec, StepError> {
+    let here = |path: &Path, id: &mut (u64, u64)| -> Result<(), StepError> {
+        id.0 = fs::symlink_metadata(path).map_err(at(VERIFY, path))?.dev();
+        Ok(())
+    };
+    here(&spec.stage.path, &mut spec.stage.id)?;
+    for bind in &mut spec.binds {
+        bind.id.as_mut().map_or(Ok(()), |id| here(&bind.source, id))?;
+    }
+    for directory in SERVER_DIRECTORIES.iter().filter_map(env::var_os).map(PathBuf::from) {
+        let is_shown = spec.binds.iter().any(|bind| bind.target.starts_with(&directory));
+        if directory.is_dir() && !is_shown {
+            let (source, target) = (directory.clone(), directory);
+            spec.binds.push(Bind { mode: BindMode::Write, source, id: None, target });
+        }
+    }
+    spec.binds.sort_by(|a, b| a.target.cmp(&b.target));
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_finds_its_place() {
+        let counts = |all: &str| (0..5).map(|node| tasks_of(all, node)).collect::<Vec<_>>();
+        assert_eq!(counts("2(x3),1"), [Some(2), Some(2), Some(2), Some(1), None]);
+        assert_eq!(counts("4"), [Some(4), None, None, None, None]);
+        assert_eq!(counts("4(x"), [None; 5]);
+        let place = |tasks: &str| {
+            let all = [
+                ("SLURM_NODEID", "1"),
+                ("SLURM_LOCALID", "3"),
+                ("SLURM_STEP_TASKS_PER_NODE", tasks),
+            ];
+            TaskPlace::of(|name| all.iter().find(|it| it.0 == name).map(|it| it.1.to_owned()))
+        };
+        assert_eq!(place("1,4"), Some(TaskPlace { node: 1, local: 3, here: 4 }));
+        assert_eq!(place("5"), None);
+    }
+}
