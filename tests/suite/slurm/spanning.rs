@@ -117,6 +117,10 @@ fn a_time_limit_ends_all_tasks() {
     ran.exit(1).says("it timed out after 1 s");
     lab.is_left_alone_by(cluster);
     drop(never);
+    // In a sandbox, which ends with its tasks.
+    let lab = one_call(&resources, "trap '' TERM; sleep 1000 & wait").isolated();
+    lab.ce_run_on(cluster, &[]).exit(1).says("it timed out after 1 s");
+    lab.is_left_alone_by(cluster);
 }
 
 /// A worker in an allocation of the user's that gets a signal while its call is executed. The allocation goes on after it.

@@ -152,6 +152,16 @@ until [ "$(ls /dev/shm | wc -l)" = 6 ]; do sleep 0.01; done
 }
 
 #[test]
+fn tasks_that_cannot_begin_in_their_sandbox_say_why() {
+    let lab = lab("tasks 3\nlauncher srun\n", "")
+        .file("computations/call/exec", "#!/nowhere/sh\n")
+        .isolated()
+        .commit_again();
+    lab.ce_run_on_tasks().exit(1).says("its exec cannot be started: No such file or directory");
+    assert!(lab.is_tidy());
+}
+
+#[test]
 fn a_task_that_fails_fails_the_call_and_the_message_names_it() {
     let lab = lab("tasks 3\nlauncher srun\n", "[ $SLURM_PROCID != 1 ] || exit 3");
     let ran = lab.ce_run_on_tasks().exit(1).called(vec!["call"; 3]);

@@ -115,7 +115,8 @@ impl TaskSandbox {
     /// Why a task could not begin. Removes the files.
     pub(crate) fn refused(&self) -> Option<SandboxError> {
         let told = self.file.with_extension(REFUSED);
-        let why = File::open(&told).ok().map(|mut file| Reply::read(&mut file));
+        let why = fs::read(&told).ok().filter(|why| !why.is_empty());
+        let why = why.map(|why| Reply::read(&mut &why[..]));
         [&self.file, &told].into_iter().for_each(|file| drop(fs::remove_file(file)));
         why.map(|why| why.map_or_else(SandboxError::Lost, SandboxError::unexpected))
     }
@@ -135,11 +136,15 @@ impl From<StepError> for NotBegun {
 pub(super) fn task(words: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<PathBuf> = words.map(PathBuf::from).collect();
     let [file, statuses, devices @ ..] = &words[..] else { return NOT_BEGUN.into() };
+    // In the sandbox it could not be found.
+    let mut told = File::options().append(true).create(true).open(file.with_extension(REFUSED));
     match run_task(file, statuses, devices) {
         Ok(status) => status.into(),
         Err(NotBegun(why)) => {
             // Its status says so, too.
-            drop(why.map(|why| fs::write(file.with_extension(REFUSED), why.frame())));
+            if let (Some(why), Ok(told)) = (why, &mut told) {
+                drop(told.write_all(&why.frame()));
+            }
             NOT_BEGUN.into()
         }
     }
