@@ -7,6 +7,7 @@
 
 mod audit;
 mod call;
+mod call_numbers;
 mod capacity;
 mod computation_directories;
 mod derived_values;
@@ -27,6 +28,7 @@ mod ticket;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
+pub use self::call_numbers::CallNumbers;
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;
 pub use self::derived_values::{TreeValues, ValueError, export_tree};

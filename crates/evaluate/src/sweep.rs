@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
+use super::call_numbers::CallNumbers;
 use super::step::CallStep;
 use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
 use ce_model::digest::Digest;
@@ -164,17 +165,24 @@ impl<'a> Gathering<'_, 'a> {
         let table = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
         let numbers = table.numbers(&until.column)?.into_iter().zip(known);
         let numbers: Vec<Option<f64>> = numbers.map(|(read, known)| read.or(known)).collect();
-        let looked = |number: usize| {
-            let outputs = columns.iter().map(|it| rows.row(number)[usize::from(it.output)]);
-            // Calls that are blocked have no names that tell them apart.
-            let is_known = |it: &Source| evaluation.digest(*it).is_some();
-            let name = |it| Some(it).filter(is_known).and_then(|it| evaluation.name(it)).ok_or(it);
-            outputs.map(name).collect::<Vec<_>>()
+        // Of a column that only recorded tables have, it is not known which of several outputs it is a field of.
+        let output = table.outputs().find(|(name, _)| ***name == *until.column);
+        let looked: Vec<u8> = match output {
+            Some((_, output)) => vec![output],
+            None => columns.iter().map(|it| it.output).collect(),
+        };
+        let mut calls = CallNumbers::new(evaluation);
+        let mut looked = |number: usize| {
+            let outputs = looked.iter().map(|output| rows.row(number)[usize::from(*output)]);
+            outputs.map(|it| calls.of_output(it)).collect::<Vec<_>>()
         };
         let (mut ends, mut wanted, mut goes_on) = (Vec::new(), Vec::new(), false);
         for of_point in &rows.replicated {
             let (mut values, mut seen) = (Vec::new(), HashSet::new());
-            for number in of_point.rows.clone().filter(|number| seen.insert(looked(*number))) {
+            // One that failed elsewhere does not stand for those with a value of the same call.
+            let (failed, ok): (Vec<usize>, Vec<usize>) =
+                of_point.rows.clone().partition(|number| numbers[*number].is_none());
+            for number in ok.into_iter().chain(failed).filter(|it| seen.insert(looked(*it))) {
                 let replicate = rows.points.at(number).value(REPLICATE);
                 let replicate = replicate.and_then(|it| it.parse().ok()).unwrap_or_default();
                 values.push(ReplicateValue { replicate, value: numbers[number] });

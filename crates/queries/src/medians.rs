@@ -1,6 +1,6 @@
 //! Medians of two sides of a table compared, group by group: two levels of a factor, or two tables.
 //!
-//! Rows of a side that rest on the same calls are one value: the median of theirs. Groups are told apart by names of points, but not by the
+//! What a call makes is one value, however many rows of a side have it: the median of theirs. Groups are told apart by names of points, but not by the
 //! replicate, nor by names of which the two sides have no text in common. The rules are those of [`statistics`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -263,7 +263,25 @@ type GroupRows<'a> = [Vec<SideRow<'a>>; 2];
 #[derive(Clone, Copy)]
 struct SideRow<'a> {
     table: usize,
+    source: &'a SweepTable,
     row: &'a SweepRow,
+}
+
+impl<'a> SideRow<'a> {
+    /// What the row has in a column, given the place of this in each table.
+    fn cell(&self, places: &[Option<usize>]) -> Option<&'a CellValue> {
+        Some(&self.row.cells[places[self.table]?])
+    }
+
+    /// Which call has made that, in words that are the same for the same call: in one table a number, in two the execution.
+    fn call(&self, places: &[Option<usize>], is_one_table: bool) -> Option<String> {
+        let at = places[self.table]?;
+        if is_one_table {
+            return self.source.call_of(self.row, at).map(|call| call.to_string());
+        }
+        let executions = &self.row.origin.as_ref()?.executions;
+        executions.get(self.source.output_of(at)?)?.clone()
+    }
 }
 
 impl MedianTable {
@@ -388,7 +406,7 @@ fn sides<'a>(
                 && levels.is_none_or(|levels| text == Some(levels[side].as_str()))
         };
         let rows = sources[table].rows.iter().filter(is_meant);
-        rows.map(|row| SideRow { table, row }).collect()
+        rows.map(|row| SideRow { table, source: sources[table], row }).collect()
     };
     [of(0), of(1)]
 }
@@ -414,7 +432,7 @@ fn group_names(
     let differs = |name: &String| {
         let places = places(sources, name);
         let [old, new] = sides.each_ref().map(|rows| {
-            let texts = rows.iter().filter_map(|it| Some(it.row.cells[places[it.table]?].text()));
+            let texts = rows.iter().filter_map(|it| Some(it.cell(&places)?.text()));
             texts.collect::<HashSet<_>>()
         });
         !sides.iter().any(Vec::is_empty) && old.is_disjoint(&new)
@@ -432,8 +450,7 @@ fn gathered<'a>(
     let mut known: HashMap<Vec<&str>, usize> = HashMap::new();
     for side in [1, 0] {
         for it in &sides[side] {
-            let cell = |at: &Vec<Option<usize>>| at[it.table].map(|at| &it.row.cells[at]);
-            let cells: Vec<Option<&CellValue>> = places.iter().map(cell).collect();
+            let cells: Vec<Option<&CellValue>> = places.iter().map(|at| it.cell(at)).collect();
             let key = cells.iter().map(|cell| cell.map_or("", CellValue::text)).collect();
             let at = *known.entry(key).or_insert(groups.len());
             if at == groups.len() {
@@ -453,7 +470,7 @@ fn numbers_problem(sides: &GroupRows<'_>, places: &[Option<usize>]) -> Option<St
     for rows in sides {
         let mut has_numbers = false;
         for it in rows.iter().filter(|it| it.row.status == RowStatus::Ok) {
-            match places[it.table].map(|at| &it.row.cells[at]) {
+            match it.cell(places) {
                 None | Some(CellValue::Null) => {}
                 Some(CellValue::Number(_)) => has_numbers = true,
                 Some(other) => return Some(format!("{:?} is no number", other.text())),
@@ -477,7 +494,7 @@ fn column(
     measure.better = rules.better.or(measure.better);
     let is_exact = rules.exact.contains(name);
     let matched = || gathered.iter().filter(|(_, rows)| !rows.iter().any(Vec::is_empty));
-    let compared = matched().filter(|(_, rows)| !is_same_calls(rows)).count();
+    let compared = matched().filter(|(_, rows)| !is_same_calls(rows, places)).count();
     let confidence = match rules.is_family {
         true => 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64,
         false => CONFIDENCE,
@@ -485,7 +502,8 @@ fn column(
     let kind = if is_exact { SideKind::Exact } else { SideKind::Measured(confidence) };
     let row = |(group, rows): &(Vec<CellValue>, GroupRows<'_>)| {
         let sides = rows.each_ref().map(|rows| SideValues::of(rows, places));
-        row(group.clone(), (rows, &sides), kind, rules.threshold)
+        let kind = if is_same_calls(rows, places) { SideKind::SameCalls } else { kind };
+        row(group.clone(), &sides, kind, rules.threshold)
     };
     let mut rows: Vec<MedianRow> = gathered.iter().map(row).collect();
     if rules.is_sorted {
@@ -505,17 +523,13 @@ fn column(
     MedianColumn { name: name.clone(), measure, confidence, rows }
 }
 
-/// Whether both sides rest on the same calls. Those of one table have numbers; in two tables, the executions that made the outputs tell.
-fn is_same_calls(rows: &GroupRows<'_>) -> bool {
+/// Whether what both sides have in a column was made by the same calls.
+fn is_same_calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> bool {
     let is_one_table = rows.iter().flatten().all(|it| it.table == 0);
     let calls = rows.each_ref().map(|rows| {
         let ok = rows.iter().filter(|it| it.row.status == RowStatus::Ok);
-        let calls = ok.map(|it| match is_one_table {
-            true => it.row.call.map(|call| vec![call.to_string()]),
-            false => it.row.origin.as_ref().map(|it| it.executions.clone()),
-        });
-        let calls: Option<BTreeSet<Vec<String>>> = calls.collect();
-        calls.filter(|calls| !calls.iter().any(Vec::is_empty))
+        let calls: Option<BTreeSet<String>> = ok.map(|it| it.call(places, is_one_table)).collect();
+        calls
     });
     matches!(calls, [Some(old), Some(new)] if !old.is_empty() && old == new)
 }
@@ -523,6 +537,8 @@ fn is_same_calls(rows: &GroupRows<'_>) -> bool {
 /// What one side of a group has in a column.
 #[derive(Default)]
 struct SideValues {
+    /// The number of rows.
+    rows: usize,
     /// A value for each call.
     values: Vec<f64>,
     /// How all values are spelled.
@@ -537,20 +553,21 @@ struct SideValues {
 
 impl SideValues {
     fn of(rows: &[SideRow<'_>], places: &[Option<usize>]) -> Self {
-        let mut side = Self::default();
+        let mut side = Self { rows: rows.len(), ..Self::default() };
         let (mut calls, mut absent) = (BTreeMap::<usize, Vec<f64>>::new(), BTreeSet::new());
-        for (number, SideRow { table, row }) in rows.iter().enumerate() {
+        for (number, it) in rows.iter().enumerate() {
+            let SideRow { source, row, table } = *it;
             // A row without the number of a call is one alone.
-            let call = row.call.unwrap_or(usize::MAX - number);
+            let alone = usize::MAX - number;
             if row.status != RowStatus::Ok {
-                absent.insert(call);
+                absent.insert(row.call.unwrap_or(alone));
                 continue;
             }
-            let Some(CellValue::Number(text)) = places[*table].map(|at| &row.cells[at]) else {
+            let (Some(at), Some(CellValue::Number(text))) = (places[table], it.cell(places)) else {
                 continue;
             };
             let Ok(value) = text.parse() else { continue };
-            calls.entry(call).or_default().push(value);
+            calls.entry(source.call_of(row, at).unwrap_or(alone)).or_default().push(value);
             side.spelled.push(text.clone());
             if let Some(origin) = &row.origin {
                 side.hosts.extend(origin.host.clone());
@@ -583,12 +600,11 @@ impl SideValues {
 /// Compares the sides of a group.
 fn row(
     group: Vec<CellValue>,
-    (rows, sides): (&GroupRows<'_>, &[SideValues; 2]),
+    sides: &[SideValues; 2],
     kind: SideKind,
     threshold: f64,
 ) -> MedianRow {
-    let is_single = rows.iter().any(Vec::is_empty);
-    let kind = if is_same_calls(rows) { SideKind::SameCalls } else { kind };
+    let is_single = sides.iter().any(|side| side.rows == 0);
     let pairs = sides.each_ref().map(SideValues::pair);
     let compared = (!is_single).then(|| ComparedMedians::new(pairs, kind, threshold));
     let notes = if kind == SideKind::SameCalls { Vec::new() } else { notes(sides, kind, compared) };

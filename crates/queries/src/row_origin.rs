@@ -14,8 +14,8 @@ use ce_storage::{Entry, Record, RecordState};
 pub struct RowOrigin {
     /// The short name of the call.
     pub call: String,
-    /// The short names of the results of the executions that made all its outputs, wherever these were taken over from.
-    pub executions: Vec<String>,
+    /// The short name of the result of the execution that made each of its outputs, wherever that was taken over from, if a call did.
+    pub executions: Vec<Option<String>>,
     /// Its host, if that is still recorded.
     pub host: Option<String>,
     /// Its machine in words, if that was recorded or published.
@@ -47,7 +47,10 @@ impl RowOrigin {
         let calls: Vec<Option<CallId>> = calls.collect();
         let mut origin: Option<Self> = None;
         for (at, call) in calls.iter().enumerate() {
-            if calls[..at].contains(call) {
+            if let (Some(before), Some(origin)) =
+                (calls[..at].iter().position(|it| it == call), &mut origin)
+            {
+                origin.executions.push(origin.executions[before].clone());
                 continue;
             }
             let found = call.and_then(|call| {
@@ -58,9 +61,7 @@ impl RowOrigin {
                 }
             });
             let Some((name, record)) = found else {
-                if at == 0 {
-                    return None;
-                }
+                origin.as_mut()?.executions.push(None);
                 continue;
             };
             let made = OriginalExecution::of(storage, &record);
@@ -81,7 +82,7 @@ impl RowOrigin {
                 at,
                 seconds,
             });
-            first.executions.push(execution);
+            first.executions.push(Some(execution));
             first.is_disturbed |= asks && exclusive == Some(false);
         }
         origin

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use ce_evaluate::{Absence, CallError, CallFailure, Evaluation, Outcome, point_outputs};
+use ce_evaluate::{
+    Absence, CallError, CallFailure, CallNumbers, Evaluation, Outcome, point_outputs,
+};
 use ce_exchange::Attestations;
-use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::suggest::nearest;
@@ -36,6 +37,8 @@ pub struct SweepTable {
     pub fields: Vec<String>,
     /// The units and directions of columns, by their names, where some are given.
     pub measures: BTreeMap<String, ColumnMeasure>,
+    /// The number of the output that each column of results is of, by their names. None of a table in a file.
+    pub outputs: BTreeMap<String, u8>,
     /// The rows, in the order of the points. One that is not there has values for its point only.
     pub rows: Vec<SweepRow>,
     /// By what replicates end, if they do by results.
@@ -58,6 +61,8 @@ pub struct SweepRow {
     /// The number of the calls that make the outputs of its point, from 1 in the order of the rows: rows of different points
     /// with the same number rest on the same execution. `None` for an excluded point.
     pub call: Option<usize>,
+    /// The number of the call that makes each of these outputs, if that is known.
+    pub output_calls: Box<[usize]>,
     /// The execution that made its first output, if one did.
     pub origin: Option<RowOrigin>,
     /// How certain the median of its point is, if its replicates have ended, and it should be more certain: `±9.8%`.
@@ -110,7 +115,8 @@ impl SweepTable {
         let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
         let until = rules.product.replicates.as_ref().and_then(|it| it.until.clone());
         let mut table = Self { measures, until, ..Self::default() };
-        let mut calls = CallNumbers::new(evaluation);
+        let calls = CallNumbers::new(evaluation);
+        let mut numbers = PointNumbers { calls, points: HashMap::new() };
         let planned = choice.planned(evaluation);
         let outer_values = outer_values(&planned);
         for ((call, sweep), values) in planned.into_iter().zip(outer_values) {
@@ -118,10 +124,10 @@ impl SweepTable {
             let outer: Vec<(String, CellValue)> = outer
                 .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
                 .collect();
-            let ReadSweep { names, keys, labels, fields, rows } = match sweep.rows() {
+            let ReadSweep { names, keys, labels, fields, outputs, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
-                    read_sweep(evaluation, attestations, (call, sweep), rows, &mut calls)?
+                    read_sweep(evaluation, attestations, (call, sweep), rows, &mut numbers)?
                 }
                 None => {
                     table.has_unknown_points = true;
@@ -137,6 +143,7 @@ impl SweepTable {
             }
             labels.iter().for_each(|label| add_name(&mut table.labels, label));
             table.fields.extend(fields);
+            table.outputs.extend(outputs);
             let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
             for row in rows {
                 let mut cells = vec![CellValue::Null; table.names.len()];
@@ -149,7 +156,7 @@ impl SweepTable {
                 table.rows.push(SweepRow { cells, ..row });
             }
         }
-        table.points_and_calls[1] = calls.count();
+        table.points_and_calls[1] = numbers.points.len();
         table.has_unknown_points |= choice.is_unplanned(evaluation);
         if table.has_unknown_points {
             table.unknown_because = RowStatus::of_unknown_points(evaluation);
@@ -157,6 +164,18 @@ impl SweepTable {
         let width = table.names.len();
         table.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
         Ok(table)
+    }
+
+    /// The number of the call that makes what a row has in a column: rows with the same number have one measurement. Of a column of points,
+    /// and of a table in a file, it is that of the row.
+    pub fn call_of(&self, row: &SweepRow, column: usize) -> Option<usize> {
+        let output = self.output_of(column);
+        output.and_then(|at| row.output_calls.get(at).copied()).or(row.call)
+    }
+
+    /// The number of the output that a column is of.
+    pub(crate) fn output_of(&self, column: usize) -> Option<usize> {
+        self.outputs.get(self.names.get(column)?).copied().map(usize::from)
     }
 
     /// Whether points share calls.
@@ -195,6 +214,7 @@ struct ReadSweep {
     keys: Vec<String>,
     labels: Vec<String>,
     fields: Vec<String>,
+    outputs: Vec<(String, u8)>,
     rows: Vec<SweepRow>,
 }
 
@@ -203,7 +223,7 @@ fn read_sweep(
     attestations: &Attestations,
     (call, sweep): (CallId, &PlannedSweep),
     rows: &SweepRows,
-    calls: &mut CallNumbers<'_>,
+    numbers: &mut PointNumbers<'_>,
 ) -> Result<ReadSweep, SweepTableError> {
     let rules = &evaluation.task.sweeps[sweep.sweep.index()];
     let columns = columns(evaluation, sweep, rules, &rows.points);
@@ -218,7 +238,7 @@ fn read_sweep(
         uncertain[of_point.rows.clone()].fill(end.shortfall());
     }
     for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
-        points.push((status, calls.of_point(rows.row(number)), origin));
+        points.push((status, numbers.of_point(rows.row(number)), origin));
         outputs.push(outputs_of_point);
     }
     let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
@@ -238,9 +258,9 @@ fn read_sweep(
     let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
-            let (status, call, origin) = points[number].clone();
-            let uncertain = uncertain[number].clone();
-            table.push(SweepRow { cells, status, call: Some(call), origin, uncertain });
+            let (status, (call, output_calls), origin) = points[number].clone();
+            let (call, uncertain) = (Some(call), uncertain[number].clone());
+            table.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
         }
     };
     for point in all.iter().flat_map(SweepPoints::iter) {
@@ -253,14 +273,15 @@ fn read_sweep(
                 let mut cells: Vec<CellValue> = texts.collect();
                 cells.resize(names.len(), CellValue::Null);
                 let status = RowStatus::Excluded;
-                let (call, origin, uncertain) = Default::default();
-                table.push(SweepRow { cells, status, call, origin, uncertain });
+                let (call, output_calls, origin, uncertain) = Default::default();
+                table.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
             }
         }
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
     let fields = gathered.fields().cloned().collect();
-    Ok(ReadSweep { names: names.to_vec(), keys, labels, fields, rows: table })
+    let outputs = gathered.outputs().map(|(name, output)| (name.clone(), output)).collect();
+    Ok(ReadSweep { names: names.to_vec(), keys, labels, fields, outputs, rows: table })
 }
 
 /// The number of the replicate that a point is; zero if it is none.
@@ -454,90 +475,19 @@ fn evaluation_path(evaluation: &Evaluation, name: &str) -> String {
     evaluation.storage.shown(name).display().to_string()
 }
 
-/// The numbers of the calls that points rest on, from 1 in the order in which they are asked for.
+/// The numbers of points, from 1 in the order in which they are asked for: those that rest on the same calls have one.
 #[derive(Debug)]
-struct CallNumbers<'a> {
-    evaluation: &'a Evaluation,
-    /// The calls that differ, each with a number.
-    distinct: HashMap<(Operation, Box<[ValueKey]>), usize>,
-    /// The number of each call of the plan that was asked for.
-    numbers: HashMap<CallId, usize>,
-    points: HashMap<Box<[ValueKey]>, usize>,
+struct PointNumbers<'a> {
+    calls: CallNumbers<'a>,
+    points: HashMap<Box<[usize]>, usize>,
 }
 
-/// A value, the same for equal ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum ValueKey {
-    /// Its contents are known.
-    Known(Digest),
-    /// It is an output of a distinct call.
-    Output(usize, u8),
-    /// It is not known, and no output of a call.
-    Unknown(Source),
-}
-
-impl<'a> CallNumbers<'a> {
-    pub(super) fn new(evaluation: &'a Evaluation) -> Self {
-        Self {
-            evaluation,
-            distinct: HashMap::new(),
-            numbers: HashMap::new(),
-            points: HashMap::new(),
-        }
-    }
-
-    /// How many numbers there are.
-    fn count(&self) -> usize {
-        self.points.len()
-    }
-
-    /// The number of the calls that make the outputs of a point.
-    fn of_point(&mut self, outputs: &[Source]) -> usize {
-        let plan = &self.evaluation.plan;
-        let key: Box<[ValueKey]> = outputs
-            .iter()
-            .map(|output| match plan.origin(*output) {
-                Source::Output { call, .. } => ValueKey::Output(self.of_call(call), 0),
-                _ => self.of_value(*output),
-            })
-            .collect();
+impl PointNumbers<'_> {
+    /// The number of a point, and those of the calls that make its outputs.
+    fn of_point(&mut self, outputs: &[Source]) -> (usize, Box<[usize]>) {
+        let calls: Box<[usize]> = outputs.iter().map(|it| self.calls.of_output(*it)).collect();
         let next = self.points.len() + 1;
-        *self.points.entry(key).or_insert(next)
-    }
-
-    /// The number of a call. Calls that it depends on and that are not there come first.
-    fn of_call(&mut self, call: CallId) -> usize {
-        let plan = &self.evaluation.plan;
-        let mut waiting = vec![call];
-        while let Some(call) = waiting.last().copied() {
-            let inputs = &plan.call(call).inputs;
-            let before = waiting.len();
-            waiting.extend(inputs.iter().filter_map(|input| match input {
-                Source::Output { call, .. } if self.evaluation.digest(*input).is_none() => {
-                    Some(*call).filter(|call| !self.numbers.contains_key(call))
-                }
-                _ => None,
-            }));
-            if waiting.len() == before {
-                let key = inputs.iter().map(|input| self.of_value(*input)).collect();
-                let next = self.distinct.len();
-                let number = *self.distinct.entry((plan.call(call).operation, key)).or_insert(next);
-                self.numbers.insert(call, number);
-                waiting.pop();
-            }
-        }
-        self.numbers[&call]
-    }
-
-    /// The key of a value. If it is an output that is not there, its call has a number.
-    fn of_value(&self, source: Source) -> ValueKey {
-        match (self.evaluation.digest(source), source) {
-            (Some(digest), _) => ValueKey::Known(digest),
-            (None, Source::Output { call, number }) => {
-                ValueKey::Output(self.numbers[&call], number)
-            }
-            (None, other) => ValueKey::Unknown(other),
-        }
+        (*self.points.entry(calls.clone()).or_insert(next), calls)
     }
 }
 

@@ -126,7 +126,8 @@ fn table(
             Some(other) => RowStatus::Failed { reason: other.to_owned(), log: None },
         };
         let call = call.and_then(|it| it.parse().ok());
-        SweepRow { cells: values, status, call, origin, uncertain: None }
+        let (output_calls, uncertain) = Default::default();
+        SweepRow { cells: values, status, call, output_calls, origin, uncertain }
     };
     let CellTable { names, rows } = values;
     let before = names.iter().position(|name| name == REPLICATE).unwrap_or_default();

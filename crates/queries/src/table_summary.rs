@@ -22,7 +22,7 @@ pub struct ReplicateSummary {
     pub points: Vec<PointSummary>,
 }
 
-/// The rows of a point. Those that rest on the same call are one.
+/// The rows of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointSummary {
     /// The texts of the point.
@@ -38,7 +38,7 @@ pub struct PointSummary {
 /// The values of a column at a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnSummary {
-    /// The number of values.
+    /// The number of values. Those that one call makes are one.
     pub n: usize,
     /// Their median, and the ends of its 95 % confidence interval or, without one, the least and the largest value. `None` without values, or if
     /// one of them is too large for a computer.
@@ -83,7 +83,7 @@ impl ReplicateSummary {
         let is_named =
             |at: &&usize| keys.contains(*at) || table.names[**at] != REPLICATE && is_one(**at);
         let names: Vec<usize> = of_point.iter().filter(is_named).copied().collect();
-        let points = groups.iter().map(|rows| summary(rows, &of_point, (&names, &values)));
+        let points = groups.iter().map(|rows| summary((table, rows), &of_point, (&names, &values)));
         let points = points.collect();
         let named = |places: Vec<usize>| places.iter().map(|at| table.names[*at].clone()).collect();
         let measures = table.measures.clone();
@@ -112,31 +112,32 @@ fn is_numeric(groups: &[Vec<&SweepRow>], at: usize) -> bool {
     has_numbers
 }
 
-/// Sums up the rows of a point. Of those that rest on the same call, the first one counts; an output that gives several rows has them all.
+/// Sums up the rows of a point. Of values that the same call makes, the first one counts; an output that gives several rows has them all.
 fn summary(
-    rows: &[&SweepRow],
+    (table, rows): (&SweepTable, &[&SweepRow]),
     of_point: &[usize],
     (names, values): (&[usize], &[usize]),
 ) -> PointSummary {
-    let (mut counts, mut seen) = (HashMap::<Vec<&str>, usize>::new(), HashSet::new());
-    let (mut different, mut not_ok) = (Vec::new(), 0);
+    let mut counts = HashMap::<Vec<&str>, usize>::new();
+    let mut absent = HashSet::new();
+    let mut numbers = vec![(Vec::new(), HashSet::new()); values.len()];
     for row in rows {
         let count = counts.entry(of_point.iter().map(|at| row.cells[*at].text()).collect());
-        let count = count.and_modify(|count| *count += 1).or_default();
-        match row.status {
-            _ if !seen.insert((row.call, *count)) => {}
-            RowStatus::Ok => different.push(*row),
-            _ => not_ok += 1,
+        let count = *count.and_modify(|count| *count += 1).or_default();
+        if row.status != RowStatus::Ok {
+            absent.insert((row.call, count));
+            continue;
+        }
+        for (at, (numbers, seen)) in values.iter().zip(&mut numbers) {
+            if let CellValue::Number(text) = &row.cells[*at]
+                && seen.insert((table.call_of(row, *at), count))
+            {
+                numbers.extend(text.parse::<f64>());
+            }
         }
     }
-    let columns = values.iter().map(|at| {
-        let numbers = different.iter().filter_map(|row| match &row.cells[*at] {
-            CellValue::Number(text) => text.parse().ok(),
-            _ => None,
-        });
-        ColumnSummary::of(numbers.collect())
-    });
-    let point = names.iter().map(|at| rows[0].cells[*at].clone());
+    let columns = numbers.into_iter().map(|(numbers, _)| ColumnSummary::of(numbers)).collect();
+    let point = names.iter().map(|at| rows[0].cells[*at].clone()).collect();
     let uncertain = rows[0].uncertain.clone();
-    PointSummary { point: point.collect(), columns: columns.collect(), not_ok, uncertain }
+    PointSummary { point, columns, not_ok: absent.len(), uncertain }
 }

@@ -113,7 +113,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let unit = unit_of(table, column);
     let samples: Vec<(&MeasuredPoint, Option<Measurements>)> =
         table.points.iter().map(|point| (point, point.sample(column))).collect();
-    let [least, most] = table.counts();
+    let [least, most] = table.counts(column);
     let has_intervals = samples.iter().flat_map(|(_, it)| it).any(|it| it.interval().is_some());
     let range = samples.iter().flat_map(|(_, it)| it).map(Measurements::range);
     let range = range.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
@@ -137,7 +137,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
                 @if strip.is_some() { th scope="col" { "all measurements" } }
             } }
             tbody { @for (at, (point, sample)) in samples.iter().enumerate().take(POINTS) { tr {
-                @let same = samples[..at].iter().find(|(it, _)| !point.calls.is_empty() && it.calls == point.calls);
+                @let same = samples[..at].iter().find(|(it, _)| point.shares_calls(it, column));
                 (labels(table, point))
                 @for label in &point.labels { td { (text(label)) } }
                 @if least != most || has_absent {
@@ -213,7 +213,7 @@ fn caption(
     unit: &ShownUnit,
     strip: Option<&Strip>,
 ) -> Markup {
-    let [least, most] = table.counts();
+    let [least, most] = table.counts(column);
     let name = unit.label(&table.columns[column].name);
     let better = table.columns[column].measure.better;
     html! {
@@ -459,8 +459,11 @@ fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<Leve
         let mut others = new.levels.clone();
         let level = others.remove(axis);
         if let Some(old) = bases.get(&others).copied() {
-            let is_same = !old.calls.is_empty() && old.calls == new.calls;
-            let kind = if is_same { SideKind::SameCalls } else { SideKind::Measured(CONFIDENCE) };
+            let kind = if old.shares_calls(new, column) {
+                SideKind::SameCalls
+            } else {
+                SideKind::Measured(CONFIDENCE)
+            };
             let compared = ComparedMedians::new([values(old), values(new)], kind, THRESHOLD);
             rows.push(LevelChange { sides: [old, new], compared });
         }

@@ -8,6 +8,7 @@ mod fields;
 mod growth;
 mod levels;
 mod made_up;
+mod measured_once;
 mod memory;
 mod naming;
 mod open_names;

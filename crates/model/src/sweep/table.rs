@@ -137,6 +137,12 @@ impl<'a> GatheredTable<'a> {
         columns.filter(|(column, _)| column.shape.is_json()).flat_map(|(_, names)| names)
     }
 
+    /// The names of the columns of results, and the number of the output that each is of.
+    pub fn outputs(&self) -> impl Iterator<Item = (&String, u8)> {
+        let columns = self.columns.iter().zip(&self.names.fields);
+        columns.flat_map(|(column, names)| names.iter().map(|name| (name, column.output)))
+    }
+
     /// Its rows, in the order of the points.
     pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
         (0..self.outputs.len())

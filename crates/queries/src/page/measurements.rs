@@ -1,6 +1,6 @@
 //! The measurements of a table: its points, and what was measured at each, however often.
 //!
-//! Replicates of a point are together. Rows that rest on one call are one measurement. A name of points that follows from others is no axis.
+//! Replicates of a point are together. What one call makes is one measurement of a column, however many rows have it. A name of points that follows from others is no axis.
 //! Values are in the order of the rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -77,13 +77,18 @@ pub struct MeasuredPoint {
     pub values: Vec<Vec<f64>>,
     /// How these are spelled.
     pub spelled: Vec<Vec<String>>,
-    /// The calls that the values rest on.
-    pub calls: Vec<usize>,
+    /// The calls that made them, as far as they are known.
+    pub calls: Vec<Vec<usize>>,
     /// The number of rows without values that should be there: failed or missing ones.
     pub absent: usize,
 }
 
 impl MeasuredPoint {
+    /// Whether another point has the same measurements in a column.
+    pub fn shares_calls(&self, other: &Self, column: usize) -> bool {
+        !self.calls[column].is_empty() && self.calls[column] == other.calls[column]
+    }
+
     /// The sample of a column, if there are values.
     pub fn sample(&self, column: usize) -> Option<Measurements> {
         Measurements::new(self.values.get(column)?.clone())
@@ -138,9 +143,7 @@ impl MeasuredTable {
                 let point = &self.points[*number];
                 let Some(sample) = point.sample(column) else { continue };
                 match series.last_mut() {
-                    Some(([_, last], _))
-                        if !point.calls.is_empty() && self.points[*last].calls == point.calls =>
-                    {
+                    Some(([_, last], _)) if point.shares_calls(&self.points[*last], column) => {
                         *last = *number;
                     }
                     _ => series.push(([*number; 2], sample.median())),
@@ -231,26 +234,30 @@ impl MeasuredTable {
             .iter()
             .map(|axis| axis.levels.iter().map(String::as_str).zip(0..).collect())
             .collect();
-        let mut points: BTreeMap<Vec<usize>, (MeasuredPoint, HashSet<usize>)> = BTreeMap::new();
+        let mut points: BTreeMap<Vec<usize>, (MeasuredPoint, HashSet<_>)> = BTreeMap::new();
         for row in &rows.0 {
             let text = |at: &usize| row.cells[*at].text();
             let key: Vec<usize> = axes.iter().zip(&levels).map(|(at, of)| of[text(at)]).collect();
-            let (point, known) = points.entry(key.clone()).or_insert_with(|| {
+            let (point, seen) = points.entry(key.clone()).or_insert_with(|| {
                 let point = MeasuredPoint {
                     levels: key,
                     labels: labels.iter().map(|at| text(at).to_owned()).collect(),
                     values: vec![Vec::new(); columns.len()],
                     spelled: vec![Vec::new(); columns.len()],
-                    ..MeasuredPoint::default()
+                    calls: vec![Vec::new(); columns.len()],
+                    absent: 0,
                 };
                 (point, HashSet::new())
             });
             if row.status.is_some() {
                 point.absent += 1;
-            } else if row.rests_on.is_none_or(|call| known.insert(call)) {
-                point.calls.extend(row.rests_on);
-                for (column, at) in columns.iter().enumerate() {
-                    let Ok(value) = text(at).parse() else { continue };
+                continue;
+            }
+            for (column, at) in columns.iter().enumerate() {
+                let call = row.calls.get(*at).copied().flatten();
+                let Ok(value) = text(at).parse() else { continue };
+                if call.is_none_or(|call| seen.insert((column, call))) {
+                    point.calls[column].extend(call);
                     point.values[column].push(value);
                     point.spelled[column].push(text(at).to_owned());
                 }
@@ -266,9 +273,9 @@ impl MeasuredTable {
         if *kind == AxisKind::Commit { &text[..SHORT_COMMIT.min(text.len())] } else { text }
     }
 
-    /// The number of measurements of the point that was measured most and least often.
-    pub fn counts(&self) -> [usize; 2] {
-        let counts = || self.points.iter().map(|it| it.values.first().map_or(0, Vec::len));
+    /// The number of measurements of a column at the points that were measured least and most often.
+    pub fn counts(&self, column: usize) -> [usize; 2] {
+        let counts = || self.points.iter().map(|it| it.values.get(column).map_or(0, Vec::len));
         [counts().min().unwrap_or_default(), counts().max().unwrap_or_default()]
     }
 }
@@ -358,8 +365,9 @@ mod tests {
         };
         let rows = rows.iter().map(|(cells, call)| {
             let status = call.is_none().then(|| "failed".to_owned());
-            let cells = words(cells).into_iter().map(cell).collect();
-            PageRow { cells, rests_on: *call, status, call: None, file: None }
+            let cells: Vec<CellValue> = words(cells).into_iter().map(cell).collect();
+            let calls = vec![*call; cells.len()];
+            PageRow { cells, calls, status, call: None, file: None }
         });
         let rows: Vec<PageRow> = rows.collect();
         PageTable {
@@ -404,7 +412,7 @@ mod tests {
             [(&[0, 0][..], &[0.25][..], 0), (&[0, 1], &[0.5], 1), (&[1, 0], &[0.5, 0.75], 0)]
         );
         assert!(measured.has_replicates && !measured.has_lists);
-        assert_eq!(measured.counts(), [1, 2]);
+        assert_eq!(measured.counts(0), [1, 2]);
     }
 
     #[test]

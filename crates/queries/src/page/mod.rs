@@ -10,7 +10,7 @@ mod measurements;
 mod study;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ use ce_model::expression::written_alone;
 use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
 use ce_model::task::{Node, NodeId, Task, origins};
-use ce_storage::records::CallRecord;
+use ce_storage::records::{CallRecord, RecipeHeader};
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 
 /// What a page is about.
@@ -542,9 +542,9 @@ pub struct PageRow {
     /// A value for each column: a number as it is spelled, true or false, a text or nothing.
     #[serde(serialize_with = "as_json")]
     pub cells: Vec<CellValue>,
-    /// The number of the calls that make its outputs, if it is known. Rows with one number rest on the same execution.
+    /// The number of the call that made what each column has, if it is known: rows with one number have one measurement.
     #[serde(skip)]
-    pub rests_on: Option<usize>,
+    pub calls: Vec<Option<usize>>,
     /// What became of its point, unless it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -633,13 +633,15 @@ impl PageRow {
 impl PageTable {
     /// The table of a sweep, whose rows were made by calls with numbers of the page.
     fn of_sweep(table: SweepTable, call: &dyn Fn(&RowOrigin) -> Option<usize>) -> Self {
-        let rows = table.rows.into_iter().map(|row| PageRow {
+        let calls = |row| (0..table.names.len()).map(|at| table.call_of(row, at)).collect();
+        let calls: Vec<Vec<Option<usize>>> = table.rows.iter().map(calls).collect();
+        let rows = table.rows.into_iter().zip(calls).map(|(row, calls)| PageRow {
             status: match &row.status {
                 RowStatus::Ok => None,
                 RowStatus::Failed { reason, .. } => Some(format!("failed: {reason}")),
                 status => Some(status.word().to_owned()),
             },
-            rests_on: row.call,
+            calls,
             call: row.origin.and_then(|origin| call(&origin)),
             cells: row.cells,
             file: None,
@@ -667,12 +669,18 @@ impl PageTable {
 
     /// Reads a recorded table. What is damaged has no rows.
     fn read(storage: &Storage, name: &ResultName) -> Result<Self, StorageError> {
-        let (mut files, mut seen) = (Vec::new(), HashSet::new());
-        let mut firsts = Vec::new();
+        let (mut files, mut numbers) = (Vec::new(), HashMap::new());
+        let (mut firsts, mut made) = (Vec::new(), Vec::<Vec<usize>>::new());
         let header = storage.tables().read_recipe(name, |row| {
             let outputs = row.outputs.unwrap_or_default();
             firsts.push(outputs.first().cloned());
-            files.extend(outputs.into_iter().filter(|it| seen.insert(it.file.clone())));
+            let number = |it: RecipeFile| {
+                *numbers.entry(it.file.clone()).or_insert_with(|| {
+                    files.push(it);
+                    files.len()
+                })
+            };
+            made.push(outputs.into_iter().map(number).collect());
         })?;
         let header = header.unwrap_or_default();
         let (mut columns, mut rows) = (header.names.clone(), Vec::new());
@@ -690,14 +698,17 @@ impl PageTable {
                     cells[at] = cell;
                 }
             }
-            rows.push(PageRow { cells, rests_on: None, status: None, call: None, file: None });
+            rows.push(PageRow { cells, calls: Vec::new(), status: None, call: None, file: None });
         })?;
         for row in &mut rows {
             row.cells.resize(columns.len(), CellValue::Null);
         }
         if rows.len() == firsts.len() {
-            for (row, first) in rows.iter_mut().zip(firsts) {
+            let outputs: Vec<Option<usize>> =
+                columns.iter().map(|name| recorded_output(&header, name)).collect();
+            for (row, (first, made)) in rows.iter_mut().zip(firsts.into_iter().zip(made)) {
                 row.file = first;
+                row.calls = outputs.iter().map(|at| made.get((*at)?).copied()).collect();
             }
         }
         let made = columns.iter().filter(|it| !header.names.contains(it)).cloned();
@@ -719,6 +730,15 @@ impl PageTable {
             made_from: BTreeSet::new(),
         })
     }
+}
+
+/// The number of the output that a column of a recorded table is of: the only one with fields, if no rule names the column.
+fn recorded_output(header: &RecipeHeader, column: &String) -> Option<usize> {
+    let rules = header.columns.iter().filter_map(|line| line.split_once(' '));
+    let mut of = rules.filter(|(_, shape)| shape == column || shape.starts_with('*'));
+    let named = of.clone().find(|(_, shape)| shape == column);
+    let (output, _) = named.or_else(|| of.next().filter(|_| of.next().is_none()))?;
+    output.parse().ok().filter(|_| !header.names.contains(column))
 }
 
 /// The recorded tables among some results, the newest first, with their numbers.
