@@ -154,6 +154,7 @@ fn note_in_words(note: &MedianNote) -> String {
     let lists = |[old, new]: &[Vec<String>; 2]| format!("{}; {}", old.join(", "), new.join(", "));
     match note {
         MedianNote::NotOk(rows) => format!("not ok: {rows}"),
+        MedianNote::Empty(rows) => format!("without a value: {}", counted(*rows, "row")),
         MedianNote::Hosts(sides) => format!("other hosts: {}", lists(sides)),
         MedianNote::Machines(sides) => format!("other machines: {}", lists(sides)),
         MedianNote::Times => {

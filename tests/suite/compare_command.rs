@@ -344,3 +344,47 @@ fn commits_are_compared_and_the_same_calls_are_one_measurement() {
     compare(&lab, &["--at", "HEAD", "../storage"]).exit(2).says("neither --by nor two versions");
     compare(&lab, &["--at", "HEAD", "--at", "HEAD", "--by", "n=1,2", "../storage"]).exit(2);
 }
+
+/// A text among numbers hides no column: a measurement that went wrong is no reason to pass.
+#[test]
+fn a_text_among_numbers_is_an_error_that_names_its_row() {
+    let script = r#"v=$(cat "$1") r=$(cat "$2"); s=${v#v}.0$r; [ $v$r != v24 ] || s='"timeout"'
+echo "{\"seconds\":$s,\"mb\":5.$r,\"note\":\"none\"}" >"$3""#;
+    let lab = sweep("", &[("factors/00-v", "v1\nv2\n"), ("replicates", "6"), ("columns", "00 *")])
+        .computation("measure", "v replicate", "found", script)
+        .call("inputs/00-body/", "measure", &["v", "replicate"])
+        .commit()
+        .with_storage();
+    lab.ce_run(&[]).exit(0);
+    let versions = ["--by", "v=v1,v2", "--better", "less", "--fail-on", "worse"];
+    let wrong =
+        "the column seconds cannot be compared: \"timeout\" at v=v2 replicate=4 is no number";
+    compare(&lab, &[&versions[..], &["--task", ".", "../storage"]].concat()).exit(2).says(wrong);
+    let mb = ["--column", "mb", "--task", ".", "../storage"];
+    compare(&lab, &[&versions[..], &mb].concat()).exit(0).shows("mb from v1 to v2");
+    // In files of any kind, with and without replicates.
+    let values = |last: &str| format!("a,1.5\na,1.25\na,1.0\na,1.5\na,1.75\na,{last}\n");
+    let file = |last: &str| format!("bench,seconds\n{}", values(last));
+    let replicates = |last: &str| {
+        let rows = values(last);
+        let rows =
+            rows.lines().zip(1..).map(|(line, at)| line.replace(',', &format!(",{at},")) + "\n");
+        format!("bench,replicate,seconds\n{}", rows.collect::<String>())
+    };
+    let mut lab = lab.file("old.csv", file("1.5")).file("old-r.csv", replicates("1.5"));
+    for text in ["timeout", "NaN"] {
+        lab = lab.file("new.csv", file(text)).file("new-r.csv", replicates(text));
+        let wrong = format!("{text:?} in row 6 of the new table is no number");
+        for files in [["old.csv", "new.csv"], ["old-r.csv", "new-r.csv"]] {
+            compare(&lab, &files).exit(2).says(&wrong).says("--group");
+            compare(&lab, &[&["--column", "seconds"], &files[..]].concat()).exit(2).says(&wrong);
+        }
+    }
+    let all = lab.file("all.csv", "bench,seconds\na,timeout\na,timeout\n");
+    compare(&all, &["old.csv", "all.csv"]).exit(2).says("\"timeout\" in row 1 of the new table");
+    // What is empty is counted.
+    let lab = all.file("new.csv", file(""));
+    let found = column(&lab, &["old.csv", "new.csv"], 0);
+    assert_eq!(found["groups"][0]["n"], json!([6, 5]));
+    assert_eq!(found["groups"][0]["notes"][0], "without a value: 1 row");
+}

@@ -13,7 +13,7 @@ use ce_model::statistics::{
     self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
 };
 use ce_model::suggest::nearest;
-use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE};
+use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
 
 use crate::table::{RowStatus, SweepRow, SweepTable};
 
@@ -168,6 +168,16 @@ pub enum MedianError {
         /// Why.
         why: String,
     },
+    /// A column of numbers has something else.
+    #[error("the column {name} cannot be compared: {text:?} {place} is no number")]
+    NotNumber {
+        /// The column.
+        name: String,
+        /// What it has.
+        text: String,
+        /// The row, in words.
+        place: String,
+    },
     /// No column has numbers on both sides.
     #[error("no column has numbers on both sides")]
     Nothing,
@@ -184,6 +194,9 @@ impl Explain for MedianError {
             Self::NoLevel { level, known, .. } => of_names(level, known),
             Self::SameLevel { .. } => "give an old and a new one, as NAME=OLD,NEW".to_owned(),
             Self::NoNumbers { .. } => "texts and digests are compared by ce diff".to_owned(),
+            Self::NotNumber { .. } => {
+                "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group".to_owned()
+            }
             Self::Nothing => {
                 "see what is there with ce table; texts and digests are compared by ce diff"
                     .to_owned()
@@ -240,6 +253,8 @@ pub struct MedianRow {
 pub enum MedianNote {
     /// Rows have no values.
     NotOk(usize),
+    /// Rows that are there have an empty cell.
+    Empty(usize),
     /// The sides were measured on other hosts.
     Hosts([Vec<String>; 2]),
     /// They were measured on machines that are not the same.
@@ -271,6 +286,20 @@ impl<'a> SideRow<'a> {
     /// What the row has in a column, given the place of this in each table.
     fn cell(&self, places: &[Option<usize>]) -> Option<&'a CellValue> {
         Some(&self.row.cells[places[self.table]?])
+    }
+
+    /// The row in words: its point, or of a file its number behind the header.
+    fn place(&self) -> String {
+        if !self.source.outputs.is_empty() {
+            let points = self.source.names.iter().zip(&self.row.cells);
+            let points = points.filter(|(name, _)| self.source.keys.contains(name));
+            return format!(
+                "at {}",
+                point_title(points.map(|(name, cell)| (&**name, cell.text())))
+            );
+        }
+        let at = self.source.rows.iter().position(|row| std::ptr::eq(row, self.row));
+        format!("in row {}", at.map_or(0, |at| at + 1))
     }
 
     /// Which call has made that, in words that are the same for the same call: in one table a number, in two the execution.
@@ -305,11 +334,12 @@ impl MedianTable {
         let gathered = gathered(&sides, &places);
         let mut columns = Vec::new();
         let is_taken = |name: &String| {
-            groups.contains(name)
-                || differing.contains(name)
+            let is_numeric = sources.iter().any(|it| it.numeric.contains(name));
+            rules.groups.contains(name)
                 || Some(name.as_str()) == by
                 || name == REPLICATE
-                || sources.iter().any(|it| it.keys.contains(name) || it.labels.contains(name))
+                || !is_numeric
+                    && sources.iter().any(|it| it.keys.contains(name) || it.labels.contains(name))
         };
         let asked: Vec<String> = match &rules.columns[..] {
             [] => all_names(&sources).into_iter().filter(|name| !is_taken(name)).collect(),
@@ -320,10 +350,13 @@ impl MedianTable {
         }
         for name in asked {
             let places = found(&sources, &name)?;
-            match numbers_problem(&sides, &places) {
+            match numbers_problem(&name, &sides, &places) {
                 None => columns.push(column(&gathered, (&name, &places), (&sources, rules))),
-                Some(why) if !rules.columns.is_empty() => {
-                    return Err(MedianError::NoNumbers { name, why });
+                Some(error)
+                    if !rules.columns.is_empty()
+                        || matches!(error, MedianError::NotNumber { .. }) =>
+                {
+                    return Err(error);
                 }
                 Some(_) => {}
             }
@@ -464,21 +497,46 @@ fn gathered<'a>(
     groups
 }
 
-/// Why a column is not one of numbers on both sides.
-fn numbers_problem(sides: &GroupRows<'_>, places: &[Option<usize>]) -> Option<String> {
-    let mut is_empty = false;
+/// Why a column is not one of numbers on both sides. One that has other texts among its numbers is of numbers, and wrong.
+fn numbers_problem(
+    name: &String,
+    sides: &GroupRows<'_>,
+    places: &[Option<usize>],
+) -> Option<MedianError> {
+    let (mut other, mut text) = (None, None);
+    let (mut is_of_numbers, mut is_empty) = (false, false);
     for rows in sides {
-        let mut has_numbers = false;
+        let (mut cells, mut readable, mut has_numbers) = (0, 0, false);
         for it in rows.iter().filter(|it| it.row.status == RowStatus::Ok) {
-            match it.cell(places) {
-                None | Some(CellValue::Null) => {}
-                Some(CellValue::Number(_)) => has_numbers = true,
-                Some(other) => return Some(format!("{:?} is no number", other.text())),
+            let cell = it.cell(places).unwrap_or(&CellValue::Null);
+            let is_readable = it.source.reads_as_number(name, cell);
+            match cell {
+                CellValue::Null => continue,
+                CellValue::Number(_) => has_numbers = true,
+                _ if is_readable => drop(text.get_or_insert(cell.text())),
+                _ => drop(other.get_or_insert((it, cell.text()))),
             }
+            cells += 1;
+            readable += usize::from(is_readable);
         }
+        is_of_numbers |= readable > 0 && 2 * readable >= cells;
         is_empty |= !has_numbers;
     }
-    is_empty.then(|| "it has no numbers on one side".to_owned())
+    let name = name.to_owned();
+    let why = match (other, text) {
+        (Some((row, text)), _) if is_of_numbers => {
+            let is_of_two = sides.iter().flatten().any(|it| it.table == 1);
+            let of = ["of the old table ", "of the new table "][row.table];
+            let place = format!("{} {}", row.place(), if is_of_two { of } else { "" });
+            let (text, place) = (text.to_owned(), place.trim_end().to_owned());
+            return Some(MedianError::NotNumber { name, text, place });
+        }
+        (Some((_, text)), _) => format!("{text:?} is no number"),
+        (None, Some(text)) => format!("{text:?} is a text"),
+        (None, None) if is_empty => "it has no numbers on one side".to_owned(),
+        (None, None) => return None,
+    };
+    Some(MedianError::NoNumbers { name, why })
 }
 
 fn column(
@@ -545,6 +603,8 @@ struct SideValues {
     spelled: Vec<String>,
     /// The number of calls whose rows are not there.
     not_ok: usize,
+    /// The number of rows that are there and have nothing.
+    empty: usize,
     hosts: BTreeSet<String>,
     machines: BTreeSet<String>,
     /// The first beginning and the last end of an execution.
@@ -564,6 +624,7 @@ impl SideValues {
                 continue;
             }
             let (Some(at), Some(CellValue::Number(text))) = (places[table], it.cell(places)) else {
+                side.empty += usize::from(it.cell(places) == Some(&CellValue::Null));
                 continue;
             };
             let Ok(value) = text.parse() else { continue };
@@ -629,6 +690,10 @@ fn notes(
     let not_ok = old.not_ok + new.not_ok;
     if not_ok > 0 {
         notes.push(MedianNote::NotOk(not_ok));
+    }
+    let empty = old.empty + new.empty;
+    if empty > 0 {
+        notes.push(MedianNote::Empty(empty));
     }
     let samples = [old, new].map(SideValues::sample);
     if let (Some(_), [Some(old_sample), Some(new_sample)]) = (compared, &samples) {

@@ -39,6 +39,8 @@ pub struct SweepTable {
     pub measures: BTreeMap<String, ColumnMeasure>,
     /// The number of the output that each column of results is of, by their names. None of a table in a file.
     pub outputs: BTreeMap<String, u8>,
+    /// Of a table in a file: the columns of which at least half of the cells are numbers. They may be measured, also if other cells are not.
+    pub numeric: Vec<String>,
     /// The rows, in the order of the points. One that is not there has values for its point only.
     pub rows: Vec<SweepRow>,
     /// By what replicates end, if they do by results.
@@ -164,6 +166,17 @@ impl SweepTable {
         let width = table.names.len();
         table.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
         Ok(table)
+    }
+
+    /// Whether a cell of a column is a number, or would be one if all cells of the column were. A string of JSON is none.
+    pub(crate) fn reads_as_number(&self, name: &String, cell: &CellValue) -> bool {
+        match cell {
+            CellValue::Number(_) => true,
+            CellValue::Text(text) if !self.fields.contains(name) => {
+                text.parse::<f64>().is_ok_and(f64::is_finite)
+            }
+            _ => false,
+        }
     }
 
     /// The number of the call that makes what a row has in a column: rows with the same number have one measurement. Of a column of points,

@@ -1,6 +1,7 @@
 //! A table that somebody gives as a file: NDJSON, TSV or CSV, also as `ce table` prints it.
 //!
-//! Nothing says which columns tell points apart. Those before `replicate` do, and those that are not all numbers.
+//! Nothing says which columns tell points apart. Those before `replicate` do, and those that are not all numbers. Of one that is mostly numbers, it is not
+//! clear.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -130,14 +131,23 @@ fn table(
         SweepRow { cells: values, status, call, output_calls, origin, uncertain }
     };
     let CellTable { names, rows } = values;
-    let before = names.iter().position(|name| name == REPLICATE).unwrap_or_default();
-    let is_key = |at: &usize| {
-        let mut cells = rows.iter().map(|row| &row[*at]);
-        *at < before
-            || names[*at] == REPLICATE
-            || !cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
-    };
-    let keys = (0..names.len()).filter(is_key).map(|at| names[at].clone()).collect();
+    let before = names.iter().position(|name| name == REPLICATE);
     let rows = rows.into_iter().zip(&cells.rows).map(row).collect();
-    SweepTable { names, keys, measures, rows, ..SweepTable::default() }
+    let mut table = SweepTable { names, measures, rows, ..SweepTable::default() };
+    for (at, name) in table.names.iter().enumerate() {
+        let cells = table.rows.iter().map(|row| &row.cells[at]);
+        let cells: Vec<&CellValue> = cells.filter(|cell| **cell != CellValue::Null).collect();
+        let readable = cells.iter().filter(|cell| table.reads_as_number(name, cell)).count();
+        let are_numbers = cells.iter().all(|cell| matches!(cell, CellValue::Number(_)));
+        let is_of_point = at < before.unwrap_or_default() || name == REPLICATE;
+        let is_mixed = readable < cells.len();
+        let is_numeric = (is_mixed || are_numbers) && readable > 0 && 2 * readable >= cells.len();
+        if is_of_point || !are_numbers && !(is_numeric && before.is_some()) {
+            table.keys.push(name.clone());
+        }
+        if is_numeric && !is_of_point {
+            table.numeric.push(name.clone());
+        }
+    }
+    table
 }
