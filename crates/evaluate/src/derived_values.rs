@@ -181,6 +181,11 @@ impl Evaluation {
         }
     }
 
+    /// The repositories that the user has named, and where they are.
+    pub fn named_repositories(&self) -> &[(String, std::path::PathBuf)] {
+        self.derived.sources.named()
+    }
+
     /// The repository that a tree is read from, if there is one.
     pub fn repository(&self, name: &TreeName) -> Option<Arc<SourceRepository>> {
         self.derived.sources.find(name.source(), &self.task.commit).ok()

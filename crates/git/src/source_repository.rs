@@ -168,6 +168,11 @@ impl SourceRepositories {
         &self.task
     }
 
+    /// The repositories that the user names, and where they are.
+    pub fn named(&self) -> &[(String, PathBuf)] {
+        &self.named
+    }
+
     /// The repositories of the task in a directory, and those that the user names. A name of the user's hides
     /// a submodule.
     pub fn new(task: &Path, named: Vec<(String, PathBuf)>) -> Self {

@@ -372,6 +372,12 @@ pub(super) fn repeat(study: &PageStudy) -> Markup {
                     p.hint { (text(&input.name)) "=FILE: a file of " (size(*bytes)) " with SHA-1 " (sha1) }
                 }
             }
+            @for (name, address) in &study.repositories {
+                p.hint { (text(name)) "=REPO: "
+                    @if let Some(address) = address { "a clone of " (text(address)) }
+                    @else { "the repository that the study calls so" }
+                }
+            }
             p.hint { "ce is the program of CompEval, which made this page." }
             @if study.is_changed {
                 p.hint { "The study has changes that are not committed: a clone does not have them." }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::chromium::Chromium;
 use super::{page, report};
 use crate::lab::Lab;
+use crate::repository::{self, LAB};
 use crate::shared;
 
 /// A study of two methods, of which one is slower, for two sizes. Its values are no times, so they are the same everywhere.
@@ -218,4 +219,27 @@ fn a_study_without_figures_is_plotted() {
     assert_eq!(page.matches("<path class=\"bar\"").count(), 4);
     assert_eq!(page.matches("class=\"value\"").count(), 32);
     assert!(!page.contains("by replicate"));
+}
+
+/// The commands name what was given, also repositories.
+#[test]
+fn repositories_that_were_given_are_named_to_repeat_it() {
+    let lab = Lab::empty()
+        .file("workflow.ce", "(count TREE('lib:src' 'HEAD')[00])\n")
+        .computation("count", "files", "count", r#"ls "$1" | wc -l >"$2""#)
+        .commit();
+    fs::create_dir_all(lab.path("lib/src")).unwrap();
+    fs::write(lab.path("lib/src/a"), "a\n").unwrap();
+    repository::commit(&lab.path("lib"), LAB, "lib");
+    let given = ["../storage", "-r", "lib=../lib"];
+    lab.run("ce", &[&["run"], &given[..]].concat()).exit(0);
+    let told = |what: &str| {
+        report(&lab, &[&["--task", "."], &given[..]].concat()).exit(0);
+        let page = page(&lab);
+        assert!(page.contains("ce run ../results -r lib=REPO"), "{page}");
+        assert!(page.contains(&format!("lib=REPO: {what}")), "{page}");
+    };
+    told("the repository that the study calls so");
+    lab.git("lib", &["remote", "add", "origin", "https://example.org/lib.git"]);
+    told("a clone of https://example.org/lib.git");
 }

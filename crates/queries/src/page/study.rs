@@ -22,6 +22,8 @@ pub struct PageStudy {
     pub is_changed: bool,
     /// What was given for its inputs.
     pub given: Vec<GivenInput>,
+    /// The names of the repositories that were given, and their addresses if they say one.
+    pub repositories: Vec<(String, Option<String>)>,
     /// The commands that repeat it.
     pub commands: Vec<String>,
 }
@@ -74,14 +76,21 @@ impl PageStudy {
             Trees::new(dir).last_change(Path::new(&task.place), &task.commit).ok().flatten();
         let given: Vec<GivenInput> =
             (0..task.inputs.len()).map(|at| given(evaluation, InputId::at(at))).collect();
-        // A path is of this host.
-        let origin = Config::of(dir).ok().and_then(|config| config.origin());
-        let origin = origin
-            .filter(|it| it.contains("://") || it.contains('@') && !it.starts_with(['/', '.']));
-        let commands = commands(task, origin.as_deref(), &given);
-        let is_changed = !task.changed.is_empty();
-        Self { title, question: question.or(paragraph), version, is_changed, given, commands }
+        let repositories = evaluation.named_repositories().iter();
+        let repositories: Vec<(String, Option<String>)> =
+            repositories.map(|(name, path)| (name.clone(), address(path))).collect();
+        let commands = commands(task, address(dir).as_deref(), (&given, &repositories));
+        let (is_changed, question) = (!task.changed.is_empty(), question.or(paragraph));
+        Self { title, question, version, is_changed, given, repositories, commands }
     }
+}
+
+/// The address that the repository of a directory was cloned from. A path is of this host, and none.
+fn address(dir: &Path) -> Option<String> {
+    let origin = Config::of(dir).ok()?.origin()?;
+    let is_address =
+        origin.contains("://") || origin.contains('@') && !origin.starts_with(['/', '.']);
+    is_address.then_some(origin)
 }
 
 /// The comment that a text of a workflow begins with, as one paragraph.
@@ -126,7 +135,11 @@ fn given(evaluation: &Evaluation, input: InputId) -> GivenInput {
 }
 
 /// The commands that repeat a task.
-fn commands(task: &Task, origin: Option<&str>, given: &[GivenInput]) -> Vec<String> {
+fn commands(
+    task: &Task,
+    origin: Option<&str>,
+    (given, repositories): (&[GivenInput], &[(String, Option<String>)]),
+) -> Vec<String> {
     let repository = origin.map_or_else(|| "REPOSITORY".to_owned(), quoted);
     let mut run = vec!["ce run".to_owned()];
     if !task.place.is_empty() {
@@ -140,6 +153,9 @@ fn commands(task: &Task, origin: Option<&str>, given: &[GivenInput]) -> Vec<Stri
             GivenValue::Nothing => None,
         });
     }
+    run.extend(
+        repositories.iter().map(|(name, _)| format!("-r {}", quoted(&format!("{name}=REPO")))),
+    );
     vec![
         format!("git clone {repository} study"),
         "cd study".to_owned(),
