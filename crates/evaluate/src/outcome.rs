@@ -533,6 +533,18 @@ impl Outcome {
         }
     }
 
+    /// The record of its last failure, if it failed before and was not executed again.
+    pub fn prior_failure(&self) -> Option<&FailureRecord> {
+        match self {
+            Self::Absent(_, Absence::Failed(failure)) => match &*failure.error {
+                CallError::Remembered(record) => Some(record),
+                _ => None,
+            },
+            Self::Absent(_, Absence::Missing(prior)) => prior.as_ref()?.failure.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether it failed before, and was not executed again.
     pub fn is_remembered(&self) -> bool {
         self.failure().is_some_and(|failure| matches!(*failure.error, CallError::Remembered(_)))

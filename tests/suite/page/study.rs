@@ -243,3 +243,22 @@ fn repositories_that_were_given_are_named_to_repeat_it() {
     lab.git("lib", &["remote", "add", "origin", "https://example.org/lib.git"]);
     told("a clone of https://example.org/lib.git");
 }
+
+/// What has failed before counts as that at another commit, too, where nothing is recorded of it.
+#[test]
+fn failures_at_another_commit_are_failures() {
+    let mut lab = Lab::empty()
+        .file("workflow.ce", "SWEEP((f n) :over n 1 2 3 :allow-failed)\n")
+        .computation("f", "n", "v", r#"[ "$(cat "$1")" != 2 ] && cp "$1" "$2""#)
+        .commit()
+        .isolated();
+    for note in ["", "another commit\n"] {
+        lab = lab.file("README.md", note).commit_again();
+        lab.ce_run(&[]).exit(0);
+        report(&lab, &["--task", ".", "../storage"]).exit(0);
+        let page = page(&lab);
+        assert!(page.contains("Not complete</b>: of 3 calls, 1 failed"), "{page}");
+        let (_, failures) = page.split_once("<h2>Failures</h2>").unwrap();
+        assert!(failures.contains("<b>f, 1 call</b>: it ended with exit status 1</p>"), "{page}");
+    }
+}

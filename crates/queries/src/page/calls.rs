@@ -160,7 +160,11 @@ impl PageCall {
     fn missing(evaluation: &Evaluation, call: CallId, name: String) -> Option<Self> {
         let computation = evaluation.computation(call)?;
         let inputs = evaluation.plan.inputs(call).iter().map(|source| evaluation.digest(*source));
-        let reason = match evaluation.outcome(call)? {
+        let outcome = evaluation.outcome(call)?;
+        // One that has failed at another commit, where its record is.
+        let failed = outcome.prior_failure();
+        let reason = match outcome {
+            _ if failed.is_some() => failed.map(|it| it.reason.clone()),
             Outcome::Absent(_, Absence::Failed(failure)) => Some(failure.error.in_full()),
             Outcome::Absent(_, Absence::Unfinished(why)) => Some(why.to_string()),
             Outcome::Absent(_, Absence::Suspended(call)) => {
@@ -177,8 +181,8 @@ impl PageCall {
             computation: computation.name.to_string(),
             commit: computation.commit.full().to_owned(),
             dirty: computation.dirty,
-            state: PageCallState::Missing,
-            end: None,
+            state: if failed.is_some() { PageCallState::Failed } else { PageCallState::Missing },
+            end: failed.map(|it| it.recorded.at.as_millisecond()),
             seconds: None,
             cpu_seconds: None,
             peak_bytes: None,
