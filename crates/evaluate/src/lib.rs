@@ -19,6 +19,7 @@ mod hint;
 mod launcher;
 mod outcome;
 mod queue;
+mod recorded_rows;
 mod scheduler;
 pub mod session;
 mod step;
@@ -43,6 +44,7 @@ pub use self::outcome::{
     SuspendedCall, Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
+pub use self::recorded_rows::{RecordedPoint, RecordedRows};
 pub use self::sweep::point_outputs;
 pub use self::ticket::TicketRules;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

@@ -1,24 +1,22 @@
 //! Sweeps: the points of one are read from a sheet, if they are computed; its table is made when each point has ended, and kept under
 //! the name that its recipe decides.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::call_numbers::CallNumbers;
+use super::recorded_rows::{RecordedRows, recipe_columns};
 use super::step::CallStep;
 use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Derivation, PlanGrowth, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
-    self, CellValue, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook,
-    ReplicateValue, Replicates, SheetFormat, Sweep, TableColumn, Until, read_cells,
+    self, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook, ReplicateValue,
+    Replicates, SheetFormat, Sweep, TableColumn, Until,
 };
 use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
-use ce_storage::{
-    Entry, FoundTable, Outputs, PriorAttempt, Record, RecordState, ResultName, Stored, Survey,
-    TableDirectory,
-};
+use ce_storage::{FoundTable, Outputs, PriorAttempt, ResultName, Stored, TableDirectory};
 
 /// The state of a point that has ended.
 enum PointState {
@@ -147,9 +145,10 @@ impl<'a> Gathering<'_, 'a> {
             let Some(sources) = self.unread(number, of_point, &columns) else { continue };
             let recorded = match &mut recorded {
                 Some(recorded) => recorded,
-                none => none.insert(self.recorded_numbers(&until.column)?),
+                none => none.insert(RecordedRows::read(evaluation, self.sweep)?),
             };
-            known[number] = recorded.get(&self.digests(number)).copied();
+            known[number] =
+                recorded.of(&self.digests(number)).and_then(|it| it.number(&until.column));
             match known[number] {
                 Some(_) => *of_point = None,
                 None => lacking.extend(sources),
@@ -228,42 +227,6 @@ impl<'a> Gathering<'_, 'a> {
     fn digests(&self, number: usize) -> Vec<Digest> {
         let evaluation = self.evaluator.evaluation;
         self.rows.row(number).iter().filter_map(|source| evaluation.digest(*source)).collect()
-    }
-
-    /// The numbers in a column of recorded tables with the same columns, by the outputs of their rows: who has made a table and then
-    /// its outputs away need not measure again to know how many there were.
-    fn recorded_numbers(&self, column: &str) -> Result<HashMap<Vec<Digest>, f64>, CallError> {
-        let storage = &self.evaluator.evaluation.storage;
-        let (own, mut numbers) = (self.header(), HashMap::new());
-        for name in Survey::new(storage).tables()? {
-            let mut rows = Vec::new();
-            let header = storage.tables().read_recipe(&name, |row| rows.push(row.outputs))?;
-            let is_alike =
-                |it: RecipeHeader| it.columns == own.columns && it.outputs == own.outputs;
-            let Ok(RecordState::Valid(Record::Table(record))) =
-                storage.records().read_entry(&Entry::Table(name.clone()))
-            else {
-                continue;
-            };
-            let mut table = Vec::new();
-            storage.tables().read_lines(&name, |line| table.extend([line, b"\n"].concat()))?;
-            let digest = Digest::of(&table);
-            let Ok(table) = read_cells(&table) else { continue };
-            let is_whole = record.outputs.first().is_some_and(|it| it.digest == digest);
-            if !is_whole || !header.is_some_and(is_alike) || rows.len() != table.rows.len() {
-                continue;
-            }
-            let Some(at) = table.names.iter().position(|name| name == column) else { continue };
-            for (outputs, cells) in rows.into_iter().zip(table.rows) {
-                let outputs = outputs.into_iter().flatten().map(|output| output.digest);
-                if let CellValue::Number(text) = &cells[at]
-                    && let Ok(number) = text.parse()
-                {
-                    numbers.insert(outputs.collect(), number);
-                }
-            }
-        }
-        Ok(numbers)
     }
 
     /// Reads those outputs of all points that these columns are made of; none of points that failed.
@@ -376,10 +339,9 @@ impl<'a> Gathering<'_, 'a> {
     /// The rules of the table.
     fn header(&self) -> RecipeHeader {
         let Self { rules, rows, .. } = self;
-        let columns = rules.columns.iter();
         let replicates = rules.product.replicates.as_ref().filter(|it| it.until.is_some());
         RecipeHeader {
-            columns: columns.map(|it| format!("{:02} {}", it.output, it.shape.text())).collect(),
+            columns: recipe_columns(rules),
             keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
             allow_failed: rules.allow_failed,
             replicates: replicates.map(ToString::to_string),

@@ -54,7 +54,7 @@ impl RowOrigin {
                 continue;
             }
             let found = call.and_then(|call| {
-                let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
+                let entry = Entry::Call(evaluation.outcome(call)?.name().clone());
                 match storage.records().read_entry(&entry) {
                     Ok(RecordState::Valid(Record::Call(record))) => Some((entry.short(), record)),
                     _ => None,

@@ -8,16 +8,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use ce_evaluate::{
-    Absence, CallError, CallFailure, CallNumbers, Evaluation, Outcome, point_outputs,
+    Absence, CallError, CallFailure, CallNumbers, Evaluation, Outcome, RecordedPoint, RecordedRows,
+    point_outputs,
 };
 use ce_exchange::Attestations;
+use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
     self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE,
-    Replicates, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn, TableFault,
-    TableRow, Until, fault_of_outputs,
+    Replicates, STATUS, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn,
+    TableFault, TableRow, Until, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
 use ce_storage::Holder;
@@ -240,9 +242,22 @@ fn read_sweep(
 ) -> Result<ReadSweep, SweepTableError> {
     let rules = &evaluation.task.sweeps[sweep.sweep.index()];
     let columns = columns(evaluation, sweep, rules, &rows.points);
+    let away = away_points(evaluation, rules, rows);
+    let recorded = match away.iter().any(Option::is_some) {
+        true => RecordedRows::read(evaluation, sweep)?,
+        false => RecordedRows::default(),
+    };
+    let recorded: Vec<Option<&RecordedPoint>> =
+        away.iter().map(|outputs| recorded.of(outputs.as_ref()?)).collect();
     let read: Vec<ReadPoint> = (0..rows.points.len())
         .into_par_iter()
-        .map(|number| read_point(evaluation, attestations, &columns, rows.row(number)))
+        .map(|number| match recorded[number] {
+            Some(_) => {
+                let origin = RowOrigin::find(evaluation, attestations, rows.row(number));
+                Ok((RowStatus::Ok, None, origin))
+            }
+            None => read_point(evaluation, attestations, &columns, rows.row(number)),
+        })
         .collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
@@ -255,8 +270,9 @@ fn read_sweep(
         outputs.push(outputs_of_point);
     }
     let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
-    let (names, found) = (gathered.names(), gathered.rows().collect::<Vec<_>>());
-    let values = sweep::cell_values(names.len(), &found);
+    let found = gathered.rows().collect::<Vec<_>>();
+    let values = sweep::cell_values(gathered.names().len(), &found);
+    let names = with_recorded_names(gathered.names(), rules, &recorded);
     let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
     let (mut keys, mut labels) = (Vec::new(), Vec::new());
@@ -271,9 +287,11 @@ fn read_sweep(
     let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
-            let (status, (call, output_calls), origin) = points[number].clone();
-            let (call, uncertain) = (Some(call), uncertain[number].clone());
-            table.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
+            for cells in filled(cells, recorded[number], (&names, rows.points.names().len())) {
+                let (status, (call, output_calls), origin) = points[number].clone();
+                let (call, uncertain) = (Some(call), uncertain[number].clone());
+                table.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
+            }
         }
     };
     for point in all.iter().flat_map(SweepPoints::iter) {
@@ -292,9 +310,69 @@ fn read_sweep(
         }
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
-    let fields = gathered.fields().cloned().collect();
-    let outputs = gathered.outputs().map(|(name, output)| (name.clone(), output)).collect();
-    Ok(ReadSweep { names: names.to_vec(), keys, labels, fields, outputs, rows: table })
+    let mut fields: Vec<String> = gathered.fields().cloned().collect();
+    let outputs = gathered.outputs().map(|(name, output)| (name.clone(), output));
+    let mut outputs: Vec<(String, u8)> = outputs.collect();
+    for name in &names[gathered.names().len()..] {
+        fields.push(name.clone());
+        let mut json = columns.iter().filter(|it| it.shape.is_json());
+        let only = json.next().filter(|_| json.next().is_none());
+        outputs.extend(only.map(|it| (name.clone(), it.output)));
+    }
+    Ok(ReadSweep { names, keys, labels, fields, outputs, rows: table })
+}
+
+/// The digests of the outputs of each point whose outputs are known and not there.
+fn away_points(
+    evaluation: &Evaluation,
+    rules: &Sweep,
+    rows: &SweepRows,
+) -> Vec<Option<Vec<Digest>>> {
+    let away = |sources: &[Source]| {
+        let is_there = |source: &Source| match evaluation.plan.origin(*source) {
+            Source::Output { .. } => evaluation.is_there(*source),
+            _ => true,
+        };
+        if !rules.has_table || sources.iter().all(is_there) {
+            return None;
+        }
+        sources.iter().map(|source| evaluation.digest(*source)).collect()
+    };
+    rows.iter().map(|(_, sources)| away(sources)).collect()
+}
+
+/// The names of the columns of a table, with those fields of JSON that only recorded rows have.
+fn with_recorded_names(
+    names: &[String],
+    rules: &Sweep,
+    recorded: &[Option<&RecordedPoint>],
+) -> Vec<String> {
+    let mut names = names.to_vec();
+    for name in recorded.iter().flatten().flat_map(|point| &*point.names) {
+        if !(rules.allow_failed && name == STATUS) {
+            add_name(&mut names, name);
+        }
+    }
+    names
+}
+
+/// The rows of a point: as they were recorded, if they were, behind its own columns. Another point may have had the same outputs.
+fn filled(
+    of_point: Vec<CellValue>,
+    recorded: Option<&RecordedPoint>,
+    (names, of_points): (&[String], usize),
+) -> Vec<Vec<CellValue>> {
+    let mut cells = of_point;
+    cells.resize(names.len(), CellValue::Null);
+    let Some(point) = recorded else { return vec![cells] };
+    let place = |name: &String| point.names.iter().position(|it| it == name);
+    let places = names.iter().enumerate().map(|(at, name)| place(name).filter(|_| at >= of_points));
+    let places: Vec<Option<usize>> = places.collect();
+    let row = |row: &Vec<CellValue>| {
+        let values = places.iter().zip(&cells);
+        values.map(|(at, cell)| at.map_or_else(|| cell.clone(), |at| row[at].clone())).collect()
+    };
+    point.rows.iter().map(row).collect()
 }
 
 /// The number of the replicate that a point is; zero if it is none.

@@ -317,6 +317,37 @@ fn outputs_that_are_away_are_looked_at_in_the_table() {
     lab.ce_run(&["-n"]).exit(3).says("at least 20 calls: 20 missing");
 }
 
+/// What a table has recorded is shown, also of outputs that are away; what none has is missing.
+#[test]
+fn outputs_that_are_away_are_shown_from_the_table() {
+    // The same for each n: a row is that of its point all the same.
+    let script =
+        r#"r=$(cat "$2"); echo "{\"seconds\":$((400 + 37 * r % 41)),\"kind\":\"x\"}" >"$3""#;
+    for (columns, script) in [("00 seconds", TIME), ("00 *", script)] {
+        let lab = measured("1\n2\n3\n", "6")
+            .file("workflow/columns", columns)
+            .computation("time", "n replicate", "out", script)
+            .commit_with(Library::Submodule);
+        lab.ce_run(&[]).exit(0);
+        let shown = |options: &[&str], exit: i32| {
+            lab.run("ce", &[options, &["../storage"]].concat()).exit(exit).stdout.clone()
+        };
+        let queries = [
+            &["table", "--csv"][..],
+            &["table", "--summary"],
+            &["compare", "--task", ".", "--by", "n=1,2"],
+        ];
+        let before = queries.map(|options| shown(options, 0));
+        away(&lab, "storage", "time");
+        assert_eq!(queries.map(|options| shown(options, 0)), before, "{columns}");
+        // Points that no table has are missing, the others are still shown.
+        let lab = lab.file("workflow/factors/00-n", "1\n9\n").commit_again();
+        let rows = lab.run("ce", &["table", "--csv", "../storage"]).exit(3);
+        assert_eq!(rows.stdout.matches(",ok,").count(), 6, "{}", rows.stdout);
+        assert_eq!(rows.stdout.matches(",missing,").count(), 6, "{}", rows.stdout);
+    }
+}
+
 /// Who asks for replicates by their numbers gets these, else points are looked at as ever.
 #[test]
 fn points_may_be_chosen() {
