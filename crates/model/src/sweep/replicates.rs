@@ -43,7 +43,7 @@ pub struct Until {
 impl Until {
     /// Whether the median of these values is certain enough.
     pub fn is_met_by(&self, values: &Measurements) -> bool {
-        values.relative_half_width().is_some_and(|share| share <= self.precision.share())
+        values.relative_half_width().is_some_and(|share| self.precision.is_met_by(share))
     }
 
     /// Those columns of a table of which one may be the column that is looked at.
@@ -74,9 +74,10 @@ impl Precision {
         (are_digits && (1..=100_000).contains(&thousandths)).then_some(Self(thousandths))
     }
 
-    /// The share.
-    fn share(self) -> f64 {
-        f64::from(self.0) / 100_000.0
+    /// Whether a share is at most this one. Values that are decimals are not exact in a computer, and the ends of an interval are a
+    /// few units of the last place off: an interval of exactly this share is narrow enough, whatever the unit.
+    fn is_met_by(self, share: f64) -> bool {
+        share - f64::from(self.0) / 100_000.0 <= 8.0 * f64::EPSILON
     }
 }
 
@@ -247,7 +248,7 @@ impl Replicates {
                 measured.as_ref().is_some_and(|it| it.median() == 0.0 && it.interval().is_some());
             let reason = match (&self.until, reached) {
                 _ if all > 0 && 2 * (all - ok) >= all => EndReason::HalfFailed,
-                (Some(until), Some(share)) if share <= until.precision.share() => EndReason::Narrow,
+                (Some(until), Some(share)) if until.precision.is_met_by(share) => EndReason::Narrow,
                 (_, None) if has_zero_median => EndReason::ZeroMedian,
                 _ if look == most => EndReason::Most,
                 _ => continue,
@@ -287,6 +288,22 @@ mod tests {
                 ReplicateLook::Ended(end) => return end,
             }
         }
+    }
+
+    #[test]
+    fn an_interval_of_exactly_the_share_is_narrow_in_any_unit() {
+        let rule = read("10..15 until s ±3%");
+        let seconds = ["0.5", "0.97", "0.99", "0.99", "1", "1", "1.01", "1.01", "1.03", "2"];
+        for unit in 0..12 {
+            let numbers = seconds.map(|it| format!("{it}e{unit}").parse().unwrap());
+            let ReplicateLook::Ended(end) = rule.look(10, &values(numbers)) else {
+                panic!("goes on with unit {unit}");
+            };
+            assert_eq!((end.reason, end.shortfall()), (EndReason::Narrow, None));
+        }
+        let wider = ["0.5", "0.97", "0.99", "0.99", "1", "1", "1.01", "1.01", "1.0300000001", "2"];
+        let wider = wider.map(|it| it.parse().unwrap());
+        assert_eq!(rule.look(10, &values(wider)), ReplicateLook::More(15));
     }
 
     #[test]
