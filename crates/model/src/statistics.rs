@@ -44,6 +44,18 @@ impl Estimate {
     }
 }
 
+/// A share in percent with two digits, rounded up: half the width of an interval is at most that.
+pub fn percent_up(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent <= 0.0 {
+        return "0".to_owned();
+    }
+    let unit = 10_f64.powf(percent.log10().floor() - 1.0);
+    // What is two digits already stays so, although a computer may have a little more.
+    let percent = (percent / unit - 1e-9).ceil() * unit;
+    format!("{percent:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 impl Measurements {
     /// Returns the sample of these values, unless there are none, or one of them is not finite.
     pub fn new(mut values: Vec<f64>) -> Option<Self> {

@@ -6,7 +6,7 @@ use maud::{Markup, PreEscaped, html};
 
 use ce_model::humanize::counted;
 use ce_model::statistics::{
-    CONFIDENCE, ChangeVerdict, Estimate, Measurements, MedianChange, THRESHOLD,
+    CONFIDENCE, ChangeVerdict, Estimate, Measurements, MedianChange, THRESHOLD, percent_up,
 };
 use ce_model::sweep::{Better, CellValue, Until};
 use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
@@ -54,18 +54,12 @@ pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
         _ if few == all => {
             "Fewer than 6 measurements of each point: too few for an interval".to_owned()
         }
-        (_, 0, 0) => format!("All {all} medians are known to ± {} % or better", percent(widest)),
+        (_, 0, 0) => format!("All {all} medians are known to ± {} % or better", percent_up(widest)),
         (_, 0, few) => {
             format!("{few} of {all} medians rest on too few measurements for an interval")
         }
         (_, wide, _) => format!("{wide} of {all} medians are known no better than ± 20 %"),
     })
-}
-
-/// A share in percent: with a decimal if it is small.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 /// The measurements of all tables. Plots are drawn unless the study draws figures of its own.
@@ -201,7 +195,7 @@ fn interval(sample: &Measurements, unit: &ShownUnit, until: Option<&Until>) -> M
         @if let Some([low, high]) = sample.interval() {
             td.number { (unit.short(low)) " – " (unit.short(high)) }
             @if let Some(width) = sample.relative_half_width() {
-                td.number.wide[width > WIDE || !is_enough] { "± " (percent(width)) " %" (mark) }
+                td.number.wide[width > WIDE || !is_enough] { "± " (percent_up(width)) " %" (mark) }
             } @else { td.number { "–" (mark) } }
         } @else { td.number { "–" } td.number { "–" (mark) } }
     }

@@ -280,8 +280,8 @@ fn a_page_says_which_medians_are_less_certain() {
     for page in [page(&["--task", "."]), page(&[])] {
         let told = "Each point was measured until its median is known to ±5%";
         assert_eq!(page.matches(told).count(), 1, "{page}");
-        assert_eq!(page.matches("± 14 % *</td>").count(), 1, "{page}");
-        assert_eq!(page.matches("± 2.3 %</td>").count(), 1, "{page}");
+        assert_eq!(page.matches("± 15 % *</td>").count(), 1, "{page}");
+        assert_eq!(page.matches("± 2.4 %</td>").count(), 1, "{page}");
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::SweepFault;
 use super::{ColumnShape, TableColumn};
-use crate::statistics::Measurements;
+use crate::statistics::{Measurements, percent_up};
 
 /// The numbers of replicates at which points are looked at, and these times powers of ten.
 const LADDER: [u32; 6] = [10, 15, 20, 30, 45, 70];
@@ -189,13 +189,7 @@ impl ReplicatesEnd {
 
     /// What is wrong, in words; `None` if the interval is narrow enough.
     pub fn shortfall(&self) -> Option<String> {
-        let reached = self.reached.map(|share| {
-            // Rounded up: it must not look like what was asked for.
-            let percent = share * 100.0;
-            let unit = 10_f64.powf(percent.log10().floor() - 1.0);
-            let percent = (percent / unit).ceil() * unit;
-            format!("±{}%", format!("{percent:.6}").trim_end_matches('0').trim_end_matches('.'))
-        });
+        let reached = self.reached.map(|share| format!("±{}%", percent_up(share)));
         Some(match (self.reason, reached) {
             (EndReason::Narrow, _) => return None,
             (EndReason::Most, Some(reached)) => reached,
