@@ -387,7 +387,7 @@ fn same(one: SweepPoint<'_>, other: SweepPoint<'_>) -> bool {
 
 /// All points of a sweep that leaves out some.
 fn all_points(evaluation: &Evaluation, call: CallId, rules: &Sweep) -> Option<SweepPoints> {
-    if rules.product.exclude.is_none() && rules.product.condition.is_none() {
+    if !rules.product.leaves_out() {
         return None;
     }
     let computed = match &evaluation.plan.call(call).inputs[..] {

@@ -3,11 +3,13 @@
 //! A name is a number if all its texts are different finite numbers, else a text. So what an operator is applied to is known before
 //! any point is looked at, and nothing is silently false: a number is not compared with a text.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::decimal::Decimal;
 use super::points::{SweepPoint, SweepPoints, column_hint, point_title};
 use crate::exit::Explain;
 use crate::suggest::nearest;
@@ -35,7 +37,7 @@ struct ConditionStep {
 
 #[derive(Clone, Debug, PartialEq)]
 enum ConditionOperation {
-    Number(f64),
+    Number(f64, Decimal),
     Text(Box<str>),
     Name(Box<str>),
     Negate,
@@ -382,10 +384,13 @@ impl<'a> ConditionParser<'a> {
                 self.at += 1;
                 self.value()?;
                 let is_minus = sign == '-';
-                self.push(
-                    at,
-                    if is_minus { ConditionOperation::Negate } else { ConditionOperation::Not },
-                );
+                match self.steps.last_mut().map(|step| &mut step.operation) {
+                    Some(ConditionOperation::Number(number, decimal)) if is_minus => {
+                        (*number, *decimal) = (0.0 - *number, decimal.negated());
+                    }
+                    _ if is_minus => self.push(at, ConditionOperation::Negate),
+                    _ => self.push(at, ConditionOperation::Not),
+                }
             }
             Some(quote @ ('\'' | '"')) => {
                 let text = self.until(quote, "a text")?;
@@ -429,11 +434,11 @@ impl<'a> ConditionParser<'a> {
         });
         let text = &rest[..end.unwrap_or(rest.len())];
         let at = self.at;
-        let Some(number) = finite(text) else {
+        let Some((number, decimal)) = finite(text) else {
             return Err(self.fault(at, ConditionMistake::Number(text.to_owned())));
         };
         self.at += text.len();
-        self.push(at, ConditionOperation::Number(number));
+        self.push(at, ConditionOperation::Number(number, decimal));
         Ok(())
     }
 }
@@ -443,16 +448,18 @@ fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.')
 }
 
-/// The finite number that a text is.
-fn finite(text: &str) -> Option<f64> {
+/// The finite number that a text is, and as it is written.
+fn finite(text: &str) -> Option<(f64, Decimal)> {
     // Zero has one sign.
-    text.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| number + 0.0)
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite())? + 0.0;
+    Some((number, Decimal::read(text)?))
 }
 
 /// A value while a condition is evaluated.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 enum ConditionValue<'a> {
-    Number(f64),
+    /// A number, and as it is written if no arithmetic made it.
+    Number(f64, Option<&'a Decimal>),
     Text(&'a str),
     Truth(bool),
 }
@@ -469,7 +476,7 @@ enum Type {
 struct ConditionColumn {
     number: usize,
     /// The numbers of its levels, or why it is a text.
-    levels: Result<Vec<f64>, TextOperand>,
+    levels: Result<Vec<(f64, Decimal)>, TextOperand>,
 }
 
 impl ConditionColumn {
@@ -477,24 +484,25 @@ impl ConditionColumn {
         let name = &points.names()[number];
         let (mut levels, mut seen) = (Vec::new(), HashMap::new());
         for text in points.levels(number) {
-            let Some(level) = finite(text) else {
+            let Some((level, decimal)) = finite(text) else {
                 let text = TextOperand::Word { name: name.clone(), text: text.to_string() };
                 return Self { number, levels: Err(text) };
             };
-            if let Some(before) = seen.insert(level.to_bits(), text) {
+            if let Some(before) = seen.insert(decimal.clone(), text) {
                 let texts = [before.to_string(), text.to_string()];
                 let text = TextOperand::Same { name: name.clone(), texts };
                 return Self { number, levels: Err(text) };
             }
-            levels.push(level);
+            levels.push((level, decimal));
         }
         Self { number, levels: Ok(levels) }
     }
 
-    fn value<'a>(&self, point: SweepPoint<'a>) -> ConditionValue<'a> {
+    fn value<'a>(&'a self, point: SweepPoint<'a>) -> ConditionValue<'a> {
         match &self.levels {
             Ok(levels) => {
-                ConditionValue::Number(levels[point.level_numbers()[self.number] as usize])
+                let (number, decimal) = &levels[point.level_numbers()[self.number] as usize];
+                ConditionValue::Number(*number, Some(decimal))
             }
             Err(_) => ConditionValue::Text(point.at(self.number)),
         }
@@ -548,7 +556,7 @@ impl Condition {
         let mut stack: Vec<(usize, Type)> = Vec::new();
         for step in &self.steps {
             let is_of = match &step.operation {
-                ConditionOperation::Number(_) => Type::Number,
+                ConditionOperation::Number(..) => Type::Number,
                 ConditionOperation::Text(text) => Type::Text(TextOperand::Quoted(text.to_string())),
                 ConditionOperation::Name(name) => match &columns[&**name].levels {
                     Ok(_) => Type::Number,
@@ -610,38 +618,45 @@ impl Condition {
         while let Some(step) = self.steps.get(next) {
             next += 1;
             let value = match &step.operation {
-                ConditionOperation::Number(number) => ConditionValue::Number(*number),
+                ConditionOperation::Number(number, decimal) => {
+                    ConditionValue::Number(*number, Some(decimal))
+                }
                 ConditionOperation::Text(text) => ConditionValue::Text(text),
                 ConditionOperation::Name(name) => columns[&**name].value(point),
                 ConditionOperation::Negate => match stack.pop() {
-                    Some(ConditionValue::Number(number)) => ConditionValue::Number(-number),
+                    Some(ConditionValue::Number(number, _)) => {
+                        ConditionValue::Number(-number, None)
+                    }
                     other => unchecked(other),
                 },
-                ConditionOperation::Not => {
-                    ConditionValue::Truth(stack.pop() == Some(ConditionValue::Truth(false)))
-                }
+                ConditionOperation::Not => ConditionValue::Truth(is_truth(stack.pop(), false)),
                 ConditionOperation::Arithmetic(operator) => match (stack.pop(), stack.pop()) {
-                    (Some(ConditionValue::Number(right)), Some(ConditionValue::Number(left))) => {
+                    (
+                        Some(ConditionValue::Number(right, _)),
+                        Some(ConditionValue::Number(left, _)),
+                    ) => {
                         let result = operator.of(left, right);
                         let mistake = result.map_err(|mistake| {
                             let texts = point.values().map(|(name, text)| (name, &**text));
                             step.fault(mistake(point_title(texts)))
                         });
-                        ConditionValue::Number(mistake?)
+                        ConditionValue::Number(mistake?, None)
                     }
                     (other, _) => unchecked(other),
                 },
                 ConditionOperation::Compare(comparison) => {
-                    let (right, left) = (stack.pop(), stack.pop());
-                    ConditionValue::Truth(comparison.holds(left, right))
+                    let order = stack.pop().zip(stack.pop()).and_then(|(it, left)| left.order(it));
+                    ConditionValue::Truth(comparison.holds(order))
                 }
                 ConditionOperation::In(count) => {
                     let list = stack.split_off(stack.len() - count);
                     let value = stack.pop();
-                    ConditionValue::Truth(list.into_iter().any(|it| Some(it) == value))
+                    let is_it =
+                        |it| value.and_then(|value| value.order(it)) == Some(Ordering::Equal);
+                    ConditionValue::Truth(list.into_iter().any(is_it))
                 }
                 ConditionOperation::Unless(decides, end) => {
-                    if stack.last() == Some(&ConditionValue::Truth(*decides)) {
+                    if is_truth(stack.last().copied(), *decides) {
                         next = *end;
                     } else {
                         stack.pop();
@@ -652,8 +667,27 @@ impl Condition {
             };
             stack.push(value);
         }
-        Ok(stack.pop() == Some(ConditionValue::Truth(true)))
+        Ok(is_truth(stack.pop(), true))
     }
+}
+
+impl ConditionValue<'_> {
+    /// The order of two numbers, or texts. Numbers that are one to a computer are compared as they are written.
+    fn order(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Number(left, own), Self::Number(right, others)) => {
+                let written = || own.zip(others).map_or(Ordering::Equal, |(own, it)| own.cmp(it));
+                Some(left.partial_cmp(&right)?.then_with(written))
+            }
+            (Self::Text(left), Self::Text(right)) => Some(left.cmp(right)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a value is this truth.
+fn is_truth(value: Option<ConditionValue<'_>>, is: bool) -> bool {
+    matches!(value, Some(ConditionValue::Truth(truth)) if truth == is)
 }
 
 /// A value that a check would have refused.
@@ -683,20 +717,15 @@ impl ArithmeticOperator {
 }
 
 impl ComparisonOperator {
-    fn holds(self, left: Option<ConditionValue<'_>>, right: Option<ConditionValue<'_>>) -> bool {
-        let numbers = match (left, right) {
-            (Some(ConditionValue::Number(left)), Some(ConditionValue::Number(right))) => {
-                left.partial_cmp(&right)
-            }
-            _ => None,
-        };
+    /// Whether it holds of two values with this order.
+    fn holds(self, order: Option<Ordering>) -> bool {
         match self {
-            Self::Equal => left == right,
-            Self::Unequal => left != right,
-            Self::Less => numbers.is_some_and(std::cmp::Ordering::is_lt),
-            Self::LessOrEqual => numbers.is_some_and(std::cmp::Ordering::is_le),
-            Self::Greater => numbers.is_some_and(std::cmp::Ordering::is_gt),
-            Self::GreaterOrEqual => numbers.is_some_and(std::cmp::Ordering::is_ge),
+            Self::Equal => order == Some(Ordering::Equal),
+            Self::Unequal => order != Some(Ordering::Equal),
+            Self::Less => order.is_some_and(Ordering::is_lt),
+            Self::LessOrEqual => order.is_some_and(Ordering::is_le),
+            Self::Greater => order.is_some_and(Ordering::is_gt),
+            Self::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
         }
     }
 }

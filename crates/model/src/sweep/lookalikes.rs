@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use super::decimal::Decimal;
 use super::points::SweepPoints;
 
 /// The greatest number of pairs of a column that are reported.
@@ -72,14 +73,14 @@ fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
 /// What a text looks like.
 #[derive(PartialEq, Eq, Hash)]
 enum Look<'a> {
-    Number(Decimal<'a>),
+    Number(Decimal),
     /// Its words, with a space between two.
     Words(Cow<'a, str>),
 }
 
 fn look(text: &str) -> Look<'_> {
     let text = text.trim();
-    match decimal(text) {
+    match Decimal::read(text) {
         Some(number) => Look::Number(number),
         None if text.contains(|c: char| c.is_whitespace()) => {
             let words: Vec<&str> = text.split_whitespace().collect();
@@ -87,43 +88,6 @@ fn look(text: &str) -> Look<'_> {
         }
         None => Look::Words(text.into()),
     }
-}
-
-/// A decimal number, exact: two floating-point numbers would be equal where long numbers differ.
-#[derive(PartialEq, Eq, Hash)]
-struct Decimal<'a> {
-    is_negative: bool,
-    /// Without zeros at begin and end; empty for zero.
-    digits: Cow<'a, str>,
-    exponent: i64,
-}
-
-/// Reads digits, with or without sign, point and exponent.
-fn decimal(text: &str) -> Option<Decimal<'_>> {
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let exponent: i64 = exponent.parse().ok()?;
-    let unsigned = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits = match fraction {
-        "" => Cow::Borrowed(whole),
-        _ => Cow::Owned(format!("{whole}{fraction}")),
-    };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let zeros = digits.len() - digits.trim_end_matches('0').len();
-    let digits = match digits {
-        Cow::Borrowed(digits) => Cow::Borrowed(digits.trim_matches('0')),
-        Cow::Owned(digits) => Cow::Owned(digits.trim_matches('0').to_owned()),
-    };
-    if digits.is_empty() {
-        return Some(Decimal { is_negative: false, digits, exponent: 0 });
-    }
-    Some(Decimal {
-        is_negative: mantissa.starts_with('-'),
-        digits,
-        exponent: exponent.checked_add(zeros as i64)?.checked_sub(fraction.len() as i64)?,
-    })
 }
 
 #[cfg(test)]

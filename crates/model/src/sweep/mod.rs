@@ -7,6 +7,7 @@
 
 mod cells;
 mod condition;
+mod decimal;
 mod lookalikes;
 mod parameters;
 mod points;
@@ -156,6 +157,11 @@ impl Product {
     /// The largest number of times that a point is evaluated.
     fn most_replicates(&self) -> Option<NonZeroU32> {
         self.replicates.as_ref().map(|it| it.most)
+    }
+
+    /// Whether rules may leave out points.
+    pub const fn leaves_out(&self) -> bool {
+        self.exclude.is_some() || self.condition.is_some()
     }
 
     /// What is known without the computed points beside which it is: the factors and replicates. What is left out may depend on these

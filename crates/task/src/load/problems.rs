@@ -535,6 +535,9 @@ pub enum WarningKind {
         .0.first, .0.second, .0.column
     )]
     Lookalike(Lookalike),
+    /// Rules leave out all points.
+    #[error("no point is left: the table is empty")]
+    NoPoints,
 }
 
 impl Explain for WarningKind {
@@ -546,6 +549,9 @@ impl Explain for WarningKind {
             Self::Unneeded(_) => "remove it, or name it in the workflow",
             Self::MoreLines => "remove the other lines",
             Self::Lookalike(_) => "spell them alike if one level is meant",
+            Self::NoPoints => {
+                "leave out fewer points, and spell texts as the levels: ce table shows what is excluded"
+            }
         };
         Some(hint.to_owned())
     }

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use ce_model::resources::ResourceLines;
-use ce_model::sweep::{self, BoundId, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep};
+use ce_model::sweep::{self, BoundId, Product, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep};
 use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE, origins};
 
 use super::nodes::{NodeEntries, NodeReader, OpenNode};
+use super::problems::WarningKind;
 use super::source::TaskSource;
 use super::sweep_files::{SweepFiles, sweep_files};
 
@@ -36,6 +37,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         }
         let place = self.library.source.place(dir);
         self.are_right(&place, files.rules.points_problems()).then_some(())?;
+        self.warn_of_no_points(&place, &files.rules.product);
         Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.rules.product), &[])))
     }
 
@@ -59,6 +61,14 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
                 self.are_right(&place, problems);
                 None
             }
+        }
+    }
+
+    /// Warns if rules leave out all points.
+    fn warn_of_no_points(&mut self, place: &Path, product: &Product) {
+        let file = if product.condition.is_some() { sweep::WHERE } else { sweep::EXCLUDE };
+        if product.leaves_out() && sweep::points(product).is_ok_and(|points| points.is_empty()) {
+            self.findings.warning(&place.join(file), WarningKind::NoPoints);
         }
     }
 
@@ -95,6 +105,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
                 return None;
             }
         };
+        if points.is_none() {
+            self.warn_of_no_points(&place, &files.rules.product);
+        }
         let read = points.map(|_| self.inputs_of(body.node)).unwrap_or_default();
         if let Some(Node::Points(points)) = points.map(|points| &self.builder[points.node]) {
             let product = &self.sweeps[points.index()].product;
