@@ -56,7 +56,7 @@ pub fn explanation(
         };
         return writeln!(out, "{text}");
     }
-    writeln!(out, "{}\n", ahead(explanation))?;
+    writeln!(out, "{}\n", ahead(evaluation, explanation))?;
     for (at, first) in causes.iter().enumerate() {
         let calls = counted(first.calls, "call");
         writeln!(out, "[{}] {}: {calls}", at + 1, cause(evaluation, first))?;
@@ -223,11 +223,12 @@ fn only_waits(explained: &Explained) -> bool {
 }
 
 /// The estimated duration of all calls, in words.
-fn ahead(explanation: &Explanation) -> String {
+fn ahead(evaluation: &Evaluation, explanation: &Explanation) -> String {
     let calls = &explanation.calls;
     let waiting = calls.iter().filter(|it| only_waits(it)).count();
     let unknown = calls.iter().filter(|it| it.seconds.is_none()).count();
-    let would = format!("{} would run", counted(calls.len(), "call"));
+    let at_least = if evaluation.plan.grows() { "at least " } else { "" };
+    let would = format!("{at_least}{} would run", counted(calls.len(), "call"));
     let waiting = match waiting {
         0 => String::new(),
         _ => format!(", {waiting} of them only if the outputs that they wait for change"),
@@ -626,7 +627,7 @@ pub fn explanation_json(
     }
     // The sum of no numbers is -0.0.
     let seconds = 0.0 + explanation.calls.iter().filter_map(|it| it.seconds).sum::<f64>();
-    let end = json!({
+    let mut end = json!({
         "event": "end",
         "calls": explanation.calls.len(),
         "seconds": seconds,
@@ -634,6 +635,9 @@ pub fn explanation_json(
         "unread": explanation.unread,
         "exit": evaluation.exit().code(),
     });
+    if evaluation.plan.grows() {
+        merge(&mut end, json!({ "at_least": true }));
+    }
     json_line(&end, out)
 }
 

@@ -123,7 +123,8 @@ pub fn table_counts(table: &SweepTable) -> String {
         let (rank, word) = (rank(&row.status), row.status.word());
         counts.entry(rank).or_insert((word, 0)).1 += 1;
     }
-    let mut text = counted(table.rows.len(), "row");
+    let at_least = if table.may_grow { "at least " } else { "" };
+    let mut text = format!("{at_least}{}", counted(table.rows.len(), "row"));
     for (at, (word, count)) in counts.into_values().enumerate() {
         let _written = write!(text, "{} {count} {word}", if at == 0 { ":" } else { "," });
     }

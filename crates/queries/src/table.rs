@@ -47,6 +47,8 @@ pub struct SweepTable {
     pub rows: Vec<SweepRow>,
     /// By what replicates end, if they do by results.
     pub until: Option<Until>,
+    /// Whether there may be more replicates than there are rows.
+    pub may_grow: bool,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
     pub has_unknown_points: bool,
     /// Of those: a call that has failed or is executed, and without which points are not known.
@@ -131,6 +133,7 @@ impl SweepTable {
             let ReadSweep { names, keys, labels, fields, outputs, rows } = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
+                    table.may_grow |= sweep.grows();
                     read_sweep(evaluation, attestations, (call, sweep), rows, &mut numbers)?
                 }
                 None => {

@@ -26,8 +26,13 @@ fn rows(lab: &Lab, levels: &[u32]) -> Vec<usize> {
 #[test]
 fn each_point_ends_when_its_median_is_certain_enough() {
     let lab = measured("1\n2\n9\n", "10..45 until seconds ±5%\n").commit_with(Library::Submodule);
+    let lab = lab.with_storage();
     lab.run("ce", &["check"]).exit(0).shows(": 0 inputs, at least 30 calls, 1 table, ");
     lab.ce_run(&["-n"]).exit(3).says("at least 30 calls: 30 missing").called(vec![]);
+    lab.run("ce", &["explain", "../storage"]).exit(3).shows("at least 30 calls would run");
+    let json = lab.run("ce", &["explain", "--json", "../storage"]).exit(3).stdout.clone();
+    assert!(json.contains("\"at_least\":true"), "{json}");
+    lab.run("ce", &["table", "../storage"]).exit(3).says("at least 30 rows: 30 missing");
     let ran = lab.ce_run(&["-j4"]).exit(0).called(vec!["time"; 70]);
     let told = "the median of seconds is less certain than ±5% at 1 point: ±9.8% after 45 replicates at n=9";
     assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
@@ -38,6 +43,7 @@ fn each_point_ends_when_its_median_is_certain_enough() {
         "{\"n\":2,\"replicate\":15,\"seconds\":444}\n{\"n\":9,\"replicate\":1,\"seconds\":733}\n";
     assert!(lab.table().contains(last), "{}", lab.table());
     lab.ce_run(&["-n"]).exit(0).says("70 calls: 70 reused; 1 table: 1 reused");
+    lab.run("ce", &["table", "../storage"]).exit(0).says("ce: 70 rows: 70 ok");
     // The bytes depend on no order.
     let table = lab.table();
     std::fs::remove_dir_all(lab.path("storage")).unwrap();
