@@ -155,6 +155,9 @@ fn note_in_words(note: &MedianNote) -> String {
     match note {
         MedianNote::NotOk(rows) => format!("not ok: {rows}"),
         MedianNote::Empty(rows) => format!("without a value: {}", counted(*rows, "row")),
+        MedianNote::Shared([shared, old, new]) => format!(
+            "shared: {shared} of {old} and {new} values are of the same calls, and the interval takes them for measured twice"
+        ),
         MedianNote::Hosts(sides) => format!("other hosts: {}", lists(sides)),
         MedianNote::Machines(sides) => format!("other machines: {}", lists(sides)),
         MedianNote::Times => {
@@ -238,11 +241,12 @@ fn below(table: &MedianTable, column: &MedianColumn, threshold: f64) -> Vec<Stri
         if confidence != statistics::CONFIDENCE {
             let percent = significant(confidence * 100.0, 4);
             lines.push(format!("intervals have {percent} %: all of them together 95 %"));
-        } else if compared > 1 {
-            let family = 1.0 - (1.0 - confidence) / compared as f64;
+        } else if column.decidable() > 1 {
+            let groups = column.decidable();
+            let family = 1.0 - (1.0 - confidence) / groups as f64;
             lines.push(format!(
-                "{compared} groups: without any change, {} of 100 such tables would show one; --family needs {} values a side",
-                false_alarms(compared),
+                "{groups} groups: without any change, {} of 100 such tables would show one; --family needs {} values a side",
+                false_alarms(groups),
                 statistics::least_values(family)
             ));
         }
@@ -386,7 +390,7 @@ impl<'a> JsonMedians<'a> {
         let mean = column.mean();
         let mean = mean.map(|Estimate { value: ratio, low, high }| JsonRatio { ratio, low, high });
         let by_chance = column.confidence.filter(|it| *it == statistics::CONFIDENCE);
-        let by_chance = by_chance.map(|_| statistics::false_change(column.compared().count()));
+        let by_chance = by_chance.map(|_| statistics::false_change(column.decidable()));
         Self {
             column: &column.name,
             measure: JsonMeasure::from(&column.measure),

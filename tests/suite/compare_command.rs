@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Library};
 use crate::program::Ran;
 use crate::sweeps::sweep;
 use crate::terminal::{Shown, Terminal};
@@ -151,7 +151,6 @@ encode   10  1718  1422  ×0.828 [0.819, 0.834]  less
 few     4+5   2.5     4  -                      too few
 added   0+5     -     3  -                      only new
 too few: an interval needs 5 values a side
-2 groups: without any change, 5 of 100 such tables would show one; --family needs 7 values a side
 1 group of one side only
 ";
     assert_eq!(ran.stdout, expected);
@@ -387,4 +386,28 @@ echo "{\"seconds\":$s,\"mb\":5.$r,\"note\":\"none\"}" >"$3""#;
     let found = column(&lab, &["old.csv", "new.csv"], 0);
     assert_eq!(found["groups"][0]["n"], json!([6, 5]));
     assert_eq!(found["groups"][0]["notes"][0], "without a value: 1 row");
+}
+
+#[test]
+fn values_of_the_same_calls_are_told_and_groups_without_a_verdict_do_not_count() {
+    let script = r#"n=$(cat "$1") r=$(cat "$2"); [ $n$r != 23 ] || exit 1; echo $n.0$r >"$3""#;
+    let factors = [("factors/00-n", "1\n2\n3\n4\n"), ("replicates", "6")];
+    let lab = sweep("", &[&factors[..], &[("columns", "00 seconds")]].concat())
+        .computation("measure", "n replicate", "out", script)
+        .call("inputs/00-body/", "measure", &["n", "replicate"])
+        .commit_with(Library::Submodule)
+        .with_storage();
+    lab.ce_run(&[]).exit(1);
+    let same = ["--task", ".", "--at", "HEAD", "--at", "HEAD", "../storage"];
+    let ran = compare(&lab, &same).exit(3).shows("same call").shows("1: not ok: 2\n");
+    assert!(!ran.stdout.contains("4 groups"), "{}", ran.stdout);
+    assert_eq!(column(&lab, &same, 3)["by_chance"], 0.0);
+    // Two more replicates, and the others are taken over.
+    let lab = lab.file("workflow/replicates", "8").file("workflow/factors/00-n", "1\n3\n");
+    let lab = lab.commit_again();
+    lab.ce_run(&[]).exit(0);
+    let found = column(&lab, &["--task", ".", "--at", "HEAD~1", "--at", "HEAD", "../storage"], 3);
+    let note = "shared: 6 of 6 and 8 values are of the same calls, and the interval takes them for measured twice";
+    assert_eq!(found["groups"][0]["notes"][0], note);
+    assert_close(&found["by_chance"], 1.0 - 0.973_f64.powi(2));
 }

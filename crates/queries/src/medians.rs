@@ -255,6 +255,8 @@ pub enum MedianNote {
     NotOk(usize),
     /// Rows that are there have an empty cell.
     Empty(usize),
+    /// The sides have values of the same calls: so many, of those of the old side and of the new one.
+    Shared([usize; 3]),
     /// The sides were measured on other hosts.
     Hosts([Vec<String>; 2]),
     /// They were measured on machines that are not the same.
@@ -561,7 +563,9 @@ fn column(
     let row = |(group, rows): &(Vec<CellValue>, GroupRows<'_>)| {
         let sides = rows.each_ref().map(|rows| SideValues::of(rows, places));
         let kind = if is_same_calls(rows, places) { SideKind::SameCalls } else { kind };
-        row(group.clone(), &sides, kind, rules.threshold)
+        let ([old, new], _) = calls(rows, places);
+        let shared = [old.intersection(&new).count(), old.len(), new.len()];
+        row(group.clone(), (&sides, shared), kind, rules.threshold)
     };
     let mut rows: Vec<MedianRow> = gathered.iter().map(row).collect();
     if rules.is_sorted {
@@ -581,15 +585,22 @@ fn column(
     MedianColumn { name: name.clone(), measure, confidence, rows }
 }
 
-/// Whether what both sides have in a column was made by the same calls.
-fn is_same_calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> bool {
+/// The calls that made what both sides have in a column, as far as they are known, and whether all are.
+fn calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> ([BTreeSet<String>; 2], bool) {
     let is_one_table = rows.iter().flatten().all(|it| it.table == 0);
+    let mut are_known = true;
     let calls = rows.each_ref().map(|rows| {
         let ok = rows.iter().filter(|it| it.row.status == RowStatus::Ok);
-        let calls: Option<BTreeSet<String>> = ok.map(|it| it.call(places, is_one_table)).collect();
-        calls
+        let calls = ok.map(|it| it.call(places, is_one_table));
+        calls.inspect(|call| are_known &= call.is_some()).flatten().collect()
     });
-    matches!(calls, [Some(old), Some(new)] if !old.is_empty() && old == new)
+    (calls, are_known)
+}
+
+/// Whether what both sides have in a column was made by the same calls.
+fn is_same_calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> bool {
+    let ([old, new], are_known) = calls(rows, places);
+    are_known && !old.is_empty() && old == new
 }
 
 /// What one side of a group has in a column.
@@ -661,14 +672,14 @@ impl SideValues {
 /// Compares the sides of a group.
 fn row(
     group: Vec<CellValue>,
-    sides: &[SideValues; 2],
+    (sides, shared): (&[SideValues; 2], [usize; 3]),
     kind: SideKind,
     threshold: f64,
 ) -> MedianRow {
     let is_single = sides.iter().any(|side| side.rows == 0);
     let pairs = sides.each_ref().map(SideValues::pair);
     let compared = (!is_single).then(|| ComparedMedians::new(pairs, kind, threshold));
-    let notes = if kind == SideKind::SameCalls { Vec::new() } else { notes(sides, kind, compared) };
+    let notes = notes((sides, shared), kind, compared);
     MedianRow {
         group,
         n: sides.each_ref().map(|side| side.values.len()),
@@ -679,9 +690,9 @@ fn row(
     }
 }
 
-/// What one should know of a group that was not measured once for both sides.
+/// What one should know of a group. Of one that was measured once for both sides, that is which rows have no values.
 fn notes(
-    sides: &[SideValues; 2],
+    (sides, shared): (&[SideValues; 2], [usize; 3]),
     kind: SideKind,
     compared: Option<ComparedMedians>,
 ) -> Vec<MedianNote> {
@@ -694,6 +705,12 @@ fn notes(
     let empty = old.empty + new.empty;
     if empty > 0 {
         notes.push(MedianNote::Empty(empty));
+    }
+    if kind == SideKind::SameCalls {
+        return notes;
+    }
+    if shared[0] > 0 {
+        notes.push(MedianNote::Shared(shared));
     }
     let samples = [old, new].map(SideValues::sample);
     if let (Some(_), [Some(old_sample), Some(new_sample)]) = (compared, &samples) {
@@ -737,6 +754,14 @@ impl MedianColumn {
     pub fn mean(&self) -> Option<Estimate> {
         let compared: Vec<&ComparedMedians> = self.compared().collect();
         (compared.len() > 1).then(|| mean_ratio(compared.into_iter())).flatten()
+    }
+
+    /// The number of groups that can show a change: they have enough values, and not those of the same calls.
+    pub fn decidable(&self) -> usize {
+        let cannot = |it: &ComparedMedians| {
+            matches!(it.verdict, ChangeVerdict::SameCall | ChangeVerdict::TooFew)
+        };
+        self.compared().filter(|it| !cannot(it)).count()
     }
 
     /// The comparisons of the groups that both sides have.

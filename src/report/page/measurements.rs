@@ -405,14 +405,16 @@ impl<'a> LevelComparison<'a> {
         let name = &table.axes[*axis].name;
         let better = table.columns[*column].measure.better;
         let others = table.axes.iter().enumerate().filter(|(at, _)| at != axis);
+        let cannot = [ChangeVerdict::SameCall, ChangeVerdict::TooFew];
+        let decidable = rows.iter().filter(|it| !cannot.contains(&it.compared.verdict)).count();
         html! {
             h2 { "Compared: " (text(&table.columns[*column].name)) " by " (text(name)) }
             p.hint {
                     "The median of the second by that of the first, with its 95 % interval"
                     @match better { Some(Better::Less) => "; below 1 is better. ", Some(Better::More) => "; above 1 is better. ", None => ". " }
                     "A change of less than 1 % is none. "
-                    @if rows.len() > 2 {
-                        "If no median differed, " (false_alarms(rows.len())) " of 100 such tables would show some change by chance."
+                    @if decidable > 2 {
+                        "If no median differed, " (false_alarms(decidable)) " of 100 such tables would show some change by chance."
                     }
             }
             div.scroll { table.measured {
