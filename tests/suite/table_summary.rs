@@ -137,6 +137,27 @@ fn steps_are_commits_at_which_the_level_changes_and_stays() {
         .says("steps are those of one");
 }
 
+/// Commits that are listed the newest first are turned round by their dates.
+#[test]
+fn steps_go_from_old_to_new_by_dates() {
+    let lab = history();
+    let sheet = std::fs::read_to_string(lab.path("task/workflow/factors/00-commit.tsv")).unwrap();
+    let (header, rows) = sheet.split_once('\n').unwrap();
+    let dated =
+        rows.lines().zip(10..).map(|(row, day)| format!("{row}\t2026-01-{day}T00:00:00Z\n"));
+    let dated: Vec<String> = dated.collect();
+    let sheet = |rows: Vec<String>| format!("{header}\tdate\n{}", rows.concat());
+    let steps = |lab: &Lab| table(lab, &["--steps"]).exit(0).stdout.clone();
+    let lab = lab.file("workflow/factors/00-commit.tsv", sheet(dated.clone())).commit_again();
+    lab.ce_run(&[]).exit(0);
+    let expected = steps(&lab);
+    assert!(expected.contains("after"), "{expected}");
+    let newest_first = sheet(dated.into_iter().rev().collect());
+    let lab = lab.file("workflow/factors/00-commit.tsv", newest_first).commit_again();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(steps(&lab), expected);
+}
+
 #[test]
 fn steps_need_commits() {
     let lab = lab("2\n", BODY);

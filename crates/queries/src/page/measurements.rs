@@ -5,12 +5,17 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use jiff::Timestamp;
+
 use super::{PageRow, PageTable};
 use crate::table::SweepTable;
 use ce_model::digest::is_object_id;
 use ce_model::statistics::Measurements;
 use ce_model::steps::{SeriesStep, series_steps};
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
+
+/// The column with the dates of commits.
+const DATE: &str = "date";
 
 /// The measurements of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +47,7 @@ pub struct PointAxis {
     pub name: String,
     /// What its texts are.
     pub kind: AxisKind,
-    /// The texts: numbers by their values, others in the order of the rows.
+    /// The texts: numbers by their values, others in the order of the rows. Commits are the oldest first, if they have dates.
     pub levels: Vec<String>,
 }
 
@@ -177,6 +182,7 @@ impl MeasuredTable {
         };
         let axes =
             measured.add_axes(table, &rows, keys.iter().copied().filter(|at| !is_replicate(at)));
+        measured.order_commits(table, &rows, &axes);
         let columns =
             (0..table.columns.len()).filter(|at| !keys.contains(at) && !measured.has_lists);
         let (columns, texts): (Vec<usize>, Vec<usize>) = columns
@@ -225,6 +231,28 @@ impl MeasuredTable {
             self.determined.push((name, by));
         }
         axes
+    }
+
+    /// Puts commits that are listed the newest first, by their dates, into the order in which they were made.
+    fn order_commits(&mut self, table: &PageTable, rows: &Rows<'_>, axes: &[usize]) {
+        let (Some(axis), Some(date)) =
+            (self.commits(), table.columns.iter().position(|name| name == DATE))
+        else {
+            return;
+        };
+        let levels = &mut self.axes[axis].levels;
+        let date_of = |level: Option<&String>| -> Option<Timestamp> {
+            let row = rows
+                .0
+                .iter()
+                .find(|row| Some(row.cells[axes[axis]].text()) == level.map(|it| &**it))?;
+            row.cells[date].text().parse().ok()
+        };
+        if let (Some(first), Some(last)) = (date_of(levels.first()), date_of(levels.last()))
+            && first > last
+        {
+            levels.reverse();
+        }
     }
 
     /// Adds the points, given the places of the columns of axes, numbers and labels.
