@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, ValueEnum};
 
 use super::Tool;
+use super::input_args::split_texts;
 use super::options::{task_around, task_dir};
 use super::table::{SweepArgs, say_unknown};
 use crate::report::{self, MedianFormat, say};
@@ -130,12 +131,12 @@ struct FactorLevels {
 
 fn by(text: &str) -> Result<FactorLevels, String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let levels = named.and_then(|(name, levels)| Some((name, levels.split_once(',')?)));
-    match levels {
-        Some((name, (old, new))) if !new.contains(',') => {
-            Ok(FactorLevels { name: name.to_owned(), levels: [old.to_owned(), new.to_owned()] })
-        }
-        _ => Err("write NAME=OLD,NEW".to_owned()),
+    match named.map(|(name, levels)| (name, split_texts(levels))) {
+        Some((name, levels)) if levels.len() == 2 => Ok(FactorLevels {
+            name: name.to_owned(),
+            levels: [levels[0].to_owned(), levels[1].to_owned()],
+        }),
+        _ => Err("write NAME=OLD,NEW, and a text with a comma in quotes".to_owned()),
     }
 }
 

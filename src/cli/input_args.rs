@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
 use clap::Args;
@@ -321,7 +322,7 @@ pub(super) struct PointArgs {
     /// Evaluate the task for each of these texts of an input, as -p would give them; with several of
     /// these, for all combinations: the last one varies fastest
     ///
-    /// White space around a text does not count. Texts with commas need --points.
+    /// White space around a text does not count. A text with commas stands in quotes, as in 'NAME="a, b",c'.
     #[arg(long, value_name = "NAME=TEXT,...", value_parser = levels)]
     each: Vec<Factor>,
 
@@ -339,7 +340,7 @@ pub(super) struct PointArgs {
 pub(super) fn levels(text: &str) -> Result<Factor, String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, texts) = named.ok_or("write NAME=TEXT,TEXT,...")?;
-    let texts: Vec<&str> = texts.split(',').map(str::trim).collect();
+    let texts: Vec<&str> = split_texts(texts);
     for (at, text) in texts.iter().enumerate() {
         let number = at + 1;
         if text.is_empty() {
@@ -364,9 +365,36 @@ pub(super) fn levels(text: &str) -> Result<Factor, String> {
     Ok(Factor { file: name.into(), points })
 }
 
+/// The texts between commas, without white space around them. One in quotes, `'a, b'` or `"a, b"`, may have commas.
+pub(super) fn split_texts(typed: &str) -> Vec<&str> {
+    let (mut texts, mut rest) = (Vec::new(), Some(typed));
+    while let Some(typed) = rest {
+        let quoted = typed.trim_start();
+        let end = quoted.chars().next().filter(|c| matches!(c, '\'' | '"')).and_then(|quote| {
+            let (text, behind) = quoted[1..].split_once(quote)?;
+            let behind = behind.trim_start();
+            let next = behind.strip_prefix(',');
+            (behind.is_empty() || next.is_some()).then_some((text, next))
+        });
+        let (text, next) = end.unwrap_or_else(|| match typed.split_once(',') {
+            Some((text, next)) => (text.trim(), Some(next)),
+            None => (typed.trim(), None),
+        });
+        texts.push(text);
+        rest = next;
+    }
+    texts
+}
+
 /// Writes a factor as [`levels`] reads it.
 pub(super) fn typed_factor(factor: &Factor) -> String {
-    format!("{}={}", factor.points.names()[0], factor.points.levels(0).join(","))
+    let typed = |text: &Arc<str>| match split_texts(text)[..] {
+        [only] if only == &**text => text.to_string(),
+        _ if text.contains('"') => format!("'{text}'"),
+        _ => format!("\"{text}\""),
+    };
+    let texts: Vec<String> = factor.points.levels(0).iter().map(typed).collect();
+    format!("{}={}", factor.points.names()[0], texts.join(","))
 }
 
 impl PointArgs {

@@ -206,6 +206,10 @@ impl ShowStatus {
             report::suspended_calls(storage, facts, out)
         };
         printed.map_err(OutputError)?;
+        if facts.is_empty() && !self.selection.is_everything() && !self.watch {
+            let all = counted(suspended(storage)?.len(), "suspended call");
+            say("ce", &format_args!("these options choose none of {all}"));
+        }
         Ok(Exit::Done)
     }
 }

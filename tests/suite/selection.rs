@@ -163,3 +163,29 @@ fn the_sheet_of_a_task_is_read_before_a_storage_is_made() {
     assert!(!lab.path("storage").exists());
     run(&lab, &["--where", "k=7"]).exit(0).called(vec!["mul"; 2]);
 }
+
+/// A text with a comma stands in quotes, for a sweep and for the task's own inputs; other quotes are part of the text.
+#[test]
+fn a_text_with_a_comma_is_chosen_in_quotes() {
+    let lab = Lab::empty()
+        .file("workflow.ce", "SWEEP((f who) :over who 'a, b' 'c' '\"d')\n")
+        .computation("f", "who", "v", r#"wc -c <"$1" >"$2""#)
+        .commit();
+    for (chosen, calls) in [
+        ("who='a, b'", 1),
+        ("who='a, b',c", 2),
+        ("who=c , \"a, b\"", 2),
+        ("who=\"d", 1),
+        ("who=a, b", 0),
+    ] {
+        let ran = lab.run("ce", &["run", "-n", "--no-sync", "--where", chosen, "../storage"]);
+        match calls {
+            0 => drop(ran.exit(2).says("no point has who=a")),
+            calls => drop(ran.exit(3).says(&format!("{calls} missing"))),
+        }
+    }
+    lab.run("ce", &["run", "--no-sync", "../storage"]).exit(0);
+    let by = |by: &str| lab.run("ce", &["compare", "--task", ".", "--by", by, "../storage"]);
+    by("who=c,'a, b'").exit(0).shows("v from c to a, b");
+    by("who=a, b,c").exit(2).says("a text with a comma in quotes");
+}

@@ -93,7 +93,8 @@ fn options_choose_suspended_calls() {
     assert_eq!(shown(&["--state", "suspended"]).len(), 3);
     for none in [["--only", "add"], ["--where", "y=17"], ["--task", "tas"], ["--state", "failed"]] {
         let status = [&["status"], &none[..], &["../storage"]].concat();
-        assert_eq!(lab.run("ce", &status).exit(0).stdout, "");
+        let ran = lab.run("ce", &status).exit(0).says("choose none of 3 suspended calls");
+        assert_eq!(ran.stdout, "");
         let cancel = [&["cancel"], &none[..], &["../storage"]].concat();
         lab.run("ce", &cancel).exit(2).says("no suspended call of yours is chosen");
     }
