@@ -360,8 +360,12 @@ impl Tool for ListCommits {
         let stop = Stop::watch().map_err(BeginError::new)?;
         let history = CommitHistory::open(&self.repository)?;
         if let Some(named) = named {
-            let commits = named.iter().take_while(|_| stop.caught().is_none());
-            self.list(commits.map(|rev| history.named(rev)), &stop, out)?;
+            let named = named.iter().take_while(|_| stop.caught().is_none());
+            let commits = named.map(|(number, rev)| {
+                let unknown = |source| NamedCommitsError::Unknown { number: *number, source };
+                history.named(rev).map_err(unknown)
+            });
+            self.list(commits, &stop, out)?;
         } else {
             let (after, until) = match self.range.clone() {
                 RevisionRange(after, Some(until)) => (Some(after), until),
@@ -388,12 +392,15 @@ impl Tool for ListCommits {
 
 impl ListCommits {
     /// Prints the first ones of these commits.
-    fn list(
+    fn list<E>(
         &self,
-        commits: impl Iterator<Item = Result<LogLine, CommitHistoryError>>,
+        commits: impl Iterator<Item = Result<LogLine, E>>,
         stop: &Stop,
         out: &mut dyn Write,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Error>
+    where
+        Error: From<E>,
+    {
         let commits = commits.take(self.most.unwrap_or(usize::MAX));
         if !self.reverse {
             for commit in commits {
@@ -412,8 +419,8 @@ impl ListCommits {
     }
 }
 
-/// Reads revisions, one a line.
-fn named_commits(input: impl BufRead) -> Result<Vec<String>, NamedCommitsError> {
+/// Reads revisions, one a line, with the numbers of these.
+fn named_commits(input: impl BufRead) -> Result<Vec<(usize, String)>, NamedCommitsError> {
     let mut named = Vec::new();
     for (line, number) in input.lines().zip(1..) {
         let line = line.map_err(NamedCommitsError::Read)?;
@@ -422,7 +429,7 @@ fn named_commits(input: impl BufRead) -> Result<Vec<String>, NamedCommitsError> 
         if words.next().is_some() || rev.contains("..") {
             return Err(NamedCommitsError::Line { number, line });
         }
-        named.push(rev.to_owned());
+        named.push((number, rev.to_owned()));
     }
     Ok(named)
 }
@@ -441,12 +448,28 @@ enum NamedCommitsError {
         /// The line.
         line: String,
     },
+    /// A revision leads to no commit that can be listed.
+    #[error("line {number} of the standard input names no commit")]
+    Unknown {
+        /// The number of its line, from 1.
+        number: usize,
+        /// Why.
+        source: CommitHistoryError,
+    },
 }
 
 impl Explain for NamedCommitsError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unknown { source, .. } => source.exit(),
+            Self::Read(_) | Self::Line { .. } => Exit::Malformed,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         Some(
             match self {
+                Self::Unknown { source, .. } => return source.hint(),
                 Self::Read(_) => "pipe the commits in: git rev-list HEAD | ce commits REPO --stdin",
                 Self::Line { .. } => {
                     "write one commit a line, as git rev-list A..B and git log --format=%H do"

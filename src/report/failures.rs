@@ -16,7 +16,7 @@ use ce_evaluate::{
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{CallId, FirstRows};
-use ce_model::sweep::{ExclusionFault, REPLICATE, ReplicatesEnd, point_title};
+use ce_model::sweep::{EndReason, ExclusionFault, REPLICATE, ReplicatesEnd, point_title};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
 
@@ -258,10 +258,17 @@ fn uncertain_medians(evaluation: &Evaluation, call: CallId) -> Option<String> {
     let points: Vec<String> = points.collect();
     let (first, rest) = points.split_at(points.len().min(POINTS_IN_FULL));
     let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
-    let hint = if ends.iter().any(ReplicatesEnd::has_no_interval) {
-        "let more replicates succeed, and the call that makes the column read replicate: an interval needs 6 values"
-    } else {
-        "allow more replicates, or accept a larger share"
+    let has_no_interval = ends.iter().any(ReplicatesEnd::has_no_interval);
+    let first_short = ends.iter().find(|end| end.reason != EndReason::Narrow);
+    let hint = match first_short.map(|end| end.reason) {
+        _ if has_no_interval => {
+            "let more replicates succeed, and the call that makes the column read replicate: an interval needs 6 values"
+        }
+        Some(EndReason::HalfFailed) => "ce table says why they failed",
+        Some(EndReason::ZeroMedian) => {
+            "look at a column whose median is not 0, or give a number of replicates"
+        }
+        _ => "allow more replicates, or accept a larger share",
     };
     (!points.is_empty()).then(|| {
         format!(

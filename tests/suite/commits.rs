@@ -232,18 +232,19 @@ fn a_wrong_repository_revision_or_path_is_told() {
         "ce: . is not in a Git repository\n  try: give the path of a work tree or of a bare repository\n"
     );
     assert!(told(&["nothing"]).starts_with("ce: cannot read the repository nothing\n  because: "));
-    for (arguments, rev) in [
-        (&["lib", "v1"][..], "v1"),
-        (&["lib", "v2..main"], "v2"),
-        (&["lib", "main~2"], "main~2"),
-        (&["lib", "main^{tree}"], "main^{tree}"),
+    let (fetch, ancestors) = ("fetch --tags", "rev-list main lists the ancestors that there are");
+    for (arguments, rev, hint) in [
+        (&["lib", "v1"][..], "v1", fetch),
+        (&["lib", "v2..main"], "v2", fetch),
+        (&["lib", "main~2"], "main~2", ancestors),
+        (&["lib", "main^{tree}"], "main^{tree}", fetch),
     ] {
         let text = told(arguments);
         assert!(
             text.starts_with(&format!("ce: the repository lib has no commit {rev}\n")),
             "{text}"
         );
-        assert!(text.ends_with("  try: git -C lib fetch --tags\n"), "{text}");
+        assert!(text.ends_with(&format!("  try: git -C lib {hint}\n")), "{text}");
     }
     assert!(told(&["lib", "v1...main"]).contains("write REV1..REV2"));
     for path in ["../lib", "/lib", "a/../b"] {
@@ -289,7 +290,9 @@ fn a_head_that_leads_to_no_commit_is_told_and_nothing_is_to_be_fetched() {
     }
     head("ref: refs/heads/main\n");
     let ran = lab.run("ce", &["commits", "../data/lib", "HEAD~1"]).exit(2);
-    ran.says("HEAD is there, and has no such ancestor\n  try: git -C ../data/lib fetch --tags");
+    ran.says(
+        "HEAD is there, and has no such ancestor\n  try: git -C ../data/lib rev-list HEAD lists",
+    );
 }
 
 #[test]
@@ -369,7 +372,10 @@ fn lines_of_standard_input_that_are_no_commits_are_told() {
     named("main\n\nmain and more\n")
         .says("line 3 of the standard input is no revision: \"main and more\"");
     named("main~1..main\n").says("line 1 of the standard input is no revision: \"main~1..main\"");
-    named("main\nnext\n").says("the repository lib has no commit next");
+    named("main\nnext\n")
+        .says("ce: line 2 of the standard input names no commit\n")
+        .says("the repository lib has no commit next");
+    named("main~100\n").says("line 1 of the standard").says("git -C lib rev-list main lists");
     let mut ce = lab.command("ce");
     ce.current_dir(lab.path("data")).args(["commits", "lib", "--stdin", "main"]);
     lab.finish(&mut ce).exit(2).says("cannot be used with");

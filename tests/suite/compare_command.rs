@@ -247,7 +247,13 @@ fn exact_values_need_no_interval_and_rounded_ones_are_told() {
 fn what_cannot_be_compared_is_one_error() {
     let lab = files().file("text", "a,b\nx,y\n").file("wide", "a,b\n1\n");
     let twice = "seconds,n\n1,2\n".to_owned();
-    let lab = lab.file("numbers", twice);
+    let commits =
+        ["aa", "ab", "b"].map(|it| format!("{it:0<40},1\n").replace("ab0", "aa1")).concat();
+    let lab = lab
+        .file("numbers", twice)
+        .file("one", "a,s [s]\nx,1\n")
+        .file("semicolons", "a;s [ms]\nx;1\n")
+        .file("commits", format!("commit,seconds\n{commits}"));
     for (arguments, exit, says) in [
         (&["old.csv"][..], 2, "1 files are given\n  try: give two files, or one and --by"),
         (&["--by", "bench=few,encode", "old.csv", "new.csv"], 2, "which are two sides already"),
@@ -264,7 +270,18 @@ fn what_cannot_be_compared_is_one_error() {
             2,
             "bench cannot be compared: \"encode\" is no number",
         ),
-        (&["text", "text"], 2, "no column has numbers on both sides"),
+        (
+            &["text", "text"],
+            2,
+            "no column has numbers on both sides; the columns are \"a\", \"b\"\n  try: name columns alike",
+        ),
+        (&["one", "semicolons"], 2, "the columns are \"a;s [ms]\", \"a\", \"s [s]\"\n"),
+        (
+            &["--by", "commit=aa,b", "commits"],
+            2,
+            "commit has several levels that begin with \"aa\": aa",
+        ),
+        (&["--by", "commit=c,b", "commits"], 2, "commit has no level \"c\"; there are aa"),
         (
             &["old.csv", "wide"],
             2,

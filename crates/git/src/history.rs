@@ -338,6 +338,13 @@ impl Explain for CommitHistoryError {
             Self::Revision { repository, source, .. } if source.is::<CutOff>() => {
                 format!("git -C {} fetch --unshallow", repository.display())
             }
+            Self::Revision { rev, repository, .. }
+                if let Some((of, _)) = rev.split_once(['~', '^'])
+                    && !rev.contains("^{") =>
+            {
+                let repository = repository.display();
+                format!("git -C {repository} rev-list {of} lists the ancestors that there are")
+            }
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())
             }

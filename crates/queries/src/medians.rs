@@ -152,6 +152,16 @@ pub enum MedianError {
         /// The texts that there are.
         known: Vec<String>,
     },
+    /// Several commits begin so.
+    #[error("{by} has several levels that begin with {level:?}: {}", known.join(", "))]
+    ManyLevels {
+        /// The column.
+        by: String,
+        /// The digits.
+        level: String,
+        /// The commits.
+        known: Vec<String>,
+    },
     /// Both levels are one.
     #[error("both levels of {by} are {level:?}")]
     SameLevel {
@@ -179,8 +189,19 @@ pub enum MedianError {
         place: String,
     },
     /// No column has numbers on both sides.
-    #[error("no column has numbers on both sides")]
-    Nothing,
+    #[error("no column has numbers on both sides; {}", columns_in_words(.0))]
+    Nothing(Vec<String>),
+}
+
+/// Says which columns there are.
+fn columns_in_words(names: &[String]) -> String {
+    match names {
+        [] => "there are no columns".to_owned(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            format!("the columns are {}", names.join(", "))
+        }
+    }
 }
 
 impl Explain for MedianError {
@@ -197,8 +218,9 @@ impl Explain for MedianError {
             Self::NotNumber { .. } => {
                 "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group".to_owned()
             }
-            Self::Nothing => {
-                "see what is there with ce table; texts and digests are compared by ce diff"
+            Self::ManyLevels { .. } => "give more digits".to_owned(),
+            Self::Nothing(_) => {
+                "name columns alike on both sides, and separate them by commas or tabs; texts and digests are compared by ce diff"
                     .to_owned()
             }
         })
@@ -364,7 +386,7 @@ impl MedianTable {
             }
         }
         if columns.is_empty() {
-            return Err(MedianError::Nothing);
+            return Err(MedianError::Nothing(all_names(&sources)));
         }
         Ok(Self { levels, groups, differing, columns })
     }
@@ -409,15 +431,15 @@ fn found_levels(
     }
     let level = |level: &str| {
         let commits = known.iter().filter(|text| is_object_id(text));
-        let mut begun = commits.filter(|text| text.starts_with(level));
-        let only = begun.next().filter(|_| begun.next().is_none());
-        known.iter().find(|text| *text == level).or(only).cloned().ok_or_else(|| {
-            MedianError::NoLevel {
-                by: by.to_owned(),
-                level: level.to_owned(),
-                known: known.clone(),
-            }
-        })
+        let begun = commits.filter(|text| !level.is_empty() && text.starts_with(level));
+        let begun: Vec<String> = begun.cloned().collect();
+        let (by, level) = (by.to_owned(), level.to_owned());
+        match &begun[..] {
+            _ if known.contains(&level) => Ok(level),
+            [only] => Ok(only.clone()),
+            [] => Err(MedianError::NoLevel { by, level, known: known.clone() }),
+            _ => Err(MedianError::ManyLevels { by, level, known: begun }),
+        }
     };
     let [old, new] = [level(levels[0])?, level(levels[1])?];
     if old == new {

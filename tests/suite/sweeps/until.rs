@@ -127,7 +127,8 @@ fn failed_replicates_are_rows_and_no_values() {
     let lab = lab.computation("time", "n replicate", "out", "exit 1").commit_again();
     lab.ce_run(&[])
         .exit(0)
-        .says("at 1 point: half of the replicates have failed after 6 replicates");
+        .says("at 1 point: half of the replicates have failed after 6 replicates")
+        .says("try: ce table says why they failed");
     assert_eq!(rows(&lab, &[1]), [6]);
 }
 
@@ -198,6 +199,11 @@ fn a_wrong_rule_is_told_when_the_task_is_loaded() {
             "the columns are \"seconds\"",
         ),
         ("6..9 until seconds ±0%", "\"0%\" is not a share of the median in percent", "such as ±5%"),
+        (
+            "6..9 until seconds ±100.1%",
+            "\"100.1%\" is not a share of the median in percent",
+            "above 0 and up to 100, with at most three decimals",
+        ),
         ("6..9 until seconds", "\"6..9 until seconds\" is not a number of replicates", "±5%"),
     ] {
         let ran = measured("1\n", rule).commit();
@@ -228,7 +234,10 @@ fn fields_and_equal_values_are_looked_at() {
     // Of zero, nothing is a share.
     let script = "echo '{\"seconds\":'$(($(cat $2) % 3 - 1))'}' >$3";
     let lab = lab.computation("time", "n replicate", "out", script).commit_again();
-    lab.ce_run(&[]).exit(0).says("the median is 0, of which nothing is a share after 6 replicates");
+    lab.ce_run(&[])
+        .exit(0)
+        .says("the median is 0, of which nothing is a share after 6 replicates")
+        .says("try: look at a column whose median is not 0");
     // Replicates that rest on one call are one value.
     let lab = lab
         .computation("time", "n replicate", "out", "cp $1 $3")

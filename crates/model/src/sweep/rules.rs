@@ -598,7 +598,9 @@ impl Explain for SweepFault {
             Self::Replicates(_) => "write a number such as 10, or 10..100 until seconds ±5%",
             Self::LeastReplicates { .. } => "write the smaller one first, as in 10..100",
             Self::FewReplicates(_) => "begin with 6 or more: an interval of 95 % needs 6 values",
-            Self::Precision(_) => "write a number above 0, such as ±5% or +-0.5%",
+            Self::Precision(_) => {
+                "write a number above 0 and up to 100, with at most three decimals, such as ±5% or +-0.5%"
+            }
             Self::UntilOfPoints => "write a number, or write it in the sweep that takes the points",
             Self::NoUntilColumn { nearest, known, .. } => {
                 return Some(column_hint(nearest.as_deref(), known));

@@ -460,7 +460,9 @@ impl Explain for SheetFault {
             }
             Self::NotText => "save the list as UTF-8",
             Self::Name { .. } => "give it a short name of one line",
-            Self::Value(_) => "write the value into a file, and the file's name here",
+            Self::Value(_) => {
+                "write one short line; the task can read a file with more, by its name"
+            }
             Self::Width { .. } => {
                 "separate values as the header does; in CSV, put one that has a comma in quotes"
             }
