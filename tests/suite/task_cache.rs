@@ -79,7 +79,7 @@ const DEEP: &str = "task/parts/one/inputs/98-wide/inputs/97-file";
 /// What becomes of a task: its name, which repository holds the computations, and how it is done.
 type Change = (&'static str, Library, fn(&Lab));
 
-const CHANGES: [Change; 22] = [
+const CHANGES: [Change; 23] = [
     ("nothing", Library::Plain, |_| ()),
     ("a value", Library::Plain, |lab| alter(lab, "task/workflow/inputs/07-file/value")),
     ("a value behind links", Library::Plain, |lab| alter(lab, &format!("{DEEP}/value"))),
@@ -96,6 +96,10 @@ const CHANGES: [Change; 22] = [
     ("a link to a file", Library::Plain, |lab| relink(lab, "task/sheets/linked", "2")),
     ("a directory of files", Library::Plain, |lab| {
         fs::rename(lab.path("task/sheets"), lab.path("task/other")).unwrap();
+    }),
+    ("a directory of files that becomes a link", Library::Plain, |lab| {
+        fs::rename(lab.path("task/sheets"), lab.path("task/other")).unwrap();
+        std::os::unix::fs::symlink("other", lab.path("task/sheets")).unwrap();
     }),
     ("a default", Library::Plain, |lab| {
         copy(&lab.path("task/sheets"), &lab.path("task/defaults"));

@@ -1,6 +1,7 @@
 //! Whether files have changed, without reading them: the stat of a file, and the fingerprint of some places of a file system.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -18,14 +19,14 @@ use serde::{Deserialize, Serialize};
 /// The state of everything at some places and below them.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    places: BTreeSet<PathBuf>,
+    directories: BTreeSet<PathBuf>,
     /// Directories that have an entry `.git`.
     repositories: Vec<PathBuf>,
     /// The texts of all pieces, one behind the other: read as a whole, and given back as a whole.
     text: String,
     pieces: Vec<Piece>,
-    /// Paths that are or may become links, and where they lead.
-    links: Vec<(PathBuf, PathBuf)>,
+    /// Paths that are links, and directories that are or may become links, and where they lead.
+    links: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Some entries below a directory. Its text is the directory's path and paths relative to it, each
@@ -44,32 +45,46 @@ struct Piece {
 /// A directory with more entries below it that are in no other piece is a piece of its own.
 const MAX_MERGED: usize = 16;
 
+/// The most places of one directory that are one piece: pieces are looked at side by side.
+const MAX_PLACES: usize = 1024;
+
 impl Fingerprint {
     /// Takes the fingerprint of some places, given by absolute paths, and of all that links there lead
     /// to.
     ///
     /// `None` if anything is racy at that time or cannot be looked at.
     pub fn take(places: impl Iterator<Item = PathBuf>, before: SystemTime) -> Option<Self> {
-        let links = places
-            .map(|path| path.canonicalize().map(|real| (path, real)))
-            .collect::<Result<_, _>>()
-            .ok()?;
-        let mut taken = Self { links, ..Self::default() };
-        let mut next = 0;
-        while let Some((_, real)) = taken.links.get(next) {
-            let place = real.clone();
-            if !place.ancestors().any(|around| taken.places.contains(around)) {
-                taken.walk(&place, before).ok()?;
-                taken.places.insert(place);
+        let mut taken = Self::default();
+        let mut places: VecDeque<PathBuf> = places.collect();
+        let mut seen = BTreeSet::new();
+        let mut entries: BTreeMap<PathBuf, Vec<(PathBuf, FileStat)>> = BTreeMap::new();
+        while let Some(path) = places.pop_front() {
+            let place = taken.resolve(&path).ok()?;
+            if place.ancestors().any(|around| seen.contains(around)) {
+                continue;
             }
-            next += 1;
+            let (above, name) = place.parent().zip(place.file_name())?;
+            let (kind, stat) = look(CWD, &place, before).ok()?;
+            entries.entry(above.to_owned()).or_default().push((name.into(), stat));
+            if kind == FileType::Directory {
+                taken.directories.insert(place.clone());
+                places.extend(taken.walk(&place, before).ok()?);
+            } else {
+                taken.directories.insert(above.to_owned());
+            }
+            seen.insert(place);
+        }
+        for (directory, entries) in &entries {
+            for entries in entries.chunks(MAX_PLACES) {
+                taken.add(directory, entries).ok()?;
+            }
         }
         Some(taken)
     }
 
-    /// The real paths of all places: none has a link in it.
-    pub const fn places(&self) -> &BTreeSet<PathBuf> {
-        &self.places
+    /// The real paths of the places that are directories, and of the directories around the others: none has a link in it.
+    pub const fn directories(&self) -> &BTreeSet<PathBuf> {
+        &self.directories
     }
 
     /// The directories that have an entry `.git`.
@@ -86,16 +101,26 @@ impl Fingerprint {
                 .all(|(link, real)| link.canonicalize().is_ok_and(|path| path == *real))
     }
 
-    fn walk(&mut self, place: &Path, before: SystemTime) -> Result<(), Errno> {
-        let (Some(above), Some(name)) = (place.parent(), place.file_name()) else {
-            return Err(Errno::INVAL);
-        };
-        let (kind, stat) = look(CWD, place, before)?;
-        self.add(above, &[(name.into(), stat)])?;
-        let mut open = Vec::new();
-        if kind == FileType::Directory {
-            open.push(Open::new(CWD, place, place.to_owned())?);
+    /// Returns the real path of a place. Only a link is followed on its own: that a file does not become one shows in its stat.
+    fn resolve(&mut self, path: &Path) -> io::Result<PathBuf> {
+        match path.parent().zip(path.file_name()) {
+            Some((around, name)) if !path.is_symlink() => Ok(self.follow(around)?.join(name)),
+            _ => self.follow(path).cloned(),
         }
+    }
+
+    /// Returns where a path leads, which is looked at once.
+    fn follow(&mut self, path: &Path) -> io::Result<&PathBuf> {
+        Ok(match self.links.entry(path.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(path.canonicalize()?),
+        })
+    }
+
+    /// Looks at everything below a directory. Returns the links there.
+    fn walk(&mut self, place: &Path, before: SystemTime) -> Result<Vec<PathBuf>, Errno> {
+        let mut links = Vec::new();
+        let mut open = vec![Open::new(CWD, place, place.to_owned())?];
         while let Some(top) = open.last_mut() {
             let Some(entry) = top.listing.read().transpose()? else {
                 self.close(&mut open)?;
@@ -118,14 +143,12 @@ impl Fingerprint {
                 _ => None,
             };
             if kind == FileType::Symlink {
-                let path = top.directory.join(name);
-                let real = path.canonicalize().map_err(|_| Errno::LOOP)?;
-                self.links.push((path, real));
+                links.push(top.directory.join(name));
             }
             top.seen.push((name.to_owned(), stat));
             open.extend(inner);
         }
-        Ok(())
+        Ok(links)
     }
 
     /// Closes the innermost directory: it becomes a piece, or is merged into the one around it.

@@ -3,7 +3,7 @@
 //! Only a load without uncommitted changes and warnings is cached: then the files are as committed,
 //! whatever Git's configuration says.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, DirEntry};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const PARTS: [&str; 5] = [WORKFLOW, INPUTS, WORKFLOW_TEXT, DEFAULTS, RESOURCES_F
 /// The dependencies of a task as it is checked out. A task at a commit has none.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Dependencies {
-    /// The paths of the task and of its files, and the work tree of each.
+    /// The directories of the task and of its files, and the work tree of each.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
     repositories: Vec<RepoState>,
     /// The parts that the task need not have, and does not.
@@ -118,9 +118,10 @@ impl Dependencies {
         {
             return None;
         }
-        let places = fingerprints.iter().flat_map(Fingerprint::places).map(PathBuf::as_path);
-        let tops =
-            places.chain([task]).map(|place| (place.to_owned(), ce_git::top(place))).collect();
+        let directories = fingerprints.iter().flat_map(Fingerprint::directories);
+        let directories: BTreeSet<&Path> =
+            directories.map(PathBuf::as_path).chain([task]).collect();
+        let tops = directories.into_iter().map(|it| (it.to_owned(), ce_git::top(it))).collect();
         let optional = PARTS.map(|name| task.join(name)).into_iter();
         let absent = optional.filter(|part| !exists(part)).collect();
         Some(Self { tops, repositories, absent, library, fingerprints })
