@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{fs, mem};
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::derived_values::DerivedValues;
 use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable, Unsatisfiable};
@@ -317,16 +317,19 @@ impl Files {
         let sources: Vec<&InputSource> = inputs.iter().chain(own.iter().flatten()).collect();
         let stored = storage.inputs();
         let names = plan.literals().iter().map(StorageName::as_str);
-        let (mut found, literals) = stored.look_together(&sources, names.clone(), || {
-            let known = stored.known_digests(&sources)?;
-            let take_in =
-                |(source, known): (&&InputSource, _)| stored.take_in(source, known, store);
-            let found: Vec<Input> = if stored.expect(&sources) {
-                let found: Vec<_> = sources.par_iter().zip(known).map(take_in).collect();
-                found.into_iter().collect::<Result<_, _>>()?
+        let (mut found, literals) = stored.look_together(&sources, names.clone(), |known| {
+            let take_in = |at: &usize| Ok((*at, stored.take_in(sources[*at], known[*at], store)?));
+            let mut order: Vec<usize> = (0..sources.len()).collect();
+            // Only so many directories are open at a time. What is not known yet is read in order.
+            order.sort_by_key(|at| known[*at].map(|digest| digest.sha1));
+            let mut found: Vec<(usize, Input)> = if stored.expect(&sources) {
+                let found: Vec<_> = order.par_iter().map(take_in).collect();
+                found.into_iter().collect::<Result<_, StorageError>>()?
             } else {
-                sources.iter().zip(known).map(take_in).collect::<Result<_, _>>()?
+                order.iter().map(take_in).collect::<Result<_, StorageError>>()?
             };
+            found.sort_unstable_by_key(|(at, _)| *at);
+            let found: Vec<Input> = found.into_iter().map(|(_, input)| input).collect();
             let literals = names.map(|name| stored.literal(name));
             Ok((found, literals.collect::<Result<_, StorageError>>()?))
         })?;

@@ -39,6 +39,16 @@ impl InputSource {
         })
     }
 
+    /// The digest of contents that are no file, if they are not large.
+    fn small_contents(&self) -> Option<Digest> {
+        match self {
+            Self::Bytes(contents) if (contents.len() as u64) < digests::MIN_SIZE => {
+                Some(Digest::of(contents))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the text, without its newline, if the contents are one short line, and still have this digest. What can be read
     /// only once is not read.
     pub fn short_text(&self, digest: &Digest) -> Option<String> {
@@ -412,35 +422,42 @@ impl<'a> Inputs<'a> {
         !hasher.is_published(root, name, &published).unwrap_or(false)
     }
 
-    /// Looks at some sources and literals. What is known of small files among them is cached for all of them together.
+    /// Looks at some sources and literals. What is known of small files among them, and of the small files that the sources have in the
+    /// storage, is cached for all of them together. Gives the digest of each small source whose contents are known without reading it,
+    /// and announces all of these at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage does not answer, or with what the look fails with.
     pub fn look_together<'n, T>(
         &self,
         sources: &[&InputSource],
         literals: impl Iterator<Item = &'n str>,
-        look: impl FnOnce() -> Result<T>,
+        look: impl FnOnce(&[Option<Digest>]) -> Result<T>,
     ) -> Result<T> {
+        let hasher = &self.storage.hasher;
+        let mut known: Vec<Option<Digest>> =
+            sources.iter().map(|source| source.small_contents()).collect();
+        let files = sources.iter().zip(&known).filter_map(|(source, known)| match source {
+            InputSource::File(path) => Some(path.clone()),
+            InputSource::Bytes(_) => {
+                known.map(|it| self.storage.path(&task_input(&it, Digits::Short)))
+            }
+        });
         let literals = literals.map(|name| self.storage.path(name));
-        let files = InputSource::files(sources.iter().copied()).chain(literals).collect::<Vec<_>>();
-        self.storage.hasher.look_together(&files, look)
-    }
-
-    /// Returns the digest of each small source whose contents are known without reading it. Announces all of these at once.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage does not answer.
-    pub fn known_digests(&self, sources: &[&InputSource]) -> Result<Vec<Option<Digest>>> {
-        let digest_of = |source: &&InputSource| match source {
-            InputSource::File(path) => self.storage.hasher.small_digest_of(path),
-            InputSource::Bytes(contents) if contents.len() as u64 >= digests::MIN_SIZE => None,
-            InputSource::Bytes(contents) => Some(Digest::of(contents)),
-        };
-        let known: Vec<Option<Digest>> = sources.iter().map(digest_of).collect();
-        let digests = known.iter().flatten();
-        let names = digests.clone().flat_map(|it| DIGITS.map(|digits| task_input(it, digits)));
-        self.storage.gc_roots().announce(names)?;
-        lock(&self.storage.run.announced_inputs).extend(digests);
-        Ok(known)
+        let files = files.chain(literals).collect::<Vec<_>>();
+        hasher.look_together(&files, || {
+            for (source, known) in sources.iter().zip(&mut known) {
+                if let InputSource::File(path) = source {
+                    *known = hasher.small_digest_of(path);
+                }
+            }
+            let digests = known.iter().flatten();
+            let names = digests.clone().flat_map(|it| DIGITS.map(|digits| task_input(it, digits)));
+            self.storage.gc_roots().announce(names)?;
+            lock(&self.storage.run.announced_inputs).extend(digests);
+            look(&known)
+        })
     }
 
     /// Announces inputs that are going to be read, for the progress. Returns whether several
