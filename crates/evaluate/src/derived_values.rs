@@ -203,10 +203,12 @@ impl Evaluation {
         loose
     }
 
-    /// The files and directories among these values that come from a repository, or were in the storage before.
-    pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = &Stored> {
+    /// The files and directories among these values that come from a repository, or were in the storage before, and whether each is a file
+    /// of the task.
+    pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = (&Stored, bool)> {
         values.iter().flat_map(|id| {
-            let files = match (&self.plan.value(*id).how, self.derived.get(*id)) {
+            let how = &self.plan.value(*id).how;
+            let files = match (how, self.derived.get(*id)) {
                 (Derivation::Tree(..), Some(Ok(DerivedValue::Tree(values)))) => &values.files[..],
                 (
                     Derivation::File(_) | Derivation::Literal(_),
@@ -214,7 +216,7 @@ impl Evaluation {
                 ) => slice::from_ref(input),
                 _ => &[],
             };
-            files.iter().map(|input| &input.file)
+            files.iter().map(|input| (&input.file, matches!(how, Derivation::File(_))))
         })
     }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::lab::Lab;
 
 /// A task that joins an input, which has a default, and two files of its own.
@@ -44,6 +46,30 @@ fn a_file_of_the_task_is_a_value() {
     let json = lab.run("ce-run", &["-n", "--json", "../storage"]).exit(0);
     json.shows(r#""files":[{"name":"defaults/x","file":"tinputs/"#);
     lab.run("ce", &["check"]).exit(0);
+}
+
+#[test]
+fn a_finished_job_needs_no_look_at_files_of_its_commit() {
+    let lab = lab();
+    output(&lab, &[]);
+    let names = lab.storage();
+    let record = names.iter().find(|it| it.starts_with("t_task/") && it.ends_with("json")).unwrap();
+    let mut job: Value = serde_json::from_str(&lab.stored(record)).unwrap();
+    assert_eq!(job["own"], json!([[0, 3]]));
+    let is_sheet = |name: &&String| !name.contains("record") && lab.stored(name) == "sample\n";
+    let sheet = names.iter().filter(|it| it.starts_with("tinputs/")).find(is_sheet).unwrap();
+    let sheet = lab.path("storage").join(sheet);
+    fs::remove_file(&sheet).unwrap();
+    for options in [&["--at", "HEAD"][..], &[]] {
+        assert_eq!(output(&lab, options), "default\nsample\n42\n");
+        assert!(!sheet.exists(), "the job was found");
+    }
+    // An earlier version did not record which they are.
+    job.as_object_mut().unwrap().remove("own");
+    fs::remove_file(lab.path("storage").join(record)).unwrap();
+    fs::write(lab.path("storage").join(record), job.to_string()).unwrap();
+    assert_eq!(output(&lab, &[]), "default\nsample\n42\n");
+    assert!(sheet.exists(), "its literals are looked at");
 }
 
 #[test]

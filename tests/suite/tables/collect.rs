@@ -127,6 +127,7 @@ fn job(lab: &Lab, output: &str) -> String {
         names: &[],
         inputs: &[],
         literals: &[],
+        own: &[],
         outputs: &outputs,
         is_away: false,
         calls: Vec::new(),

@@ -97,8 +97,11 @@ impl Session {
         }
         let literals =
             ancestors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
-        let own = files.own.iter().flatten().map(|input| &input.file);
+        let literals = literals.map(|file| (file, false));
+        let own = files.own.iter().flatten().map(|input| (&input.file, true));
         let literals = literals.chain(own).chain(evaluation.leaves(&ancestors.derived));
+        let (literals, is_own): (Vec<Stored>, Vec<bool>) =
+            literals.map(|(file, is_own)| (file.clone(), is_own)).unzip();
         let (names, inputs): (Vec<_>, Vec<_>) =
             inputs.iter().map(|(name, input)| (name.clone(), input.file.digest)).unzip();
         let calls = ancestors.calls.iter().filter_map(|call| evaluation.outcome(*call));
@@ -106,7 +109,8 @@ impl Session {
             task: TaskVersion::from(&**task),
             names: &names,
             inputs: &inputs,
-            literals: &literals.cloned().collect::<Vec<_>>(),
+            literals: &literals,
+            own: &runs(&is_own),
             outputs: &outputs,
             is_away: false,
             calls: calls.map(Outcome::name).collect(),
@@ -119,6 +123,18 @@ impl Session {
             job => Ok(Kept::As(job?)),
         }
     }
+}
+
+/// Where those begin and end of which this holds.
+fn runs(holds: &[bool]) -> Vec<[usize; 2]> {
+    let mut runs: Vec<[usize; 2]> = Vec::new();
+    for (at, _) in holds.iter().enumerate().filter(|(_, holds)| **holds) {
+        match runs.last_mut() {
+            Some([_, end]) if *end == at => *end += 1,
+            _ => runs.push([at, at + 1]),
+        }
+    }
+    runs
 }
 
 /// A part of an evaluation that is a job.

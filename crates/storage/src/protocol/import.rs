@@ -184,6 +184,7 @@ impl<'a> Importer<'a> {
             names: &names,
             inputs: &inputs,
             literals: &unstamped(record.literals.as_deref().unwrap_or_default()),
+            own: &[],
             outputs: &unstamped(&record.outputs),
             is_away: outputs == JobOutputs::Away,
             calls: calls.iter().collect(),

@@ -26,6 +26,8 @@ pub struct Job<'a> {
     pub inputs: &'a [Digest],
     /// The literals that its workflow reads.
     pub literals: &'a [Stored],
+    /// Where among these the files and texts of the commit begin and end, as far as that is known.
+    pub own: &'a [[usize; 2]],
     /// Its outputs, in order.
     pub outputs: &'a [Stored],
     /// Whether some of these are known and deliberately not here.
@@ -44,6 +46,8 @@ struct JobSummary {
     place: Option<String>,
     inputs: Vec<JobInput>,
     literals: Option<Vec<JobOutput>>,
+    #[serde(default)]
+    own: Vec<[usize; 2]>,
     outputs: Vec<JobOutput>,
     calls: Vec<IgnoredAny>,
     recorded: Option<Provenance>,
@@ -57,6 +61,17 @@ impl JobSummary {
             && self.place.is_some()
             && self.place.as_deref() == task.place
             && self.inputs.iter().map(|input| &input.digest).eq(inputs)
+    }
+
+    /// The literals that do not come from the commit, if literals are recorded.
+    fn literals_that_may_change(&self) -> Option<Vec<&JobOutput>> {
+        let literals = self.literals.as_ref()?;
+        let mut may_change = vec![true; literals.len()];
+        for [begin, end] in &self.own {
+            may_change.get_mut(*begin..*end)?.fill(false);
+        }
+        let literals = literals.iter().zip(may_change).filter(|(_, may_change)| *may_change);
+        Some(literals.map(|(literal, _)| literal).collect())
     }
 }
 
@@ -149,7 +164,7 @@ impl<'a> Jobs<'a> {
             if let RecordState::Valid(record) =
                 self.storage.records().read::<JobSummary>(&name.record())?
                 && record.is_of(task, inputs)
-                && self.has_literals(record.literals.as_deref())?
+                && self.has_literals(record.literals_that_may_change())?
                 && !self.has_revoked_call(&name)?
             {
                 return self.outputs_there(record.outputs);
@@ -169,9 +184,8 @@ impl<'a> Jobs<'a> {
     }
 
     /// Whether the literals of a job are recorded, and have the same contents still.
-    fn has_literals(&self, literals: Option<&[JobOutput]>) -> Result<bool> {
-        let Some(literals) = literals else { return Ok(false) };
-        let mut literals: Vec<&JobOutput> = literals.iter().collect();
+    fn has_literals(&self, literals: Option<Vec<&JobOutput>>) -> Result<bool> {
+        let Some(mut literals) = literals else { return Ok(false) };
         // Only so many directories are open at a time.
         literals.sort_unstable_by_key(|literal| &literal.file);
         let files: Vec<PathBuf> = literals.iter().map(|it| self.storage.path(&it.file)).collect();
@@ -264,6 +278,7 @@ impl<'a> Jobs<'a> {
                         place: job.task.place.map(str::to_owned),
                         inputs,
                         literals: Some(literals),
+                        own: job.own.to_vec(),
                         outputs,
                         calls: ShortNames(&job.calls),
                         recorded: Some(Provenance::now()),

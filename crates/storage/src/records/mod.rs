@@ -177,6 +177,10 @@ pub struct JobRecord<C = Vec<String>> {
     /// The literals that its workflow reads. Records of earlier versions of this program lack them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literals: Option<Vec<JobOutput>>,
+    /// Where among these the files and texts of the commit begin and end: nobody need look at them again. In a results repository, no
+    /// record has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<[usize; 2]>,
     /// Its outputs, in order.
     #[serde(deserialize_with = "at_most_100")]
     pub outputs: Vec<JobOutput>,
@@ -606,7 +610,7 @@ impl CallRecord {
 impl JobRecord {
     /// The record for a results repository.
     pub fn shared(&self) -> Self {
-        Self { format: Format::SHARED, recorded: None, ..self.clone() }
+        Self { format: Format::SHARED, own: Vec::new(), recorded: None, ..self.clone() }
     }
 }
 
