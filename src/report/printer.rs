@@ -28,7 +28,7 @@ const BATCH: usize = 10_000;
 
 /// The number of wake-ups of the printer for single events. After that, events come too fast: a
 /// wake-up costs more than printing ten.
-const MAX_WAKES: usize = 100;
+const MAX_WAKES: usize = 20;
 
 /// The time that events may wait after that.
 const PAUSE: Duration = Duration::from_millis(4);

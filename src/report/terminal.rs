@@ -105,6 +105,10 @@ pub(crate) fn coloured(text: &str) -> String {
 
 /// Replaces characters, which are chosen by themselves and by what comes before them.
 fn replaced(text: &str, is_bad: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
+    // Most texts are names, of which nothing misleads.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into();
+    }
     let before = [None].into_iter().chain(text.chars().map(Some));
     let chars = text.chars().zip(before);
     if !chars.clone().any(|(c, before)| is_bad(c, before)) {

@@ -222,14 +222,17 @@ fn is_leaf(node: &Node) -> bool {
 /// Returns a node of a task as it is written in the text, without what it reads: `INPUT('x')`.
 pub fn written_alone(task: &Task, id: NodeId) -> String {
     let ExpressionNode { kind, value, outputs, .. } = without_inputs(task, id);
-    let value = match kind {
+    let mut text = match kind {
         NodeKind::Computation => BareName(&value).to_string(),
         NodeKind::Text => WrittenLines(&value).to_string(),
         NodeKind::All => "ALL(...)".to_owned(),
         _ if kind.has_files() && value.is_empty() => format!("{}()", kind.word()),
         _ => format!("{}({})", kind.word(), QuotedName(&value)),
     };
-    format!("{value}{}", outputs.map(|it| SliceText(&it).to_string()).unwrap_or_default())
+    if let Some(outputs) = outputs {
+        text.push_str(&SliceText(&outputs).to_string());
+    }
+    text
 }
 
 /// The contents of a file as the text of a workflow holds them: `'20'`, or `TEXT('a' 'b')`.

@@ -40,6 +40,14 @@ pub(crate) struct Root {
     next_number: AtomicU64,
 }
 
+/// The path of a name below a directory, which is allocated once.
+fn below(directory: &Path, name: &str) -> PathBuf {
+    let mut path = PathBuf::with_capacity(directory.as_os_str().len() + 1 + name.len());
+    path.push(directory);
+    path.push(name);
+    path
+}
+
 impl Root {
     /// The directory of a storage that is only read. `own` names the private directory of this run.
     pub(crate) fn new(shown: &Path, disk: Disk, own: String) -> Self {
@@ -63,16 +71,12 @@ impl Root {
 
     /// The absolute path of a name.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        let root = self.disk.root();
-        let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + name.len());
-        path.push(root);
-        path.push(name);
-        path
+        below(self.disk.root(), name)
     }
 
     /// The path of a name as the user named the storage.
     pub(crate) fn shown(&self, name: &str) -> PathBuf {
-        self.shown.join(name)
+        below(&self.shown, name)
     }
 
     /// The storage as the user named it.

@@ -219,7 +219,9 @@ impl<'a> TaskVersion<'a> {
     pub(crate) fn names(self, inputs: &[Digest]) -> Vec<ResultName> {
         self.directories()
             .iter()
-            .flat_map(|directory| DIGITS.map(|digits| ResultName::new(directory, inputs, digits)))
+            .flat_map(|directory| {
+                DIGITS.map(|digits| ResultName::new(directory.as_str(), inputs, digits))
+            })
             .collect()
     }
 }

@@ -14,6 +14,8 @@
 //! In the name of a table, the number of the output comes last, so that all of a table is in one directory. An [`Entry`] is a
 //! result that has a record, of any kind.
 
+use std::sync::Arc;
+
 use super::{
     AWAY, DIRECTORIES, FAILED, LEASES, LOG, LOGS, MANIFESTS, QUARANTINE, RECORDS, SUSPENDED,
     TABLES, TASK_INPUTS,
@@ -44,13 +46,14 @@ pub(crate) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 /// number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
-    pub(super) directory: Box<str>,
+    /// That of all results of a version.
+    pub(super) directory: Arc<str>,
     pub(super) file: Box<str>,
 }
 
 impl ResultName {
     /// The name of a result in a directory.
-    pub(crate) fn new(directory: &str, inputs: &[Digest], digits: Digits) -> Self {
+    pub(crate) fn new(directory: impl Into<Arc<str>>, inputs: &[Digest], digits: Digits) -> Self {
         Self { directory: directory.into(), file: file(inputs, digits) }
     }
 

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use jiff::Timestamp;
@@ -188,7 +188,7 @@ impl<'a> StoredCalls<'a> {
     pub fn find(&self, call: Call<'_>) -> Result<Found> {
         let directory = self.storage.versions.directory(&self.storage.root, call.version)?;
         for digits in DIGITS {
-            let name = ResultName::new(&directory, call.inputs, digits);
+            let name = ResultName::new(Arc::clone(&directory), call.inputs, digits);
             let damage = match self.state(&name, call)? {
                 CallState::Hit(outputs) => {
                     self.storage.reserved_names.release(&outputs.name);
@@ -212,7 +212,7 @@ impl<'a> StoredCalls<'a> {
             }
         }
         // Full names collide only if SHA-1 does in all its digits.
-        let name = ResultName::new(&directory, call.inputs, Digits::Full);
+        let name = ResultName::new(directory, call.inputs, Digits::Full);
         Err(StorageError::Collision(self.storage.path(&name.record())))
     }
 
@@ -249,12 +249,12 @@ impl<'a> StoredCalls<'a> {
     /// Returns the state of a call under a name, in a directory that belongs to its version.
     pub(crate) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
         let record_name = name.record();
-        let taken = SystemTime::now();
         if let Some(outputs) = self.storage.cached_records().find(&record_name, call)?
             && self.are_published(name, &outputs)?
         {
             return Ok(CallState::hit(name, outputs));
         }
+        let taken = SystemTime::now();
         let Some((stat, record)) = self.storage.records().read_at::<CallRecord>(&record_name)?
         else {
             return self.unrecorded(name, call);

@@ -485,7 +485,7 @@ impl<'a> Equivalents<'a> {
         let directories =
             versions.iter().map(|version| format!("c_{}/{version}", call.version.computation));
         let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
-            DIGITS.map(|digits| ResultName::new(&directory, call.inputs, digits))
+            DIGITS.map(|digits| ResultName::new(directory.as_str(), call.inputs, digits))
         });
         Ok(names.find_map(|name| find(&name)))
     }

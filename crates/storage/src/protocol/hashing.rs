@@ -180,9 +180,11 @@ impl FileHasher {
     /// Whether a value exists and is still the published one.
     pub(super) fn is_published(&self, root: &Root, name: &str, value: &Published) -> Result<bool> {
         let path = root.value(name, &value.digest)?;
-        let own = root.path(name);
-        if root.disk.may_show_late() && path != own && !root.disk.exists_anew(&own)? {
-            return Ok(false);
+        if root.disk.may_show_late() {
+            let own = root.path(name);
+            if path != own && !root.disk.exists_anew(&own)? {
+                return Ok(false);
+            }
         }
         // A collection may just have taken it away.
         match root.disk.see_anew(&path, &self.stop) {

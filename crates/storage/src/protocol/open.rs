@@ -452,7 +452,7 @@ fn finish(storage: &Storage, record: &Path) {
     };
     for directory in record.version().directories() {
         for digits in DIGITS {
-            let name = ResultName::new(&directory, &record.inputs, digits);
+            let name = ResultName::new(directory.as_str(), &record.inputs, digits);
             drop(storage.calls().finish(&name, &record));
         }
     }
