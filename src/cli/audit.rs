@@ -79,8 +79,8 @@ pub(super) struct AuditCalls {
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
-    /// Where calls are executed: here, by workers that others start with ce worker, or by workers that are submitted
-    /// to Slurm
+    /// Where calls are executed: here, by workers that others start with ce worker, by workers that are submitted
+    /// to Slurm, or by workers that the commands compeval.scheduler.* start
     #[arg(long, value_name = "PLACE", default_value = "here")]
     on: PlaceName,
 
@@ -248,7 +248,7 @@ impl AuditCalls {
             policy: Policy { timeout: self.timeout, ..Policy::default() },
             durability: Durability::Synced,
             isolate: isolate(self.isolate, self.no_isolate, config)?,
-            place: self.on.place(),
+            place: self.on.place(config)?,
             slurm: slurm(config)?,
             frontend: report::terminal(),
             ..RunOptions::default()

@@ -14,7 +14,8 @@ use ce_evaluate::session::{
     is_to_be_handed_over, own_token,
 };
 use ce_executor::Leaving;
-use ce_executor::slurm::{JobToken, SlurmSettings};
+use ce_executor::scheduler::JobToken;
+use ce_executor::slurm::SlurmSettings;
 use ce_model::exit::{Exit, Explain};
 use ce_storage::records::{Provenance, SubmittedRun};
 use ce_storage::{Locator, Storage};
@@ -27,7 +28,9 @@ pub(super) struct NotInJob(pub(super) &'static str);
 impl Explain for NotInJob {
     fn hint(&self) -> Option<String> {
         let hint = match self.0 {
-            "--on here" | "--on workers" => "give --on slurm, too, or --detach alone",
+            "--on here" | "--on workers" | "--on scheduler" => {
+                "give --on slurm, too, or --detach alone"
+            }
             "what is not committed" => "commit it, or give --at HEAD",
             _ => "leave out one of them",
         };
@@ -134,9 +137,10 @@ pub(super) fn check_job(
     options: &RunOptions,
     excluded: &[(&'static str, bool)],
 ) -> Result<(), Error> {
-    match options.place {
+    match &options.place {
         Place::Here => return Err(NotInJob("--on here").into()),
         Place::Workers => return Err(NotInJob("--on workers").into()),
+        Place::Scheduler(_) => return Err(NotInJob("--on scheduler").into()),
         Place::Slurm => {}
     }
     match excluded.iter().find(|(_, is_given)| *is_given) {

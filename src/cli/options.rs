@@ -15,9 +15,10 @@ use jiff::{Span, Timestamp};
 use crate::report::{self, TreeStyle, say};
 use ce_evaluate::Policy;
 use ce_evaluate::session::{Error, Place, RunOptions};
-use ce_executor::slurm::{SlurmSetting, SlurmSettings};
+use ce_executor::scheduler::{CommandSettings, Setting};
+use ce_executor::slurm::SlurmSettings;
 use ce_files::cache::Cache;
-use ce_git::Config;
+use ce_git::{Config, ConfigEntry};
 use ce_model::exit::Explain;
 use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_model::task::{LIBRARY, Task};
@@ -128,15 +129,21 @@ pub(super) enum PlaceName {
     Here,
     Workers,
     Slurm,
+    Scheduler,
 }
 
 impl PlaceName {
-    pub(super) const fn place(self) -> Place {
-        match self {
+    pub(super) fn place(self, config: &Config) -> Result<Place, Error> {
+        Ok(match self {
             Self::Here => Place::Here,
             Self::Workers => Place::Workers,
             Self::Slurm => Place::Slurm,
-        }
+            Self::Scheduler => {
+                let entries = config.subsection("scheduler");
+                let settings = CommandSettings::new(entries.iter().map(setting))?;
+                Place::Scheduler(Box::new(settings))
+            }
+        })
     }
 }
 
@@ -149,8 +156,8 @@ pub(super) struct RunArgs {
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
-    /// Where calls are executed: here, by workers that others start with ce worker, or by workers that are submitted
-    /// to Slurm
+    /// Where calls are executed: here, by workers that others start with ce worker, by workers that are submitted
+    /// to Slurm, or by workers that the commands compeval.scheduler.* start
     #[arg(long, value_name = "PLACE", default_value = "here")]
     on: PlaceName,
 
@@ -209,7 +216,7 @@ impl RunArgs {
             isolate: isolate(self.isolate, self.no_isolate, config)?,
             unrecorded: self.unrecorded(),
             takeover: RunOptions::takeover(config)?,
-            place: self.on.place(),
+            place: self.on.place(config)?,
             slurm: slurm(config)?,
             is_job: false,
             quiet: false,
@@ -260,12 +267,12 @@ pub(super) fn isolate(asked: bool, refused: bool, config: &Config) -> Result<boo
 /// How workers are submitted to Slurm.
 pub(super) fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
     let entries = config.subsection("slurm");
-    let settings = entries.iter().map(|entry| SlurmSetting {
-        key: &entry.key,
-        value: &entry.value,
-        place: &entry.file,
-    });
-    Ok(SlurmSettings::new(settings)?)
+    Ok(SlurmSettings::new(entries.iter().map(setting))?)
+}
+
+/// A setting of a scheduler.
+fn setting(entry: &ConfigEntry) -> Setting<'_> {
+    Setting { key: &entry.key, value: &entry.value, place: &entry.file }
 }
 
 /// Opens a storage that is there, for reading and writing.

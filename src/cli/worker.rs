@@ -13,6 +13,7 @@ use crate::report::{self, WorkerReport, say};
 use ce_evaluate::session::{
     Error, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,
 };
+use ce_executor::scheduler::ArrayTask;
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, duration, parse_count, parse_duration};
 use ce_model::resources::parse_size;
@@ -60,6 +61,10 @@ pub(super) struct Serve {
     #[arg(short, long)]
     quiet: bool,
 
+    /// The worker of a submission that it is, for the run that has started it
+    #[arg(long, value_name = "NAME", hide = true)]
+    task: Option<ArrayTask>,
+
     #[command(flatten)]
     storage: StorageDir,
 }
@@ -87,6 +92,7 @@ impl Tool for Serve {
             idle: self.idle,
             life: self.deadline.or_else(time_left),
             job: scheduler_job(),
+            task: self.task.clone(),
         };
         let life = options.life;
         let session = WorkerSession::open(&self.storage.find()?, options)?;

@@ -72,6 +72,7 @@ mod repositories;
 mod repository;
 mod resources;
 mod run;
+mod scheduler;
 mod selection;
 mod settings;
 mod shared;

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &str); 21] = [
+const PROGRAMS: [(&str, &str); 22] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use compeval::executor::slurm::{SlurmSetting, SlurmSettings};
+use compeval::executor::scheduler::Setting;
+use compeval::executor::slurm::SlurmSettings;
 use compeval::git::{Config, ConfigEntry};
 
 use crate::isolation::is_possible;
@@ -178,11 +179,8 @@ fn settings_of_slurm_are_read_with_their_places() {
     let file = lab.path("task/.git/config");
     fs::write(&file, fs::read_to_string(&file).unwrap() + config).unwrap();
     let entries = Config::of(&lab.path("task")).unwrap().subsection("slurm");
-    let settings = entries.iter().map(|ConfigEntry { key, value, file }| SlurmSetting {
-        key,
-        value,
-        place: file,
-    });
+    let settings =
+        entries.iter().map(|ConfigEntry { key, value, file }| Setting { key, value, place: file });
     let errors = SlurmSettings::new(settings.clone()).unwrap_err();
     let text = errors.to_string();
     let place = file.canonicalize().unwrap();

@@ -2,8 +2,8 @@
 //!
 //! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, with what comes out; `invocation` is
 //! what goes in.
-//! `local` executes on this host, with or without a `sandbox`. `slurm` submits workers to a cluster, and knows the allocation that
-//! a worker is in. `probes` try to break out of the sandbox. `process` is this process itself: its signals and its terminal.
+//! `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers on a cluster, by commands of the user or by
+//! `slurm`, which knows the allocation, too, that a worker is in. `probes` try to break out of the sandbox. `process` is this process itself: its signals and its terminal.
 
 mod executor;
 mod invocation;
@@ -11,6 +11,7 @@ mod local;
 pub mod probes;
 mod process;
 mod sandbox;
+pub mod scheduler;
 pub mod slurm;
 
 pub use self::executor::{

@@ -14,7 +14,7 @@ use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
 /// What the first execution does: it waits until it is let go.
-pub(super) const MEET: &str = r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT" || kill $$; fi"#;
+pub(crate) const MEET: &str = r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT" || kill $$; fi"#;
 
 /// The time within which a program ends that does not wait for Slurm.
 const PROMPT: Duration = Duration::from_secs(30);
@@ -27,6 +27,12 @@ impl Lab {
         let mut run = self.on(cluster, &[]);
         run.env("LAB_MEET", meet).env("LAB_WAIT", wait).env("LAB_ONCE", once);
         (run, fifo, never)
+    }
+
+    /// Kills the only worker.
+    #[track_caller]
+    pub(crate) fn kill_worker(&self) {
+        kill_process(self.worker_process(), Signal::KILL).unwrap();
     }
 
     /// The process of the only worker.
@@ -152,8 +158,7 @@ fn the_call_of_a_cancelled_worker_is_executed_again() {
 #[test]
 fn the_call_of_a_killed_worker_is_executed_again() {
     let Some(_) = Cluster::shared() else { return };
-    let (called, stderr) =
-        after(|_, lab, _| kill_process(lab.worker_process(), Signal::KILL).unwrap());
+    let (called, stderr) = after(|_, lab, _| lab.kill_worker());
     assert_eq!(called, 2, "{stderr}");
 }
 

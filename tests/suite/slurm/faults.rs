@@ -6,7 +6,8 @@ use std::slice;
 use std::thread;
 use std::time::Duration;
 
-use compeval::executor::slurm::{CancelScope, JobState, Slurm, SlurmError, SlurmSettings};
+use compeval::executor::scheduler::{CancelScope, JobState};
+use compeval::executor::slurm::{Slurm, SlurmError, SlurmSettings};
 use rustix::process::Signal;
 use tempfile::TempDir;
 

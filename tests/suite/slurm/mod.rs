@@ -16,16 +16,18 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use compeval::executor::slurm::{
-    ArrayTask, CancelScope, JobState, JobToken, Slurm, SlurmError, SlurmJob, SlurmSettings,
-    Submission, WorkerRequest,
+use compeval::executor::scheduler::{
+    ArrayTask, CancelScope, JobState, JobToken, ScheduledJob, Submission, WorkerRequest,
+    WorkerSettings,
 };
+use compeval::executor::slurm::{Slurm, SlurmError, SlurmSettings};
 use compeval::exit::Explain;
 use compeval::resources::Resources;
 use tempfile::TempDir;
 
-use self::cluster::Cluster;
-pub(crate) use self::cluster::wait_for;
+pub(crate) use self::cluster::{Cluster, wait_for};
+pub(crate) use self::deaths::MEET;
+pub(crate) use self::runs::one_call;
 
 /// So many workers with the least resources.
 fn request(workers: u32) -> WorkerRequest {
@@ -44,7 +46,7 @@ fn submit(
 ) -> Result<u64, SlurmError> {
     let command = ["sh", "-c", script].map(OsString::from);
     let (directory, logs) = (dir, dir);
-    slurm.submit(&Submission { request, settings, directory, logs, command: &command })
+    slurm.submit(&Submission { request, directory, logs, command: &command }, settings)
 }
 
 /// The jobs of a request once something holds for all of them.
@@ -52,15 +54,15 @@ fn submit(
 fn jobs(
     slurm: &Slurm,
     request: &WorkerRequest,
-    holds: impl Fn(&SlurmJob) -> bool,
-) -> Vec<SlurmJob> {
+    holds: impl Fn(&ScheduledJob) -> bool,
+) -> Vec<ScheduledJob> {
     wait_for("such job", || {
         let jobs = slurm.jobs(std::slice::from_ref(&request.token)).unwrap();
         (!jobs.is_empty() && jobs.iter().all(&holds)).then_some(jobs)
     })
 }
 
-fn is_in(state: JobState) -> impl Fn(&SlurmJob) -> bool {
+fn is_in(state: JobState) -> impl Fn(&ScheduledJob) -> bool {
     move |job| job.state == state
 }
 
@@ -107,7 +109,8 @@ fn a_failing_prologue_starts_no_worker() {
     let (slurm, dir) = (cluster.slurm(), TempDir::new().unwrap());
     let log = |prologue: [&str; 2]| {
         let prologue = prologue.map(str::to_owned).into();
-        let settings = SlurmSettings { prologue, ..SlurmSettings::default() };
+        let common = WorkerSettings { prologue, ..WorkerSettings::default() };
+        let settings = SlurmSettings { common, ..SlurmSettings::default() };
         let request = request(1);
         submit(&slurm, dir.path(), &request, &settings, "echo $GREETING").unwrap();
         let end = jobs(&slurm, &request, is_in(JobState::Ended)).remove(0).word;

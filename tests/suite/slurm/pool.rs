@@ -6,10 +6,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use compeval::executor::slurm::{
-    ArrayTask, CancelScope, JobState, JobToken, PoolAction, Slurm, SlurmSettings, WorkerDemand,
-    WorkerPool,
+use compeval::executor::scheduler::{
+    ArrayTask, CancelScope, JobState, JobToken, PoolAction, SchedulerError, WorkerDemand,
+    WorkerPool, WorkerSettings,
 };
+use compeval::executor::slurm::{Slurm, SlurmScheduler, SlurmSettings};
 use tempfile::TempDir;
 
 use super::cluster::Cluster;
@@ -32,7 +33,8 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(slurm: &'a Slurm, dir: &'a Path, settings: &'a SlurmSettings, script: &'a str) -> Self {
-        let (pool, begin) = (WorkerPool::new(settings), Instant::now());
+        let pool = WorkerPool::new(SlurmScheduler::KIND, &settings.common);
+        let begin = Instant::now();
         Self { slurm, dir, settings, script, pool, begin, tokens: Vec::new() }
     }
 
@@ -55,14 +57,15 @@ impl<'a> Run<'a> {
                 PoolAction::Submit(request) => {
                     self.tokens.push(request.token.clone());
                     let result = submit(self.slurm, self.dir, &request, self.settings, self.script);
+                    let result = result.map(drop).map_err(SchedulerError::from);
                     self.pool.submitted(now(), &request.token, &result);
                 }
                 PoolAction::Ask(tokens) => {
-                    let answer = self.slurm.jobs(&tokens);
+                    let answer = self.slurm.jobs(&tokens).map_err(SchedulerError::from);
                     self.pool.answered(now(), &answer);
                 }
                 PoolAction::Cancel(token, scope) => {
-                    let result = self.slurm.cancel(&token, scope);
+                    let result = self.slurm.cancel(&token, scope).map_err(SchedulerError::from);
                     self.pool.cancelled(now(), &token, &result);
                 }
                 PoolAction::Wait(_) => thread::sleep(Duration::from_millis(20)),
@@ -79,7 +82,8 @@ impl<'a> Run<'a> {
 
 fn settings(workers: u32, pending: u32) -> SlurmSettings {
     let [workers, pending] = [workers, pending].map(|number| NonZeroU32::new(number).unwrap());
-    SlurmSettings { workers, pending, ..SlurmSettings::default() }
+    let common = WorkerSettings { workers, pending, ..WorkerSettings::default() };
+    SlurmSettings { common, ..SlurmSettings::default() }
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn workers_on_slurm_execute_a_computation_in_one_file() {
 }
 
 /// A task with one call.
-pub(super) fn one_call(script: &str) -> Lab {
+pub(crate) fn one_call(script: &str) -> Lab {
     let script = format!("{script}\ncat \"$1\" >\"$2\"");
     Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
         .computation("call", "x", "y", &script)

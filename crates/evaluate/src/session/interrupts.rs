@@ -229,7 +229,7 @@ impl Session {
             return Some(notice);
         }
         if let Some(queue) = &self.queue {
-            return queue.notice().or_else(|| self.slurm.as_ref()?.notice());
+            return queue.notice().or_else(|| self.scheduled.as_ref()?.notice());
         }
         self.isolation_warning().or_else(|| executor.notice())
     }

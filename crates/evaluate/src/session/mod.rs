@@ -9,6 +9,7 @@ mod inputs;
 mod interrupts;
 mod jobs;
 mod options;
+mod scheduler;
 mod slurm;
 mod suspended;
 mod worker_session;
@@ -34,7 +35,7 @@ pub use self::jobs::{
 };
 use self::options::local;
 pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
-use self::slurm::SlurmWorkers;
+use self::scheduler::ScheduledWorkers;
 pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
@@ -43,7 +44,7 @@ use crate::{
     ExecutionSettings, Exports, Files, ForcedCalls, Outcome, Policy, Texts, Unsatisfiable,
     WorkerQueue,
 };
-use ce_executor::{ExecuteError, Executor, Offer, Status};
+use ce_executor::{ExecuteError, Executor, Offer, Reach, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
@@ -85,8 +86,8 @@ pub struct Session {
     policy: Policy,
     /// The queue of the workers that execute calls, if they are not executed here.
     queue: Option<Arc<WorkerQueue>>,
-    /// The workers that serve it on Slurm.
-    slurm: Option<SlurmWorkers>,
+    /// The workers that serve it, and that this run submits to a scheduler.
+    scheduled: Option<ScheduledWorkers>,
     /// `None` if nothing is to be computed.
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
     /// Whether inputs that are not in the storage are put there.
@@ -165,7 +166,7 @@ impl Session {
             stores: executor.is_some(),
             executor,
             queue: None,
-            slurm: None,
+            scheduled: None,
             warned: AtomicBool::new(false),
             notices: Arc::new(StorageNotices::new(options.frontend)),
             frontend: options.frontend,
@@ -362,7 +363,7 @@ impl Session {
             jobs: self.jobs,
             policy: Policy { timeout: self.policy.timeout, ..Policy::default() },
             queue: None,
-            slurm: None,
+            scheduled: None,
             executor: None,
             stores: self.stores,
             warned: AtomicBool::new(false),
@@ -470,8 +471,11 @@ impl Session {
     pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
         let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
         let mut unsatisfiable = match self.queue {
-            // Nothing is known of workers.
-            Some(_) => evaluation.unsatisfiable_calls(usize::MAX, Offer::default),
+            // Nothing is known of workers, but for those that this run submits.
+            Some(_) => evaluation.unsatisfiable_calls(usize::MAX, || {
+                let reach = self.scheduled.as_ref().map_or(Reach::Any, ScheduledWorkers::reach);
+                Offer { reach, ..Offer::default() }
+            }),
             None => evaluation.unsatisfiable_calls(executor.capacity().get(), || executor.offer()),
         };
         if unsatisfiable.is_empty() {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::Policy;
-use ce_executor::slurm::{Allocation, SlurmSettings};
+use ce_executor::scheduler::{BatchScheduler, CommandScheduler, CommandSettings};
+use ce_executor::slurm::{Allocation, SlurmScheduler, SlurmSettings};
 use ce_executor::{Executor, Local, Sandbox};
 use ce_files::cache::Cache;
 use ce_git::{Config, ConfigError};
@@ -51,7 +52,7 @@ pub struct RunOptions {
     pub takeover: Takeover,
     /// Where calls are executed.
     pub place: Place,
-    /// How workers are submitted to Slurm.
+    /// How workers and runs are submitted to Slurm.
     pub slurm: SlurmSettings,
     /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
     pub is_job: bool,
@@ -62,7 +63,7 @@ pub struct RunOptions {
 }
 
 /// Where calls are executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On this host, by this process.
     Here,
@@ -70,6 +71,8 @@ pub enum Place {
     Workers,
     /// By workers that are submitted to Slurm.
     Slurm,
+    /// By workers that commands of the user start.
+    Scheduler(Box<CommandSettings>),
 }
 
 impl Default for RunOptions {
@@ -104,6 +107,17 @@ impl RunOptions {
     ) -> Result<Self, ConfigError> {
         let takeover = Self::takeover(config)?;
         Ok(Self { unrecorded, takeover, frontend, ..Self::default() })
+    }
+
+    /// What starts workers, if this run does not leave that to others.
+    pub(super) fn scheduler(&self) -> Option<Box<dyn BatchScheduler>> {
+        match &self.place {
+            Place::Here | Place::Workers => None,
+            Place::Slurm => Some(Box::new(SlurmScheduler::new(self.slurm.clone()))),
+            Place::Scheduler(settings) => {
+                Some(Box::new(CommandScheduler::new((**settings).clone())))
+            }
+        }
     }
 
     /// Which results of other commits are taken over, as Git's configuration has it.

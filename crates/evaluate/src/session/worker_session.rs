@@ -11,7 +11,8 @@ use super::interrupts::{StorageNotices, unless_interrupted};
 use super::{BeginError, Error, RunOptions, local};
 use crate::{Exports, Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;
-use ce_executor::slurm::{Allocation, ArrayTask};
+use ce_executor::scheduler::ArrayTask;
+use ce_executor::slurm::Allocation;
 use ce_storage::{Availability, Durability, Storage, WorkerAbilities};
 
 /// The variable that says when the job of a worker ends, in seconds since 1970.
@@ -60,6 +61,8 @@ pub struct WorkerOptions {
     pub life: Option<Duration>,
     /// The job of a scheduler that it runs in.
     pub job: Option<String>,
+    /// Which worker of a submission it is, if it was told so; that of a job array knows it.
+    pub task: Option<ArrayTask>,
 }
 
 /// A worker that has appeared in a storage.
@@ -79,9 +82,9 @@ impl WorkerSession {
     ///
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
-        let WorkerOptions { run, memory, mut users, idle, life, job } = options;
+        let WorkerOptions { run, memory, mut users, idle, life, job, task } = options;
         let variable = |name: &str| env::var(name).ok();
-        let task = ArrayTask::from_environment(variable);
+        let task = task.or_else(|| ArrayTask::from_environment(variable));
         let allocation = Allocation::from_environment(variable);
         let shape = allocation.as_ref().map(Allocation::shape);
         let executor = local(&run, memory, allocation);

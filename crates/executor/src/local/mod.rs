@@ -38,7 +38,8 @@ use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log
 use crate::sandbox::{
     Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking, lacking_interpreter, specify,
 };
-use crate::slurm::{Allocation, JobToken, StatusFiles, is_of_allocation};
+use crate::scheduler::JobToken;
+use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
 
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]

@@ -20,9 +20,9 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use ce_model::resources::TaskLauncher;
 
 use super::client::{Slurm, SlurmError};
-use super::jobs::JobToken;
 use crate::executor::AllocationShape;
 use crate::invocation::Span;
+use crate::scheduler::JobToken;
 
 /// The number of the step that a shell of `salloc` is, which has the whole allocation.
 const INTERACTIVE: &str = "4294967290";

@@ -1,32 +1,22 @@
-//! Asks Slurm, by its programs, each of which runs for a limited time.
-//!
-//! A program of Slurm may hang for a minute or for ever when a daemon is down. So it has a process group of its own, which is
-//! killed at a time limit, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not reach it.
+//! Asks Slurm, by its programs.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
-use std::num::NonZeroU32;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
+use std::io;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 use std::{env, error};
 
 use ce_model::exit::Explain;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionbio};
-use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::jobs::{
-    ArrayTask, FORMAT, JobAnswer, JobState, JobToken, RunJob, SlurmJob, Submission, meaning,
-    read_accounting,
+use super::jobs::{FORMAT, RunJob, arguments, meaning, read_accounting, read_jobs};
+use super::settings::SlurmSettings;
+use crate::executor::Reach;
+use crate::scheduler::{
+    ArrayTask, BatchScheduler, CancelScope, Client, CommandFailure, JobAnswer, JobState, JobToken,
+    ScheduledJob, SchedulerError, SchedulerKind, Submission, SubmitFailure, WorkerSettings,
 };
 
-/// The time that a program has. A Slurm without its authentication was seen to answer after 49 s.
-const LIMIT: Duration = Duration::from_secs(60);
 /// The variable that names the configuration of the cluster.
 const CONFIGURATION: &str = "SLURM_CONF";
 /// What a program says first if nothing was asked of Slurm.
@@ -34,39 +24,14 @@ const FATAL: &str = "fatal:";
 /// The most lines of an error that are shown.
 const LINES: usize = 4;
 
-/// Which jobs of an array are cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CancelScope {
-    /// Those that have not started.
-    Pending,
-    /// All.
-    All,
-}
-
 /// The Slurm of this host.
 ///
 /// Each method starts programs, and takes as long as these do. So none of them may be called from the main thread, whose
 /// children are taken for orphans of executions. [`interrupt`](Self::interrupt) ends a call from another thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Slurm {
     environment: Vec<(OsString, OsString)>,
-    limit: Duration,
-    interruptions: AtomicU64,
-}
-
-impl Default for Slurm {
-    fn default() -> Self {
-        Self { environment: Vec::new(), limit: LIMIT / haste(), interruptions: AtomicU64::new(0) }
-    }
-}
-
-/// How much faster than real time all waiting for Slurm is: once. A build with debug assertions obeys `CE_HASTE`.
-pub fn haste() -> u32 {
-    static HASTE: OnceLock<Option<NonZeroU32>> = OnceLock::new();
-    if !cfg!(debug_assertions) {
-        return 1;
-    }
-    HASTE.get_or_init(|| env::var("CE_HASTE").ok()?.parse().ok()).map_or(1, NonZeroU32::get)
+    client: Client,
 }
 
 impl Slurm {
@@ -79,8 +44,9 @@ impl Slurm {
 
     /// The same with another time limit of its programs.
     #[must_use]
-    pub fn with_limit(self, limit: Duration) -> Self {
-        Self { limit, ..self }
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.client.limit = limit;
+        self
     }
 
     /// Submits a job array. Returns its number, which is for people: the token identifies it.
@@ -88,8 +54,12 @@ impl Slurm {
     /// # Errors
     ///
     /// Fails if Slurm does not say that it has accepted it. It may have done so: only [`jobs`](Self::jobs) tells.
-    pub fn submit(&self, submission: &Submission<'_>) -> Result<u64, SlurmError> {
-        self.submit_script(submission.arguments(), &submission.script())
+    pub fn submit(
+        &self,
+        submission: &Submission<'_>,
+        settings: &SlurmSettings,
+    ) -> Result<u64, SlurmError> {
+        self.submit_script(arguments(submission, settings), &submission.script(&settings.common))
     }
 
     /// Submits a run that is a job itself. Returns its number, which is for people.
@@ -110,7 +80,7 @@ impl Slurm {
     /// # Errors
     ///
     /// Fails if there is no answer, or it is not understood: then nothing is known.
-    pub fn jobs(&self, tokens: &[JobToken]) -> Result<Vec<SlurmJob>, SlurmError> {
+    pub fn jobs(&self, tokens: &[JobToken]) -> Result<Vec<ScheduledJob>, SlurmError> {
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
@@ -120,7 +90,7 @@ impl Slurm {
         let plain = ["--noheader", "--array", "--me", "--states=all", "--format", FORMAT];
         let arguments = plain.into_iter().map(OsString::from).chain([names.into()]);
         let text = self.run("squeue", arguments.collect(), b"")?;
-        SlurmJob::read_all(&text).map_err(|line| {
+        read_jobs(&text).map_err(|line| {
             let text = line.to_owned();
             SlurmError::Answer { program: "squeue", text }
         })
@@ -210,7 +180,7 @@ impl Slurm {
 
     /// Ends the programs that run now. A submission may or may not have reached Slurm then.
     pub fn interrupt(&self) {
-        self.interruptions.fetch_add(1, Ordering::Relaxed);
+        self.client.interrupt();
     }
 
     /// The configuration that programs are told to read, if it does not exist.
@@ -237,14 +207,10 @@ impl Slurm {
         if let Some(path) = self.missing_configuration() {
             return Err(SlurmError::NoConfiguration { path });
         }
-        let before = self.interruptions.load(Ordering::Relaxed);
-        let end = run_limited(&mut command, input, self.limit, || {
-            self.interruptions.load(Ordering::Relaxed) != before
-        });
-        let end = end.map_err(|unfinished| match unfinished {
+        let end = self.client.run(&mut command, input).map_err(|unfinished| match unfinished {
             CommandFailure::NotStarted(source) => SlurmError::Start { program, source },
             CommandFailure::Lost(source) => SlurmError::Wait { program, source },
-            CommandFailure::TimedOut => SlurmError::TimedOut { program, limit: self.limit },
+            CommandFailure::TimedOut => SlurmError::TimedOut { program, limit: self.client.limit },
             CommandFailure::Stopped => SlurmError::Interrupted { program },
         })?;
         if end.status.success() {
@@ -253,6 +219,58 @@ impl Slurm {
         let message = last_lines(program, &end.stderr);
         let message = if message.is_empty() { end.status.to_string() } else { message };
         Err(SlurmError::Failed { program, message })
+    }
+}
+
+/// Slurm as what starts workers, with the user's settings.
+#[derive(Debug, Default)]
+pub struct SlurmScheduler {
+    slurm: Slurm,
+    settings: SlurmSettings,
+}
+
+impl SlurmScheduler {
+    /// The Slurm of this host, with settings.
+    pub fn new(settings: SlurmSettings) -> Self {
+        Self { slurm: Slurm::default(), settings }
+    }
+
+    /// What distinguishes it.
+    pub const KIND: SchedulerKind =
+        SchedulerKind { word: "slurm", name: "Slurm", most_at_once: u32::MAX, reach: Reach::Any };
+}
+
+impl BatchScheduler for SlurmScheduler {
+    fn kind(&self) -> SchedulerKind {
+        Self::KIND
+    }
+
+    fn settings(&self) -> &WorkerSettings {
+        &self.settings.common
+    }
+
+    fn submit(&self, submission: &Submission<'_>) -> Result<(), SchedulerError> {
+        Ok(self.slurm.submit(submission, &self.settings).map(drop)?)
+    }
+
+    fn jobs(&self, tokens: &[JobToken]) -> Result<Vec<ScheduledJob>, SchedulerError> {
+        Ok(self.slurm.jobs(tokens)?)
+    }
+
+    fn cancel(&self, token: &JobToken, scope: CancelScope) -> Result<(), SchedulerError> {
+        self.slurm.cancel(token, scope).map_err(|error| SchedulerError {
+            advice: self.cancel_by_hand(&[token]),
+            ..error.into()
+        })
+    }
+
+    fn cancel_by_hand(&self, tokens: &[&JobToken]) -> Option<String> {
+        let names: Vec<&str> = tokens.iter().map(|token| token.as_str()).collect();
+        Some(format!("scancel --name={}", names.join(",")))
+    }
+
+    fn interrupt(&self) {
+        self.slurm.interrupt();
     }
 }
 
@@ -277,146 +295,6 @@ fn last_lines(program: &str, stderr: &str) -> String {
         return fatal.trim().to_owned();
     }
     lines[lines.len().saturating_sub(LINES)..].join("; ")
-}
-
-/// The longest time between two looks at whether the program has ended.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// The same once it has closed its outputs, which it does by ending.
-const SHORT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// The time that a killed program has to go. One that hangs in the kernel does not.
-const GONE: Duration = Duration::from_secs(1);
-
-/// The end of a program.
-struct CommandOutput {
-    status: ExitStatus,
-    stdout: String,
-    stderr: String,
-}
-
-/// The reason why the end of a program is unknown.
-enum CommandFailure {
-    /// It could not be started.
-    NotStarted(io::Error),
-    /// It could not be waited for, or talked to.
-    Lost(io::Error),
-    /// It was killed at its time limit.
-    TimedOut,
-    /// It was killed because the caller stopped it.
-    Stopped,
-}
-
-/// Runs a program with a text as its standard input, until it ends, its time is over, or it is stopped.
-fn run_limited(
-    command: &mut Command,
-    input: &[u8],
-    limit: Duration,
-    is_stopped: impl Fn() -> bool,
-) -> Result<CommandOutput, CommandFailure> {
-    let begin = Instant::now();
-    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = streams.process_group(0).spawn().map_err(CommandFailure::NotStarted)?;
-    let mut pipes = ChildPipes::new(&mut child, input);
-    let end = loop {
-        match pipes.go_on().and_then(|()| child.try_wait()) {
-            Ok(Some(status)) => break Ok(status),
-            Ok(None) if is_stopped() => break Err(CommandFailure::Stopped),
-            Ok(None) if begin.elapsed() >= limit => break Err(CommandFailure::TimedOut),
-            Ok(None) => {}
-            Err(error) => break Err(CommandFailure::Lost(error)),
-        }
-    };
-    let status = end.inspect_err(|_| kill(&mut child))?;
-    // What it has written is all there. A process that it left behind may still hold the pipes, and is not waited for.
-    let (stdout, stderr) = pipes.rest();
-    Ok(CommandOutput { status, stdout, stderr })
-}
-
-/// Kills the process group of a child, and reaps the child.
-fn kill(child: &mut Child) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let _gone = pid.map(|pid| kill_process_group(pid, Signal::KILL));
-    let begin = Instant::now();
-    while matches!(child.try_wait(), Ok(None)) && begin.elapsed() < GONE {
-        let _timeout = poll(&mut [], Some(&SHORT_LOOK));
-    }
-}
-
-/// The pipes of a child. Those that are closed are `None`.
-struct ChildPipes<'a> {
-    stdin: Option<ChildStdin>,
-    input: &'a [u8],
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    read: [Vec<u8>; 2],
-}
-
-impl<'a> ChildPipes<'a> {
-    fn new(child: &mut Child, input: &'a [u8]) -> Self {
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let fds = [stdin.as_ref().map(AsFd::as_fd), stdout.as_ref().map(AsFd::as_fd)];
-        for fd in fds.into_iter().chain([stderr.as_ref().map(AsFd::as_fd)]).flatten() {
-            // A pipe can always be set so.
-            let _never_fails = ioctl_fionbio(fd, true);
-        }
-        Self { stdin, input, stdout, stderr, read: [Vec::new(), Vec::new()] }
-    }
-
-    /// Waits for a moment, and passes on what can be.
-    fn go_on(&mut self) -> io::Result<()> {
-        let inputs = self.stdin.as_ref().map(|it| (it.as_fd(), PollFlags::OUT));
-        let outputs =
-            [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)];
-        let outputs = outputs.into_iter().flatten().map(|fd: BorrowedFd<'_>| (fd, PollFlags::IN));
-        let ends = inputs.into_iter().chain(outputs);
-        let mut ends: Vec<_> =
-            ends.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
-        let look = if ends.is_empty() { &SHORT_LOOK } else { &LOOK };
-        match poll(&mut ends, Some(look)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.write();
-        let [out, err] = &mut self.read;
-        read(&mut self.stdout, out)?;
-        read(&mut self.stderr, err)
-    }
-
-    /// Writes what the child takes now.
-    fn write(&mut self) {
-        while let Some(stdin) = self.stdin.as_mut().filter(|_| !self.input.is_empty()) {
-            match stdin.write(self.input) {
-                Ok(count) => self.input = &self.input[count..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It does not want to read: its exit status says why.
-                Err(_) => break,
-            }
-        }
-        self.stdin = None;
-    }
-
-    fn rest(mut self) -> (String, String) {
-        let [mut out, mut err] = self.read;
-        // What cannot be read any more was said in vain.
-        let _rest = read(&mut self.stdout, &mut out).and(read(&mut self.stderr, &mut err));
-        (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
-    }
-}
-
-/// Reads what is there, and closes the pipe at its end.
-fn read<R: Read>(pipe: &mut Option<R>, text: &mut Vec<u8>) -> io::Result<()> {
-    let mut piece = [0; 4096];
-    while let Some(open) = pipe.as_mut() {
-        match open.read(&mut piece) {
-            Ok(0) => *pipe = None,
-            Ok(count) => text.extend_from_slice(&piece[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// The reason why Slurm gave no answer, or not the one that was hoped for.
@@ -479,17 +357,6 @@ pub enum SlurmError {
     },
 }
 
-/// What follows from a submission that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SubmitFailure {
-    /// Nothing was submitted, and the same will not be accepted later.
-    Final,
-    /// It may have been submitted. If not, it will be accepted once Slurm is less busy, or something has ended.
-    Busy,
-    /// It may have been submitted. If not, nobody knows whether it will ever be accepted.
-    Unclear,
-}
-
 /// What Slurm says when it is too busy, or the user has too much in its queues. The last one is about the daemons of authentication.
 const BUSY: [&str; 11] = [
     "timed out",
@@ -537,11 +404,13 @@ impl SlurmError {
             Self::TimedOut { .. } | Self::Interrupted { .. } => SubmitFailure::Busy,
         }
     }
+}
 
-    /// It and its cause, in words.
-    pub(super) fn text(&self) -> String {
-        let cause = error::Error::source(self).map(|cause| format!(": {cause}"));
-        format!("{self}{}", cause.unwrap_or_default())
+impl From<SlurmError> for SchedulerError {
+    fn from(error: SlurmError) -> Self {
+        let cause = error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let text = format!("{error}{}", cause.unwrap_or_default());
+        Self { text, advice: error.hint(), failure: error.failure() }
     }
 }
 
@@ -597,9 +466,6 @@ impl Explain for SlurmError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
 
     #[test]
@@ -634,74 +500,6 @@ mod tests {
         assert_eq!(error.to_string(), "squeue cannot be started");
         assert_eq!(slurm.why(&ArrayTask { token, index: 1 }), None);
         assert_eq!(slurm.jobs(&[]).unwrap(), [], "nothing is asked for nothing");
-    }
-
-    const LONG: Duration = Duration::from_secs(60);
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    }
-
-    #[test]
-    fn a_program_reads_and_writes_more_than_a_pipe_holds() {
-        let input = vec![b'x'; 300_000];
-        let Ok(end) = run_limited(&mut shell("tee /dev/stderr; exit 3"), &input, LONG, || false)
-        else {
-            panic!("it ends")
-        };
-        assert_eq!((end.status.code(), end.stdout.len()), (Some(3), input.len()));
-        assert_eq!(end.stderr.len(), input.len());
-    }
-
-    #[test]
-    fn a_program_need_not_read_its_input() {
-        let end = run_limited(
-            &mut shell("exec <&-; echo no >&2; exit 1"),
-            &vec![0; 300_000],
-            LONG,
-            || false,
-        );
-        assert!(matches!(end, Ok(end) if end.stderr == "no\n" && end.status.code() == Some(1)));
-    }
-
-    #[test]
-    fn a_program_is_killed_with_what_it_has_started() {
-        let dir = tempfile::tempdir().unwrap();
-        let fifo = dir.path().join("fifo");
-        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        // Whoever holds the FIFO open for writing keeps a reader waiting.
-        let script = format!("exec 9>'{}'; sleep 600 & sleep 600", fifo.display());
-        let is_open = &AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let reader = scope.spawn(move || {
-                let mut file = File::open(fifo)?;
-                is_open.store(true, Ordering::Relaxed);
-                file.read(&mut [0])
-            });
-            let end =
-                run_limited(&mut shell(&script), b"", LONG, || is_open.load(Ordering::Relaxed));
-            assert!(matches!(end, Err(CommandFailure::Stopped)));
-            assert_eq!(reader.join().unwrap().unwrap(), 0);
-        });
-        let end = run_limited(&mut shell("sleep 600"), b"", Duration::from_millis(50), || false);
-        assert!(matches!(end, Err(CommandFailure::TimedOut)));
-    }
-
-    #[test]
-    fn a_process_that_is_left_behind_is_not_waited_for() {
-        let begin = Instant::now();
-        let end = run_limited(&mut shell("sleep 20 & echo $!"), b"", LONG, || false);
-        let Ok(end) = end else { panic!("it ends") };
-        assert!(begin.elapsed() < Duration::from_secs(20));
-        assert!(Command::new("kill").arg(end.stdout.trim()).status().unwrap().success());
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_is_not_started() {
-        let end = run_limited(&mut Command::new("/nowhere/sbatch"), b"", LONG, || false);
-        assert!(matches!(end, Err(CommandFailure::NotStarted(_))));
     }
 
     fn failed(message: &str) -> SlurmError {

@@ -649,7 +649,7 @@ fn of_run(run: &str, rest: &[&str]) -> Expected {
         ["run" | "uses" | "beat" | "state.json" | "executing" | "worker.json"] => File,
         ["queue" | "claims" | "answers"] | ["queue" | "claims", _] => Directory,
         ["queue" | "claims", _, _] | ["answers", _] => File,
-        ["slurm"] => Closed,
+        ["slurm" | "scheduler"] => Closed,
         _ => Any,
     }
 }

@@ -10,6 +10,8 @@
 //! tmp/RUN/answers/WORKER          what a worker says of the tickets that it had, a line each
 //! tmp/RUN/slurm/NAME              a name under which it has submitted workers to Slurm
 //! tmp/RUN/slurm/NAME_N.log        what one of these workers prints
+//! tmp/RUN/scheduler/NAME          the same for workers that commands of the user start, with NAME_1.log
+//! tmp/RUN/scheduler/NAME_1.sh     the script of such a worker
 //! tmp/WORKER/worker.json          what a worker is
 //! c_NAME/CCID/suspended/INPUTS/     the place of a call: `work/`, `log`, `state.json`
 //! suspended/KEY                     the short name of the call with this computation, tree and inputs
@@ -542,9 +544,9 @@ impl RunName {
         format!("{}/{worker}", self.answers())
     }
 
-    /// The directory of the workers that a run has submitted.
-    pub(crate) fn submissions(&self) -> String {
-        format!("{}/slurm", self.directory())
+    /// The directory of the workers that a run has submitted to a scheduler.
+    pub(crate) fn submissions(&self, scheduler: &str) -> String {
+        format!("{}/{scheduler}", self.directory())
     }
 
     /// The file that says what a worker is.

@@ -166,17 +166,17 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes a directory in which this run notes which workers it has submitted, and in which these write what they print.
-    /// Returns its path.
-    pub fn submissions(&self) -> Result<PathBuf> {
+    /// It has the word for their scheduler as its name. Returns its path.
+    pub fn submissions(&self, scheduler: &str) -> Result<PathBuf> {
         self.storage.run.appear(&self.storage.root)?;
-        let place = self.storage.root.path(&self.storage.run.name().submissions());
+        let place = self.storage.root.path(&self.storage.run.name().submissions(scheduler));
         self.storage.root.disk.make_dirs(&place)?;
         Ok(place)
     }
 
     /// Notes that workers are going to be submitted under a name.
-    pub fn note_submission(&self, name: &str) -> Result<()> {
-        let place = self.submissions()?;
+    pub fn note_submission(&self, scheduler: &str, name: &str) -> Result<()> {
+        let place = self.submissions(scheduler)?;
         self.storage.root.disk.write(&place.join(name), b"")
     }
 

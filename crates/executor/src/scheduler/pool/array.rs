@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use crate::slurm::client::CancelScope;
-use crate::slurm::jobs::{JobState, SlurmJob, WorkerRequest};
-use crate::slurm::pool::Backoff;
+use super::Backoff;
+use crate::scheduler::{CancelScope, JobState, ScheduledJob, WorkerRequest};
 
-/// After Slurm has said that a worker ended, its hello may still be on its way through a network file system. If it ended
+/// After a scheduler has said that a worker ended, its hello may still be on its way through a network file system. If it ended
 /// with success, it has certainly said hello.
 const HELLO_LATE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
-/// A job that Slurm does not know any more is given up after this time, and so many answers.
+/// A job that its scheduler does not know any more is given up after this time, and so many answers.
 const FORGOTTEN: (Duration, u32) = (Duration::from_secs(120), 3);
 /// A submission that failed is given up after so many answers without its jobs.
 const NOT_SUBMITTED: u32 = 2;
@@ -19,14 +18,14 @@ const CANCEL_TRIES: u32 = 3;
 /// What is known of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WorkerState {
-    /// Slurm was asked to start it, and has not told where it is.
+    /// Its scheduler was asked to start it, and has not told where it is.
     Asked,
-    /// Slurm said that it waits, first at this time.
+    /// It was said that it waits, first at this time.
     Pending { since: Duration, reason: String },
-    /// Slurm said that it runs, first at this time.
-    Running { since: Duration, job: SlurmJob },
-    /// Slurm said that it ended, at this time.
-    Ended { at: Duration, job: SlurmJob },
+    /// It was said that it runs, first at this time.
+    Running { since: Duration, job: ScheduledJob },
+    /// It was said that it ended, at this time.
+    Ended { at: Duration, job: ScheduledJob },
     /// It has said hello, and nobody has said that it is gone.
     Alive,
     /// It does not exist any more.
@@ -65,9 +64,9 @@ enum Cancelling {
 pub(super) struct JobArray {
     pub(super) request: WorkerRequest,
     pub(super) workers: Vec<ArrayWorker>,
-    /// Whether sbatch is being executed.
+    /// Whether it is being submitted.
     pub(super) is_submitting: bool,
-    /// Whether sbatch failed and nothing else has shown yet that Slurm has accepted it.
+    /// Whether that failed and nothing else has shown yet that it was accepted.
     pub(super) is_doubtful: bool,
     cancelling: Cancelling,
     cancel_failures: u32,
@@ -131,7 +130,7 @@ impl JobArray {
         }
     }
 
-    /// Whether Slurm is to be asked about it.
+    /// Whether the scheduler is to be asked about it.
     pub(super) fn is_unknown(&self) -> bool {
         !self.is_submitting && self.workers.iter().any(|worker| worker.state.is_unknown())
     }
@@ -140,7 +139,7 @@ impl JobArray {
     pub(super) fn answered<'a>(
         &mut self,
         now: Duration,
-        job: impl Fn(u32) -> Option<&'a SlurmJob>,
+        job: impl Fn(u32) -> Option<&'a ScheduledJob>,
     ) -> bool {
         let mut is_new = false;
         for (worker, index) in self.workers.iter_mut().zip(1..) {
@@ -169,8 +168,8 @@ impl JobArray {
             && missing.all(|it| it.is_some_and(|(answers, _)| answers >= NOT_SUBMITTED))
     }
 
-    /// Gives up the workers that will not say hello any more. Returns why, for each whose start has failed.
-    pub(super) fn give_up(&mut self, now: Duration) -> Vec<FailedStart> {
+    /// Gives up the workers that will not say hello any more. Returns why, for each whose start has failed. `scheduler` is its name.
+    pub(super) fn give_up(&mut self, now: Duration, scheduler: &str) -> Vec<FailedStart> {
         let is_cancelled = self.is_cancelled();
         let mut failed = Vec::new();
         for worker in &mut self.workers {
@@ -183,7 +182,7 @@ impl JobArray {
                     // It must not begin after all.
                     self.cancelling = self.cancelling.or(CancelScope::Pending, now);
                     let text = format!(
-                        "a worker of {} was lost: Slurm knows no such job",
+                        "a worker of {} was lost: {scheduler} knows no such job",
                         self.request.token
                     );
                     failed.extend((!is_cancelled).then_some(FailedStart { text, node: None }));
@@ -221,7 +220,7 @@ impl JobArray {
             })
     }
 
-    /// When to cancel it, and what of it. Nothing is cancelled while sbatch is being executed.
+    /// When to cancel it, and what of it. Nothing is cancelled while it is being submitted.
     pub(super) fn cancel_due(&self) -> Option<(Duration, CancelScope)> {
         match self.cancelling {
             Cancelling::Wanted(scope, time) if !self.is_submitting => Some((time, scope)),
@@ -252,7 +251,7 @@ impl JobArray {
         self.cancelling != Cancelling::No
     }
 
-    /// Whether no program of Slurm is to be started for it now.
+    /// Whether no program of the scheduler is to be started for it now.
     pub(super) const fn is_settled(&self) -> bool {
         !self.is_submitting && matches!(self.cancelling, Cancelling::No | Cancelling::Done(_))
     }
@@ -278,7 +277,7 @@ impl ArrayWorker {
 }
 
 /// What the end of a worker without a hello is a failure of, if it is one.
-fn failure(job: &SlurmJob, is_cancelled: bool) -> Option<FailedStart> {
+fn failure(job: &ScheduledJob, is_cancelled: bool) -> Option<FailedStart> {
     let is_blamed = match &*job.word {
         "PREEMPTED" => return None,
         "CANCELLED" if is_cancelled => return None,
@@ -290,7 +289,7 @@ fn failure(job: &SlurmJob, is_cancelled: bool) -> Option<FailedStart> {
 }
 
 impl WorkerState {
-    /// Whether Slurm may know more of it.
+    /// Whether the scheduler may know more of it.
     pub(super) const fn is_unknown(&self) -> bool {
         matches!(self, Self::Asked | Self::Pending { .. } | Self::Running { .. })
     }
@@ -300,8 +299,8 @@ impl WorkerState {
         self.is_unknown() || matches!(self, Self::Ended { .. })
     }
 
-    /// Takes in what Slurm said. Returns whether that is new.
-    fn see(&mut self, now: Duration, job: &SlurmJob) -> bool {
+    /// Takes in what the scheduler said. Returns whether that is new.
+    fn see(&mut self, now: Duration, job: &ScheduledJob) -> bool {
         let next = match (job.state, &*self) {
             (JobState::Unknown, _) => return false,
             (JobState::Pending, Self::Pending { since, .. }) => {

@@ -1,17 +1,19 @@
 //! Tests of the pool: what it decides, and what it never does in a simulated cluster where anything may go wrong.
 
-use std::io;
-
 use super::*;
-use crate::slurm::jobs::JobState;
+use crate::executor::Reach;
+use crate::scheduler::JobState;
 
 pub(super) const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn settings(workers: u32, pending: u32) -> SlurmSettings {
+const KIND: SchedulerKind =
+    SchedulerKind { word: "slurm", name: "Slurm", most_at_once: u32::MAX, reach: Reach::Any };
+
+fn settings(workers: u32, pending: u32) -> WorkerSettings {
     let [workers, pending] = [workers, pending].map(|number| NonZeroU32::new(number).unwrap());
-    SlurmSettings { workers, pending, ..SlurmSettings::default() }
+    WorkerSettings { workers, pending, ..WorkerSettings::default() }
 }
 
 pub(super) fn token(number: u64) -> JobToken {
@@ -30,18 +32,34 @@ pub(super) fn demand(queued: u64, running: u64) -> WorkerDemand {
     WorkerDemand { queued, running, answered: 0, at_once: NonZeroU32::MIN }
 }
 
-fn job(number: u64, index: u32, word: &str, node: &str) -> SlurmJob {
-    let line = format!("7_{index}|{}|{word}|{node}|Resources", token(number));
-    SlurmJob::read_all(&line).unwrap().remove(0)
+fn job(number: u64, index: u32, word: &str, node: &str) -> ScheduledJob {
+    let state = match word {
+        "PENDING" => JobState::Pending,
+        "RUNNING" => JobState::Running,
+        _ => JobState::Ended,
+    };
+    ScheduledJob {
+        id: format!("7_{index}"),
+        token: token(number),
+        index: Some(index),
+        state,
+        word: word.to_owned(),
+        node: Some(node.to_owned()).filter(|node| !node.is_empty()),
+        reason: "Resources".to_owned(),
+    }
 }
 
-fn failed(message: &str) -> SlurmError {
-    SlurmError::Failed { program: "sbatch", message: message.to_owned() }
+fn failed(failure: SubmitFailure) -> SchedulerError {
+    SchedulerError { text: "it failed".to_owned(), advice: Some("this".to_owned()), failure }
+}
+
+fn busy() -> SchedulerError {
+    failed(SubmitFailure::Busy)
 }
 
 /// A pool with tickets for workers with one cpu.
 pub(super) fn pool(workers: u32, pending: u32, queued: u64) -> WorkerPool {
-    let mut pool = WorkerPool::new(&settings(workers, pending));
+    let mut pool = WorkerPool::new(KIND, &settings(workers, pending));
     pool.set_demand(s(0), &[(cpus(1), demand(queued, 0))].into());
     pool
 }
@@ -65,18 +83,18 @@ fn workers_are_submitted_as_others_say_hello() {
     let request = submits(&mut pool, s(0), 1);
     assert_eq!((request.workers, &request.resources), (2, &cpus(1)));
     assert_eq!(other(&mut pool, s(0)), PoolAction::Wait(None), "one submission at a time");
-    pool.submitted(s(1), &token(1), &Ok(7));
+    pool.submitted(s(1), &token(1), &Ok(()));
     assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(Some(s(3))));
     pool.hello(&task(1, 1));
     pool.hello(&task(1, 1));
     pool.hello(&task(99, 1));
     assert_eq!(pool.workers(), (1, 1));
     assert_eq!(submits(&mut pool, s(2), 2).workers, 1);
-    pool.submitted(s(2), &token(2), &Ok(8));
+    pool.submitted(s(2), &token(2), &Ok(()));
     pool.hello(&task(1, 2));
     pool.hello(&task(2, 1));
     assert_eq!(submits(&mut pool, s(2), 3).workers, 2);
-    pool.submitted(s(2), &token(3), &Ok(9));
+    pool.submitted(s(2), &token(3), &Ok(()));
     (1..=2).for_each(|index| pool.hello(&task(3, index)));
     assert_eq!(
         other(&mut pool, s(9)),
@@ -90,12 +108,32 @@ fn workers_are_submitted_as_others_say_hello() {
 }
 
 #[test]
+fn a_scheduler_without_arrays_gets_one_worker_at_a_time() {
+    let kind = SchedulerKind { name: "the scheduler", most_at_once: 1, ..KIND };
+    let mut pool = WorkerPool::new(kind, &settings(9, 2));
+    pool.set_demand(s(0), &[(cpus(1), demand(9, 0))].into());
+    for number in 1..=2 {
+        assert_eq!(submits(&mut pool, s(0), number).workers, 1);
+        pool.submitted(s(0), &token(number), &Ok(()));
+    }
+    assert_eq!(other(&mut pool, s(0)), PoolAction::Wait(Some(s(2))));
+    for now in [s(2), s(70)] {
+        assert!(matches!(other(&mut pool, now), PoolAction::Ask(_)));
+        let silent =
+            |number| ScheduledJob { reason: String::new(), ..job(number, 1, "PENDING", "") };
+        pool.answered(now, &Ok(vec![silent(1), silent(2)]));
+    }
+    other(&mut pool, s(70));
+    assert_eq!(pool.take_notices(), ["the scheduler lets workers wait"], "it says no reason");
+}
+
+#[test]
 fn classes_share_the_workers() {
-    let mut pool = WorkerPool::new(&settings(10, 4));
+    let mut pool = WorkerPool::new(KIND, &settings(10, 4));
     let classes = [(cpus(1), demand(100, 0)), (cpus(8), demand(1, 0)), (cpus(9), demand(0, 3))];
     pool.set_demand(s(0), &classes.into());
     let one = submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &one.token, &Ok(1));
+    pool.submitted(s(0), &one.token, &Ok(()));
     let two = submits(&mut pool, s(0), 2);
     assert_eq!((one.workers, one.resources), (2, cpus(1)));
     assert_eq!((two.workers, two.resources), (1, cpus(8)));
@@ -103,16 +141,11 @@ fn classes_share_the_workers() {
 
 #[test]
 fn a_failed_submission_is_looked_for_before_the_next_one() {
-    let late = SlurmError::TimedOut { program: "sbatch", limit: s(60) };
     for is_there in [true, false] {
         let mut pool = pool(3, 3, 9);
         submits(&mut pool, s(0), 1);
-        pool.submitted(
-            s(60),
-            &token(1),
-            &Err(SlurmError::TimedOut { program: "sbatch", limit: s(60) }),
-        );
-        assert!(pool.take_notices()[0].contains(&late.to_string()));
+        pool.submitted(s(60), &token(1), &Err(busy()));
+        assert_eq!(pool.take_notices(), ["workers are submitted again later: it failed"]);
         assert_eq!(other(&mut pool, s(60)), PoolAction::Wait(Some(s(62))));
         for now in [62, 64] {
             assert_eq!(other(&mut pool, s(now)), PoolAction::Ask(vec![token(1)]));
@@ -137,14 +170,12 @@ fn a_refusal_stops_a_class_and_says_why() {
     let mut pool = pool(3, 3, 9);
     pool.set_demand(s(0), &[(cpus(1), demand(9, 0)), (cpus(2), demand(9, 0))].into());
     submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &token(1), &Err(failed("Invalid partition name specified")));
-    let text = "no more workers are submitted: sbatch failed: Invalid partition name specified; \
-                try: git config compeval.slurm.partition NAME; sinfo lists the partitions";
+    pool.submitted(s(0), &token(1), &Err(failed(SubmitFailure::Final)));
+    let text = "no more workers are submitted: it failed; try: this";
     assert_eq!(pool.take_notices(), [text]);
     assert_eq!(pool.stuck().collect::<Vec<_>>(), [(&cpus(1), text)]);
     assert_eq!(submits(&mut pool, s(0), 2).resources, cpus(2), "others may be accepted");
-    let source = io::ErrorKind::NotFound.into();
-    pool.submitted(s(0), &token(2), &Err(SlurmError::Start { program: "sbatch", source }));
+    pool.submitted(s(0), &token(2), &Err(failed(SubmitFailure::Final)));
     assert_eq!(other(&mut pool, s(0)), PoolAction::Wait(None));
     assert_eq!(pool.stuck().count(), 2);
 }
@@ -153,7 +184,7 @@ fn a_refusal_stops_a_class_and_says_why() {
 fn a_node_where_workers_end_without_a_hello_is_excluded() {
     let mut pool = pool(4, 4, 9);
     submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.submitted(s(0), &token(1), &Ok(()));
     assert!(matches!(other(&mut pool, s(2)), PoolAction::Ask(_)));
     let ends = ["FAILED", "FAILED", "COMPLETED", "PREEMPTED"];
     let jobs = ends.iter().zip(1..).map(|(word, index)| job(1, index, word, "n3"));
@@ -173,7 +204,7 @@ fn failed_starts_in_a_row_stop_submissions() {
     let mut now = s(0);
     for number in 1..=5 {
         submits(&mut pool, now, number);
-        pool.submitted(now, &token(number), &Ok(7));
+        pool.submitted(now, &token(number), &Ok(()));
         let PoolAction::Wait(Some(time)) = other(&mut pool, now) else { panic!("it waits") };
         assert_eq!(other(&mut pool, time), PoolAction::Ask(vec![token(number)]));
         pool.answered(time, &Ok(vec![job(number, 1, "FAILED", &format!("n{number}"))]));
@@ -185,10 +216,10 @@ fn failed_starts_in_a_row_stop_submissions() {
 }
 
 #[test]
-fn a_job_that_slurm_has_forgotten_is_given_up_late() {
+fn a_job_that_is_forgotten_is_given_up_late() {
     let mut pool = pool(2, 2, 2);
     submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.submitted(s(0), &token(1), &Ok(()));
     let mut now = s(0);
     while now < s(100) {
         match other(&mut pool, now) {
@@ -209,13 +240,13 @@ fn a_job_that_slurm_has_forgotten_is_given_up_late() {
 fn no_answer_means_nothing() {
     let mut pool = pool(2, 2, 2);
     submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.submitted(s(0), &token(1), &Ok(()));
     let mut now = s(0);
     for _ in 0..200 {
         match other(&mut pool, now) {
             PoolAction::Wait(Some(time)) => now = time,
             PoolAction::Ask(_) => {
-                pool.answered(now, &Err(failed("Unable to contact slurm controller")));
+                pool.answered(now, &Err(busy()));
             }
             other => panic!("{other:?}"),
         }
@@ -228,7 +259,7 @@ fn no_answer_means_nothing() {
 fn what_nobody_needs_is_cancelled_after_a_while() {
     let mut pool = pool(3, 3, 3);
     submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.submitted(s(0), &token(1), &Ok(()));
     pool.hello(&task(1, 1));
     pool.set_demand(s(1), &BTreeMap::new());
     assert!(matches!(other(&mut pool, s(2)), PoolAction::Ask(_)));
@@ -236,7 +267,7 @@ fn what_nobody_needs_is_cancelled_after_a_while() {
     pool.set_demand(s(30), &BTreeMap::new());
     let cancel = PoolAction::Cancel(token(1), CancelScope::Pending);
     assert_eq!(other(&mut pool, s(61)), cancel);
-    pool.cancelled(s(61), &token(1), &Err(failed("Unable to contact slurm controller")));
+    pool.cancelled(s(61), &token(1), &Err(busy()));
     assert!(matches!(other(&mut pool, s(62)), PoolAction::Ask(_)));
     pool.answered(s(62), &Ok(vec![]));
     assert_eq!(other(&mut pool, s(63)), cancel, "it is tried again");
@@ -245,7 +276,7 @@ fn what_nobody_needs_is_cancelled_after_a_while() {
     assert_eq!(pool.workers(), (2, 1));
     assert_eq!(other(&mut pool, s(63)), PoolAction::Wait(Some(s(66))), "they still count");
     assert!(matches!(other(&mut pool, s(66)), PoolAction::Ask(_)));
-    let end = SlurmJob { index: None, ..job(1, 1, "CANCELLED", "") };
+    let end = ScheduledJob { index: None, ..job(1, 1, "CANCELLED", "") };
     pool.answered(s(66), &Ok(vec![end]));
     assert_eq!(submits(&mut pool, s(76), 2).workers, 2);
     let notices = pool.take_notices();
@@ -256,14 +287,14 @@ fn what_nobody_needs_is_cancelled_after_a_while() {
 fn a_closed_pool_cancels_and_submits_nothing() {
     let mut pool = pool(9, 2, 9);
     submits(&mut pool, s(0), 1);
-    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.submitted(s(0), &token(1), &Ok(()));
     pool.hello(&task(1, 1));
     pool.hello(&task(1, 2));
     submits(&mut pool, s(0), 2);
     pool.close(CancelScope::Pending);
-    assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(None), "sbatch is waited for");
+    assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(None), "the submission is waited for");
     assert!(!pool.is_closed());
-    pool.submitted(s(1), &token(2), &Err(SlurmError::Interrupted { program: "sbatch" }));
+    pool.submitted(s(1), &token(2), &Err(busy()));
     assert_eq!(other(&mut pool, s(1)), PoolAction::Cancel(token(2), CancelScope::Pending));
     pool.cancelled(s(1), &token(2), &Ok(()));
     assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(None));
@@ -274,16 +305,15 @@ fn a_closed_pool_cancels_and_submits_nothing() {
     pool.cancelled(s(2), &token(1), &Ok(()));
     assert_eq!(other(&mut pool, s(2)), PoolAction::Cancel(token(2), CancelScope::All));
     for _ in 0..3 {
-        pool.cancelled(s(2), &token(2), &Err(failed("Unable to contact slurm controller")));
+        pool.cancelled(s(2), &token(2), &Err(busy()));
         other(&mut pool, s(60));
     }
     assert!(pool.is_closed(), "at last it is given up");
-    assert!(
-        pool.take_notices().last().unwrap().ends_with("try: scancel --name=ce-0000000000000002")
-    );
+    let left = "jobs may be left (it failed); try: this";
+    assert_eq!(pool.take_notices().last().unwrap(), left);
 }
 
-/// A Slurm and a storage in which anything may go wrong, and all jobs end at last.
+/// A scheduler and a storage in which anything may go wrong, and all jobs end at last.
 struct World {
     pool: WorkerPool,
     limits: [usize; 2],
@@ -329,7 +359,6 @@ impl World {
 
     /// Does what the pool wants, with or without success, and checks that it may want it.
     fn act(&mut self) {
-        let busy = SlurmError::TimedOut { program: "sbatch", limit: s(60) };
         let next = token(self.submitted + 1);
         match self.pool.next(self.now, || next) {
             PoolAction::Submit(request) => {
@@ -340,28 +369,28 @@ impl World {
                     let task = ArrayTask { token: request.token.clone(), index };
                     self.jobs.insert(task, (JobState::Pending, self.now));
                 }
-                let result = if is_accepted && self.chance(90) { Ok(1) } else { Err(busy) };
+                let result = if is_accepted && self.chance(90) { Ok(()) } else { Err(busy()) };
                 self.pool.submitted(self.now, &request.token, &result);
             }
             PoolAction::Ask(tokens) => {
                 let last = self.last_ask.replace(self.now);
                 assert!(last.is_none_or(|last| last + s(2) <= self.now), "it asks too often");
                 let known = self.jobs.iter().filter(|(task, _)| tokens.contains(&task.token));
-                let lines = known.map(|(task, (state, _))| {
+                let jobs = known.map(|(task, (state, _))| {
                     let word = match state {
                         JobState::Pending => "PENDING",
                         JobState::Running => "RUNNING",
                         _ => "FAILED",
                     };
                     let node = format!("n{}", task.index % 3);
-                    format!("1_{}|{}|{word}|{node}|None\n", task.index, task.token)
+                    ScheduledJob { token: task.token.clone(), ..job(1, task.index, word, &node) }
                 });
-                let jobs = SlurmJob::read_all(&lines.collect::<String>()).unwrap();
-                let answer = if self.chance(80) { Ok(jobs) } else { Err(busy) };
+                let jobs = jobs.collect();
+                let answer = if self.chance(80) { Ok(jobs) } else { Err(busy()) };
                 self.pool.answered(self.now, &answer);
             }
             PoolAction::Cancel(token, scope) => {
-                let result = if self.chance(80) { Ok(()) } else { Err(busy) };
+                let result = if self.chance(80) { Ok(()) } else { Err(busy()) };
                 if result.is_ok() {
                     for (task, job) in &mut self.jobs {
                         let is_meant = scope == CancelScope::All || job.0 == JobState::Pending;
@@ -571,13 +600,13 @@ fn failures_in_a_row_stop_it_until_a_hello() {
     class.succeeded();
     assert_eq!((class.lack(0).is_some(), class.stuck()), (true, None));
     assert_eq!(class.failed("one more".to_owned()), None);
-    let told = class.refused("no such partition", Some("another".to_owned()));
-    let text = "no more workers are submitted: one more; no such partition; try: another";
+    let told = class.refused("no such partition".to_owned());
+    let text = "no more workers are submitted: one more; no such partition";
     assert_eq!(told.as_deref(), Some(text));
 }
 
 #[test]
-fn a_busy_slurm_is_not_a_failure() {
+fn a_busy_scheduler_is_not_a_failure() {
     let mut class = class(9, 0, 1);
     let s = Duration::from_secs;
     let mut now = s(0);

@@ -1,7 +1,7 @@
-//! Decides what to ask Slurm for: how many workers, when to look after them, and which to cancel.
+//! Decides what to ask a scheduler for: how many workers, when to look after them, and which to cancel.
 //!
 //! Pure: what is observed, and when, are arguments. All times are counted from one moment, which does not matter.
-//! A worker counts from its submission on, until it is known to be over. What Slurm does not tell is unknown,
+//! A worker counts from its submission on, until it is known to be over. What the scheduler does not tell is unknown,
 //! and nothing follows from it but another question: a worker that has said hello is alive until the
 //! caller says that it is gone.
 
@@ -14,10 +14,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use self::array::{JobArray, WorkerState};
-use super::client::SubmitFailure;
-use super::jobs::JobAnswer;
-use super::{ArrayTask, CancelScope, JobToken, SlurmError, SlurmJob, SlurmSettings, WorkerRequest};
-use ce_model::exit::Explain;
+use super::{
+    ArrayTask, CancelScope, JobAnswer, JobToken, ScheduledJob, SchedulerError, SchedulerKind,
+    SubmitFailure, WorkerRequest, WorkerSettings,
+};
 use ce_model::resources::Resources;
 
 /// After so many failed starts a node gets no more workers.
@@ -56,6 +56,7 @@ pub enum PoolAction {
 /// The workers of a run.
 #[derive(Debug)]
 pub struct WorkerPool {
+    kind: SchedulerKind,
     most_workers: u32,
     most_pending: u32,
     classes: BTreeMap<Resources, WorkerClass>,
@@ -70,8 +71,9 @@ pub struct WorkerPool {
 
 impl WorkerPool {
     /// Makes a pool without workers.
-    pub fn new(settings: &SlurmSettings) -> Self {
+    pub fn new(kind: SchedulerKind, settings: &WorkerSettings) -> Self {
         Self {
+            kind,
             most_workers: settings.workers.get(),
             most_pending: settings.pending.get(),
             classes: BTreeMap::new(),
@@ -116,39 +118,45 @@ impl WorkerPool {
         }
     }
 
-    /// Takes in the result of a submission. One that failed may have been accepted, so Slurm is asked before anything else.
-    pub fn submitted(&mut self, now: Duration, token: &JobToken, result: &Result<u64, SlurmError>) {
+    /// Takes in the result of a submission. One that failed may have been accepted, so the scheduler is asked before anything else.
+    pub fn submitted(
+        &mut self,
+        now: Duration,
+        token: &JobToken,
+        result: &Result<(), SchedulerError>,
+    ) {
         let Some(array) = self.arrays.get_mut(token) else { return };
         let Some(class) = self.classes.get_mut(&array.request.resources) else { return };
         array.is_submitting = false;
         self.polling.hurry(now);
         let Err(error) = result else { return class.accepted() };
-        let text = error.text();
-        let stop = match error.failure() {
+        let stop = match error.failure {
             SubmitFailure::Final => {
                 array.refuse();
-                class.refused(&text, error.hint())
+                class.refused(format!("{error}{}", advice(error)))
             }
             failure => {
                 array.is_doubtful = !array.workers.iter().any(|it| it.state == WorkerState::Alive);
                 let is_failure = failure == SubmitFailure::Unclear;
-                let stop = class.postponed(now, is_failure.then(|| text.clone()));
-                self.tell_once(format!("workers are submitted again later: {text}"));
+                let stop =
+                    class.postponed(now, is_failure.then(|| format!("{error}{}", advice(error))));
+                self.tell_once(format!("workers are submitted again later: {}", error.text));
                 stop
             }
         };
         self.notices.extend(stop);
     }
 
-    /// Takes in Slurm's answer. No answer means nothing.
-    pub fn answered(&mut self, now: Duration, answer: &Result<Vec<SlurmJob>, SlurmError>) {
+    /// Takes in the scheduler's answer. No answer means nothing.
+    pub fn answered(&mut self, now: Duration, answer: &Result<Vec<ScheduledJob>, SchedulerError>) {
         let asked = std::mem::take(&mut self.asked);
         let jobs = match answer {
             Ok(jobs) => jobs,
             Err(error) => {
                 if self.polling.failed(now) {
+                    let name = self.kind.name;
                     self.notices
-                        .push(format!("Slurm does not answer, and is asked again: {error}"));
+                        .push(format!("{name} does not answer, and is asked again: {error}"));
                 }
                 return;
             }
@@ -163,13 +171,17 @@ impl WorkerPool {
     }
 
     /// Takes in the result of cancelling jobs.
-    pub fn cancelled(&mut self, now: Duration, token: &JobToken, result: &Result<(), SlurmError>) {
+    pub fn cancelled(
+        &mut self,
+        now: Duration,
+        token: &JobToken,
+        result: &Result<(), SchedulerError>,
+    ) {
         let Some(array) = self.arrays.get_mut(token) else { return };
         if array.cancelled(now, result.is_ok())
             && let Err(error) = result
         {
-            let text = format!("jobs may be left ({error}); try: scancel --name={token}");
-            self.notices.push(text);
+            self.notices.push(format!("jobs may be left ({error}){}", advice(error)));
         }
     }
 
@@ -273,6 +285,7 @@ impl WorkerPool {
         let (waiting, alive) = self.workers();
         let pending = self.most_pending.checked_sub(waiting)?;
         let room = self.most_workers.checked_sub(waiting + alive)?.min(pending);
+        let most = self.kind.most_at_once;
         let is_submitting = self.arrays.values().any(|array| array.is_submitting);
         if room == 0 || is_submitting || self.closing.is_some() {
             return None;
@@ -287,7 +300,7 @@ impl WorkerPool {
         let ready = lacking.iter().filter(|it| it.0 == now).count() as u32;
         let share = room.div_ceil(ready.max(1));
         let (time, _, resources, lack) = lacking.into_iter().min()?;
-        Some((time, resources.clone(), lack.min(share)))
+        Some((time, resources.clone(), lack.min(share).min(most)))
     }
 
     /// Draws all conclusions of what is known at a time.
@@ -306,7 +319,12 @@ impl WorkerPool {
             if array.is_refuted() {
                 array.refuse();
             }
-            failed.extend(array.give_up(now).into_iter().map(|it| (array.request.clone(), it)));
+            failed.extend(
+                array
+                    .give_up(now, self.kind.name)
+                    .into_iter()
+                    .map(|it| (array.request.clone(), it)),
+            );
         }
         for (request, start) in failed {
             let failures = start.node.as_ref().map(|node| {
@@ -334,11 +352,14 @@ impl WorkerPool {
 
     /// Tells why workers have been waiting for long.
     fn tell_what_waits(&mut self, now: Duration) {
+        let name = self.kind.name;
         let mut reasons = BTreeSet::new();
         for worker in self.arrays.values().flat_map(|array| &array.workers) {
             match &worker.state {
                 WorkerState::Pending { since, reason } if *since + TOLD <= now => {
-                    reasons.insert(format!("Slurm lets workers wait: {reason}"));
+                    let reason = Some(reason).filter(|reason| !reason.is_empty());
+                    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                    reasons.insert(format!("{name} lets workers wait{reason}"));
                 }
                 WorkerState::Running { since, job } if *since + 5 * TOLD <= now => {
                     let node = job.node.as_deref().unwrap_or("several nodes");
@@ -351,6 +372,11 @@ impl WorkerPool {
         }
         reasons.into_iter().for_each(|reason| self.tell_once(reason));
     }
+}
+
+/// What to try after an error, behind it.
+fn advice(error: &SchedulerError) -> String {
+    error.advice.as_ref().map(|advice| format!("; try: {advice}")).unwrap_or_default()
 }
 
 /// The longest time between two questions, unless the user's interval is longer.
@@ -383,7 +409,7 @@ impl Backoff {
     }
 }
 
-/// The questions to Slurm, one after the other.
+/// The questions to the scheduler, one after the other.
 #[derive(Debug)]
 struct Polling {
     backoff: Backoff,
@@ -524,15 +550,14 @@ impl WorkerClass {
         self.stop()
     }
 
-    /// Slurm accepted a submission.
+    /// A submission was accepted.
     const fn accepted(&mut self) {
         self.retry.reset();
     }
 
-    /// Slurm has refused a submission for ever. Returns what the user should know.
-    fn refused(&mut self, text: &str, advice: Option<String>) -> Option<String> {
-        let advice = advice.map(|advice| format!("; try: {advice}")).unwrap_or_default();
-        self.remember(format!("{text}{advice}"));
+    /// A submission was refused for ever. Returns what the user should know.
+    fn refused(&mut self, text: String) -> Option<String> {
+        self.remember(text);
         self.stop()
     }
 

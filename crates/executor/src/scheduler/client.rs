@@ -1,0 +1,278 @@
+//! Executes the programs of a scheduler, each of which runs for a limited time.
+//!
+//! A program may hang for a minute or for ever when a daemon is down. So it has a process group of its own, which is
+//! killed at a time limit, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not reach it.
+
+use std::env;
+use std::io::{self, Read, Write};
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The time that a program has. A Slurm without its authentication was seen to answer after 49 s.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Executes programs, until they end, their time is over, or it is interrupted.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) limit: Duration,
+    interruptions: AtomicU64,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self { limit: LIMIT / haste(), interruptions: AtomicU64::new(0) }
+    }
+}
+
+impl Client {
+    /// Runs a program with a text as its standard input.
+    pub(crate) fn run(
+        &self,
+        command: &mut Command,
+        input: &[u8],
+    ) -> Result<CommandOutput, CommandFailure> {
+        let before = self.interruptions.load(Ordering::Relaxed);
+        run_limited(command, input, self.limit, || {
+            self.interruptions.load(Ordering::Relaxed) != before
+        })
+    }
+
+    /// Ends the programs that run now.
+    pub(crate) fn interrupt(&self) {
+        self.interruptions.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How much faster than real time all waiting for a scheduler is: once. A build with debug assertions obeys `CE_HASTE`.
+pub fn haste() -> u32 {
+    static HASTE: OnceLock<Option<NonZeroU32>> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return 1;
+    }
+    HASTE.get_or_init(|| env::var("CE_HASTE").ok()?.parse().ok()).map_or(1, NonZeroU32::get)
+}
+
+/// The longest time between two looks at whether the program has ended.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// The same once it has closed its outputs, which it does by ending.
+const SHORT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// The time that a killed program has to go. One that hangs in the kernel does not.
+const GONE: Duration = Duration::from_secs(1);
+
+/// The end of a program.
+pub(crate) struct CommandOutput {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The reason why the end of a program is unknown.
+pub(crate) enum CommandFailure {
+    /// It could not be started.
+    NotStarted(io::Error),
+    /// It could not be waited for, or talked to.
+    Lost(io::Error),
+    /// It was killed at its time limit.
+    TimedOut,
+    /// It was killed because the caller stopped it.
+    Stopped,
+}
+
+/// Runs a program with a text as its standard input, until it ends, its time is over, or it is stopped.
+fn run_limited(
+    command: &mut Command,
+    input: &[u8],
+    limit: Duration,
+    is_stopped: impl Fn() -> bool,
+) -> Result<CommandOutput, CommandFailure> {
+    let begin = Instant::now();
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.process_group(0).spawn().map_err(CommandFailure::NotStarted)?;
+    let mut pipes = ChildPipes::new(&mut child, input);
+    let end = loop {
+        match pipes.go_on().and_then(|()| child.try_wait()) {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) if is_stopped() => break Err(CommandFailure::Stopped),
+            Ok(None) if begin.elapsed() >= limit => break Err(CommandFailure::TimedOut),
+            Ok(None) => {}
+            Err(error) => break Err(CommandFailure::Lost(error)),
+        }
+    };
+    let status = end.inspect_err(|_| kill(&mut child))?;
+    // What it has written is all there. A process that it left behind may still hold the pipes, and is not waited for.
+    let (stdout, stderr) = pipes.rest();
+    Ok(CommandOutput { status, stdout, stderr })
+}
+
+/// Kills the process group of a child, and reaps the child.
+fn kill(child: &mut Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let _gone = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+    let begin = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begin.elapsed() < GONE {
+        let _timeout = poll(&mut [], Some(&SHORT_LOOK));
+    }
+}
+
+/// The pipes of a child. Those that are closed are `None`.
+struct ChildPipes<'a> {
+    stdin: Option<ChildStdin>,
+    input: &'a [u8],
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    read: [Vec<u8>; 2],
+}
+
+impl<'a> ChildPipes<'a> {
+    fn new(child: &mut Child, input: &'a [u8]) -> Self {
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let fds = [stdin.as_ref().map(AsFd::as_fd), stdout.as_ref().map(AsFd::as_fd)];
+        for fd in fds.into_iter().chain([stderr.as_ref().map(AsFd::as_fd)]).flatten() {
+            // A pipe can always be set so.
+            let _never_fails = ioctl_fionbio(fd, true);
+        }
+        Self { stdin, input, stdout, stderr, read: [Vec::new(), Vec::new()] }
+    }
+
+    /// Waits for a moment, and passes on what can be.
+    fn go_on(&mut self) -> io::Result<()> {
+        let inputs = self.stdin.as_ref().map(|it| (it.as_fd(), PollFlags::OUT));
+        let outputs =
+            [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)];
+        let outputs = outputs.into_iter().flatten().map(|fd: BorrowedFd<'_>| (fd, PollFlags::IN));
+        let ends = inputs.into_iter().chain(outputs);
+        let mut ends: Vec<_> =
+            ends.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+        let look = if ends.is_empty() { &SHORT_LOOK } else { &LOOK };
+        match poll(&mut ends, Some(look)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.write();
+        let [out, err] = &mut self.read;
+        read(&mut self.stdout, out)?;
+        read(&mut self.stderr, err)
+    }
+
+    /// Writes what the child takes now.
+    fn write(&mut self) {
+        while let Some(stdin) = self.stdin.as_mut().filter(|_| !self.input.is_empty()) {
+            match stdin.write(self.input) {
+                Ok(count) => self.input = &self.input[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // It does not want to read: its exit status says why.
+                Err(_) => break,
+            }
+        }
+        self.stdin = None;
+    }
+
+    fn rest(mut self) -> (String, String) {
+        let [mut out, mut err] = self.read;
+        // What cannot be read any more was said in vain.
+        let _rest = read(&mut self.stdout, &mut out).and(read(&mut self.stderr, &mut err));
+        (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+    }
+}
+
+/// Reads what is there, and closes the pipe at its end.
+fn read<R: Read>(pipe: &mut Option<R>, text: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = [0; 4096];
+    while let Some(open) = pipe.as_mut() {
+        match open.read(&mut piece) {
+            Ok(0) => *pipe = None,
+            Ok(count) => text.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_reads_and_writes_more_than_a_pipe_holds() {
+        let input = vec![b'x'; 300_000];
+        let Ok(end) = run_limited(&mut shell("tee /dev/stderr; exit 3"), &input, LONG, || false)
+        else {
+            panic!("it ends")
+        };
+        assert_eq!((end.status.code(), end.stdout.len()), (Some(3), input.len()));
+        assert_eq!(end.stderr.len(), input.len());
+    }
+
+    #[test]
+    fn a_program_need_not_read_its_input() {
+        let end = run_limited(
+            &mut shell("exec <&-; echo no >&2; exit 1"),
+            &vec![0; 300_000],
+            LONG,
+            || false,
+        );
+        assert!(matches!(end, Ok(end) if end.stderr == "no\n" && end.status.code() == Some(1)));
+    }
+
+    #[test]
+    fn a_program_is_killed_with_what_it_has_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        // Whoever holds the FIFO open for writing keeps a reader waiting.
+        let script = format!("exec 9>'{}'; sleep 600 & sleep 600", fifo.display());
+        let is_open = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut file = File::open(fifo)?;
+                is_open.store(true, Ordering::Relaxed);
+                file.read(&mut [0])
+            });
+            let end =
+                run_limited(&mut shell(&script), b"", LONG, || is_open.load(Ordering::Relaxed));
+            assert!(matches!(end, Err(CommandFailure::Stopped)));
+            assert_eq!(reader.join().unwrap().unwrap(), 0);
+        });
+        let end = run_limited(&mut shell("sleep 600"), b"", Duration::from_millis(50), || false);
+        assert!(matches!(end, Err(CommandFailure::TimedOut)));
+    }
+
+    #[test]
+    fn a_process_that_is_left_behind_is_not_waited_for() {
+        let begin = Instant::now();
+        let end = run_limited(&mut shell("sleep 20 & echo $!"), b"", LONG, || false);
+        let Ok(end) = end else { panic!("it ends") };
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        assert!(Command::new("kill").arg(end.stdout.trim()).status().unwrap().success());
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_not_started() {
+        let end = run_limited(&mut Command::new("/nowhere/sbatch"), b"", LONG, || false);
+        assert!(matches!(end, Err(CommandFailure::NotStarted(_))));
+    }
+}

@@ -1,0 +1,478 @@
+//! Any scheduler, by three commands of the user's: one starts a worker and prints its id, one says which jobs wait or run, and one cancels a
+//! job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to be executed.
+//!
+//! A job that is not named is unknown, and may wait or run all the same. So is one whose start has failed: its worker finds what others
+//! have left, or nothing, and ends.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fs, io};
+
+use super::client::{Client, CommandFailure};
+use super::jobs::word;
+use super::settings::{line, read_all, wrong};
+use super::{
+    ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
+    SchedulerKind, Setting, SettingProblem, SettingsError, Submission, SubmitFailure,
+    WorkerSettings,
+};
+use crate::executor::Reach;
+use ce_model::exit::Explain;
+use ce_model::template::Template;
+
+/// The names of the commands, as settings have them.
+const COMMANDS: [&str; 3] = [START, POLL, CANCEL];
+const START: &str = "start";
+const POLL: &str = "poll";
+const CANCEL: &str = "cancel";
+
+/// The unit of `{memory}`.
+const MEBIBYTE: u64 = 1 << 20;
+/// The most lines of what a command said that are shown.
+const LINES: usize = 4;
+/// With this exit status, a start says that nothing was submitted, and that it is to be tried again: `EX_TEMPFAIL`.
+const BUSY: i32 = 75;
+/// With one of these, a shell says that there is no such command.
+const NO_COMMAND: [i32; 2] = [126, 127];
+
+/// The user's settings `compeval.scheduler.*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandSettings {
+    common: WorkerSettings,
+    start: CommandTemplate,
+    poll: CommandTemplate,
+    cancel: CommandTemplate,
+}
+
+/// The reason why there are no commands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandSettingsError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Wrong(#[from] SettingsError),
+    /// One of the commands is not there.
+    #[error("compeval.scheduler.{0} is not set, and --on scheduler needs it")]
+    Missing(&'static str),
+}
+
+impl Explain for CommandSettingsError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Wrong(error) => error.hint(),
+            Self::Missing(command) => Some(format!(
+                "git config --global compeval.scheduler.{command} COMMAND, as doc/clusters.md has it for several schedulers"
+            )),
+        }
+    }
+}
+
+impl CommandSettings {
+    /// Reads settings in the order of their places. Of two texts the later one counts; the prologue is a list, which an empty text
+    /// empties.
+    ///
+    /// # Errors
+    ///
+    /// Fails with all settings that are wrong, or if a command is missing.
+    pub fn new<'a>(
+        settings: impl IntoIterator<Item = Setting<'a>>,
+    ) -> Result<Self, CommandSettingsError> {
+        let mut common = WorkerSettings::default();
+        let mut commands: BTreeMap<&str, CommandTemplate> = BTreeMap::new();
+        read_all(CommandScheduler::KIND.word, settings, |key, value| {
+            match COMMANDS.into_iter().find(|command| *command == key) {
+                Some(command) => {
+                    commands.insert(command, CommandTemplate::new(command, &line(value)?)?);
+                }
+                None => common.set(key, value, &COMMANDS)?,
+            }
+            Ok(())
+        })?;
+        let mut take = |name| commands.remove(name).ok_or(CommandSettingsError::Missing(name));
+        Ok(Self { start: take(START)?, poll: take(POLL)?, cancel: take(CANCEL)?, common })
+    }
+}
+
+/// A command of the user's, with names in braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CommandTemplate {
+    text: Template<String>,
+    /// What is in the braces of the text: a name, and what stands for it where nothing is known.
+    names: Vec<(&'static str, Option<String>)>,
+}
+
+impl CommandTemplate {
+    fn new(command: &str, text: &str) -> Result<Self, SettingProblem> {
+        let (known, required): (&[&'static str], _) = match command {
+            START => {
+                let of_call = ["cpus", "memory", "gpus", "minutes", "seconds"];
+                (&[&["script", "name", "log"][..], &of_call].concat(), Some("script"))
+            }
+            POLL => (&["ids"], None),
+            _ => (&["id"], Some("id")),
+        };
+        let mut names = Vec::new();
+        let number = |braces: &str| {
+            let (name, default) =
+                braces.split_once('=').map_or((braces, None), |(name, it)| (name, Some(it)));
+            let name = *known.iter().find(|known| **known == name)?;
+            names.push((name, default.map(word)));
+            Some(names.len() - 1)
+        };
+        let template = Template::new(text.to_owned(), number, Path::new(""));
+        let advice = || {
+            let names = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>();
+            format!("{}; other braces have a blank: {{ print }}", names.join(", "))
+        };
+        // `{}` and `${a}` are for the shell.
+        let is_mistyped = |name: &&str| {
+            let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_lowercase());
+            is_name && !text.contains(&format!("${{{name}}}"))
+        };
+        if let Some(unknown) = template.unknown().find(is_mistyped) {
+            return Err(wrong(&format!("in which {{{unknown}}} stands for nothing"), advice()));
+        }
+        if let Some(name) = required.filter(|it| names.iter().all(|(name, _)| name != it)) {
+            return Err(wrong(&format!("which has no {{{name}}}"), advice()));
+        }
+        if names.contains(&("memory", None)) {
+            let problem = "which does not say how much memory a call has that asks for none";
+            return Err(wrong(problem, "{memory=2048}, in MiB"));
+        }
+        Ok(Self { text: template, names })
+    }
+
+    /// The command with these texts for its names, each of which is one word of the shell.
+    fn fill(&self, text: impl Fn(&str) -> Option<String>) -> String {
+        let texts: Vec<String> = (self.names.iter())
+            .map(|(name, default)| text(name).or_else(|| default.clone()).unwrap_or_default())
+            .collect();
+        let filled = self.text.bind(|number| texts.get(number).map(String::as_str));
+        filled.map_or_else(|never| match never {}, |text| text.written().clone())
+    }
+}
+
+/// The reason why a command gave no answer.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    /// It could not be started, or not be waited for.
+    #[error("compeval.scheduler.{name} cannot be executed: {cause}; it is: {text}")]
+    Executed {
+        /// Its name.
+        name: &'static str,
+        /// It, as it is written.
+        text: String,
+        /// The cause.
+        cause: io::Error,
+    },
+    /// It did not end in time.
+    #[error("compeval.scheduler.{name} did not end within {} s; it is: {text}", limit.as_secs_f64())]
+    TimedOut {
+        /// Its name.
+        name: &'static str,
+        /// It, as it is written.
+        text: String,
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// The user did not want to wait any longer.
+    #[error("{name} was interrupted")]
+    Interrupted {
+        /// Its name.
+        name: &'static str,
+    },
+    /// It ended without success.
+    #[error("compeval.scheduler.{name} failed ({status}){said}; it is: {text}")]
+    Failed {
+        /// Its name.
+        name: &'static str,
+        /// It, as it is written.
+        text: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it said, after a colon.
+        said: String,
+    },
+    /// A start printed something else.
+    #[error(
+        "compeval.scheduler.{name} printed {printed:?}, and not the id of a job, one word{said}; it is: {text}"
+    )]
+    NoId {
+        /// Its name.
+        name: &'static str,
+        /// It, as it is written.
+        text: String,
+        /// What it printed.
+        printed: String,
+        /// What it said, after a colon.
+        said: String,
+    },
+}
+
+impl Explain for CommandError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Interrupted { .. } => None,
+            _ => Some("this command in a shell, with a script and ids of your own".to_owned()),
+        }
+    }
+}
+
+impl From<CommandError> for SchedulerError {
+    fn from(error: CommandError) -> Self {
+        let failure = match &error {
+            CommandError::Interrupted { .. } => SubmitFailure::Busy,
+            CommandError::Failed { status, .. } => match status.code() {
+                Some(BUSY) => SubmitFailure::Busy,
+                Some(code) if NO_COMMAND.contains(&code) => SubmitFailure::Final,
+                _ => SubmitFailure::Unclear,
+            },
+            _ => SubmitFailure::Unclear,
+        };
+        Self { text: error.to_string(), advice: error.hint(), failure }
+    }
+}
+
+/// A scheduler that is asked by commands.
+#[derive(Debug)]
+pub struct CommandScheduler {
+    settings: CommandSettings,
+    client: Client,
+    /// The ids of the jobs that were started, by their names.
+    ids: Mutex<BTreeMap<JobToken, String>>,
+}
+
+impl CommandScheduler {
+    /// What distinguishes it. It has no job arrays: each scheduler has others.
+    pub const KIND: SchedulerKind = SchedulerKind {
+        word: "scheduler",
+        name: "the scheduler",
+        most_at_once: 1,
+        reach: Reach::Process,
+    };
+
+    /// The scheduler with these commands.
+    pub fn new(settings: CommandSettings) -> Self {
+        Self { settings, client: Client::default(), ids: Mutex::default() }
+    }
+
+    fn ids(&self) -> MutexGuard<'_, BTreeMap<JobToken, String>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Executes a command with these texts for its names. Returns what it has printed.
+    fn run(
+        &self,
+        name: &'static str,
+        texts: impl Fn(&str) -> Option<String>,
+    ) -> Result<String, CommandError> {
+        let CommandSettings { start, poll, cancel, .. } = &self.settings;
+        let template = match name {
+            START => start,
+            POLL => poll,
+            _ => cancel,
+        };
+        // As it is written: so the same failure has the same text, whatever was to be started.
+        let text = template.text.as_str().to_owned();
+        let mut command = Command::new("sh");
+        command.args(["-c", &template.fill(texts)]);
+        let end = match self.client.run(&mut command, b"") {
+            Ok(end) => end,
+            Err(CommandFailure::NotStarted(cause) | CommandFailure::Lost(cause)) => {
+                return Err(CommandError::Executed { name, text, cause });
+            }
+            Err(CommandFailure::TimedOut) => {
+                return Err(CommandError::TimedOut { name, text, limit: self.client.limit });
+            }
+            Err(CommandFailure::Stopped) => return Err(CommandError::Interrupted { name }),
+        };
+        let said = last_lines(&end.stderr);
+        if !end.status.success() {
+            return Err(CommandError::Failed { name, text, status: end.status, said });
+        }
+        if name == START && !is_id(end.stdout.trim()) {
+            let printed = end.stdout.trim().to_owned();
+            return Err(CommandError::NoId { name, text, printed, said });
+        }
+        Ok(end.stdout)
+    }
+
+    /// Returns which of these jobs wait or run.
+    fn poll(&self, ids: &[String]) -> Result<HashSet<String>, CommandError> {
+        let words: Vec<String> = ids.iter().map(|id| word(id)).collect();
+        let printed = self.run(POLL, |_| Some(words.join(" ")))?;
+        let lines = printed.lines().filter_map(|line| line.split_whitespace().next());
+        Ok(lines.map(str::to_owned).collect())
+    }
+}
+
+impl BatchScheduler for CommandScheduler {
+    fn kind(&self) -> SchedulerKind {
+        Self::KIND
+    }
+
+    fn settings(&self) -> &WorkerSettings {
+        &self.settings.common
+    }
+
+    fn submit(&self, submission: &Submission<'_>) -> Result<(), SchedulerError> {
+        let Submission { request, logs, .. } = submission;
+        let (token, resources) = (&request.token, &request.resources);
+        let task = ArrayTask { token: token.clone(), index: 1 };
+        let script = logs.join(format!("{task}.sh"));
+        let refused = |cause: &str| SchedulerError {
+            text: format!("the script {} cannot be given to a command: {cause}", script.display()),
+            advice: Some("ce doctor, which tries the file system of the storage".to_owned()),
+            failure: SubmitFailure::Final,
+        };
+        let path = script.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
+        let written = fs::write(&script, submission.script(&self.settings.common));
+        let mode = fs::Permissions::from_mode(0o755);
+        let written = written.and_then(|()| fs::set_permissions(&script, mode));
+        written.map_err(|cause| refused(&cause.to_string()))?;
+        let limit = self.settings.common.walltime_for(resources).as_secs();
+        let log = Submission::log(logs, &task);
+        let printed = self.run(START, |name| match name {
+            "script" => Some(word(path)),
+            "name" => Some(token.to_string()),
+            "log" => log.to_str().map(word),
+            "cpus" => Some(resources.cpus.map_or(1, Into::into).to_string()),
+            "memory" => resources.memory.map(|bytes| bytes.div_ceil(MEBIBYTE).to_string()),
+            "gpus" => Some(resources.gpus.map_or(0, Into::into).to_string()),
+            "minutes" => Some((limit / 60).to_string()),
+            "seconds" => Some(limit.to_string()),
+            _ => None,
+        })?;
+        self.ids().insert(token.clone(), printed.trim().to_owned());
+        Ok(())
+    }
+
+    fn jobs(&self, tokens: &[JobToken]) -> Result<Vec<ScheduledJob>, SchedulerError> {
+        let ids: Vec<(JobToken, String)> = {
+            let known = self.ids();
+            let ids = tokens.iter().filter_map(|it| known.get_key_value(it));
+            ids.map(|(token, id)| (token.clone(), id.clone())).collect()
+        };
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked: Vec<String> = ids.iter().map(|(_, id)| id.clone()).collect();
+        let there = self.poll(&asked)?;
+        let there = ids.into_iter().filter(|(_, id)| there.contains(id));
+        let jobs = there.map(|(token, id)| ScheduledJob {
+            id,
+            token,
+            index: Some(1),
+            state: JobState::Pending,
+            word: String::new(),
+            node: None,
+            reason: String::new(),
+        });
+        Ok(jobs.collect())
+    }
+
+    fn cancel(&self, token: &JobToken, _: CancelScope) -> Result<(), SchedulerError> {
+        // A start without an id may have been one all the same: its worker ends by itself.
+        let Some(id) = self.ids().get(token).cloned() else { return Ok(()) };
+        let Err(error) = self.run(CANCEL, |_| Some(word(&id))) else { return Ok(()) };
+        // It may have been over.
+        match self.poll(std::slice::from_ref(&id)) {
+            Ok(there) if !there.contains(&id) => Ok(()),
+            _ => Err(SchedulerError { advice: self.cancel_by_hand(&[token]), ..error.into() }),
+        }
+    }
+
+    fn cancel_by_hand(&self, tokens: &[&JobToken]) -> Option<String> {
+        let ids = self.ids();
+        let ids = tokens.iter().filter_map(|token| ids.get(*token));
+        let commands: Vec<String> =
+            ids.map(|id| self.settings.cancel.fill(|_| Some(word(id)))).collect();
+        (!commands.is_empty()).then(|| commands.join("; "))
+    }
+
+    fn interrupt(&self) {
+        self.client.interrupt();
+    }
+}
+
+/// Whether a text may be the id of a job: one word that is no option of a command.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('-') && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The last lines of what a command has said, after a colon.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match &lines[lines.len().saturating_sub(LINES)..] {
+        [] => String::new(),
+        lines => format!(": {}", lines.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(settings: &[(&str, &str)]) -> Result<CommandSettings, CommandSettingsError> {
+        let settings = settings.iter();
+        CommandSettings::new(settings.map(|(key, value)| Setting { key, value, place: "here" }))
+    }
+
+    #[test]
+    fn a_command_says_what_it_cannot_do_without() {
+        let all = [("start", "x {script}"), ("poll", "y"), ("cancel", "z {id}"), ("workers", "3")];
+        assert_eq!(read(&all).unwrap().common.workers.get(), 3);
+        for missing in 0..3 {
+            let mut some = all.to_vec();
+            let (name, _) = some.remove(missing);
+            let error = read(&some).unwrap_err();
+            let text = format!("compeval.scheduler.{name} is not set, and --on scheduler needs it");
+            assert_eq!(error.to_string(), text);
+        }
+        for (key, value, problem) in [
+            ("start", "x", "which has no {script}"),
+            ("start", "x {script} {ids}", "in which {ids} stands for nothing"),
+            ("start", "{script} {memory}", "which does not say how much memory a call has"),
+            ("poll", "y {id}", "in which {id} stands for nothing"),
+            ("cancel", "z", "which has no {id}"),
+            ("cancel", "z\n{id}", "which is not one line"),
+            ("options", "x", "but there is no such setting"),
+        ] {
+            let error = read(&[(key, value)]).unwrap_err();
+            let text = format!("compeval.scheduler.{key} in here is {value:?}, {problem}");
+            assert!(error.to_string().starts_with(&text), "{error}");
+            assert!(error.hint().is_some());
+        }
+        let braces = "y | awk '{ print $1 }' ${a}b {} {A,B}";
+        CommandTemplate::new(POLL, braces).unwrap();
+    }
+
+    #[test]
+    fn each_text_is_one_word_of_the_shell() {
+        let template = CommandTemplate::new(
+            START,
+            "printf '%s|' {script} {memory=2048}M {gpus=none} $(({cpus} * 2)) { }",
+        );
+        let command = template.unwrap().fill(|name| match name {
+            "script" => Some(word("/a b/it's $HOME")),
+            "cpus" => Some("4".to_owned()),
+            _ => None,
+        });
+        let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed, "/a b/it's $HOME|2048M|none|8|{|}|");
+    }
+
+    #[test]
+    fn an_id_is_one_word() {
+        for id in ["12", "12.server", "node:4711", "12[].pbs"] {
+            assert!(is_id(id), "{id}");
+        }
+        for text in ["", "job 12", "-9", "1\n2", "zw\u{f6}lf"] {
+            assert!(!is_id(text), "{text}");
+        }
+    }
+}
