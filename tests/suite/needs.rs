@@ -32,6 +32,7 @@ const PROGRAMS: [(&str, &str); 22] = [
     ("python3", "python3"),
     ("rsvg-convert", "librsvg2-bin"),
     ("samtools", "samtools"),
+    ("sge_qmaster", "gridengine-master gridengine-exec gridengine-client dma"),
     ("slurmctld", "munge slurmctld slurmd slurm-client"),
     ("ssh-keygen", "openssh-client"),
     ("sshfs", "sshfs"),

@@ -1,6 +1,7 @@
 //! Workers that commands of the user start: on a scheduler of a few lines of shell, which fails in all ways; on a Slurm that is not known
-//! to be one.
+//! to be one; and on Grid Engine.
 
+mod gridengine;
 mod slurm;
 
 use std::fs;
