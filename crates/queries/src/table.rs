@@ -252,16 +252,11 @@ fn read_sweep(
     };
     let recorded: Vec<Option<&RecordedPoint>> =
         away.iter().map(|outputs| recorded.of(outputs.as_ref()?)).collect();
-    let read: Vec<ReadPoint> = (0..rows.points.len())
-        .into_par_iter()
-        .map(|number| match recorded[number] {
-            Some(_) => {
-                let origin = RowOrigin::find(evaluation, attestations, rows.row(number));
-                Ok((RowStatus::Ok, None, origin))
-            }
-            None => read_point(evaluation, attestations, &columns, rows.row(number)),
-        })
-        .collect::<Result<_, _>>()?;
+    let read = (0..rows.points.len()).into_par_iter().map(|number| match recorded[number] {
+        Some(_) => recorded_point(evaluation, attestations, rows.row(number)),
+        None => read_point(evaluation, attestations, &columns, rows.row(number)),
+    });
+    let read: Vec<ReadPoint> = read.collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
     let mut uncertain = vec![None; rows.points.len()];
@@ -422,6 +417,15 @@ fn columns(
         columns.push(TableColumn { output, shape: ColumnShape::One(name.into()) });
     }
     columns
+}
+
+/// A point whose row is in a recorded table.
+fn recorded_point(
+    evaluation: &Evaluation,
+    attestations: &Attestations,
+    sources: &[Source],
+) -> Result<ReadPoint, CallError> {
+    Ok((RowStatus::Ok, None, RowOrigin::find(evaluation, attestations, sources)))
 }
 
 /// Reads a point: its outputs if they are there, or else what became of it.

@@ -142,7 +142,8 @@ fn table(
         let is_of_point = at < before.unwrap_or_default() || name == REPLICATE;
         let is_mixed = readable < cells.len();
         let is_numeric = (is_mixed || are_numbers) && readable > 0 && 2 * readable >= cells.len();
-        if is_of_point || !are_numbers && !(is_numeric && before.is_some()) {
+        let is_measured = are_numbers || is_numeric && before.is_some();
+        if is_of_point || !is_measured {
             table.keys.push(name.clone());
         }
         if is_numeric && !is_of_point {
