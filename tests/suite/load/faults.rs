@@ -159,6 +159,6 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     // These need a workflow that is a text: see text/one_text.rs.
     assert!(all.remove("TwoForms") && all.remove("Mistake") && all.remove("LabelPlace"));
     assert_eq!(told, all);
-    odd.extend(["Ignored", "Lookalike", "Uncommitted", "Unneeded"].map(str::to_owned));
+    odd.extend(["Ignored", "Lookalike", "NoPoints", "Uncommitted", "Unneeded"].map(str::to_owned));
     assert_eq!(odd, variants("crates/task/src/load/problems.rs", "WarningKind"));
 }
