@@ -161,7 +161,7 @@ impl Tool for CiteResult {
         warn_of_links(storage)?;
         let history = History::read(storage)?;
         let subject = history.find(storage, &self.place.file)?;
-        let fault = Maintenance::new(storage).check(subject.promise);
+        let fault = Maintenance::new(storage).check(&subject.promise());
         let fault = fault.filter(Defect::is_harm);
         let cited = Citation::of(storage, &history, subject)?.with_repository(Path::new("."))?;
         let format = match self.format {
@@ -175,7 +175,7 @@ impl Tool for CiteResult {
             "ce",
             &format_args!(
                 "warning: {} is not what is cited: {fault}\n  try: ce verify --repair, and run the task again",
-                harmless(&subject.promise.name)
+                harmless(&subject.file())
             ),
         );
         Ok(Exit::Storage)

@@ -240,7 +240,7 @@ impl WriteReport {
         let mut subjects: Vec<Subject<'_>> = Vec::new();
         for name in names {
             let subject = packer.find(&name.to_string_lossy())?;
-            if !subjects.iter().any(|it| it.promise.name == subject.promise.name) {
+            if !subjects.iter().any(|it| it.file() == subject.file()) {
                 subjects.push(subject);
             }
         }

@@ -87,7 +87,7 @@ impl Tool for Show {
         warn_of_links(storage)?;
         let history = History::read(storage)?.with_recipes(storage)?;
         let subject = history.find(storage, &self.place.file)?;
-        let fault = Maintenance::new(storage).check(subject.promise);
+        let fault = Maintenance::new(storage).check(&subject.promise());
         let log = match subject.entry {
             Entry::Call(name) => storage.attempts().log(name)?,
             Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,

@@ -107,9 +107,9 @@ impl Ancestry<'_> {
 
     /// Prints what is known of the file itself.
     fn facts(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
-        let Subject { promise, record, number, .. } = self.subject;
-        writeln!(out, "{}", self.shown(&promise.name))?;
-        let Digest { sha1, size, bytes, .. } = &promise.digest;
+        let Subject { digest, record, number, .. } = self.subject;
+        writeln!(out, "{}", self.shown(&self.subject.file()))?;
+        let Digest { sha1, size, bytes, .. } = digest;
         field(out, "SHA-1", &sha1.full())?;
         match bytes {
             Some(bytes) => {
@@ -284,7 +284,7 @@ impl Ancestry<'_> {
 
     /// Prints what a task input is for.
     fn roles(&self, out: &mut dyn Write) -> io::Result<()> {
-        let InputRoles { inputs, levels, text } = self.roles.of(self.subject.promise);
+        let InputRoles { inputs, levels, text } = self.roles.of(self.subject.digest);
         for (input, task) in inputs.iter().take(TABLES) {
             field(out, "task input", &format!("{input} of task {task}"))?;
         }
@@ -315,16 +315,17 @@ impl Ancestry<'_> {
             &self.ancestors[at];
         super::tree::indent(*depth, out)?;
         write!(out, "{number:02}: ")?;
-        let Some(Subject { promise, record, number, .. }) = subject else {
+        let Some(file) = subject else {
             return writeln!(out, "{} (no record of its origin)", digest.sha1.full());
         };
-        let mut path = self.shown(&promise.name);
+        let Subject { record, number, .. } = file;
+        let mut path = self.shown(&file.file());
         if let Some(member) = member {
             path = format!("{path}/{}", harmless(member));
         }
         let is_above = |other: &usize| {
             let other = &self.ancestors[*other];
-            !other.again && other.subject.is_some_and(|it| it.promise.name == promise.name)
+            !other.again && other.subject.is_some_and(|it| it.file() == file.file())
         };
         let again = if *again && (shown.len() == self.ancestors.len() || shown.iter().any(is_above))
         {
@@ -362,7 +363,7 @@ impl Ancestry<'_> {
                 "depth": it.depth,
                 "input": it.number,
                 "contents": it.digest,
-                "file": it.subject.map(|subject| &*subject.promise.name),
+                "file": it.subject.map(|subject| subject.file()),
                 "again": it.again,
             });
             if let Some(member) = &it.member {
@@ -380,8 +381,8 @@ impl Ancestry<'_> {
             ancestors.push(line);
         }
         let mut document = json!({
-            "file": self.subject.promise.name,
-            "contents": self.subject.promise.digest,
+            "file": self.subject.file(),
+            "contents": self.subject.digest,
             "state": self.state(),
             "revoked": self.revoked.iter().map(|it| &*it.reason).collect::<Vec<_>>(),
             "taken_over": self.taken_over,

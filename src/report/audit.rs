@@ -248,7 +248,7 @@ fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> i
         recorded_seconds: expected(call),
         seconds: report.map(|it| it.seconds),
         peak_bytes: report.map(|it| it.peak_bytes),
-        isolation: report.map(|it| it.isolation.as_str()),
+        isolation: report.map(|it| &*it.isolation),
         differing: report.map_or(&[], |it| &it.differing),
         failed: report.and_then(|it| it.failed.as_ref()),
         reason,

@@ -15,6 +15,7 @@ use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::name::InputName;
 use ce_model::plan::{CallId, Plan, PlannedSweep, Source};
+use ce_model::shared_text::SharedText;
 use ce_model::sweep::{Replicates, SweepPoint};
 use ce_model::task::{Node, ROOT_LABEL, SweepId, TREE_OUTPUTS, Task};
 use ce_storage::{Holder, Input, PriorAttempt, ResultName, Stored};
@@ -382,7 +383,7 @@ pub(super) struct JsonMade {
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<String>,
+    host: Option<SharedText>,
 }
 
 impl PointNames<'_> {

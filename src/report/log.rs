@@ -123,10 +123,10 @@ fn row(past: &Past) -> [String; LOG_HEADER.len()] {
         at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}")),
         computation.clone(),
         texts_in_words(&texts.iter().collect::<Vec<_>>()),
-        version.clone(),
+        version.to_string(),
         seconds.map_or_else(|| not_run.to_owned(), |it| format!("{it:.3} s")),
         peak_bytes.map_or_else(|| "-".to_owned(), size),
-        host.cloned().unwrap_or_else(|| "-".to_owned()),
+        host.map_or("-", |host| host).to_owned(),
         if names.is_empty() { "_".to_owned() } else { names.join("_") },
         remarks(past).join("; "),
     ]

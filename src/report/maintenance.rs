@@ -63,7 +63,7 @@ pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Resul
                 Presence::Here => String::new(),
                 other => other.text().to_owned(),
             };
-            [id.clone(), format!("{:.0}", recorded.at), recorded.host.clone(), path, state]
+            [id.clone(), format!("{:.0}", recorded.at), recorded.host.to_string(), path, state]
         }
         None => {
             let spoiled = "its record cannot be understood";
@@ -88,7 +88,7 @@ pub fn pins(
         match pin {
             Some(PinRecord { note, recorded, .. }) => {
                 let note = super::harmless(note.as_deref().unwrap_or_default()).into_owned();
-                [format!("{:.0}", recorded.at), recorded.user.clone(), title, file, note]
+                [format!("{:.0}", recorded.at), recorded.user.to_string(), title, file, note]
             }
             None => ["?", "?", &title, &file, ""].map(str::to_owned),
         }
@@ -224,7 +224,7 @@ pub fn repositories_json(known: &[KnownRepository], out: &mut dyn Write) -> io::
         let line = RepositoryLine {
             id,
             at: record.map(|it| it.recorded.at),
-            host: record.map(|it| it.recorded.host.as_str()),
+            host: record.map(|it| &*it.recorded.host),
             path: record.map(|RepositoryRecord { path, .. }| path.as_str()),
             here: record.is_some_and(|it| matches!(Presence::of(it), Presence::Here)),
         };
@@ -251,7 +251,7 @@ pub fn pins_json(
         let line = PinLine {
             path: shown(storage, entry),
             at: pin.map(|pin| pin.recorded.at),
-            user: pin.map(|pin| pin.recorded.user.as_str()),
+            user: pin.map(|pin| &*pin.recorded.user),
             note: pin.and_then(|pin| pin.note.as_deref()),
         };
         json_line(&line, out)

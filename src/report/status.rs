@@ -324,7 +324,7 @@ mod tests {
 
     fn recorded(second: i64) -> Provenance {
         let at = Timestamp::from_second(second).unwrap();
-        let [host, user, compeval] = ["node1", "ann\u{7}", "0"].map(str::to_owned);
+        let [host, user, compeval] = ["node1", "ann\u{7}", "0"].map(Into::into);
         Provenance { host, user, at, compeval }
     }
 

@@ -196,7 +196,7 @@ pub fn disturbed_rows(table: &SweepTable) -> Option<String> {
 fn state(row: &SweepRow, shown: &ShownState) -> [String; STATE.len()] {
     let call = row.call.filter(|_| shown.call).map(|it| it.to_string()).unwrap_or_default();
     let origin = row.origin.as_ref();
-    let host = origin.and_then(|it| it.host.clone()).unwrap_or_default();
+    let host = origin.and_then(|it| it.host.as_deref()).unwrap_or_default().to_owned();
     let machine = origin.filter(|_| shown.machine).and_then(|it| it.machine.as_deref());
     let machine = machine.unwrap_or_default().to_owned();
     let exclusive = match origin.filter(|_| shown.exclusive).and_then(|it| it.exclusive) {

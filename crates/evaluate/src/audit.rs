@@ -444,7 +444,7 @@ fn report(usage: Option<&Usage>) -> AuditReport {
         start: usage.map_or_else(|| Provenance::now().at, |usage| usage.start),
         seconds: usage.map_or(0.0, Usage::seconds),
         peak_bytes: usage.map_or(0, |usage| usage.peak),
-        isolation: isolation_word(usage.map_or(Isolation::None, |it| it.isolation)).to_owned(),
+        isolation: isolation_word(usage.map_or(Isolation::None, |it| it.isolation)).into(),
         host_kind: Some(HostKind::here().clone()),
         outputs: Vec::new(),
         differing: Vec::new(),

@@ -433,7 +433,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
     let is_here = usage.tasks.0.is_empty();
     Execution {
         argv: argv.into(),
-        isolation: isolation.to_owned(),
+        isolation: isolation.into(),
         access: access.into(),
         resources: Box::default(),
         // A launcher starts tasks on unknown hosts.

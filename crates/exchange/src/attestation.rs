@@ -427,7 +427,7 @@ mod tests {
             start: Provenance::now().at,
             seconds: 1.0,
             peak_bytes: 1,
-            isolation: "namespaces".to_owned(),
+            isolation: "namespaces".into(),
             host_kind: None,
             outputs: output.into_iter().copied().collect(),
             differing: Vec::new(),

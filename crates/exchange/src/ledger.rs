@@ -9,6 +9,7 @@ use ce_git::{Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, Digest, ObjectId};
 use ce_model::humanize::counted_all;
 use ce_model::name::ComputationName;
+use ce_model::shared_text::SharedText;
 use ce_storage::records::{AuditReport, CallRecord, HostKind, Origin};
 use ce_storage::{Ledger, Storage, StorageError, ledger_file};
 use jiff::Timestamp;
@@ -69,7 +70,7 @@ pub(super) struct LedgerLine {
     failed: Option<String>,
     seconds: f64,
     peak_bytes: u64,
-    isolation: String,
+    isolation: SharedText,
     /// None if an earlier program has recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) host_kind: Option<HostKind>,
@@ -78,7 +79,7 @@ pub(super) struct LedgerLine {
     pub(super) end: Option<Timestamp>,
     /// On which machine, if that was to be published, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) machine: Option<Box<str>>,
+    pub(super) machine: Option<SharedText>,
 }
 
 /// What identifies a call everywhere: what was executed, from what. Its name does not, since it may be longer elsewhere.
@@ -311,7 +312,7 @@ mod tests {
             failed: None,
             seconds: 1.5,
             peak_bytes: 1024,
-            isolation: "namespaces".to_owned(),
+            isolation: "namespaces".into(),
             host_kind: Some(HostKind::here().clone()),
             end: None,
             machine: None,

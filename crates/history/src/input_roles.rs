@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use ce_model::digest::Digest;
 use ce_storage::records::{CallRecord, JobRecord};
-use ce_storage::{Entry, ExpectedFile, Record, ResultName, Storage, StorageError};
+use ce_storage::{Entry, Record, ResultName, Storage, StorageError};
 use serde::Serialize;
 
 use crate::{Ancestor, History, Subject};
@@ -50,9 +50,9 @@ pub struct RolesOfInputs {
 }
 
 impl RolesOfInputs {
-    /// The roles of a file; none if they were not looked up.
-    pub fn of(&self, file: &ExpectedFile) -> &InputRoles {
-        self.of_contents.get(&file.digest).unwrap_or(NONE)
+    /// The roles of some contents; none if they were not looked up.
+    pub fn of(&self, digest: &Digest) -> &InputRoles {
+        self.of_contents.get(digest).unwrap_or(NONE)
     }
 
     /// The roles of the ancestor at a place.
@@ -87,7 +87,7 @@ impl History {
         let jobs = self.jobs_of(&reads);
         let mut of_ancestors = HashMap::new();
         for read in reads {
-            let any = of_contents.get(&read.file.promise.digest).unwrap_or(NONE);
+            let any = of_contents.get(read.file.digest).unwrap_or(NONE);
             let levels = levels.get(&read.ancestor);
             // In a job with this table, it is the level. Another job may have the call, too.
             let is_certain = levels.is_some_and(|it| !it.may_be_other);
@@ -96,7 +96,7 @@ impl History {
                 Some(jobs) => {
                     let jobs = jobs.iter();
                     let jobs = jobs.filter(|job| !job.tables.iter().any(|it| tables.contains(it)));
-                    inputs_with(jobs.map(|job| job.job), &read.file.promise.digest)
+                    inputs_with(jobs.map(|job| job.job), read.file.digest)
                 }
                 None if is_certain => BTreeSet::new(),
                 None => any.inputs.clone(),
@@ -174,9 +174,8 @@ impl History {
             made.truncate(ancestor.depth);
             if let (Some(Some(reader)), Some(file)) = (made.last(), ancestor.subject)
                 && let (Record::Call(record), Entry::TaskInput(_)) = (reader.record, file.entry)
-                && let Some(call) = self.index(*reader)
             {
-                let input = CallInput { call, number: ancestor.number, record };
+                let input = CallInput { call: reader.result, number: ancestor.number, record };
                 reads.push(InputRead { ancestor: at, file, input });
             }
             made.push(ancestor.subject);
@@ -194,7 +193,7 @@ impl History {
         let files = ancestors.iter().filter_map(|it| it.subject).chain([subject]);
         let files = files.filter(|it| matches!(it.entry, Entry::TaskInput(_)));
         let mut roles: HashMap<Digest, InputRoles> = HashMap::new();
-        for digest in files.map(|file| file.promise.digest) {
+        for digest in files.map(|file| *file.digest) {
             roles.entry(digest).or_insert_with(|| InputRoles {
                 text: storage.inputs().short_text(&digest),
                 ..InputRoles::default()
@@ -336,8 +335,8 @@ impl<'a> TableLevels<'a> {
                 .collect();
             for output in row.outputs.iter().flatten() {
                 let subject = history.recorded(&output.file, &output.digest);
-                if let Some(at) = subject.and_then(|subject| history.index(subject)) {
-                    join(&mut points, at, &levels);
+                if let Some(subject) = subject {
+                    join(&mut points, subject.result, &levels);
                 }
             }
         })?;
@@ -477,15 +476,13 @@ fn join(points: &mut HashMap<usize, Box<[LevelSet]>>, at: usize, levels: &[Level
 impl History {
     /// The indices of the calls and tables that a result was made from directly.
     fn made_from_results(&self, at: usize) -> Vec<usize> {
-        let (entry, record) = &self.results[at];
         let of_table = self.made_from.get(&at).into_iter().flatten().copied();
-        let origins = match record {
-            Record::Call(_) => self.origins(entry, record),
+        let origins = match &self.results[at].1 {
+            Record::Call(_) => self.origins(at),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => Vec::new(),
         };
         origins
-            .iter()
-            .filter_map(|entry| Some(self.files.get(&entry.file(0))?.result))
+            .into_iter()
             .filter(|at| !matches!(self.results[*at].1, Record::TaskInput(_)))
             .chain(of_table)
             .collect()

@@ -11,18 +11,22 @@ pub mod package;
 mod points;
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-use ce_model::digest::Digest;
+use ce_model::digest::{Digest, Sha1};
 use ce_model::exit::Explain;
 use ce_model::humanize::counted;
+use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, Provenance, RecipeFile};
 use ce_storage::{
-    Entry, ExpectedFile, Locator, Maintenance, Record, RecordState, ResultName, Storage,
-    StorageError, Survey, Suspension, split_member,
+    Entry, ExpectedFile, Locator, Maintenance, Record, ResultName, Storage, StorageError, Survey,
+    Suspension, split_member,
 };
+use hashbrown::HashTable;
 use jiff::Timestamp;
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSliceMut;
 
 pub use self::input_roles::{InputRoles, RolesOfInputs};
 pub use self::log::{
@@ -35,37 +39,50 @@ pub use self::points::{
     texts_of_rows,
 };
 
+/// How many records are read before they are put to the others.
+const READ_AT_ONCE: usize = 10_000;
+
 /// All records of results.
 #[derive(Debug)]
 pub struct History {
     results: Vec<(Entry, Record)>,
-    /// The files of all results, by name.
-    files: HashMap<String, RecordedFile>,
-    /// The files with some content.
-    contents: HashMap<Digest, Vec<String>>,
+    /// The indices of the results, by their entries.
+    places: HashTable<u32>,
+    hashing: RandomState,
+    /// The files of all results, sorted by the SHA-1 of their contents.
+    contents: Vec<FileWithContents>,
     /// The results that tables were made from, by the index of the table, once recipes were read.
     made_from: HashMap<usize, Vec<usize>>,
 }
 
-/// A recorded file: the index of its result, and its number there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct RecordedFile {
-    result: usize,
-    number: usize,
-    promise: ExpectedFile,
-}
+/// A recorded file: the SHA-1 of its contents, the index of its result, and its number there.
+type FileWithContents = (Sha1, u32, u8);
 
 /// A recorded file and its record.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The file.
-    pub promise: &'a ExpectedFile,
     /// Its number in the result.
     pub number: usize,
+    /// Its contents.
+    pub digest: &'a Digest,
     /// The result.
     pub entry: &'a Entry,
     /// Its record.
     pub record: &'a Record,
+    /// The index of the result.
+    result: usize,
+}
+
+impl Subject<'_> {
+    /// The name of the file, relative to the storage.
+    pub fn file(&self) -> String {
+        self.entry.name_of_file(self.record, self.number)
+    }
+
+    /// The file as its record promises it.
+    pub fn promise(&self) -> ExpectedFile {
+        self.entry.expected_file(self.record, self.number, *self.digest)
+    }
 }
 
 /// A line of a file's ancestry: an input of the result above it.
@@ -91,28 +108,28 @@ impl History {
     /// Reads all records of a storage.
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
         let entries = Survey::new(storage).entries()?;
-        let results: Vec<_> = entries
-            .par_iter()
-            .filter_map(|entry| match storage.records().read_entry(entry) {
-                Ok(RecordState::Valid(record)) => Some(Ok((entry.clone(), record))),
-                Ok(RecordState::Spoiled | RecordState::Absent) => None,
-                Err(error) => Some(Err(error)),
-            })
-            .collect::<Result<_, _>>()?;
-        let mut history = Self {
-            results,
-            files: HashMap::new(),
-            contents: HashMap::new(),
-            made_from: HashMap::new(),
-        };
-        for (result, (entry, record)) in history.results.iter().enumerate() {
-            for (number, promise) in entry.expected_files(record).into_iter().enumerate() {
-                let (name, digest) = (promise.name.clone(), promise.digest);
-                history.contents.entry(digest).or_default().push(name.clone());
-                history.files.insert(name, RecordedFile { result, number, promise });
-            }
+        let mut results = Vec::with_capacity(entries.len());
+        let mut entries = entries.into_iter();
+        while entries.len() > 0 {
+            // Threads collect a part in memory of their own.
+            let part: Vec<Entry> = entries.by_ref().take(READ_AT_ONCE).collect();
+            let read = part.into_par_iter().map(|entry| {
+                let record = storage.records().read_entry(&entry)?;
+                Ok(record.ok().map(|record| (entry, record)))
+            });
+            results.extend(read.collect::<Result<Vec<_>, StorageError>>()?.into_iter().flatten());
         }
-        Ok(history)
+        let hashing = RandomState::new();
+        let mut places = HashTable::with_capacity(results.len());
+        let mut contents = Vec::with_capacity(results.len());
+        for (result, (entry, record)) in (0..).zip(&results) {
+            let hash = |at: &u32| hashing.hash_one(&results[*at as usize].0);
+            places.insert_unique(hashing.hash_one(entry), result, hash);
+            let digests = (0..).map_while(|number| Some((number, record.digest(number.into())?)));
+            contents.extend(digests.map(|(number, digest)| (digest.sha1, result, number)));
+        }
+        contents.par_sort_unstable();
+        Ok(Self { results, places, hashing, contents, made_from: HashMap::new() })
     }
 
     /// Returns every result with its record, sorted by name.
@@ -122,7 +139,25 @@ impl History {
 
     /// Whether a result is recorded.
     pub fn has(&self, entry: &Entry) -> bool {
-        self.files.contains_key(&entry.file(0))
+        self.place(entry).is_some()
+    }
+
+    /// The index of a result.
+    fn place(&self, entry: &Entry) -> Option<usize> {
+        let is_it = |at: &u32| self.results[*at as usize].0 == *entry;
+        Some(*self.places.find(self.hashing.hash_one(entry), is_it)? as usize)
+    }
+
+    /// A file of a result.
+    fn file_of(&self, result: usize, number: usize) -> Option<Subject<'_>> {
+        let (entry, record) = self.results.get(result)?;
+        Some(Subject { number, digest: record.digest(number)?, entry, record, result })
+    }
+
+    /// All files, sorted by the SHA-1 of their contents.
+    fn files(&self, files: &[FileWithContents]) -> impl Iterator<Item = Subject<'_>> {
+        let files = files.iter();
+        files.filter_map(|(_, result, number)| self.file_of(*result as usize, (*number).into()))
     }
 
     /// Returns the file with this path, or with a SHA-1 that begins with these digits.
@@ -162,15 +197,21 @@ impl History {
 
     /// A directory with each recorded contents of one.
     pub fn directories(&self) -> impl Iterator<Item = Subject<'_>> {
-        let directories = self.contents.keys().filter(|digest| digest.is_directory());
-        directories.filter_map(|digest| self.maker(digest, None))
+        let directories = self.files(&self.contents).filter(|file| file.digest.is_directory());
+        let mut last = None;
+        directories.filter_map(move |file| {
+            let is_new = last.replace(file.digest) != Some(file.digest);
+            self.maker(file.digest, None).filter(|_| is_new)
+        })
     }
 
     /// The recorded contents whose SHA-1 begins with these digits.
     pub fn with_digits(&self, digits: &str) -> Vec<&Digest> {
-        let mut contents: Vec<&Digest> =
-            self.contents.keys().filter(|it| it.sha1.full().starts_with(digits)).collect();
-        contents.sort_unstable_by_key(|digest| digest.sha1);
+        let files = self.contents.iter().filter(|(sha1, ..)| sha1.full().starts_with(digits));
+        let files =
+            files.filter_map(|(_, at, number)| self.file_of(*at as usize, (*number).into()));
+        let mut contents: Vec<&Digest> = files.map(|file| file.digest).collect();
+        contents.dedup();
         contents
     }
 
@@ -254,7 +295,7 @@ impl History {
                     .map(|(number, digest)| {
                         let input = self.input(subject.entry, call, number, digest);
                         let name = call.execution().and_then(|it| it.argv.get(number + 1));
-                        ancestor(number, *digest, input, name.map(String::as_str))
+                        ancestor(number, *digest, input, name)
                     })
                     .collect()
             }
@@ -283,12 +324,15 @@ impl History {
         let (value, member) = split_member(name);
         let subject = self.subject(value)?;
         // The contents of a member are not recorded.
-        Some(subject).filter(|subject| member.is_some() || subject.promise.digest == *digest)
+        Some(subject).filter(|subject| member.is_some() || subject.digest == digest)
     }
 
     /// All files with some contents.
-    pub fn with_contents(&self, digest: &Digest) -> impl Iterator<Item = Subject<'_>> {
-        self.contents.get(digest).into_iter().flatten().filter_map(|name| self.subject(name))
+    pub fn with_contents<'a>(&'a self, digest: &Digest) -> impl Iterator<Item = Subject<'a>> {
+        let begin = self.contents.partition_point(|(sha1, ..)| *sha1 < digest.sha1);
+        let same = self.contents[begin..].partition_point(|(sha1, ..)| *sha1 == digest.sha1);
+        let digest = *digest;
+        self.files(&self.contents[begin..begin + same]).filter(move |file| *file.digest == digest)
     }
 
     /// The first file with some contents: a task input, or else the output of a call. It is not one
@@ -308,9 +352,10 @@ impl History {
 
     /// The file of this name, or the directory that a file of this name is a member of.
     pub fn subject(&self, name: &str) -> Option<Subject<'_>> {
-        let RecordedFile { result, number, promise } = self.files.get(split_member(name).0)?;
-        let (entry, record) = &self.results[*result];
-        Some(Subject { promise, number: *number, entry, record })
+        let name = split_member(name).0;
+        let result = self.place(&Entry::of_file(name)?)?;
+        let mut files = (0..).map_while(|number| self.file_of(result, number));
+        files.find(|file| file.file() == name)
     }
 }
 
@@ -318,15 +363,11 @@ impl History {
     /// Returns for each result whether it is one of these, or one of these was made from it. The origins of tables
     /// count if [recipes were read](Self::with_recipes).
     pub fn with_origins<'a>(&'a self, wanted: impl Iterator<Item = &'a Entry>) -> Vec<bool> {
-        let places: HashMap<&Entry, usize> =
-            self.results.iter().enumerate().map(|(at, (entry, _))| (entry, at)).collect();
         let mut found = vec![false; self.results.len()];
-        let mut stack: Vec<usize> = wanted.filter_map(|entry| places.get(entry).copied()).collect();
+        let mut stack: Vec<usize> = wanted.filter_map(|entry| self.place(entry)).collect();
         while let Some(at) = stack.pop() {
             if !std::mem::replace(&mut found[at], true) {
-                let (entry, record) = &self.results[at];
-                let origins = self.origins(entry, record);
-                stack.extend(origins.iter().filter_map(|origin| places.get(origin)));
+                stack.extend(self.origins(at));
                 stack.extend(self.made_from.get(&at).into_iter().flatten());
             }
         }
@@ -350,23 +391,24 @@ impl History {
         linked
     }
 
-    /// The results that a result was made from directly. For a job, all its calls; for a table none, since its recipe
-    /// names them.
-    pub(crate) fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
+    /// The indices of the results that a result was made from directly. For a job, all its calls; for a table none, since its
+    /// recipe names them.
+    fn origins(&self, result: usize) -> Vec<usize> {
+        let (entry, record) = &self.results[result];
         match record {
             Record::Table(_) | Record::TaskInput(_) => Vec::new(),
             Record::Call(call) => {
                 let inputs = call.inputs.iter().enumerate();
                 let inputs =
                     inputs.filter_map(|(number, digest)| self.input(entry, call, number, digest));
-                inputs.map(|subject| subject.entry.clone()).chain(call.linked()).collect()
+                let linked = call.linked().and_then(|linked| self.place(&linked));
+                inputs.map(|subject| subject.result).chain(linked).collect()
             }
             Record::Job(job) => {
-                let calls = job.calls.iter().filter_map(|call| Entry::of_short(call));
+                let calls = job.calls.iter().filter_map(|call| self.place(&Entry::of_short(call)?));
                 let outputs = job.outputs.iter().filter_map(|output| self.subject(&output.file));
                 let inputs = job.inputs.iter().filter_map(|it| self.maker(&it.digest, None));
-                let files = outputs.chain(inputs).map(|subject| subject.entry.clone());
-                calls.chain(files).collect()
+                calls.chain(outputs.chain(inputs).map(|file| file.result)).collect()
             }
         }
     }
@@ -433,9 +475,9 @@ pub enum HistoryError {
         /// The time of the collection.
         at: Timestamp,
         /// The user who collected it.
-        user: String,
+        user: SharedText,
         /// The host that collected it.
-        host: String,
+        host: SharedText,
     },
     /// Nothing is known of a call.
     #[error("{0} is no call that has ended or is executed now")]

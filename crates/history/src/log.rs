@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ce_model::digest::{DIRTY, Digest, ObjectId};
 use ce_model::name::ComputationName;
+use ce_model::shared_text::SharedText;
 use ce_model::suggest::nearest;
 use ce_storage::records::{
     CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionState,
@@ -33,9 +34,9 @@ pub struct Past {
     /// The name of the computation.
     pub computation: String,
     /// The version of the computation, as in the name.
-    pub version: String,
+    pub version: SharedText,
     /// The commit with the computation, or the one below its uncommitted changes.
-    pub commit: String,
+    pub commit: SharedText,
     /// Whether the computation had uncommitted changes.
     pub dirty: bool,
     /// Its inputs.
@@ -54,7 +55,7 @@ pub struct Past {
     /// What it has asked for: lines of a file `resources`.
     pub resources: Box<[String]>,
     /// The host that recorded it, if that is known.
-    pub host: Option<String>,
+    pub host: Option<SharedText>,
     /// The published execution, if no record says when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedExecution>,
@@ -124,8 +125,8 @@ impl Past {
             at: own.at.or(record.recorded.as_ref().map(|it| it.at)),
             name: name.short(),
             computation: record.computation.to_string(),
-            version: name.version().to_owned(),
-            commit: record.commit.full().to_owned(),
+            version: name.version().into(),
+            commit: record.commit.full().into(),
             dirty: record.dirty,
             seconds: own.seconds,
             cpu_seconds: own.cpu_seconds,
@@ -176,8 +177,8 @@ impl Past {
             at,
             name: name.short(),
             computation: computation.to_string(),
-            version: name.version().to_owned(),
-            commit: commit.full().to_owned(),
+            version: name.version().into(),
+            commit: commit.full().into(),
             dirty: false,
             may_be_texts: inputs.iter().copied().map(Some).collect(),
             inputs,
@@ -326,7 +327,7 @@ pub struct TakenOver {
     /// The end of the execution that made them.
     pub executed: Timestamp,
     /// The host of the execution, if it still has a record.
-    pub host: Option<String>,
+    pub host: Option<SharedText>,
     /// Whether it was not isolated, and taken over because its tree was trusted.
     pub trusted_tree: bool,
     /// The duration of the execution, in seconds.
@@ -346,7 +347,7 @@ pub struct PublishedExecution {
     pub by: String,
     /// The machine, in words, if it is published.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Box<str>>,
+    pub machine: Option<SharedText>,
 }
 
 /// Finds the first published execution of a call.
@@ -367,9 +368,9 @@ pub struct OriginalExecution {
     /// What it has asked for: lines of a file `resources`.
     pub resources: Box<[String]>,
     /// Its host, if that is known.
-    pub host: Option<String>,
+    pub host: Option<SharedText>,
     /// Its machine, in words, if that was recorded or published.
-    pub machine: Option<Box<str>>,
+    pub machine: Option<SharedText>,
     /// What is published of it, if only that says when it ended.
     pub published: Option<PublishedExecution>,
     /// The result that the outputs were taken over from, if they were.
@@ -593,8 +594,8 @@ mod tests {
             made: OriginalExecution::default(),
             name: String::new(),
             computation: computation.to_owned(),
-            version: String::new(),
-            commit: String::new(),
+            version: "".into(),
+            commit: "".into(),
             dirty: false,
             inputs: Vec::new(),
             may_be_texts: Vec::new(),

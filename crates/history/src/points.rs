@@ -48,10 +48,8 @@ impl History {
             let mut origins = Vec::new();
             storage.tables().read_recipe(name, |row| {
                 let files = row.outputs.iter().flatten();
-                let origins_of_row = files
-                    .filter_map(|it| self.recorded(&it.file, &it.digest))
-                    .map(|subject| self.index(subject));
-                origins.extend(origins_of_row.flatten());
+                let files = files.filter_map(|it| self.recorded(&it.file, &it.digest));
+                origins.extend(files.map(|file| file.result));
             })?;
             origins.sort_unstable();
             origins.dedup();
@@ -106,11 +104,6 @@ impl History {
     /// The file that a recipe names, or else the first one with its contents.
     pub fn recorded(&self, file: &str, digest: &Digest) -> Option<Subject<'_>> {
         self.same(file, digest).or_else(|| self.maker(digest, None))
-    }
-
-    /// The index of the result of a file.
-    pub(super) fn index(&self, subject: Subject<'_>) -> Option<usize> {
-        Some(self.files.get(&subject.promise.name)?.result)
     }
 }
 
@@ -187,31 +180,31 @@ impl History {
             return Ok(Vec::new());
         }
         tables.sort_by_key(|(_, record)| Reverse(record.at()));
-        let files = self.made_with(subject.entry);
+        let made = self.made_with(subject.result);
         let mut points = Vec::new();
         for (entry, _) in tables {
             if let Entry::Table(table) = entry {
-                points.extend(self.points_in(storage, table, &files)?);
+                points.extend(self.points_in(storage, table, &made)?);
             }
         }
         Ok(points)
     }
 
-    /// The points of a table with one of these files.
+    /// The points of a table with a file of one of these results.
     fn points_in(
         &self,
         storage: &Storage,
         table: &ResultName,
-        files: &HashSet<&Entry>,
+        made: &HashSet<usize>,
     ) -> Result<Option<PointsInTable>, StorageError> {
         let mut found = FoundPoints::default();
         let header = storage.tables().read_recipe(table, |row| {
             found.of += 1;
-            let made = row.outputs.iter().flatten().any(|output| {
+            let is_made_with = row.outputs.iter().flatten().any(|output| {
                 let subject = self.recorded(&output.file, &output.digest);
-                subject.is_some_and(|subject| files.contains(subject.entry))
+                subject.is_some_and(|subject| made.contains(&subject.result))
             });
-            if made {
+            if is_made_with {
                 found.add(row);
             }
         })?;
@@ -232,20 +225,20 @@ impl History {
     }
 
     /// The call, and all calls that were made from it.
-    fn made_with<'a>(&'a self, call: &'a Entry) -> HashSet<&'a Entry> {
-        let mut readers: HashMap<Entry, Vec<&Entry>> = HashMap::new();
-        for (entry, record) in &self.results {
-            if matches!(entry, Entry::Call(_)) {
-                for origin in self.origins(entry, record) {
-                    readers.entry(origin).or_default().push(entry);
+    fn made_with(&self, call: usize) -> HashSet<usize> {
+        let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, (_, record)) in self.results.iter().enumerate() {
+            if matches!(record, Record::Call(_)) {
+                for origin in self.origins(at) {
+                    readers.entry(origin).or_default().push(at);
                 }
             }
         }
         let mut made = HashSet::new();
         let mut stack = vec![call];
-        while let Some(entry) = stack.pop() {
-            if made.insert(entry) {
-                stack.extend(readers.get(entry).into_iter().flatten());
+        while let Some(at) = stack.pop() {
+            if made.insert(at) {
+                stack.extend(readers.get(&at).into_iter().flatten());
             }
         }
         made
@@ -368,10 +361,9 @@ pub fn suspended_texts(storage: &Storage, calls: &[Suspension]) -> Vec<InputText
 /// The inputs of a call that may be texts, each in its place: not those that are known as outputs of other calls, which
 /// may have the contents of a text by accident.
 pub(super) fn may_be_texts(call: &CallRecord) -> Vec<Option<Digest>> {
-    let argv = call.execution().map(|execution| &*execution.argv).unwrap_or_default();
     let mut texts = Vec::with_capacity(call.inputs.len());
     for (at, input) in call.inputs.iter().enumerate() {
-        let maker = argv.get(at + 1).and_then(|name| Entry::of_file(name));
+        let maker = call.execution().and_then(|it| Entry::of_file(it.argv.get(at + 1)?));
         let is_made = maker.is_some_and(|entry| !matches!(entry, Entry::TaskInput(_)));
         texts.push((!is_made).then_some(*input));
     }

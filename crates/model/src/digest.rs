@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;
 
 use self::digits::from_digits;
+use crate::shared_text::SharedText;
 
 /// The number of hexadecimal digits of a digest or commit id in a file name.
 pub const SHORT: usize = 12;
@@ -292,7 +293,7 @@ mod digits {
 /// The id of a Git object, in hexadecimal: 40 digits, or 64 in a SHA-256 repository.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct ObjectId(Box<str>);
+pub struct ObjectId(SharedText);
 
 /// A text that is not the id of a Git object.
 #[derive(Debug, thiserror::Error)]
@@ -349,7 +350,7 @@ impl TryFrom<String> for ObjectId {
 
 impl From<ObjectId> for String {
     fn from(id: ObjectId) -> Self {
-        id.0.into()
+        id.0.to_string()
     }
 }
 

@@ -36,6 +36,7 @@ pub mod humanize;
 pub mod name;
 pub mod plan;
 pub mod resources;
+pub mod shared_text;
 pub mod slice;
 pub mod statistics;
 pub mod steps;

@@ -664,7 +664,7 @@ impl SideValues {
             calls.entry(source.call_of(row, at).unwrap_or(alone)).or_default().push(value);
             side.spelled.push(text.clone());
             if let Some(origin) = &row.origin {
-                side.hosts.extend(origin.host.clone());
+                side.hosts.extend(origin.host.as_deref().map(str::to_owned));
                 side.machines.extend(origin.machine.as_deref().map(str::to_owned));
                 if let Some(end) = origin.at {
                     let took =

@@ -7,6 +7,7 @@ use ce_exchange::Attestations;
 use ce_history::{OriginalExecution, PublishedExecution};
 use ce_model::plan::{CallId, Source};
 use ce_model::resources::Resource;
+use ce_model::shared_text::SharedText;
 use ce_storage::{Entry, Record, RecordState};
 
 /// The execution that made a row.
@@ -17,9 +18,9 @@ pub struct RowOrigin {
     /// The short name of the result of the execution that made each of its outputs, wherever that was taken over from, if a call did.
     pub executions: Vec<Option<String>>,
     /// Its host, if that is still recorded.
-    pub host: Option<String>,
+    pub host: Option<SharedText>,
     /// Its machine in words, if that was recorded or published.
-    pub machine: Option<Box<str>>,
+    pub machine: Option<SharedText>,
     /// Whether nothing else was executed beside it, as it had asked for; `None` if that is not known.
     pub exclusive: Option<bool>,
     /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.

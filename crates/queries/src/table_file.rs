@@ -107,7 +107,7 @@ fn table(
     let row = |(values, cells): (Vec<CellValue>, &Vec<CellValue>)| {
         let text = |at: Option<usize>| at.map(|at| cells[at].text()).filter(|it| !it.is_empty());
         let [call, host, machine, time, duration, exclusive, ..] = state.map(text);
-        let host = host.map(str::to_owned);
+        let host = host.map(Into::into);
         let at: Option<Timestamp> = time.and_then(|it| it.parse().ok());
         let origin = (host.is_some() || at.is_some()).then(|| RowOrigin {
             call: String::new(),

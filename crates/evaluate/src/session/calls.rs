@@ -515,8 +515,9 @@ impl InspectionSession {
 
     /// A result, which is announced to stay, if it is in the storage.
     fn stored(&self, subject: Subject<'_>) -> Result<Option<Stored>, Error> {
-        self.storage.gc_roots().announce([subject.promise.name.clone()])?;
-        Ok(self.storage.inputs().literal(&subject.promise.name)?)
+        let file = subject.file();
+        self.storage.gc_roots().announce([file.clone()])?;
+        Ok(self.storage.inputs().literal(&file)?)
     }
 
     /// The computation of a call: its directory is exported, and says what its inputs and outputs are called, and what it may

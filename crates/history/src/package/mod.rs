@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use ce_git::{TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{MemberPath, stem};
+use ce_model::shared_text::SharedText;
 use ce_model::sweep::{SWEEP_OUTPUTS, path_part, point_path};
 use ce_model::text_file;
 use ce_storage::records::JobRecord;
@@ -229,7 +230,7 @@ impl<'a> Packer<'a> {
                 match (self.history.recorded(&output.file, &output.digest), member) {
                     (Some(subject), Ok(member)) => {
                         // Another file with the same contents is whole.
-                        let is_named = split_member(&output.file).0 == subject.promise.name;
+                        let is_named = split_member(&output.file).0 == subject.file();
                         let member = member.filter(|_| is_named).map(|it| (it, output.digest));
                         self.push(&dir, (number, &name), subject, member)?;
                     }
@@ -286,10 +287,10 @@ impl<'a> Packer<'a> {
         };
         let definition = definition.map(str::to_owned);
         let made = FileMaker::of(self.storage, self.history, subject)?;
-        let holder = subject.promise.name.clone();
+        let holder = subject.file();
         let (file, contents) = match member {
             Some((member, digest)) => (format!("{holder}/{member}"), digest),
-            None => (holder.clone(), subject.promise.digest),
+            None => (holder.clone(), *subject.digest),
         };
         self.files.push(PackagedFile { path, file, contents, definition, made, holder });
         Ok(())
@@ -438,7 +439,7 @@ pub enum FileMaker {
         /// The end of the execution, or else the time of the record, if one is known.
         at: Option<Timestamp>,
         /// The host of the execution, if that is known.
-        host: Option<String>,
+        host: Option<SharedText>,
     },
     /// A sweep: it is a table.
     Table,
@@ -460,8 +461,8 @@ pub struct MakerInput {
 impl MakerInput {
     fn of(ancestor: &Ancestor<'_>) -> Self {
         let file = ancestor.subject.map(|subject| match &ancestor.member {
-            Some(member) => format!("{}/{member}", subject.promise.name),
-            None => subject.promise.name.clone(),
+            Some(member) => format!("{}/{member}", subject.file()),
+            None => subject.file(),
         });
         Self { file, contents: ancestor.digest }
     }

@@ -52,7 +52,7 @@ impl Package {
         let mut seen = HashSet::new();
         for file in files.iter().filter(|file| seen.insert(&file.holder)) {
             let Some(subject) = history.subject(&file.holder) else { continue };
-            let defect = Maintenance::new(storage).check_unless(stop, subject.promise);
+            let defect = Maintenance::new(storage).check_unless(stop, &subject.promise());
             if let Some(defect) = defect.map_err(|_| PackageError::Stopped)? {
                 bad.push(BadFile::new(file.holder.clone(), defect.to_string()));
             }
@@ -294,7 +294,7 @@ impl Citation {
             dirty,
             repository: None,
             inputs,
-            digest: file.promise.digest,
+            digest: *file.digest,
             compeval: recorded.map_or(env!("CARGO_PKG_VERSION"), |it| &it.compeval).to_owned(),
             at: at.or(recorded.map(|it| it.at)),
             results: None,
@@ -332,7 +332,7 @@ fn job_output<'a>(history: &'a History, file: Subject<'_>) -> Option<Subject<'a>
         Record::Call(_) | Record::Table(_) | Record::TaskInput(_) => None,
     });
     let outputs = jobs.filter_map(|(entry, job)| {
-        let number = job.outputs.iter().position(|it| it.file == file.promise.name)?;
+        let number = job.outputs.iter().position(|it| it.file == file.file())?;
         Some((Reverse(job.recorded.as_ref().map(|it| it.at)), entry.file(number)))
     });
     history.subject(&outputs.min()?.1)

@@ -10,6 +10,7 @@ use ce_exchange::{Attestations, Attested, Attester};
 use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, Source};
+use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, JobRecord, Origin};
 use ce_storage::{Entry, Record, ResultName, Storage, StorageError, split_member};
 
@@ -43,7 +44,7 @@ pub struct PageCall {
     /// The name of the computation.
     pub computation: String,
     /// The commit with the computation, or the one below its uncommitted changes; empty if it is not known.
-    pub commit: String,
+    pub commit: SharedText,
     /// Whether the computation had uncommitted changes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
@@ -63,13 +64,13 @@ pub struct PageCall {
     pub peak_bytes: Option<u64>,
     /// The host of its execution, or the one that recorded its failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
+    pub host: Option<SharedText>,
     /// The machine of its execution, in words, as this storage or the ledger has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Box<str>>,
+    pub machine: Option<SharedText>,
     /// The user who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
+    pub user: Option<SharedText>,
     /// How it was isolated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
@@ -179,7 +180,7 @@ impl PageCall {
         Some(Self {
             name,
             computation: computation.name.to_string(),
-            commit: computation.commit.full().to_owned(),
+            commit: computation.commit.full().into(),
             dirty: computation.dirty,
             state: if failed.is_some() { PageCallState::Failed } else { PageCallState::Missing },
             end: failed.map(|it| it.recorded.at.as_millisecond()),
@@ -235,9 +236,9 @@ pub(super) fn add_records(calls: &mut [PageCall], index: &mut PageIndex<'_>) {
             Some(Record::Call(record)) if call.is_there() => Some(record),
             _ => None,
         };
-        let argv = record.and_then(CallRecord::execution).map(|it| &*it.argv).unwrap_or_default();
+        let execution = record.and_then(CallRecord::execution);
         for (at, digest) in std::mem::take(&mut call.digests).iter().enumerate() {
-            let file = argv.get(at + 1).map(String::as_str).unwrap_or_default();
+            let file = execution.and_then(|it| it.argv.get(at + 1)).unwrap_or_default();
             let name = index.name_of(&call.name, at, false);
             let role = index.role(&call.name, at, digest);
             call.inputs.push(PageValue { role, ..index.value(name, file, digest) });
@@ -431,7 +432,12 @@ impl<'a> PageIndex<'a> {
 
     /// The recorded result with this short name.
     pub(super) fn subject(&self, name: &str) -> Option<Subject<'a>> {
-        self.history.subject(&Entry::of_short(name)?.file(0))
+        self.file(&Entry::of_short(name)?.file(0))
+    }
+
+    /// The recorded file of this name.
+    pub(super) fn file(&self, name: &str) -> Option<Subject<'a>> {
+        self.history.subject(name)
     }
 
     /// A value with this name in the storage, or else the first recorded one with its contents.
@@ -441,11 +447,11 @@ impl<'a> PageIndex<'a> {
         let from = subject.and_then(|subject| self.origin(subject));
         let file = match subject {
             // A member of a directory has a name that is longer.
-            Some(subject) if !file.starts_with(&subject.promise.name) => {
+            Some(subject) if !file.starts_with(&subject.file()) => {
                 // Another file with the same contents is whole.
-                let member = split_member(file).1.filter(|_| subject.promise.digest != *digest);
+                let member = split_member(file).1.filter(|_| subject.digest != digest);
                 let member = member.map(|member| format!("/{member}"));
-                Some(format!("{}{}", subject.promise.name, member.unwrap_or_default()))
+                Some(format!("{}{}", subject.file(), member.unwrap_or_default()))
             }
             _ => Some(file.to_owned()).filter(|file| !file.is_empty()),
         };
@@ -460,10 +466,10 @@ impl<'a> PageIndex<'a> {
             return subject;
         }
         let wanted = parts(split_member(file).0);
-        let same = self.history.with_contents(&subject.promise.digest);
+        let same = self.history.with_contents(subject.digest);
         // Equal contents may be those of different calls.
         same.filter(|it| self.call(&it.entry.short()).is_some())
-            .max_by_key(|it| parts(&it.promise.name) == wanted)
+            .max_by_key(|it| parts(&it.file()) == wanted)
             .unwrap_or(subject)
     }
 
@@ -488,14 +494,14 @@ impl<'a> PageIndex<'a> {
     }
 
     fn number_of_input(&mut self, subject: Subject<'_>) -> usize {
-        let file = &subject.promise.name;
-        if let Some(number) = self.numbers_of_inputs.get(file) {
+        let file = subject.file();
+        if let Some(number) = self.numbers_of_inputs.get(&file) {
             return *number;
         }
-        let digest = &subject.promise.digest;
+        let digest = subject.digest;
         let (sha1, size) = (digest.sha1.full(), digest.total());
         self.inputs.push(PageInput { file: file.clone(), sha1, size });
-        self.numbers_of_inputs.insert(file.clone(), self.inputs.len() - 1);
+        self.numbers_of_inputs.insert(file, self.inputs.len() - 1);
         self.inputs.len() - 1
     }
 

@@ -338,8 +338,8 @@ fn page_outputs(
         PageScope::Results(subjects) => {
             let outputs = subjects.iter().filter_map(|subject| {
                 let mut output = of_result(*subject, index)?;
-                let read = || storage.values().contents(subject.promise).ok().flatten();
-                output.contents = Some(room.contents(&output.output, subject.promise.digest, read));
+                let read = || storage.values().contents(&subject.promise()).ok().flatten();
+                output.contents = Some(room.contents(&output.output, *subject.digest, read));
                 Some(output)
             });
             outputs.collect()
@@ -350,11 +350,10 @@ fn page_outputs(
             jobs.sort_by_key(|(_, record)| Reverse(record.at()));
             let mut outputs = Vec::new();
             for (entry, record) in jobs {
-                if let Record::Job(_) = record {
-                    let files = entry.expected_files(record);
-                    for (number, promise) in files.iter().enumerate() {
-                        outputs
-                            .extend(of_result(Subject { promise, number, entry, record }, index));
+                if let Record::Job(job) = record {
+                    for number in 0..job.outputs.len() {
+                        let file = index.file(&entry.file(number));
+                        outputs.extend(file.and_then(|file| of_result(file, index)));
                     }
                 }
             }
@@ -443,21 +442,22 @@ fn node_inputs(task: &Task, node: NodeId) -> Vec<String> {
 }
 
 fn of_result(subject: Subject<'_>, index: &mut PageIndex<'_>) -> Option<PageOutput> {
-    let Subject { promise, number, entry, record } = subject;
+    let Subject { number, entry, record, .. } = subject;
+    let file = subject.file();
     let name = format!("{number:02}");
     let ((maker, made_output), (task, commit, inputs, value)) = match record {
         Record::Job(job) => {
             let inputs = job.inputs.iter().map(|it| (it.name.to_string(), it.digest.sha1.short()));
             let output = job.outputs.get(number)?;
             let mut value = index.value(name, &output.file, &output.digest);
-            value.file = Some(promise.name.clone());
+            value.file = Some(file);
             value.role = role_in(job, &output.digest);
             let maker = index.maker(&output.file, &output.digest);
             (maker, (job.task.to_string(), job.commit.full().to_owned(), inputs.collect(), value))
         }
         _ => {
-            let value = index.value(name, &promise.name, &promise.digest);
-            let maker = index.maker(&promise.name, &promise.digest);
+            let value = index.value(name, &file, subject.digest);
+            let maker = index.maker(&file, subject.digest);
             (maker, (String::new(), String::new(), Vec::new(), value))
         }
     };

@@ -494,7 +494,7 @@ impl PastCall {
     /// The file of an input, as in the record, if the call was executed.
     pub fn input(&self, number: usize) -> Option<&str> {
         let argv = &self.record.execution()?.argv;
-        argv.get(number + 1).map(String::as_str)
+        argv.get(number + 1)
     }
 }
 

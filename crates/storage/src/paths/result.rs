@@ -14,14 +14,13 @@
 //! In the name of a table, the number of the output comes last, so that all of a table is in one directory. An [`Entry`] is a
 //! result that has a record, of any kind.
 
-use std::sync::Arc;
-
 use super::{
     AWAY, DIRECTORIES, FAILED, LEASES, LOG, LOGS, MANIFESTS, QUARANTINE, RECORDS, SUSPENDED,
     TABLES, TASK_INPUTS,
 };
 use ce_model::digest::{Digest, SHORT};
 use ce_model::name::StorageName;
+use ce_model::shared_text::SharedText;
 use ce_model::slice::MAX_ARITY;
 
 /// The greatest length of a file name that every file system takes, in bytes.
@@ -47,13 +46,13 @@ pub(crate) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
     /// That of all results of a version.
-    pub(super) directory: Arc<str>,
+    pub(super) directory: SharedText,
     pub(super) file: Box<str>,
 }
 
 impl ResultName {
     /// The name of a result in a directory.
-    pub(crate) fn new(directory: impl Into<Arc<str>>, inputs: &[Digest], digits: Digits) -> Self {
+    pub(crate) fn new(directory: impl Into<SharedText>, inputs: &[Digest], digits: Digits) -> Self {
         Self { directory: directory.into(), file: file(inputs, digits) }
     }
 

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use jiff::Timestamp;
@@ -188,7 +188,7 @@ impl<'a> StoredCalls<'a> {
     pub fn find(&self, call: Call<'_>) -> Result<Found> {
         let directory = self.storage.versions.directory(&self.storage.root, call.version)?;
         for digits in DIGITS {
-            let name = ResultName::new(Arc::clone(&directory), call.inputs, digits);
+            let name = ResultName::new(directory.clone(), call.inputs, digits);
             let damage = match self.state(&name, call)? {
                 CallState::Hit(outputs) => {
                     self.storage.reserved_names.release(&outputs.name);

@@ -22,6 +22,7 @@ use std::time::SystemTime;
 
 use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
+use ce_model::shared_text::SharedText;
 
 use super::call::{Call, CallState, Outputs};
 use super::stage::{Sealed, Stage};
@@ -48,7 +49,7 @@ const MAX_VERSIONS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     /// The directory of each version, by its key.
-    directories: Mutex<HashMap<String, Arc<str>>>,
+    directories: Mutex<HashMap<String, SharedText>>,
     /// The versions with results of a tree, by the directory that lists them.
     of_trees: Mutex<HashMap<String, ListedVersions>>,
 }
@@ -68,15 +69,15 @@ impl Versions {
         &self,
         root: &Root,
         version: ComputationVersion<'_>,
-    ) -> Result<Arc<str>> {
+    ) -> Result<SharedText> {
         let key = version.key();
         if let Some(known) = lock(&self.directories).get(&key) {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
         for _ in 0..MAX_ATTEMPTS {
             let Some(directory) = Self::find_directory(root, version)? else { continue };
-            let directory: Arc<str> = directory.into();
-            lock(&self.directories).insert(key, Arc::clone(&directory));
+            let directory: SharedText = directory.into();
+            lock(&self.directories).insert(key, directory.clone());
             return Ok(directory);
         }
         // Full names collide only if SHA-1 does in all its digits.

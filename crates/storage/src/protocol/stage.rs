@@ -582,7 +582,7 @@ mod tests {
 
     use super::*;
     use crate::paths::ComputationVersion;
-    use crate::records::NOT_ISOLATED;
+    use crate::records::{Arguments, NOT_ISOLATED};
     use crate::{Durability, Unrecorded};
     use ce_model::digest::Digest;
 
@@ -609,8 +609,8 @@ mod tests {
         let stage = Stage::new(storage, 1).unwrap();
         fs::write(stage.outputs().next().unwrap(), output).unwrap();
         let execution = Execution {
-            argv: Box::default(),
-            isolation: NOT_ISOLATED.to_owned(),
+            argv: Arguments::default(),
+            isolation: NOT_ISOLATED.into(),
             access: Box::default(),
             resources: Box::default(),
             host_kind: None,

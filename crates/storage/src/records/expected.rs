@@ -211,6 +211,18 @@ pub struct ExpectedFile {
 }
 
 impl Record {
+    /// The contents of its file of this number, if it promises one. The recipe of a table follows its outputs.
+    pub fn digest(&self, number: usize) -> Option<&Digest> {
+        match self {
+            Self::Call(call) => call.outputs.get(number).map(|output| &output.digest),
+            Self::Job(job) => job.outputs.get(number).map(|output| &output.digest),
+            Self::Table(table) => {
+                table.outputs.iter().chain([&table.recipe]).nth(number).map(|file| &file.digest)
+            }
+            Self::TaskInput(input) => Some(&input.file.digest).filter(|_| number == 0),
+        }
+    }
+
     /// The literals that a job reads, and that users keep in the storage for themselves: files and directories that are no results.
     pub fn literals(&self) -> Vec<ExpectedFile> {
         let Self::Job(job) = self else { return Vec::new() };
@@ -224,35 +236,37 @@ impl Record {
 impl Entry {
     /// The files that its record promises.
     pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
+        let digests = (0..).map_while(|number| Some((number, record.digest(number)?)));
+        let files = digests.map(|(number, digest)| self.expected_file(record, number, *digest));
+        let mut files: Vec<ExpectedFile> = files.collect();
+        // A verification keeps those of millions of records.
+        files.shrink_to_fit();
+        files
+    }
+
+    /// The file of this number, which its record promises with this digest.
+    pub fn expected_file(&self, record: &Record, number: usize, digest: Digest) -> ExpectedFile {
         let stage = match record {
-            Record::Call(call) => call.origin.stage(),
+            Record::Call(call) => call.origin.stage().filter(|stage| is_stage(stage)),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
-        let digests: Vec<Digest> = match record {
-            Record::Call(call) => call.outputs.iter().map(|output| output.digest).collect(),
-            Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
-            Record::Table(table) => table.outputs.iter().map(|output| output.digest).collect(),
-            Record::TaskInput(input) => vec![input.file.digest],
-        };
-        let stage = stage.filter(|stage| is_stage(stage));
-        let files = digests.into_iter().enumerate().map(|(number, digest)| ExpectedFile {
-            name: self.file(number),
-            digest,
-            waiting: stage.map(|stage| waiting(stage, number)),
-        });
-        files.chain(self.expected_recipe(record)).collect()
+        let waiting = stage.map(|stage| waiting(stage, number));
+        ExpectedFile { name: self.name_of_file(record, number), digest, waiting }
+    }
+
+    /// The name of the file of this number. The recipe of a table follows its outputs.
+    pub fn name_of_file(&self, record: &Record, number: usize) -> String {
+        match (self, record) {
+            (Self::Table(name), Record::Table(table)) if number == table.outputs.len() => {
+                name.recipe()
+            }
+            _ => self.file(number),
+        }
     }
 
     /// The contents that its record promises, in order.
     pub fn outputs(&self, record: &Record) -> Vec<Digest> {
         self.expected_files(record).into_iter().map(|file| file.digest).collect()
-    }
-
-    /// The recipe of a table, which follows its outputs.
-    fn expected_recipe(&self, record: &Record) -> Option<ExpectedFile> {
-        let (Self::Table(name), Record::Table(table)) = (self, record) else { return None };
-        let digest = table.recipe.digest;
-        Some(ExpectedFile { name: name.recipe(), digest, waiting: None })
     }
 
     /// Whether a record belongs to this name.

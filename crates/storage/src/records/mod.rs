@@ -28,7 +28,9 @@ pub use self::pending::{
     TicketEnd, TicketValue, WaitingJob, WorkerAbilities, WorkerRecord,
 };
 pub(super) use self::provenance::host;
-pub use self::provenance::{Execution, HostKind, NOT_ISOLATED, Origin, Provenance, SharedOrigin};
+pub use self::provenance::{
+    Arguments, Execution, HostKind, NOT_ISOLATED, Origin, Provenance, SharedOrigin,
+};
 pub use self::recipe::{
     LongText, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
 };
@@ -37,6 +39,7 @@ use super::paths::{ComputationVersion, Entry, RECORDS, TaskVersion};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::shared_text::SharedText;
 use ce_model::slice::MAX_ARITY;
 
 /// The newest format of records that this program reads.
@@ -81,10 +84,12 @@ impl<'de> Deserialize<'de> for Format {
 fn at_most_100<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let list = Vec::deserialize(deserializer)?;
+    let mut list = Vec::deserialize(deserializer)?;
     if list.len() > MAX_ARITY {
         return Err(D::Error::invalid_length(list.len(), &"at most 100"));
     }
+    // History keeps the records of millions of calls.
+    list.shrink_to_fit();
     Ok(list)
 }
 
@@ -342,7 +347,7 @@ pub enum RecordState<T> {
 
 impl<T> RecordState<T> {
     /// The record, if there is one.
-    pub(crate) fn ok(self) -> Option<T> {
+    pub fn ok(self) -> Option<T> {
         match self {
             Self::Valid(record) => Some(record),
             Self::Spoiled | Self::Absent => None,
@@ -587,7 +592,7 @@ impl CallRecord {
             outputs: self.outputs.iter().map(unstamped).collect(),
             origin: Origin::Shared(SharedOrigin {
                 stage: None,
-                isolation,
+                isolation: isolation.into(),
                 access,
                 taken_over: None,
             }),
@@ -676,7 +681,7 @@ pub struct AuditReport {
     /// The peak resident memory of its largest process, in bytes.
     pub peak_bytes: u64,
     /// Its isolation, as in the record of a call.
-    pub isolation: String,
+    pub isolation: SharedText,
     /// The kind of its host.
     pub host_kind: Option<HostKind>,
     /// The outputs that it has made; none if it failed.

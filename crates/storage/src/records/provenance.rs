@@ -6,21 +6,22 @@ use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use serde::de::{Error as _, Unexpected};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use ce_model::name::StorageName;
+use ce_model::shared_text::SharedText;
 
 /// The user, host, time and program version of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The name of the host.
-    pub host: String,
+    pub host: SharedText,
     /// The name of the user.
-    pub user: String,
+    pub user: SharedText,
     /// The time.
     pub at: Timestamp,
     /// The version of compeval.
-    pub compeval: String,
+    pub compeval: SharedText,
 }
 
 impl Provenance {
@@ -30,25 +31,26 @@ impl Provenance {
             host: host(),
             user: user(),
             at: Timestamp::now(),
-            compeval: env!("CARGO_PKG_VERSION").to_owned(),
+            compeval: env!("CARGO_PKG_VERSION").into(),
         }
     }
 }
 
 /// The name of this host.
-pub(crate) fn host() -> String {
-    static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned()).clone()
+pub(crate) fn host() -> SharedText {
+    static HOST: OnceLock<SharedText> = OnceLock::new();
+    HOST.get_or_init(|| (&*rustix::system::uname().nodename().to_string_lossy()).into()).clone()
 }
 
 /// The name of the user.
-fn user() -> String {
-    static USER: OnceLock<String> = OnceLock::new();
+fn user() -> SharedText {
+    static USER: OnceLock<SharedText> = OnceLock::new();
     USER.get_or_init(|| {
         ["USER", "LOGNAME"]
             .into_iter()
             .find_map(|name| std::env::var(name).ok())
             .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+            .into()
     })
     .clone()
 }
@@ -57,9 +59,9 @@ fn user() -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// The arguments: names in the storage, never absolute paths.
-    pub argv: Box<[String]>,
+    pub argv: Arguments,
     /// The isolation from everything else.
-    pub isolation: String,
+    pub isolation: SharedText,
     /// The grants of access beyond its own tree: the lines of its file `access`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub access: Box<[String]>,
@@ -72,7 +74,7 @@ pub struct Execution {
     pub host_kind: Option<HostKind>,
     /// The machine, in words: see [`machine`](super::machine()). `None` where its kind is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Box<str>>,
+    pub machine: Option<SharedText>,
     /// The time of its start.
     pub start: Timestamp,
     /// The time of its end.
@@ -95,6 +97,48 @@ pub struct Execution {
     /// It was taken over although it was not isolated: the user trusted its tree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trusted_tree: bool,
+}
+
+/// Arguments of a program, one after the other: none holds a NUL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// Each ends with a NUL, so that many records take little memory.
+    joined: Box<str>,
+}
+
+impl Arguments {
+    /// The arguments in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.joined.split_terminator('\0')
+    }
+
+    /// The argument of this number.
+    pub fn get(&self, number: usize) -> Option<&str> {
+        self.iter().nth(number)
+    }
+}
+
+impl From<Vec<String>> for Arguments {
+    fn from(arguments: Vec<String>) -> Self {
+        let ended = arguments.into_iter().map(|argument| argument + "\0");
+        Self { joined: ended.collect::<String>().into() }
+    }
+}
+
+impl Serialize for Arguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let arguments = Vec::<String>::deserialize(deserializer)?;
+        match arguments.iter().any(|argument| argument.contains('\0')) {
+            true => Err(D::Error::custom("an argument holds a NUL")),
+            false => Ok(arguments.into()),
+        }
+    }
 }
 
 /// The `isolation` of an execution without any.
@@ -126,7 +170,7 @@ pub struct SharedOrigin {
     #[serde(default, deserialize_with = "inside_or_none", skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// The isolation from everything else: as of an [`Execution`].
-    pub isolation: String,
+    pub isolation: SharedText,
     /// The grants of access: as of an [`Execution`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
@@ -223,7 +267,7 @@ fn inside_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
 /// Numerical libraries choose their code by these, so equal outputs on several kinds say more than equal outputs on one. A
 /// kind names no host: many share it. It has up to 40 lower-case letters, digits, `_`, `.` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct HostKind(String);
+pub struct HostKind(SharedText);
 
 impl HostKind {
     /// The greatest length of a kind, in bytes.
@@ -232,7 +276,7 @@ impl HostKind {
     /// The kind of this host.
     pub fn here() -> &'static Self {
         static KIND: OnceLock<HostKind> = OnceLock::new();
-        KIND.get_or_init(|| Self(processor::kind()))
+        KIND.get_or_init(|| Self(processor::kind().into()))
     }
 
     /// The kind with this name; `None` if that is no name of one.
@@ -241,7 +285,7 @@ impl HostKind {
             && name
                 .bytes()
                 .all(|it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-'));
-        is_name.then(|| Self(name.to_owned()))
+        is_name.then(|| Self(name.into()))
     }
 }
 
