@@ -18,7 +18,7 @@ use ce_exchange::{
     push, revoke,
 };
 use ce_files::cache::Cache;
-use ce_git::{Mirror, Prompts};
+use ce_git::{Config, Mirror, Prompts};
 use ce_model::exit::Exit;
 use ce_model::humanize::parse_count;
 use ce_model::resources::parse_size;
@@ -309,9 +309,16 @@ impl Tool for Pull {
         };
         told.map_err(OutputError)?;
         if outcome.is_new() && !is_signed && !self.dry_run && !is_silent {
+            let named = Config::of_any(Path::new("."))?.and_then(|it| it.results_of_authors());
+            let named = named.filter(|_| !self.ends.names_repository());
             say(
                 "ce",
-                &"no signatures were checked, since no signers are set: you named the repository, and that counts",
+                &format_args!(
+                    "no signatures were checked, since no signers are set: {} the repository, and that counts",
+                    named.map_or("you named".to_owned(), |file| format!(
+                        "the file {file} of the task names"
+                    ))
+                ),
             );
         }
         Ok(match outcome.is_complete() {

@@ -172,6 +172,11 @@ pub(super) struct Ends {
 }
 
 impl Ends {
+    /// Whether the repository was typed.
+    pub(super) const fn names_repository(&self) -> bool {
+        self.repository.is_some()
+    }
+
     /// Returns both. A single argument is the storage, unless the configuration has a storage and no repository.
     pub(super) fn find(&self) -> Result<(PathBuf, String), Error> {
         let Self { storage, repository } = self;

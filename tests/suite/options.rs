@@ -153,6 +153,43 @@ fn both_ends_of_an_exchange_may_be_settings() {
     ce(&lab, "task/notes", &["log"]).exit(0).shows("  add  ");
 }
 
+#[test]
+fn a_task_may_name_its_storage_and_its_results() {
+    let (lab, _) = configured();
+    lab.git("data", &["init", "-q", "--bare", "../results.git"]);
+    lab.git("task", &["config", "compeval.results", "../results.git"]);
+    ce(&lab, "task", &["push"]).exit(0);
+    // As its authors have it, and nobody's configuration.
+    let settings = |text: &str| fs::write(lab.path("task/.compeval"), text).unwrap();
+    settings("[compeval]\n\tstorage = in/results\n\tresults = ../results.git\n");
+    lab.git("task", &["config", "--unset", "compeval.storage"]);
+    lab.git("task", &["config", "--unset", "compeval.results"]);
+    let pulled = ce(&lab, "task/notes", &["pull"]).exit(0);
+    pulled.says("made a new storage at ../in/results").says("the file .compeval of the task names");
+    ce(&lab, "task/notes", &["log"]).exit(0).shows("  add  ");
+    ce(&lab, "task/notes", &["pull", "../typed", "../../results.git"]).exit(0).says("you named");
+    // The user's own word comes first.
+    lab.git("task", &["config", "compeval.storage", "../mine"]);
+    ce(&lab, "task", &["pull"]).exit(0).says("made a new storage at ../mine");
+    lab.git("task", &["config", "--unset", "compeval.storage"]);
+    // Whoever clones a task does not let its authors choose any place, or anything else.
+    for outside in ["../elsewhere", "/tmp/elsewhere", "~/elsewhere", ".git/results", "a/../../b"] {
+        settings(&format!("[compeval]\nstorage = {outside}\nresults = ../results.git\n"));
+        let refused = ce(&lab, "task", &["pull"]).exit(2);
+        refused.says("which is not a path of a directory in the work tree").says(".compeval");
+    }
+    for foreign in ["signers = keys", "isolate = false", "[compeval \"slurm\"]\nworkers = 2"] {
+        settings(&format!("[compeval]\nstorage = results\n{foreign}\n"));
+        let refused = ce(&lab, "task", &["log"]).exit(2);
+        refused.says("and may have only storage and results").says("each user decides that");
+    }
+    settings("[compeval\n");
+    ce(&lab, "task", &["log"]).exit(2).says(".compeval cannot be read").says("git config --list");
+    fs::remove_file(lab.path("task/.compeval")).unwrap();
+    symlink("workflow", lab.path("task/.compeval")).unwrap();
+    ce(&lab, "task", &["log"]).exit(2).says("no storage is given");
+}
+
 /// The lines of standard output, each a JSON object.
 fn objects(ran: &Ran<'_>) -> Vec<Value> {
     ran.lines().into_iter().map(|line| serde_json::from_str(line).unwrap()).collect()

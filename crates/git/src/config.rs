@@ -10,15 +10,25 @@ use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repositor
 use super::url::without_password;
 use super::{GitResult, open, top};
 use ce_model::exit::Explain;
+use ce_model::name::StorageName;
 
 /// The section of the configuration.
 const SECTION: &str = "compeval";
 
+/// The file at the top of a work tree in which its authors say where its results are: see [`Config::results`].
+const AUTHORS: &str = ".compeval";
+
+/// The keys that may stand there. What a run may do is up to its user.
+const OF_AUTHORS: [&str; 2] = ["storage", "results"];
+
 /// Git's configuration as it is for a repository: the system's, the user's, its own, its work
-/// tree's, and what the environment adds. The last value counts.
+/// tree's, and what the environment adds. The last value counts. Where none of them says so, the file `.compeval` may say where
+/// results are.
 #[derive(Debug)]
 pub struct Config {
     repository: gix::Repository,
+    /// What the file `.compeval` says, if there is one.
+    authors: Option<gix::config::File>,
     /// The base of relative paths: the top of the work tree, relative to the current directory.
     top: PathBuf,
 }
@@ -39,6 +49,22 @@ pub enum ConfigError {
         /// The kind of value that it should have.
         kind: &'static str,
     },
+    /// A key may not stand in the file of the authors.
+    #[error("{} has compeval.{key}, and may have only storage and results", file.display())]
+    OfUser {
+        /// The key, without its section.
+        key: String,
+        /// The file.
+        file: PathBuf,
+    },
+    /// The file of the authors cannot be read.
+    #[error("{} cannot be read", file.display())]
+    OfAuthors {
+        /// The file.
+        file: PathBuf,
+        /// The error of gix.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The repository cannot be read.
     #[error(transparent)]
     Repository(#[from] UnreadableRepository),
@@ -57,6 +83,12 @@ impl Explain for ConfigError {
         Some(match self {
             Self::Value { key, kind, .. } => {
                 format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")
+            }
+            Self::OfUser { key, .. } => {
+                format!("each user decides that: git config compeval.{key} VALUE")
+            }
+            Self::OfAuthors { file, .. } => {
+                format!("correct it: git config --list --file {} says where", file.display())
             }
             Self::Repository(UnreadableRepository::NoRepository(_)) => {
                 no_task_repository().to_owned()
@@ -96,10 +128,15 @@ impl Config {
     pub fn of(dir: &Path) -> Result<Self, ConfigError> {
         let real = dir.canonicalize();
         let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
-        Self::open(dir, &real).map_err(|error| match UnreadableRepository::new(dir, error) {
+        let read = Self::open(dir, &real);
+        let mut config = read.map_err(|error| match UnreadableRepository::new(dir, error) {
             UnreadableRepository::Git { path, source } => ConfigError::Git { path, source },
             error => error.into(),
-        })
+        })?;
+        if let Some(top) = top(&real) {
+            config.authors = authors(&top.join(AUTHORS))?;
+        }
+        Ok(config)
     }
 
     fn open(dir: &Path, real: &Path) -> GitResult<Self> {
@@ -109,7 +146,7 @@ impl Config {
         };
         let here = if dir == Path::new(".") { Path::new("") } else { dir };
         let up: PathBuf = inside.components().map(|_| "..").collect();
-        Ok(Self { repository: open(&root)?, top: here.join(up) })
+        Ok(Self { repository: open(&root)?, authors: None, top: here.join(up) })
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.
@@ -125,16 +162,25 @@ impl Config {
     pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => {
-                Ok(Self { top: dir.to_owned(), ..Self::of(other)? })
+                Ok(Self { top: dir.to_owned(), authors: None, ..Self::of(other)? })
             }
             _ => Self::of(dir),
         }
     }
 
     /// The directory that keeps all results: `compeval.storage`. A relative path begins at the top
-    /// of the work tree, `~/` at the user's home.
+    /// of the work tree, `~/` at the user's home. The authors can only name one in the work tree.
     pub fn storage(&self) -> Result<Option<PathBuf>, ConfigError> {
-        let Some(value) = self.value("storage") else { return Ok(None) };
+        let Some(value) = self.value("storage") else {
+            let Some(value) = self.of_authors("storage") else { return Ok(None) };
+            let path = value.text.as_ref().and_then(|text| text.to_str().ok());
+            return match path.map(str::parse::<StorageName>) {
+                Some(Ok(path)) if !path.as_str().starts_with(['.', '~']) => {
+                    Ok(Some(self.top.join(path.as_str())))
+                }
+                _ => Err(value.wrong("storage", "path of a directory in the work tree")),
+            };
+        };
         let path = self.repository.config_snapshot().trusted_path("compeval.storage");
         match path {
             Ok(Some(path)) if !path.as_os_str().is_empty() => Ok(Some(self.top.join(path))),
@@ -145,7 +191,8 @@ impl Config {
     /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
     /// begins at the top of the work tree.
     pub fn results(&self) -> Result<Option<String>, ConfigError> {
-        let Some(value) = self.value("results") else { return Ok(None) };
+        let value = self.value("results").or_else(|| self.of_authors("results"));
+        let Some(value) = value else { return Ok(None) };
         let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
         match text.filter(|text| !text.is_empty()) {
             Some(text) if text.starts_with('.') => {
@@ -154,6 +201,12 @@ impl Config {
             Some(text) => Ok(Some(text)),
             None => Err(value.wrong("results", "URL or path of a repository")),
         }
+    }
+
+    /// The file of the authors, if that names the results repository, and no configuration does.
+    pub fn results_of_authors(&self) -> Option<&'static str> {
+        let is_theirs = self.value("results").is_none() && self.of_authors("results").is_some();
+        is_theirs.then_some(AUTHORS)
     }
 
     /// The same without a password, to be shown.
@@ -282,14 +335,45 @@ impl Config {
 
     /// The value that counts, as it is written.
     fn value(&self, key: &str) -> Option<Value> {
-        let snapshot = self.repository.config_snapshot();
-        let sections = snapshot.plumbing().sections_by_name(SECTION)?;
-        let plain = sections.filter(|section| section.header().subsection_name().is_none());
-        let values = plain.filter_map(|section| {
-            Some(Value { text: section.value_implicit(key)?, file: file(&section) })
-        });
-        values.last()
+        value_in(self.repository.config_snapshot().plumbing(), key)
     }
+
+    /// The value that the authors have written.
+    fn of_authors(&self, key: &str) -> Option<Value> {
+        value_in(self.authors.as_ref()?, key)
+    }
+}
+
+/// The last value of a key, as it is written.
+fn value_in(config: &gix::config::File, key: &str) -> Option<Value> {
+    let sections = config.sections_by_name(SECTION)?;
+    let plain = sections.filter(|section| section.header().subsection_name().is_none());
+    let values = plain.filter_map(|section| {
+        Some(Value { text: section.value_implicit(key)?, file: file(&section) })
+    });
+    values.last()
+}
+
+/// Reads the file of the authors, unless it is not there, or no file. It includes no others.
+fn authors(path: &Path) -> Result<Option<gix::config::File>, ConfigError> {
+    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+        return Ok(None);
+    }
+    let source = gix::config::Source::Worktree;
+    let read = gix::config::File::from_path_no_includes(path.to_owned(), source);
+    let config = read.map_err(|error| {
+        let (file, source) = (path.to_owned(), error.into());
+        ConfigError::OfAuthors { file, source }
+    })?;
+    for section in config.sections_by_name(SECTION).into_iter().flatten() {
+        let is_plain = section.header().subsection_name().is_none();
+        for key in section.value_names().map(|key| key.to_string().to_ascii_lowercase()) {
+            if !is_plain || !OF_AUTHORS.contains(&&*key) {
+                return Err(ConfigError::OfUser { key, file: path.to_owned() });
+            }
+        }
+    }
+    Ok(Some(config))
 }
 
 /// The file that a section is in.
