@@ -4,17 +4,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 use super::Tool;
 use super::options::warn_of_links;
 use super::storage_args::{StorageFile, configured_storage, storage_and_results};
-use crate::report::{CitationFormat, citation, harmless, package_json, package_readme, say};
-use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
-use ce_history::History;
-use ce_history::package::{
-    Citation, Package, PackageError, PackageKind, Packer, own_directory, vacant,
+use crate::report::{
+    CitationFormat, ReadmeFor, citation, harmless, package_json, package_readme, say,
 };
+use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
+use ce_history::package::{
+    Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
+    Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
+    own_directory, vacant,
+};
+use ce_history::{History, Subject};
 use ce_model::exit::Exit;
 use ce_model::humanize::counted;
 use ce_storage::{Defect, Maintenance, Storage};
@@ -23,6 +27,10 @@ use ce_storage::{Defect, Maintenance, Storage};
 ///
 /// The outputs of a job have the names that they have in the computation that made them; a sweep has a
 /// directory for each of its points. README.md says of each file what made it. Nothing is computed.
+///
+/// With --crate, it is a Provenance Run Crate: an RO-Crate, which archives such as Zenodo and other programs
+/// understand. It says what was made from what by which commits, and names neither hosts nor users nor paths of this
+/// machine.
 #[derive(Debug, Parser)]
 #[command(version, allow_missing_positional = true, override_usage = USAGE, after_help = EXPORT_EXIT_CODES)]
 pub(super) struct ExportResults {
@@ -33,6 +41,9 @@ pub(super) struct ExportResults {
     /// Make symbolic links to the storage in place of copies
     #[arg(long)]
     link: bool,
+
+    #[command(flatten)]
+    run_crate: CrateArgs,
 
     /// Print one JSON document
     #[arg(long)]
@@ -47,9 +58,74 @@ pub(super) struct ExportResults {
     #[arg(value_name = "RESULT", value_hint = clap::ValueHint::FilePath)]
     results: Vec<PathBuf>,
 
-    /// The directory to be made; it may exist if it is empty
+    /// The directory to be made; it may exist if it is empty. With --crate, a name that ends in .zip is a ZIP archive
     #[arg(required = true, value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
+}
+
+/// Whether a package is a crate, and what that says beyond records.
+#[derive(Debug, Args)]
+struct CrateArgs {
+    /// Make a crate of a job: with its workflow, and metadata of how it was made
+    #[arg(long = "crate", conflicts_with = "link")]
+    wanted: bool,
+
+    /// Put the inputs of the job into the crate, too: the files that it was given
+    #[arg(long, requires = "wanted")]
+    inputs: bool,
+
+    /// Say in the crate when calls were executed
+    #[arg(long, requires = "wanted")]
+    times: bool,
+
+    /// Say in the crate on which machines they were: processors, memory, kernel
+    #[arg(long, requires = "times")]
+    machine: bool,
+
+    /// How the crate calls you, who have executed the calls: `NAME` or `NAME <URL>` [default: it names nobody]
+    #[arg(long, value_name = "NAME", requires = "wanted", value_parser = person)]
+    by: Option<Contributor>,
+
+    /// The licence of the crate: an identifier of SPDX, such as CC-BY-4.0, or a URL [default: the one in CITATION.cff of the
+    /// task's repository]
+    #[arg(long, value_name = "LICENCE", requires = "wanted", value_parser = LicenceName::parse)]
+    license: Option<LicenceName>,
+
+    /// An author of the crate: `NAME`, `NAME <URL>` or `NAME <ORCID>`. May be given several times [default: those in CITATION.cff]
+    #[arg(long, value_name = "NAME", requires = "wanted", value_parser = person)]
+    author: Vec<Contributor>,
+
+    /// The organization that publishes the crate: `NAME` or `NAME <URL>`
+    #[arg(long, value_name = "NAME", requires = "wanted", value_parser = organization)]
+    publisher: Option<Contributor>,
+}
+
+fn person(text: &str) -> Result<Contributor, AttributionFault> {
+    Contributor::parse(text, false)
+}
+
+fn organization(text: &str) -> Result<Contributor, AttributionFault> {
+    Contributor::parse(text, true)
+}
+
+impl CrateArgs {
+    /// The crate of a job, if one is wanted.
+    fn of<'a>(
+        &self,
+        records: (&'a Storage, &'a History),
+        result: Subject<'a>,
+    ) -> Result<Option<RunCrate<'a>>, CrateError> {
+        if !self.wanted {
+            return Ok(None);
+        }
+        let facts = CrateFacts { times: self.times, machine: self.machine, by: self.by.clone() };
+        let attribution = Attribution {
+            licences: self.license.iter().cloned().collect(),
+            authors: self.author.clone(),
+            publisher: self.publisher.clone(),
+        };
+        RunCrate::of(records, result, facts, attribution).map(Some)
+    }
 }
 
 const USAGE: &str = "ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>";
@@ -66,7 +142,10 @@ impl Tool for ExportResults {
         if results.is_empty() {
             return Err(ResultPathError::Storage(path).into());
         }
-        vacant(storage, &self.dir)?;
+        if self.run_crate.wanted && results.len() > 1 {
+            return Err(CrateError::Several(results.len()).into());
+        }
+        vacant(storage, &self.dir, self.kind())?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(BeginError::new)?;
         let package = match self.export(storage, &results, &stop.asked) {
@@ -100,6 +179,15 @@ impl Tool for ExportResults {
 }
 
 impl ExportResults {
+    fn kind(&self) -> PackageKind {
+        let is_archive = self.dir.extension().is_some_and(|it| it.eq_ignore_ascii_case("zip"));
+        match self.link {
+            true => PackageKind::Links,
+            false if is_archive && self.run_crate.wanted => PackageKind::Archive,
+            false => PackageKind::Copies,
+        }
+    }
+
     fn export(
         &self,
         storage: &Storage,
@@ -108,9 +196,14 @@ impl ExportResults {
     ) -> Result<Package, Error> {
         let history = History::read(storage)?;
         let mut packer = Packer::new(storage, &history);
-        let mut added = Vec::new();
+        let (mut added, mut run_crate) = (Vec::new(), None);
         for result in results {
             let subject = packer.find(&result.display().to_string())?;
+            let subject = if self.run_crate.wanted { job_of(&history, subject) } else { subject };
+            run_crate = self.run_crate.of((storage, &history), subject)?;
+            if run_crate.is_some() {
+                packer.add_inputs(subject, self.run_crate.inputs)?;
+            }
             if !added.contains(&subject.entry) {
                 added.push(subject.entry);
                 let dir = match results.len() {
@@ -122,9 +215,17 @@ impl ExportResults {
         }
         let package = Package::check(packer, storage, &history, stop)?;
         let place = storage.path("");
-        let readme = package_readme(&package, &place.canonicalize().unwrap_or(place));
-        let kind = if self.link { PackageKind::Links } else { PackageKind::Copies };
-        package.write(storage, (&self.dir, kind), &readme, stop)?;
+        let place = place.canonicalize().unwrap_or(place);
+        let readers = match run_crate {
+            Some(_) => ReadmeFor::Everybody { times: self.run_crate.times },
+            None => ReadmeFor::Colleagues(&place),
+        };
+        let readme = package_readme(&package, readers);
+        let texts = match &run_crate {
+            Some(run_crate) => crate_texts(run_crate, &package, readme)?,
+            None => vec![(README, readme)],
+        };
+        package.write(storage, (&self.dir, self.kind()), &texts, stop)?;
         Ok(package)
     }
 }

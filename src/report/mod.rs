@@ -54,7 +54,7 @@ pub use self::maintenance::{
     verdict_json, verified_json,
 };
 pub use self::medians::{MedianFormat, medians};
-pub use self::package::{CitationFormat, citation, package_json, package_readme};
+pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::printer::{
     EventPrinter, OutputPaths, Silent, WorkerReport, evaluate_quietly, missing_literals,

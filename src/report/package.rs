@@ -9,17 +9,29 @@ use serde_json::{Value, json};
 use super::harmless;
 use ce_history::package::{Citation, FileMaker, MakerInput, Package, PackagedFile, PackagedResult};
 
+/// For whom a page is.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadmeFor<'a> {
+    /// People who know this storage.
+    Colleagues(&'a Path),
+    /// Anybody: no host and no path of this machine, and times only if they are to be published.
+    Everybody {
+        /// Whether times are published.
+        times: bool,
+    },
+}
+
 /// The text of the page, in Markdown.
-pub fn package_readme(package: &Package, storage: &Path) -> String {
+pub fn package_readme(package: &Package, readers: ReadmeFor<'_>) -> String {
     let mut page = String::from("# Results\n\n");
     let compeval = env!("CARGO_PKG_VERSION");
-    line(
-        &mut page,
-        &format!(
-            "Exported by CompEval {compeval} from the storage {}.",
-            code(&storage.display().to_string())
-        ),
-    );
+    let origin = match readers {
+        ReadmeFor::Colleagues(storage) => {
+            format!(" from the storage {}", code(&storage.display().to_string()))
+        }
+        ReadmeFor::Everybody { .. } => String::new(),
+    };
+    line(&mut page, &format!("Exported by CompEval {compeval}{origin}."));
     for PackagedResult { name, title, commit, inputs } in &package.results {
         let title = title.as_ref().map(|title| format!(" of {}", code(title))).unwrap_or_default();
         let commit =
@@ -37,12 +49,12 @@ pub fn package_readme(package: &Package, storage: &Path) -> String {
         if let Some(definition) = definition {
             line(&mut page, &format!("- in the workflow: {}", code(definition)));
         }
-        maker(&mut page, made);
+        maker(&mut page, made, readers);
     }
     page
 }
 
-fn maker(page: &mut String, made: &FileMaker) {
+fn maker(page: &mut String, made: &FileMaker, readers: ReadmeFor<'_>) {
     let FileMaker::Call { computation, output, commit, dirty, inputs, at, host } = made else {
         return line(
             page,
@@ -61,7 +73,12 @@ fn maker(page: &mut String, made: &FileMaker) {
             file.as_deref().map(code).unwrap_or_else(|| "no record of its origin".to_owned());
         line(page, &format!("- input {number:02}: {file}, SHA-1 {}", contents.sha1.full()));
     }
-    let host = host.as_deref().map(|host| format!(" on {}", code(host))).unwrap_or_default();
+    let host = match readers {
+        ReadmeFor::Everybody { times: false } => return,
+        ReadmeFor::Everybody { times: true } => None,
+        ReadmeFor::Colleagues(_) => host.as_deref(),
+    };
+    let host = host.map(|host| format!(" on {}", code(host))).unwrap_or_default();
     match at {
         Some(at) => line(page, &format!("- executed: {at}{host}")),
         None => line(page, "- executed: in another storage"),

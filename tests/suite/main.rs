@@ -72,6 +72,7 @@ mod repositories;
 mod repository;
 mod resources;
 mod run;
+mod run_crate;
 mod scheduler;
 mod selection;
 mod settings;

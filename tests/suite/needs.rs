@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &str); 22] = [
+/// Programs, and the packages of Debian that have them, or what installs them.
+const PROGRAMS: [(&str, &str); 23] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
@@ -37,6 +37,7 @@ const PROGRAMS: [(&str, &str); 22] = [
     ("ssh-keygen", "openssh-client"),
     ("sshfs", "sshfs"),
     ("strace", "strace"),
+    ("validate-crate", "tests/crate/install"),
     ("vim", "vim"),
 ];
 

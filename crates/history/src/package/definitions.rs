@@ -53,22 +53,10 @@ impl Definitions {
                 Place::Occupied(_) => {}
             }
         }
-        let mut made: Vec<(NodeId, Subject<'_>)> = Vec::new();
-        for (number, output) in job.outputs.iter().enumerate() {
-            let node = output_node(&task, number);
-            let subject = history.subject(split_member(&output.file).0);
-            made.extend(node.zip(subject));
-        }
-        let mut seen = HashSet::new();
-        while let Some((node, subject)) = made.pop() {
-            let node = holder(&task, node);
-            if !seen.insert((node, subject.entry)) || !fits(&task, node, subject) {
-                continue;
-            }
+        for (node, subject) in producers(&task, (storage, history), job)? {
             if let Some(name) = name(&task, node) {
                 definitions.results.entry(key(subject.entry)).or_insert_with(|| name.to_owned());
             }
-            made.extend(made_from(&task, node, (storage, history), subject)?);
         }
         definitions.task = Some(task);
         Ok(definitions)
@@ -90,8 +78,31 @@ impl Definitions {
     }
 }
 
+/// Returns the nodes of a job's workflow with the calls and tables that each has made, as far as records lead from the outputs.
+pub(super) fn producers<'a>(
+    task: &Task,
+    (storage, history): (&Storage, &'a History),
+    job: &JobRecord,
+) -> Result<Vec<(NodeId, Subject<'a>)>, StorageError> {
+    let mut made: Vec<(NodeId, Subject<'a>)> = Vec::new();
+    for (number, output) in job.outputs.iter().enumerate() {
+        let node = output_node(task, number);
+        let subject = history.subject(split_member(&output.file).0);
+        made.extend(node.zip(subject));
+    }
+    let (mut seen, mut producers) = (HashSet::new(), Vec::new());
+    while let Some((node, subject)) = made.pop() {
+        let node = holder(task, node);
+        if seen.insert((node, subject.entry)) && fits(task, node, subject) {
+            producers.push((node, subject));
+            made.extend(made_from(task, node, (storage, history), subject)?);
+        }
+    }
+    Ok(producers)
+}
+
 /// The name of a node.
-fn name(task: &Task, node: NodeId) -> Option<&str> {
+pub(super) fn name(task: &Task, node: NodeId) -> Option<&str> {
     task.definitions.get(&node)?.first().map(|name| &**name)
 }
 

@@ -3,7 +3,14 @@
 //! Every name is made of checked parts, so none leads out of the package: see [`path_part`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 
+mod archive;
+mod attribution;
+mod crate_actions;
+mod crate_document;
+mod crate_values;
 mod definitions;
+mod entities;
+mod run_crate;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -15,6 +22,7 @@ use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{MemberPath, stem};
 use ce_model::shared_text::SharedText;
 use ce_model::sweep::{SWEEP_OUTPUTS, path_part, point_path};
+use ce_model::task::WORKFLOW_TEXT;
 use ce_model::text_file;
 use ce_storage::records::JobRecord;
 use ce_storage::{
@@ -26,8 +34,17 @@ use serde::Serialize;
 use crate::log::OriginalExecution;
 use crate::{Ancestor, History, HistoryError, Subject};
 
+pub use self::attribution::{
+    Attribution, AttributionError, AttributionFault, Contributor, LicenceName,
+};
+use self::crate_document::METADATA;
+pub use self::crate_document::crate_texts;
+use self::crate_values::{INPUTS, input_path};
 use self::definitions::Definitions;
-pub use self::write::{BadFile, Citation, Package, PackageError, PackageKind, copy, vacant};
+pub use self::run_crate::{CrateError, CrateFacts, RunCrate};
+pub use self::write::{
+    BadFile, Citation, Package, PackageError, PackageKind, copy, job_of, vacant,
+};
 
 /// The file of a package that says what made each other one.
 pub const README: &str = "README.md";
@@ -108,6 +125,26 @@ impl<'a> Packer<'a> {
             self.history.subject(&entry.file(0)).filter(|it| *it.entry == entry)
         });
         short.map_or_else(|| self.history.find(self.storage, name), Ok)
+    }
+
+    /// Adds the inputs of a job below the directory `inputs` of a crate, if `wanted`. What else a crate has keeps its path.
+    pub fn add_inputs(&mut self, job: Subject<'a>, wanted: bool) -> Result<(), StorageError> {
+        for path in [METADATA, WORKFLOW_TEXT, INPUTS] {
+            self.places.reserve(path);
+        }
+        let Record::Job(record) = job.record else { return Ok(()) };
+        for input in record.inputs.iter().filter(|_| wanted) {
+            let Some(subject) = self.history.maker(&input.digest, None) else {
+                let name = format!("{} of the job", input.name);
+                self.bad.push(BadFile::new(name, "it is not in the storage".to_owned()));
+                continue;
+            };
+            let (file, holder) = (subject.file(), subject.file());
+            let made = FileMaker::of(self.storage, self.history, subject)?;
+            let (path, contents) = (input_path(input.name.as_str()), input.digest);
+            self.files.push(PackagedFile { path, file, contents, definition: None, made, holder });
+        }
+        Ok(())
     }
 
     /// Adds a result below a directory of the package, which may be empty; with `all`, also the outputs of all

@@ -16,7 +16,8 @@ use ce_storage::records::{CallRecord, Defect};
 use ce_storage::{Entry, Maintenance, Record, Storage, StorageError};
 use jiff::Timestamp;
 
-use super::{Definitions, FileMaker, OutputNames, PackagedFile, PackagedResult, Packer, README};
+use super::archive::ArchiveWriter;
+use super::{Definitions, FileMaker, OutputNames, PackagedFile, PackagedResult, Packer};
 use crate::{History, Subject};
 
 /// The right of the owner to write.
@@ -29,6 +30,8 @@ pub enum PackageKind {
     Copies,
     /// As symbolic links.
     Links,
+    /// As entries of a ZIP archive, which is one file.
+    Archive,
 }
 
 /// The files of a package, which are as recorded.
@@ -60,7 +63,7 @@ impl Package {
         if bad.is_empty() { Ok(Self { results, files }) } else { Err(PackageError::Bad(bad)) }
     }
 
-    /// Makes the package at a path where nothing is, or an empty directory.
+    /// Makes the package at a path where nothing is, or an empty directory; with some texts beside its files.
     ///
     /// # Errors
     ///
@@ -68,23 +71,23 @@ impl Package {
     pub fn write(
         &self,
         storage: &Storage,
-        (dir, kind): (&Path, PackageKind),
-        readme: &str,
+        (place, kind): (&Path, PackageKind),
+        texts: &[(&str, String)],
         stop: &AtomicBool,
     ) -> Result<(), PackageError> {
-        let aside = Aside::new(dir)?;
-        let top = storage.path("").canonicalize().map_err(write_error(dir))?;
+        let mut aside = Aside::new(place, kind)?;
+        let top = storage.path("").canonicalize().map_err(write_error(place))?;
         for file in &self.files {
             if stop.load(Ordering::Relaxed) {
                 return Err(PackageError::Stopped);
             }
-            let to = aside.path.join(&file.path);
             let from = top.join(&file.file);
-            let made = make(kind, &from, &to);
+            let made = aside.add(&from, &file.path, stop);
+            let copy = aside.path.join(&file.path);
             let part = match (&made, kind) {
-                (Ok(()), PackageKind::Copies) => Some(&to),
+                (Ok(()), PackageKind::Copies) => Some(&copy),
                 (Ok(()), PackageKind::Links) => None,
-                (Err(_), _) => Some(&from),
+                (Ok(()), PackageKind::Archive) | (Err(_), _) => Some(&from),
             };
             let is_whole = part.is_none_or(|part| is_whole(part, &file.contents, stop));
             if stop.load(Ordering::Relaxed) {
@@ -95,11 +98,12 @@ impl Package {
                 let gone = BadFile::new(file.holder.clone(), Defect::Missing.to_string());
                 return Err(PackageError::Bad(vec![gone]));
             }
-            made.map_err(write_error(&dir.join(&file.path)))?;
+            made.map_err(write_error(&written(place, kind, &file.path)))?;
         }
-        let page = dir.join(README);
-        fs::write(aside.path.join(README), readme).map_err(write_error(&page))?;
-        aside.publish(dir)
+        for (name, text) in texts {
+            aside.text(name, text).map_err(write_error(&written(place, kind, name)))?;
+        }
+        aside.publish(place)
     }
 }
 
@@ -107,8 +111,8 @@ impl Package {
 ///
 /// # Errors
 ///
-/// Fails if something other than an empty directory is there, or it is in the storage.
-pub fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
+/// Fails if something other than an empty directory is there, anything in the place of an archive, or it is in the storage.
+pub fn vacant(storage: &Storage, dir: &Path, kind: PackageKind) -> Result<(), PackageError> {
     let shown = dir.display().to_string();
     if dir.file_name().is_none() || dir == Path::new("-") {
         return Err(PackageError::NoName(shown));
@@ -116,6 +120,7 @@ pub fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
     let is_vacant = match dir.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(write_error(dir)(error)),
+        Ok(_) if kind == PackageKind::Archive => return Err(PackageError::Exists(shown)),
         Ok(metadata) => {
             metadata.is_dir() && fs::read_dir(dir).is_ok_and(|mut it| it.next().is_none())
         }
@@ -132,36 +137,72 @@ pub fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
     }
 }
 
-/// A directory beside the package, removed unless it becomes the package.
+/// A directory or archive beside the place of the package, removed unless it becomes the package.
 struct Aside {
     path: PathBuf,
+    kind: PackageKind,
+    archive: Option<ArchiveWriter>,
 }
 
 impl Aside {
-    fn new(dir: &Path) -> Result<Self, PackageError> {
-        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    fn new(place: &Path, kind: PackageKind) -> Result<Self, PackageError> {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
         // Long names of packages leave no room for more.
         let name: String = name.chars().take(40).collect();
         let mut number = 0_u32;
         loop {
-            let path = parent(dir).join(format!(".{name}.{}-{number}.part", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path }),
+            let path = parent(place).join(format!(".{name}.{}-{number}.part", std::process::id()));
+            let archive = match kind {
+                PackageKind::Archive => ArchiveWriter::create(&path).map(Some),
+                PackageKind::Copies | PackageKind::Links => fs::create_dir(&path).map(|()| None),
+            };
+            match archive {
+                Ok(archive) => return Ok(Self { path, kind, archive }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(write_error(dir)(error)),
+                Err(error) => return Err(write_error(place)(error)),
             }
         }
     }
 
-    fn publish(self, dir: &Path) -> Result<(), PackageError> {
-        // An empty directory is replaced, and nothing else.
-        fs::rename(&self.path, dir).map_err(write_error(dir))
+    /// Adds a file or directory.
+    fn add(&mut self, from: &Path, to: &str, stop: &AtomicBool) -> io::Result<()> {
+        match &mut self.archive {
+            Some(archive) => archive.add(from, to, stop),
+            None => make(self.kind, from, &self.path.join(to)),
+        }
+    }
+
+    /// Adds a text.
+    fn text(&mut self, to: &str, text: &str) -> io::Result<()> {
+        match &mut self.archive {
+            Some(archive) => archive.text(to, text),
+            None => fs::write(self.path.join(to), text),
+        }
+    }
+
+    fn publish(mut self, place: &Path) -> Result<(), PackageError> {
+        let Some(archive) = self.archive.take() else {
+            // An empty directory is replaced, and nothing else.
+            return fs::rename(&self.path, place).map_err(write_error(place));
+        };
+        archive.finish().map_err(write_error(place))?;
+        // Unlike a rename, a link replaces nothing.
+        match fs::hard_link(&self.path, place) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(PackageError::Exists(place.display().to_string()))
+            }
+            Err(_) => fs::rename(&self.path, place).map_err(write_error(place)),
+            Ok(()) => Ok(()),
+        }
     }
 }
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.path));
+        drop(match self.kind {
+            PackageKind::Archive => fs::remove_file(&self.path),
+            PackageKind::Copies | PackageKind::Links => fs::remove_dir_all(&self.path),
+        });
     }
 }
 
@@ -187,12 +228,20 @@ fn write_error(path: &Path) -> impl FnOnce(io::Error) -> PackageError {
     move |source| PackageError::Write { path: path.display().to_string(), source }
 }
 
+/// What is written when a file of a package is.
+fn written(place: &Path, kind: PackageKind, file: &str) -> PathBuf {
+    match kind {
+        PackageKind::Archive => place.to_owned(),
+        PackageKind::Copies | PackageKind::Links => place.join(file),
+    }
+}
+
 /// Makes a file of a package, with the directories that it is in.
 fn make(kind: PackageKind, from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to.parent().unwrap_or(to))?;
     match kind {
         PackageKind::Links => symlink(from, to),
-        PackageKind::Copies => copy(from, to),
+        PackageKind::Copies | PackageKind::Archive => copy(from, to),
     }
 }
 
@@ -325,6 +374,11 @@ impl Citation {
     }
 }
 
+/// The output of the newest job that a file is, if it is one.
+pub fn job_of<'a>(history: &'a History, file: Subject<'a>) -> Subject<'a> {
+    job_output(history, file).unwrap_or(file)
+}
+
 /// The output of the newest job that is this file.
 fn job_output<'a>(history: &'a History, file: Subject<'_>) -> Option<Subject<'a>> {
     let jobs = history.results().iter().filter_map(|(entry, record)| match record {
@@ -377,6 +431,9 @@ pub enum PackageError {
     /// The directory is there, and not empty.
     #[error("{0} exists, and is no empty directory")]
     Occupied(String),
+    /// There is something in the place of the archive.
+    #[error("{0} exists")]
+    Exists(String),
     /// The directory has no name, such as `..`, or that of standard output, `-`.
     #[error("{0} is no name of a new directory")]
     NoName(String),
@@ -411,7 +468,9 @@ fn list(bad: &[BadFile]) -> String {
 impl Explain for PackageError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Occupied(_) | Self::NoName(_) | Self::Inside(_) => Exit::Malformed,
+            Self::Occupied(_) | Self::Exists(_) | Self::NoName(_) | Self::Inside(_) => {
+                Exit::Malformed
+            }
             Self::Bad(_) | Self::Write { .. } | Self::Stopped => Exit::Storage,
         }
     }
@@ -419,6 +478,7 @@ impl Explain for PackageError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Occupied(_) | Self::NoName(_) => "give a directory that does not exist",
+            Self::Exists(_) => "give the name of a file that does not exist",
             Self::Inside(_) => "give a directory beside it",
             Self::Bad(_) => {
                 "ce run makes again what is away or was collected, and after ce verify --repair what is \

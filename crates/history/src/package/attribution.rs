@@ -1,0 +1,415 @@
+//! Who has made what a crate holds, and under which licence it may be used: what options say, and else the file
+//! `CITATION.cff` of the task's repository.
+
+use std::path::Path;
+
+use ce_git::Snapshot;
+use ce_model::digest::ObjectId;
+use ce_model::exit::Explain;
+use saphyr_parser::{Event, Parser};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The file that says how a repository is cited, at its top: <https://citation-file-format.github.io>.
+const CITATION_FILE: &str = "CITATION.cff";
+
+/// The greatest size of that file, in bytes.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The deepest nesting of lists and mappings in it.
+const DEEPEST: usize = 32;
+
+/// A person or organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contributor {
+    /// The name.
+    pub name: String,
+    /// A page about it, such as one of ORCID.
+    pub url: Option<String>,
+    /// The name of the organization that a person belongs to.
+    pub affiliation: Option<String>,
+    /// It is an organization.
+    pub is_organization: bool,
+}
+
+impl Contributor {
+    /// Reads `NAME` or `NAME <URL>`; an ORCID may stand for the URL.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither.
+    pub fn parse(text: &str, is_organization: bool) -> Result<Self, AttributionFault> {
+        let (name, url) = match text.strip_suffix('>').and_then(|text| text.split_once('<')) {
+            Some((name, url)) => (name, Some(url.trim())),
+            None => (text, None),
+        };
+        let name = name.trim();
+        let url = url.map(page).transpose()?;
+        if name.is_empty() || name.contains(['<', '>']) || name.chars().any(char::is_control) {
+            return Err(AttributionFault::Name);
+        }
+        Ok(Self { name: name.to_owned(), url, affiliation: None, is_organization })
+    }
+}
+
+/// The address of a page, of which an ORCID is short for one.
+fn page(text: &str) -> Result<String, AttributionFault> {
+    let is_orcid = text.len() == 19
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 9 | 14 => byte == b'-',
+            18 => byte.is_ascii_digit() || byte == b'X',
+            _ => byte.is_ascii_digit(),
+        });
+    match text {
+        orcid if is_orcid => Ok(format!("https://orcid.org/{orcid}")),
+        url if is_web_address(url) => Ok(url.to_owned()),
+        _ => Err(AttributionFault::Page(text.to_owned())),
+    }
+}
+
+/// Whether a text is the address of a page.
+pub(super) fn is_web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| {
+        !rest.is_empty() && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+    })
+}
+
+/// A licence: an identifier of SPDX, or the address of its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LicenceName(String);
+
+impl LicenceName {
+    /// Reads a licence.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither.
+    pub fn parse(text: &str) -> Result<Self, AttributionFault> {
+        let is_spdx = text.bytes().all(|it| it.is_ascii_alphanumeric() || b".-+".contains(&it));
+        if !text.is_empty() && is_spdx || is_web_address(text) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(AttributionFault::Licence(text.to_owned()))
+    }
+
+    /// The address of its text.
+    pub(super) fn address(&self) -> String {
+        match is_web_address(&self.0) {
+            true => self.0.clone(),
+            false => format!("https://spdx.org/licenses/{}", self.0),
+        }
+    }
+
+    /// It, as it was given.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Who has made what a crate holds, and under which licences it may be used, at the user's choice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// The licences.
+    pub licences: Vec<LicenceName>,
+    /// The authors.
+    pub authors: Vec<Contributor>,
+    /// The organization that publishes it.
+    pub publisher: Option<Contributor>,
+}
+
+impl Attribution {
+    /// Completes what options say by what `CITATION.cff` of a commit says.
+    ///
+    /// # Errors
+    ///
+    /// Fails if neither says it, or the file is needed and cannot be read.
+    pub fn or_cited(mut self, top: &Path, commit: &ObjectId) -> Result<Self, AttributionError> {
+        if self.licences.is_empty() || self.authors.is_empty() {
+            let found = Snapshot::open(top, commit.full()).and_then(|snapshot| {
+                let file = snapshot.find(Path::new(CITATION_FILE))?;
+                snapshot.read(&file)
+            });
+            if let Ok(contents) = found {
+                let cited = cited(&contents).map_err(|source| {
+                    let commit = commit.short().to_owned();
+                    AttributionError::Unreadable { commit, source: Box::new(source) }
+                })?;
+                if self.licences.is_empty() {
+                    self.licences = cited.licences;
+                }
+                if self.authors.is_empty() {
+                    self.authors = cited.authors;
+                }
+            }
+        }
+        let missing = match (self.licences.is_empty(), self.authors.is_empty()) {
+            (true, true) => "licence and authors",
+            (true, false) => "licence",
+            (false, true) => "authors",
+            (false, false) => return Ok(self),
+        };
+        Err(AttributionError::Missing { missing, commit: commit.short().to_owned() })
+    }
+}
+
+/// The fields of `CITATION.cff` that are needed.
+#[derive(Deserialize)]
+struct CitedWork {
+    #[serde(default)]
+    license: OneOrSeveral,
+    #[serde(default)]
+    authors: Vec<CitedAuthor>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(untagged)]
+enum OneOrSeveral {
+    #[default]
+    None,
+    One(String),
+    Several(Vec<String>),
+}
+
+/// A person has family names or given names, and anything else `name`.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct CitedAuthor {
+    name: Option<String>,
+    given_names: Option<String>,
+    name_particle: Option<String>,
+    family_names: Option<String>,
+    name_suffix: Option<String>,
+    orcid: Option<String>,
+    website: Option<String>,
+    affiliation: Option<String>,
+}
+
+fn cited(contents: &[u8]) -> Result<Attribution, AttributionFault> {
+    if contents.len() > MOST_BYTES {
+        return Err(AttributionFault::Size);
+    }
+    let text = str::from_utf8(contents).map_err(|_| AttributionFault::NoText)?;
+    let work: CitedWork = serde_json::from_value(yaml(text)?)?;
+    let licences = match work.license {
+        OneOrSeveral::None => Vec::new(),
+        OneOrSeveral::One(licence) => vec![licence],
+        OneOrSeveral::Several(licences) => licences,
+    };
+    let licences =
+        licences.iter().map(|text| LicenceName::parse(text)).collect::<Result<_, _>>()?;
+    let authors = work.authors.into_iter().map(contributor).collect::<Result<_, _>>()?;
+    Ok(Attribution { licences, authors, publisher: None })
+}
+
+fn contributor(author: CitedAuthor) -> Result<Contributor, AttributionFault> {
+    let is_organization = author.name.is_some();
+    let parts = [
+        author.name,
+        author.given_names,
+        author.name_particle,
+        author.family_names,
+        author.name_suffix,
+    ];
+    let name = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    if name.trim().is_empty() {
+        return Err(AttributionFault::Nameless);
+    }
+    let url = author.orcid.or(author.website);
+    let url = url.map(|url| page(&url)).transpose()?;
+    let affiliation = author.affiliation.filter(|_| !is_organization);
+    Ok(Contributor { name, url, affiliation, is_organization })
+}
+
+/// A list or mapping whose end is not read yet.
+enum Unended {
+    List(Vec<Value>),
+    Mapping(Map<String, Value>, Option<String>),
+}
+
+/// The value that a text in YAML is. Every scalar is a text. References within it are refused: a short text of them may
+/// be a value that no memory holds.
+fn yaml(text: &str) -> Result<Value, AttributionFault> {
+    let mut unended: Vec<Unended> = Vec::new();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event?;
+        let line = span.start.line();
+        let value = match event {
+            Event::Scalar(text, ..) => Value::String(text.into_owned()),
+            Event::SequenceStart(..) => {
+                unended.push(Unended::List(Vec::new()));
+                Value::Null
+            }
+            Event::MappingStart(..) => {
+                unended.push(Unended::Mapping(Map::new(), None));
+                Value::Null
+            }
+            Event::SequenceEnd | Event::MappingEnd => match unended.pop() {
+                Some(Unended::List(list)) => Value::Array(list),
+                Some(Unended::Mapping(mapping, _)) => Value::Object(mapping),
+                None => Value::Null,
+            },
+            Event::Alias(_) => return Err(AttributionFault::Alias { line }),
+            _ => Value::Null,
+        };
+        if unended.len() > DEEPEST {
+            return Err(AttributionFault::Depth { line });
+        }
+        if value.is_null() {
+            continue;
+        }
+        match unended.last_mut() {
+            None => return Ok(value),
+            Some(Unended::List(list)) => list.push(value),
+            Some(Unended::Mapping(mapping, key)) => match (key.take(), value) {
+                (Some(key), value) => drop(mapping.insert(key, value)),
+                (None, Value::String(text)) => *key = Some(text),
+                (None, _) => return Err(AttributionFault::Key { line }),
+            },
+        }
+    }
+    Err(AttributionFault::Empty)
+}
+
+/// The reason why nobody knows the licence or the authors of what would be in a crate.
+#[derive(Debug, thiserror::Error)]
+pub enum AttributionError {
+    /// Neither options nor the repository say it.
+    #[error(
+        "a crate says its {missing}, and neither options nor {CITATION_FILE} at commit {commit} do"
+    )]
+    Missing {
+        /// What is missing, in words.
+        missing: &'static str,
+        /// The commit.
+        commit: String,
+    },
+    /// The file of the repository is wrong.
+    #[error("{CITATION_FILE} at commit {commit} cannot be understood")]
+    Unreadable {
+        /// The commit.
+        commit: String,
+        /// Why.
+        source: Box<AttributionFault>,
+    },
+}
+
+/// What is wrong with a licence, an author or a file that says them.
+#[derive(Debug, thiserror::Error)]
+pub enum AttributionFault {
+    /// A name is missing.
+    #[error("expected NAME or 'NAME <URL>'")]
+    Name,
+    /// The address of a page is none.
+    #[error(
+        "{0:?} is neither an address that begins with https:// nor an ORCID such as 0000-0002-1825-0097"
+    )]
+    Page(String),
+    /// A licence has a name that is none.
+    #[error(
+        "{0:?} is neither an identifier of SPDX, such as CC-BY-4.0, nor the address of a licence"
+    )]
+    Licence(String),
+    /// The file is too large.
+    #[error("it has more than 1 MiB")]
+    Size,
+    /// The file is no text.
+    #[error("it is not UTF-8")]
+    NoText,
+    /// The file says nothing.
+    #[error("it is empty")]
+    Empty,
+    /// The file is not written as it should be.
+    #[error("it is no YAML")]
+    Syntax(#[from] saphyr_parser::ScanError),
+    /// A field is of another kind.
+    #[error("a field is not what it should be")]
+    Field(#[from] serde_json::Error),
+    /// An author has no name.
+    #[error("an author has no name")]
+    Nameless,
+    /// A reference within the file.
+    #[error("line {line} refers to another part")]
+    Alias {
+        /// The line.
+        line: usize,
+    },
+    /// Too many lists and mappings within each other.
+    #[error("line {line} is nested too deeply")]
+    Depth {
+        /// The line.
+        line: usize,
+    },
+    /// A key is a list or mapping.
+    #[error("line {line} has a key that is no text")]
+    Key {
+        /// The line.
+        line: usize,
+    },
+}
+
+impl Explain for AttributionError {
+    fn hint(&self) -> Option<String> {
+        let hint = "give --license CC-BY-4.0 and --author 'NAME <ORCID>', with the licence and the names that hold for these results";
+        Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_citation_file_names_licences_and_authors() {
+        let text = "cff-version: 1.2.0\nlicense: [MIT, Apache-2.0]\nauthors:\n  - given-names: Ada\n    \
+                    family-names: Lovelace\n    orcid: 'https://orcid.org/0000-0002-1825-0097'\n    \
+                    affiliation: Example Lab\n  - name: \"The: others\"\n";
+        let attribution = cited(text.as_bytes()).unwrap();
+        let names: Vec<_> = attribution.licences.iter().map(LicenceName::address).collect();
+        assert_eq!(
+            names,
+            ["MIT", "Apache-2.0"].map(|it| format!("https://spdx.org/licenses/{it}"))
+        );
+        let [ada, others] = &attribution.authors[..] else { unreachable!() };
+        assert_eq!((&*ada.name, ada.is_organization), ("Ada Lovelace", false));
+        assert_eq!(ada.affiliation.as_deref(), Some("Example Lab"));
+        assert_eq!((&*others.name, others.is_organization), ("The: others", true));
+        let one = cited(b"license: MIT\n").unwrap();
+        assert_eq!((one.licences.len(), one.authors.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_is_no_citation_file_is_an_error_with_its_cause() {
+        let [deep, deeper] = [100, 100_000].map(|depth| "[".repeat(depth));
+        for (text, why) in [
+            ("", "it is empty"),
+            ("license: not one", "\"not one\" is neither"),
+            ("authors: [{orcid: x}]", "an author has no name"),
+            ("authors: [{name: x, orcid: y}]", "is neither an address"),
+            ("authors: x", "a field is not"),
+            ("a: &a [x]\nb: [*a, *a]", "line 2 refers to another part"),
+            ("? [a]\n: b", "has a key that is no text"),
+            ("license: [MIT", ""),
+            (&deep, "line 1 is nested too deeply"),
+            (&deeper, ""),
+        ] {
+            let error = cited(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(why), "{why}: {error}");
+        }
+        assert!(cited(&[0xff]).is_err());
+    }
+
+    #[test]
+    fn a_contributor_has_a_name_and_maybe_a_page() {
+        let ada = Contributor::parse("Ada Lovelace <0000-0002-1825-009X>", false).unwrap();
+        let url = "https://orcid.org/0000-0002-1825-009X";
+        assert_eq!((&*ada.name, ada.url.as_deref()), ("Ada Lovelace", Some(url)));
+        assert_eq!(Contributor::parse(" Lab ", true).unwrap().name, "Lab");
+        for bad in ["", "<https://x>", "x <y>", "x <https://>", "a\nb", "a <b> c"] {
+            assert!(Contributor::parse(bad, false).is_err(), "{bad}");
+        }
+        for bad in ["", "MIT OR Apache-2.0", "file:///x", "https://a b"] {
+            assert!(LicenceName::parse(bad).is_err(), "{bad}");
+        }
+    }
+}
