@@ -4,6 +4,7 @@
 
 mod access;
 mod ends;
+mod leftovers;
 mod owners;
 mod reach;
 pub(crate) mod roots;

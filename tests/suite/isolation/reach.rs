@@ -36,7 +36,7 @@ SESSION = -3
 "#;
 
 /// A script of a computation in Python.
-fn python(lines: &str) -> String {
+pub(super) fn python(lines: &str) -> String {
     format!("exec python3 - \"$1\" \"$2\" 2>&1 <<'END'\nimport sys\n{CALLS}{lines}\nEND")
 }
 

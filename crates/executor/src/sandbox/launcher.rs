@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::{
@@ -24,9 +23,9 @@ use rustix::net::{
     socket_with,
 };
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Signal, WaitIdOptions, WaitOptions, getegid, geteuid, getrlimit,
-    ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal, setpgid,
-    setsid, test_kill_process_group, umask, wait,
+    Pid, PidfdFlags, Resource, Signal, WaitIdOptions, WaitOptions, chdir, getegid, geteuid,
+    getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal,
+    setpgid, setsid, test_kill_process_group, umask, wait,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
@@ -36,8 +35,9 @@ use super::process::{
     OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap, send,
     send_failed, unshare,
 };
-use super::root::{self, PROC, PreparedRoot, enter};
+use super::root::{self, MASK, PROC, PreparedRoot, enter};
 use super::seccomp;
+use super::shared::SharedNamespaces;
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
 use crate::invocation::{open_log, open_verified};
@@ -46,7 +46,7 @@ use crate::invocation::{open_log, open_verified};
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let alone = arguments.next().is_some_and(|word| word == OWN_NETWORK);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    match prepare(alone, &devices).and_then(serve_requests) {
+    match prepare(alone, &devices).and_then(|root| serve_requests(&root)) {
         Ok(()) | Err(ProcessEnd::Over) => ExitCode::SUCCESS,
         Err(ProcessEnd::Failed(failed)) => {
             send_failed(failed);
@@ -95,20 +95,18 @@ pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, 
     Ok(ready)
 }
 
-fn serve_requests(mut root: PreparedRoot) -> Result<(), ProcessEnd> {
+fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {
     // It ends processes of another user then.
     let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     let mut init = NamespaceInit::start(keeps)?;
+    let mut shared = SharedNamespaces::new()?;
     send(&Reply::Ready);
     let mut input = io::stdin().lock();
     loop {
         init.live_until_readable(&io::stdin())?;
         let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
         let Some(spec) = spec else { return Ok(()) };
-        let mask = umask(MASK);
-        root.match_inputs(&spec)?;
-        umask(mask);
-        let begun = match fork_exec(&root, &spec) {
+        let begun = match fork_exec(root, &mut shared, &spec) {
             // Nothing can be forked any more. The call is not to blame.
             Err(_) if init.has_ended() => return Err(ProcessEnd::Over),
             begun => begun?,
@@ -134,22 +132,96 @@ fn serve_requests(mut root: PreparedRoot) -> Result<(), ProcessEnd> {
 }
 
 /// Forks a process that becomes `exec`. If that fails, it reports why and ends.
-fn fork_exec(root: &PreparedRoot, spec: &SandboxSpec) -> Result<Option<Pid>, ProcessEnd> {
+fn fork_exec(
+    root: &PreparedRoot,
+    shared: &mut Option<SharedNamespaces>,
+    spec: &SandboxSpec,
+) -> Result<Option<Pid>, ProcessEnd> {
+    let (user, log) = match open_log_as_user(root, spec) {
+        Ok(opened) => opened,
+        Err(failed) => {
+            send_failed(failed);
+            return Ok(None);
+        }
+    };
     let (replies, sender) = pipe()?;
-    let Some(exec) = forked()? else {
-        drop(replies);
-        let failed = become_exec(root, spec);
-        let _gone = rustix::io::write(&sender, &failed.reply().frame());
-        return Err(ProcessEnd::Over);
+    let place = enter_shared(root, shared, spec, user)?;
+    let exec = match forked() {
+        Ok(None) => {
+            drop(replies);
+            let failed = become_exec(root, spec, user, log, place);
+            let _gone = rustix::io::write(&sender, &failed.reply().frame());
+            return Err(ProcessEnd::Over);
+        }
+        exec => {
+            shared
+                .as_ref()
+                .filter(|_| place.is_shared())
+                .map_or(Ok(()), SharedNamespaces::leave)?;
+            exec?
+        }
     };
     drop(sender);
     // `exec` has the other end no more.
-    let Ok(failed) = Reply::read(&mut File::from(replies)) else {
-        return Ok(Some(exec));
+    let (Some(exec), Ok(failed)) = (exec, Reply::read(&mut File::from(replies))) else {
+        return Ok(exec);
     };
     send(&failed);
     reap(exec)?;
     Ok(None)
+}
+
+/// Opens the log; returns who is to be executed.
+fn open_log_as_user<'a>(
+    root: &'a PreparedRoot,
+    spec: &SandboxSpec,
+) -> Result<(SandboxUser<'a>, File), StepError> {
+    let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
+        .map_err(at(VERIFY, &spec.stage.path))?;
+    let open = |stage: &OwnedFd| open_log(stage, &spec.log).map_err(at("write", spec.log()));
+    // As this process has it, to make it, and then as that of the execution, which may open it again by its descriptor.
+    let log = open(&stage)?;
+    match SandboxUser::find(root.nobody.as_ref(), stage) {
+        (user @ SandboxUser::Nobody(_), stage) => Ok((user, open(&stage)?)),
+        (user, _) => Ok((user, log)),
+    }
+}
+
+/// Where a process is forked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ForkPlace {
+    /// In the launcher's mount namespace.
+    Own,
+    /// In the mount namespace that executions share, and in the IPC namespace if that is shared.
+    Shared { ipc: bool },
+}
+
+impl ForkPlace {
+    fn is_shared(self) -> bool {
+        self != Self::Own
+    }
+}
+
+/// Enters the namespaces that executions share, if this one can be shown there what it may see.
+fn enter_shared(
+    root: &PreparedRoot,
+    shared: &mut Option<SharedNamespaces>,
+    spec: &SandboxSpec,
+    user: SandboxUser<'_>,
+) -> Result<ForkPlace, StepError> {
+    if let Some(namespaces) = shared {
+        let shown = namespaces.show(root, spec, user);
+        if matches!(shown, Ok(true)) {
+            return Ok(ForkPlace::Shared { ipc: namespaces.has_ipc() });
+        }
+        namespaces.leave()?;
+        if shown.is_err() {
+            // What fails is told where it is done again.
+            *shared = None;
+        }
+    }
+    root.match_inputs(spec)?;
+    Ok(ForkPlace::Own)
 }
 
 /// Waits for the end of a child, and leaves it a zombie. Returns its exit status, or minus a
@@ -170,40 +242,51 @@ fn follow(child: Pid) -> Result<i32, StepError> {
     end_of(child, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
 }
 
-/// What others may not do with the mount points of an execution.
-pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
-
 /// Becomes `exec`. Returns only if that is not possible, and why.
-fn become_exec(root: &PreparedRoot, spec: &SandboxSpec) -> StepError {
-    match prepare_exec(root, spec) {
+fn become_exec(
+    root: &PreparedRoot,
+    spec: &SandboxSpec,
+    user: SandboxUser<'_>,
+    log: File,
+    place: ForkPlace,
+) -> StepError {
+    match prepare_exec(root, spec, user, log, place) {
         Ok(mut command) => at("start", &spec.exec)(command.exec()),
         Err(failed) => failed,
     }
 }
 
-fn prepare_exec(root: &PreparedRoot, spec: &SandboxSpec) -> Result<Command, StepError> {
+fn prepare_exec(
+    root: &PreparedRoot,
+    spec: &SandboxSpec,
+    user: SandboxUser<'_>,
+    log: File,
+    place: ForkPlace,
+) -> Result<Command, StepError> {
     let terminal = spec.terminal.as_deref().map(take_terminal).transpose()?;
     if terminal.is_none() {
         setpgid(None, None).map_err(at("make a process group", ""))?;
     }
-    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
-    let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
-        .map_err(at(VERIFY, &spec.stage.path))?;
-    let open = |stage: &OwnedFd| open_log(stage, &spec.log).map_err(at("write", spec.log()));
-    // As this process has it, to make it, and then as that of the execution, which may open it again by its descriptor.
-    let mut log = open(&stage)?;
-    let (identity, stage) = SandboxUser::find(root.nobody.as_ref(), stage);
-    if let SandboxUser::Nobody(nobody) = identity {
-        log = open(&stage)?;
-        terminal.as_ref().map_or(Ok(()), |terminal| nobody.give(terminal))?;
+    if let (SandboxUser::Nobody(nobody), Some(terminal)) = (user, &terminal) {
+        nobody.give(terminal)?;
     }
+    match place {
+        ForkPlace::Own => {
+            unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
+            // Mount points are seen by the execution, whatever files of its own are to be.
+            let mask = umask(MASK);
+            enter(root.complete(spec, user)?, TMP)?;
+            umask(mask);
+        }
+        ForkPlace::Shared { ipc } => {
+            if !ipc {
+                unshare(UnshareFlags::NEWIPC)?;
+            }
+            chdir(TMP).map_err(at("enter", TMP))?;
+        }
+    }
+    user.assume()?;
     let again = log.try_clone().map_err(at("write", spec.log()))?;
-    drop(stage);
-    // Mount points are seen by the execution, whatever files of its own are to be.
-    let mask = umask(MASK);
-    enter(root.complete(spec, identity)?, TMP)?;
-    umask(mask);
-    identity.assume()?;
     let mut command = Command::new(&spec.exec);
     command
         .args(&spec.arguments)

@@ -60,37 +60,47 @@ pub(super) fn memory(target: impl AsRef<Path>, options: &CStr) -> Result<(), Ste
 /// Mounts a path once more, in no place yet, and exchanges the owners of its files by a user namespace. Fails where the file
 /// system or the kernel cannot do that.
 pub(super) fn exchanged(source: &Path, owners: &OwnedFd) -> io::Result<OwnedFd> {
-    let mount = detached(source, true)?;
+    let mount = detached(source, true, None)?;
     mount_setattr_idmap(&mount, owners)?;
     Ok(mount)
 }
 
-/// Mounts a path once more, in no place yet, or that with everything that is mounted below it.
-fn detached(source: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {
+/// Mounts a path once more, in no place yet, or that with everything that is mounted below it. With a user namespace, the owners of
+/// its files are exchanged by that; where the file system cannot do that, they are shown as they are.
+pub(super) fn detached(
+    source: &Path,
+    recursive: bool,
+    owners: Option<&OwnedFd>,
+) -> rustix::io::Result<OwnedFd> {
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
-    open_tree(CWD, source, flags)
+    let mount = open_tree(CWD, source, flags)?;
+    let _as_they_are = owners.map(|owners| mount_setattr_idmap(&mount, owners));
+    Ok(mount)
 }
 
-/// Binds a path, or that with everything that is mounted below it. With a user namespace, the owners of its files are exchanged
-/// by that; where the file system cannot do that, they are shown as they are.
+/// Gives a mount a place.
+pub(super) fn attach(mount: &OwnedFd, target: &Path) -> rustix::io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
+    move_mount(mount, "", CWD, target, flags)
+}
+
+/// Binds a path, or that with everything that is mounted below it, as [`detached`] does.
 pub(super) fn bind_mount(
     source: &Path,
     target: &Path,
     recursive: bool,
     owners: Option<&OwnedFd>,
 ) -> rustix::io::Result<()> {
-    let Some(owners) = owners else {
+    // Older kernels know only this.
+    if owners.is_none() {
         return if recursive {
             mount_bind_recursive(source, target)
         } else {
             mount_bind(source, target)
         };
-    };
-    let mount = detached(source, recursive)?;
-    let _as_they_are = mount_setattr_idmap(&mount, owners);
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
-    move_mount(&mount, "", CWD, target, flags)
+    }
+    attach(&detached(source, recursive, owners)?, target)
 }
 
 /// Binds a path, with everything that is mounted below it, so that nothing can be written there.

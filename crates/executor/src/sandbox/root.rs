@@ -7,6 +7,7 @@
 //! A root that is an input takes the place of the host's programs. The mount points of the sandbox take precedence over its
 //! entries of the same name. No link of it is followed here: in the launcher, it might lead out of the root.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -15,13 +16,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, mknodat, openat, readlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat, readlinkat,
+    unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
     mount_change, unmount,
 };
-use rustix::process::{chdir, geteuid, pivot_root};
+use rustix::process::{chdir, geteuid, pivot_root, umask};
 
 use super::mounts::{
     self, NEW, OLD, QUIET, SYSTEM, VERIFY, below, bind_read_only, directory, memory, mounted_below,
@@ -34,15 +38,22 @@ use super::spec::{
 use super::user::{MEMORY, Nobody, SandboxUser};
 use crate::invocation::open_verified;
 
+/// Memory that processes of an execution share.
+const SHM: &str = "/dev/shm";
+
 /// The directories that every execution has, beside parts of the system.
 const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];
+
+/// What others may not do with the mount points of an execution.
+pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 
 /// The root that is ready, in the launcher's own mount namespace.
 #[derive(Debug)]
 pub(super) struct PreparedRoot {
     parts: Vec<SystemPart>,
-    /// The mount points of inputs that there are.
-    inputs: Vec<InputPoint>,
+    /// The directory of the mount points of inputs, and those that there are.
+    points: OwnedFd,
+    inputs: RefCell<Vec<InputPoint>>,
     /// The user that executions are outside, if that is another one.
     pub(super) nobody: Option<Nobody>,
 }
@@ -51,27 +62,35 @@ impl PreparedRoot {
     /// Makes the mount points of what each execution has, beside parts of the system.
     pub(super) fn new(parts: Vec<SystemPart>, nobody: Option<Nobody>) -> Result<Self, StepError> {
         make_mount_points(SYSTEM, parts.iter())?;
-        Ok(Self { parts, inputs: Vec::new(), nobody })
+        let points = File::open(below(SYSTEM, Path::new(INPUTS))).map_err(at("open", INPUTS))?;
+        Ok(Self { parts, points: points.into(), inputs: RefCell::default(), nobody })
     }
 
     /// Makes mount points for the inputs that an execution has, and no more.
-    pub(super) fn match_inputs(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
-        while !spec.inputs.starts_with(&self.inputs)
-            && let Some(point) = self.inputs.pop()
+    pub(super) fn match_inputs(&self, spec: &SandboxSpec) -> Result<(), StepError> {
+        let mask = umask(MASK);
+        let matched = self.match_points(&spec.inputs);
+        umask(mask);
+        matched
+    }
+
+    fn match_points(&self, wanted: &[InputPoint]) -> Result<(), StepError> {
+        let mut inputs = self.inputs.borrow_mut();
+        while !wanted.starts_with(&inputs)
+            && let Some(point) = inputs.pop()
         {
-            let path = below(SYSTEM, &point.path());
-            let removed = if point.is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
-            removed.map_err(at("remove", path))?;
+            let kind = if point.is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            unlinkat(&self.points, &point.name, kind).map_err(at("remove", point.path()))?;
         }
-        for point in &spec.inputs[self.inputs.len()..] {
-            let path = below(SYSTEM, &point.path());
+        for point in &wanted[inputs.len()..] {
             let made = if point.is_dir {
-                fs::create_dir(&path)
+                mkdirat(&self.points, &point.name, Mode::from_raw_mode(0o777))
             } else {
-                File::create_new(&path).map(drop)
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                openat(&self.points, &point.name, flags, Mode::from_raw_mode(0o666)).map(drop)
             };
-            made.map_err(at("make", path))?;
-            self.inputs.push(point.clone());
+            made.map_err(at("make", point.path()))?;
+            inputs.push(point.clone());
         }
         Ok(())
     }
@@ -101,15 +120,23 @@ impl PreparedRoot {
             }
             NEW
         };
-        memory(below(root, Path::new("/dev/shm")), c"mode=1777")?;
-        let home = if owners.is_some() { MEMORY } else { c"mode=0700" };
-        memory(below(root, Path::new(HOME)), home)?;
+        mount_memory(root, owners)?;
         if matches!(identity, SandboxUser::Root(_)) && spec.root.is_none() {
             hide_secrets(&below(root, Path::new("/etc")))?;
         }
         spec.binds.iter().try_for_each(|it| bind(root, it, owners))?;
         Ok(root)
     }
+}
+
+/// Where an execution has memory of its own.
+pub(super) const MEMORY_POINTS: [&str; 2] = [SHM, HOME];
+
+/// Mounts empty memory there.
+pub(super) fn mount_memory(root: &str, owners: Option<&OwnedFd>) -> Result<(), StepError> {
+    let home = if owners.is_some() { MEMORY } else { c"mode=0700" };
+    memory(below(root, Path::new(SHM)), c"mode=1777")?;
+    memory(below(root, Path::new(HOME)), home)
 }
 
 /// Makes the links of a root, and the directories where something is mounted.

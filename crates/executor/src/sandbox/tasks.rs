@@ -38,10 +38,10 @@ use rustix::thread::{
 };
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::launcher::{MASK, NamespaceInit, prepare};
+use super::launcher::{NamespaceInit, prepare};
 use super::mounts::{OLD, VERIFY, below};
 use super::process::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
-use super::root::{PreparedRoot, enter};
+use super::root::{MASK, PreparedRoot, enter};
 use super::seccomp;
 use super::spec::{Bind, BindMode, SandboxSpec, TMP};
 use super::user::{InsideUser, SandboxUser, give_up_privileges};
@@ -326,13 +326,11 @@ fn hold(
     let watch = |pid| pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch", "a process"));
     let daemon = watch(daemon)?;
     let spec = on_this_host(spec.clone())?;
-    let mut root = prepare(false, devices)?;
+    let root = prepare(false, devices)?;
     let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     // With this process, it ends, and with it all of its namespace.
     let _init = NamespaceInit::start(keeps)?;
-    let mask = umask(MASK);
     root.match_inputs(&spec)?;
-    umask(mask);
     let (asked, asks) = pipe()?;
     let Some(keeper) = forked()? else {
         drop(asks);
