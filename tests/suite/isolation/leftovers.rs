@@ -69,6 +69,45 @@ fn objects_and_marks_of_the_one_before_are_not_there() {
     });
 }
 
+/// Signals, slows down, looks into and adds a brother to whatever it can reach; first it says what it is itself.
+const REACH: &str = r#"
+import signal, threading
+told = [os.getpid(), os.getppid(), os.getpgid(0), os.getsid(0), os.nice(0), len(os.sched_getaffinity(0))]
+told += [sorted(filter(str.isdigit, os.listdir('/proc'))), os.readlink('/proc/self/cwd'), os.umask(0o77)]
+told += [open('/proc/self/oom_score_adj').read().strip(), len(os.listdir('/proc/self/fd'))]
+told += [signal.getsignal(signal.SIGINT) == signal.default_int_handler, signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+for who in -1, 0, 1, 3, 4, os.getppid():
+    for number in signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM:
+        try:
+            if who: os.kill(who, number)
+        except OSError: pass
+for act in (lambda: os.setpriority(os.PRIO_USER, 0, 19), lambda: os.setpriority(os.PRIO_PGRP, 0, 19),
+        lambda: libc.syscall(251, 3, 0, 3 << 13), lambda: os.sched_setaffinity(0, {0}), lambda: os.chdir('/'),
+        lambda: open('/proc/self/oom_score_adj', 'w').write('999')):
+    try: act()
+    except OSError: pass
+with open(sys.argv[2], 'w') as out: out.write(f'{open(sys.argv[1]).read()}{told}\n')
+# A brother: CLONE_PARENT.
+if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
+    signal.pause()"#;
+
+#[test]
+fn the_next_one_is_started_as_if_there_was_none_before() {
+    if !is_possible() {
+        return;
+    }
+    needs(&["python3"]);
+    let text = "Inputs: 'x'\n(reach (reach (reach INPUT('x'))[0])[0])[0]";
+    let lab = Lab::task(text).computation("reach", "a", "b", &python(REACH)).isolated().commit();
+    as_each_user(&lab, |user| {
+        let output = evaluate(&lab, user);
+        let seen: Vec<&str> = output.lines().skip(1).collect();
+        assert_eq!(seen.len(), 3, "{output}");
+        assert!(seen.iter().all(|it| *it == seen[0]), "{output}");
+        assert!(seen[0].contains(", 0, 2, "), "its parent cannot be seen: {output}");
+    });
+}
+
 #[test]
 fn nothing_that_is_shown_to_several_can_be_written() {
     if !is_possible() {

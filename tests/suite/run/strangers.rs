@@ -28,6 +28,8 @@ enum Target {
     Launcher,
     /// The first process of the sandbox.
     Init,
+    /// The process that starts calls in the sandbox, where they have no grants.
+    Spawner,
     /// What the call executes.
     Exec,
 }
@@ -45,17 +47,26 @@ fn is_launcher(pid: Pid) -> bool {
     words.starts_with(b"ce-launcher\0")
 }
 
+/// Whether a process is the first one of a process namespace.
+fn is_first(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let numbers = status.lines().find(|line| line.starts_with("NSpid:")).unwrap_or_default();
+    numbers.split_whitespace().count() > 2 && numbers.ends_with("\t1")
+}
+
 impl Target {
     /// The process of a program, if there is one now.
     fn of(self, program: Pid) -> Option<Pid> {
         let launcher = || children(program).into_iter().find(|pid| is_launcher(*pid));
-        let (is_init, parent) = match self {
+        let (parent, is_it): (Pid, fn(Pid) -> bool) = match self {
             Self::Program => return Some(program),
             Self::Launcher => return launcher(),
-            Self::Init => (true, launcher()?),
-            Self::Exec => (false, launcher().unwrap_or(program)),
+            Self::Init => (launcher()?, |pid| is_launcher(pid) && is_first(pid)),
+            Self::Spawner => (launcher()?, |pid| is_launcher(pid) && !is_first(pid)),
+            Self::Exec => (launcher().unwrap_or(program), |pid| !is_launcher(pid)),
         };
-        children(parent).into_iter().find(|pid| is_launcher(*pid) == is_init)
+        children(parent).into_iter().find(|pid| is_it(*pid))
     }
 }
 
@@ -101,7 +112,7 @@ fn while_executing(isolated: bool, is_worker: bool, target: Target, signal: Sign
     let Some(pid) = target.of(program) else { panic!("there is no such process: {what}") };
     kill_process(pid, signal).unwrap();
     // The kernel keeps all signals of others but KILL from the first process of a namespace.
-    if target == Target::Init && signal != Signal::KILL {
+    if target == Target::Spawner || target == Target::Init && signal != Signal::KILL {
         never.let_go();
     }
     let ran = Ran::new(&lab, run.output());
@@ -124,7 +135,8 @@ fn a_signal_to_any_process_of_a_call_that_is_executed_is_no_failure() {
             let of_exec = (signal != Signal::KILL).then_some(Target::Exec);
             cases.extend(of_exec.map(|target| (false, is_worker, target, signal)));
             if isolation::is_possible() {
-                let targets = [Target::Launcher, Target::Init].into_iter().chain(of_exec);
+                let targets = [Target::Launcher, Target::Init, Target::Spawner];
+                let targets = targets.into_iter().chain(of_exec);
                 cases.extend(targets.map(|target| (true, is_worker, target, signal)));
             }
         }
@@ -171,7 +183,7 @@ fn a_signal_to_any_process_in_any_state_of_a_call_is_no_failure() {
     if !isolation::is_possible() {
         return;
     }
-    let targets = [Target::Launcher, Target::Init, Target::Program];
+    let targets = [Target::Launcher, Target::Init, Target::Spawner, Target::Program];
     let kinds = SIGNALS.into_iter().flat_map(|it| targets.map(|target| (target, it)));
     let step = stride(5);
     let cases: Vec<_> = (1..OPERATIONS).step_by(step).zip(kinds.cycle()).collect();
@@ -192,7 +204,7 @@ fn killed_before_exec(isolated: bool) {
     let run = Running::start(&mut lab.evaluation(&["-j1"]));
     assert_eq!(fifo.line(), "here");
     let mut traced = vec![run.pid];
-    traced.extend(Target::Launcher.of(run.pid));
+    traced.extend([Target::Launcher, Target::Spawner].iter().filter_map(|it| it.of(run.pid)));
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", "-e", "inject=execve,execveat:signal=KILL"]);
     strace.args(traced.iter().flat_map(|pid| ["-p".to_owned(), pid.as_raw_nonzero().to_string()]));

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -32,12 +32,13 @@ use signal_hook::consts::SIGCHLD;
 
 use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
 use super::process::{
-    OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap, send,
-    send_failed, unshare,
+    OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap,
+    reap_any, send, send_failed, unshare,
 };
 use super::root::{self, MASK, PROC, PreparedRoot, enter};
 use super::seccomp;
-use super::shared::SharedNamespaces;
+use super::shared::{IpcNamespace, SharedNamespaces};
+use super::spawner::Spawner;
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
 use crate::invocation::{open_log, open_verified};
@@ -96,32 +97,46 @@ pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, 
 }
 
 fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {
+    let ipc = IpcNamespace::new();
+    let nobody = root.nobody.as_ref();
+    let spawner = ipc.as_ref().map(|_| Spawner::fork(nobody)).transpose()?;
     // It ends processes of another user then.
-    let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
+    let keeps = nobody.map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     let mut init = NamespaceInit::start(keeps)?;
-    let mut shared = SharedNamespaces::new()?;
+    let mut shared = SharedNamespaces::new(ipc, spawner, &init.ended)?;
     send(&Reply::Ready);
     let mut input = io::stdin().lock();
     loop {
         init.live_until_readable(&io::stdin())?;
         let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
         let Some(spec) = spec else { return Ok(()) };
-        let begun = match fork_exec(root, &mut shared, &spec) {
+        let begun = match begin(root, &mut shared, &spec) {
             // Nothing can be forked any more. The call is not to blame.
             Err(_) if init.has_ended() => return Err(ProcessEnd::Over),
             begun => begun?,
         };
-        let Some(exec) = begun else {
-            let _nobody = init.end_all()?;
+        let used = match begun {
+            None => None,
+            Some(Exec::Own(exec)) => {
+                send(&Reply::Started(exec.as_raw_nonzero().get()));
+                send(&Reply::Ended(follow(exec)?));
+                input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
+                // Reaped only after the last signal was sent, so that its number was not reused.
+                Some(reap(exec)?)
+            }
+            Some(Exec::Spawned) => follow_spawned(spawner_of(&mut shared)?, &mut input)?,
+        };
+        let others = init.end_all(|| match begun {
+            Some(Exec::Spawned) => {
+                spawner_of(&mut shared)?.reap_other().map_err(|_| ProcessEnd::Over)
+            }
+            _ => reap_any().map_err(ProcessEnd::from),
+        })?;
+        let Some(used) = used else {
             send(&Reply::Over);
             continue;
         };
-        send(&Reply::Started(exec.as_raw_nonzero().get()));
-        send(&Reply::Ended(follow(exec)?));
-        input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
-        // Reaped only after the last signal was sent, so that its number was not reused.
-        let used = reap(exec)?;
-        match init.end_all()? {
+        match others {
             None => send(&Reply::Used(used)),
             Some(others) => {
                 send(&Reply::Last(used.and(others)));
@@ -131,12 +146,21 @@ fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {
     }
 }
 
-/// Forks a process that becomes `exec`. If that fails, it reports why and ends.
-fn fork_exec(
+/// An execution that was begun.
+#[derive(Clone, Copy, Debug)]
+enum Exec {
+    /// A child of the launcher.
+    Own(Pid),
+    /// A child of the spawner.
+    Spawned,
+}
+
+/// Begins an execution. If that fails, it was reported why.
+fn begin(
     root: &PreparedRoot,
     shared: &mut Option<SharedNamespaces>,
     spec: &SandboxSpec,
-) -> Result<Option<Pid>, ProcessEnd> {
+) -> Result<Option<Exec>, ProcessEnd> {
     let (user, log) = match open_log_as_user(root, spec) {
         Ok(opened) => opened,
         Err(failed) => {
@@ -144,27 +168,67 @@ fn fork_exec(
             return Ok(None);
         }
     };
-    let (replies, sender) = pipe()?;
     let place = enter_shared(root, shared, spec, user)?;
-    let exec = match forked() {
-        Ok(None) => {
-            drop(replies);
-            let failed = become_exec(root, spec, user, log, place);
-            let _gone = rustix::io::write(&sender, &failed.reply().frame());
-            return Err(ProcessEnd::Over);
+    let namespaces = shared.as_mut().filter(|_| place != ForkPlace::Own);
+    let Some(namespaces) = namespaces else {
+        return Ok(fork_exec(root, spec, user, log, place)?.map(Exec::Own));
+    };
+    let begun = if namespaces.spawn(spec, &log) {
+        Some(Exec::Spawned)
+    } else {
+        fork_exec(root, spec, user, log, place)?.map(Exec::Own)
+    };
+    namespaces.leave()?;
+    Ok(begun)
+}
+
+/// The process that has begun an execution.
+fn spawner_of(shared: &mut Option<SharedNamespaces>) -> Result<&mut Spawner, ProcessEnd> {
+    shared.as_mut().and_then(|it| it.spawner.as_mut()).ok_or(ProcessEnd::Over)
+}
+
+/// Waits for the end of an execution of the spawner, which tells of it; `None` if it could not begin. Ends the launcher with its parent, or
+/// with the spawner: somebody has killed that.
+fn follow_spawned(
+    spawner: &mut Spawner,
+    input: &mut impl Read,
+) -> Result<Option<ProcessUsage>, ProcessEnd> {
+    let stdin = io::stdin();
+    loop {
+        let mut fds = [PollFd::new(spawner, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) if !fds[0].revents().is_empty() => {
+                send(&spawner.failure().map_err(|_| ProcessEnd::Over)?);
+                return Ok(None);
+            }
+            Ok(_) => break,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(at("wait", "")(error).into()),
         }
-        exec => {
-            shared
-                .as_ref()
-                .filter(|_| place.is_shared())
-                .map_or(Ok(()), SharedNamespaces::leave)?;
-            exec?
-        }
+    }
+    input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
+    spawner.reap().map(Some).map_err(|_| ProcessEnd::Over)
+}
+
+/// Forks a process that becomes `exec`. If that fails, it reports why and ends.
+fn fork_exec(
+    root: &PreparedRoot,
+    spec: &SandboxSpec,
+    user: SandboxUser<'_>,
+    log: File,
+    place: ForkPlace,
+) -> Result<Option<Pid>, ProcessEnd> {
+    let (replies, sender) = pipe()?;
+    let Some(exec) = forked()? else {
+        drop(replies);
+        let failed = become_exec(root, spec, user, log, place);
+        let _gone = rustix::io::write(&sender, &failed.reply().frame());
+        return Err(ProcessEnd::Over);
     };
     drop(sender);
     // `exec` has the other end no more.
-    let (Some(exec), Ok(failed)) = (exec, Reply::read(&mut File::from(replies))) else {
-        return Ok(exec);
+    let Ok(failed) = Reply::read(&mut File::from(replies)) else {
+        return Ok(Some(exec));
     };
     send(&failed);
     reap(exec)?;
@@ -194,12 +258,6 @@ enum ForkPlace {
     Own,
     /// In the mount namespace that executions share, and in the IPC namespace if that is shared.
     Shared { ipc: bool },
-}
-
-impl ForkPlace {
-    fn is_shared(self) -> bool {
-        self != Self::Own
-    }
 }
 
 /// Enters the namespaces that executions share, if this one can be shown there what it may see.
@@ -286,15 +344,7 @@ fn prepare_exec(
         }
     }
     user.assume()?;
-    let again = log.try_clone().map_err(at("write", spec.log()))?;
-    let mut command = Command::new(&spec.exec);
-    command
-        .args(&spec.arguments)
-        .env_clear()
-        .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(again);
+    let mut command = spec.command(log).map_err(at("write", spec.log()))?;
     if let Some(terminal) = terminal {
         let [input, output] = [terminal.try_clone(), terminal.try_clone()]
             .map(|it| it.map_err(at("open", "the terminal")));
@@ -395,15 +445,18 @@ impl NamespaceInit {
     }
 
     /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource
-    /// usage if there were any; then the init has ended as well.
-    fn end_all(&mut self) -> Result<Option<ProcessUsage>, StepError> {
+    /// usage if there were any; then the init has ended as well. `reap_other` reaps one that is no child of it.
+    fn end_all(
+        &mut self,
+        mut reap_other: impl FnMut() -> Result<(), ProcessEnd>,
+    ) -> Result<Option<ProcessUsage>, ProcessEnd> {
         loop {
             self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
             match self.hear().map_err(at("hear of", "number one"))? {
                 ALONE => return Ok(None),
-                LAST => return reap(self.pid).map(Some),
+                LAST => return Ok(Some(reap(self.pid)?)),
                 // They were made with CLONE_PARENT.
-                _ => drop(wait(WaitOptions::empty()).map_err(at("wait", ""))?),
+                _ => reap_other()?,
             }
         }
     }

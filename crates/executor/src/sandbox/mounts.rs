@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use rustix::mount::{
     MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive,
     mount_remount, move_mount, open_tree,
 };
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::process::{StepError, at};
 
@@ -83,6 +84,12 @@ pub(super) fn detached(
 pub(super) fn attach(mount: &OwnedFd, target: &Path) -> rustix::io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
     move_mount(mount, "", CWD, target, flags)
+}
+
+/// Moves this process into a mount namespace.
+pub(super) fn join(mounts: &OwnedFd) -> Result<(), StepError> {
+    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))
+        .map_err(at("enter namespaces", ""))
 }
 
 /// Binds a path, or that with everything that is mounted below it, as [`detached`] does.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use fork::{Fork, fork};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, wait, waitid};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
 
@@ -99,6 +99,11 @@ pub(super) fn end_of(child: Pid, options: WaitIdOptions) -> Result<i32, StepErro
         status.exit_status().or_else(|| signal.map(|signal| -signal))
     });
     ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
+}
+
+/// Waits for any child and reaps it.
+pub(super) fn reap_any() -> Result<(), StepError> {
+    wait(WaitOptions::empty()).map(|_ended| ()).map_err(at("wait", ""))
 }
 
 /// Waits for a child and reaps it. Returns the resource usage of it and of the processes that it

@@ -5,17 +5,18 @@
 //! is replaced if anything was ever made in it.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{Stat, fstat};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::UnshareFlags;
 
-use super::mounts::{NEW, OLD, QUIET, SYSTEM, attach, below, detached, opened, restrict};
+use super::mounts::{NEW, OLD, QUIET, SYSTEM, attach, below, detached, join, opened, restrict};
 use super::process::{StepError, at, unshare};
 use super::root::{MEMORY_POINTS, PreparedRoot, enter, mount_memory};
+use super::spawner::Spawner;
 use super::spec::{Bind, BindMode, INPUTS, SandboxSpec};
 use super::user::SandboxUser;
 use crate::invocation::open_verified;
@@ -30,14 +31,21 @@ pub(super) struct SharedNamespaces {
     shown: Vec<Bind>,
     has_memory: bool,
     ipc: Option<IpcNamespace>,
+    /// The process that starts executions there, as long as the IPC namespace is the one that it has.
+    pub(super) spawner: Option<Spawner>,
 }
 
 /// What an execution is shown, and its mount, which is in no place yet, unless the last execution was shown the same.
 type PreparedMount<'a> = (&'a Bind, Option<OwnedFd>);
 
 impl SharedNamespaces {
-    /// Makes them, if the kernel can do that.
-    pub(super) fn new() -> Result<Option<Self>, StepError> {
+    /// Makes them, if the kernel can do that. The launcher has entered the IPC namespace, in which the spawner was forked; `init` is the
+    /// first process of the process namespace.
+    pub(super) fn new(
+        ipc: Option<IpcNamespace>,
+        spawner: Option<Spawner>,
+        init: &OwnedFd,
+    ) -> Result<Option<Self>, StepError> {
         let path = below(OLD, Path::new("/proc/self/ns/mnt"));
         let open = || File::open(&path).map(OwnedFd::from);
         let Ok(own) = open() else { return Ok(None) };
@@ -48,8 +56,9 @@ impl SharedNamespaces {
         let entered = enter(SYSTEM, "/");
         join(&own)?;
         let (Ok(mounts), Ok(())) = (mounts, entered) else { return Ok(None) };
-        let ipc = IpcNamespace::new();
-        Ok(Some(Self { own, mounts, shown: Vec::new(), has_memory: false, ipc }))
+        let spawner =
+            spawner.and_then(|mut spawner| spawner.enter(init, &mounts).is_ok().then_some(spawner));
+        Ok(Some(Self { own, mounts, shown: Vec::new(), has_memory: false, ipc, spawner }))
     }
 
     /// Prepares what an execution is shown; `None` if it needs namespaces of its own.
@@ -90,6 +99,7 @@ impl SharedNamespaces {
             return Ok(false);
         };
         if self.ipc.as_ref().is_some_and(|ipc| !ipc.is_untouched()) {
+            self.spawner = None;
             self.ipc = IpcNamespace::new();
         }
         join(&self.mounts)?;
@@ -115,6 +125,14 @@ impl SharedNamespaces {
         join(&self.own)
     }
 
+    /// Starts an execution by the spawner. `false` if there is none.
+    pub(super) fn spawn(&mut self, spec: &SandboxSpec, log: &File) -> bool {
+        // One that somebody has killed takes nothing.
+        self.spawner =
+            self.spawner.take().and_then(|mut it| it.start(spec, log).is_ok().then_some(it));
+        self.spawner.is_some()
+    }
+
     /// Whether executions share the IPC namespace.
     pub(super) const fn has_ipc(&self) -> bool {
         self.ipc.is_some()
@@ -134,12 +152,6 @@ impl SharedNamespaces {
     }
 }
 
-/// Moves this process into a mount namespace.
-fn join(mounts: &OwnedFd) -> Result<(), StepError> {
-    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))
-        .map_err(at("enter namespaces", ""))
-}
-
 /// What of the kernel says the number of the next object of a kind: -1, or one that was set, for one time.
 const NEXT: [&str; 3] = ["msg_next_id", "sem_next_id", "shm_next_id"];
 
@@ -149,7 +161,7 @@ const FIRST: &[u8] = b"0\n";
 /// An IPC namespace of this process that shows whether anything was ever made in it: even what was removed changes the numbers
 /// of what is made next.
 #[derive(Debug)]
-struct IpcNamespace {
+pub(super) struct IpcNamespace {
     next: [File; 3],
     /// The directory of message queues that have names.
     queues: OwnedFd,
@@ -159,7 +171,7 @@ struct IpcNamespace {
 
 impl IpcNamespace {
     /// Makes a new one; `None` if the kernel cannot do that, or would not show what is made.
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         unshare(UnshareFlags::NEWIPC).ok()?;
         let open = |name| {
             let path = below(OLD, &Path::new("/proc/sys/kernel").join(name));

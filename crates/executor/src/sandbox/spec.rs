@@ -1,10 +1,12 @@
 //! The specification of a sandbox: what one execution sees. A value, made of an invocation, carried out by a launcher.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::process::{Frame, Parts};
 use crate::invocation::{DIRECTORY, InputFile, Invocation, VerifiedPath};
@@ -178,6 +180,20 @@ impl SandboxSpec {
     pub(super) fn root(&self) -> Option<&Bind> {
         let target = self.inputs.get(self.root?)?.path();
         self.binds.iter().find(|bind| bind.target == target)
+    }
+
+    /// What is executed, with its output in the log.
+    pub(super) fn command(&self, log: File) -> io::Result<Command> {
+        let again = log.try_clone()?;
+        let mut command = Command::new(&self.exec);
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(again);
+        Ok(command)
     }
 
     /// The log, as a path of the host.
