@@ -13,9 +13,8 @@ use super::storage_args::{AbsentStorage, Ends};
 use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{
-    CrowdedDirectory, DEFAULT_LIMIT, LedgerFacts, MAX_LIMIT, PullRequest, Pulled, PushRequest,
-    Pushed, PushedLogs, ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull,
-    push, revoke,
+    CrowdedDirectory, LedgerFacts, PullRequest, Pulled, PushRequest, Pushed, PushedLogs,
+    ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull, push, revoke,
 };
 use ce_files::cache::Cache;
 use ce_git::{Config, Mirror, Prompts};
@@ -36,9 +35,14 @@ pub(super) struct Push {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Leave out results with a file larger than this, such as 100M: many servers refuse them
-    #[arg(long, value_name = "SIZE", value_parser = limit, default_value = DEFAULT_LIMIT)]
-    limit: u64,
+    /// Leave out results with a file larger than this, such as 100M: many servers refuse them [default: 64M, and none for Git LFS
+    /// objects]
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    limit: Option<u64>,
+
+    /// Make outputs larger than this Git LFS objects in this repository, such as 10M, from now on, whoever pushes
+    #[arg(long, value_name = "SIZE", value_parser = limit, conflicts_with = "revoke")]
+    lfs: Option<u64>,
 
     /// How the ledger of executions calls you [default: it names nobody]
     #[arg(long, value_name = "NAME")]
@@ -134,6 +138,7 @@ impl Tool for Push {
         }
         let request = PushRequest {
             limit: self.limit,
+            lfs: self.lfs,
             by: self.by.clone(),
             attest: self.attest,
             facts: LedgerFacts { times: self.times, machine: self.machine },
@@ -198,10 +203,7 @@ impl Push {
 }
 
 pub(super) fn limit(text: &str) -> Result<u64, String> {
-    match parse_size(text).map_err(|error| error.to_string())? {
-        limit if limit <= MAX_LIMIT => Ok(limit),
-        _ => Err("it is above 256M; write a smaller size".to_owned()),
-    }
+    parse_size(text).map_err(|error| error.to_string())
 }
 
 /// Take the results of a Git repository into a storage
@@ -215,9 +217,9 @@ pub(super) struct Pull {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Leave out results with a file larger than this, such as 100M
-    #[arg(long, value_name = "SIZE", value_parser = limit, default_value = DEFAULT_LIMIT)]
-    limit: u64,
+    /// Leave out results with a file larger than this, such as 100M [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    limit: Option<u64>,
 
     /// Take only what one of these has signed: a file of allowed signers, as ssh has it [default: compeval.signers in Git's
     /// configuration]

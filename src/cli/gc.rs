@@ -66,6 +66,10 @@ pub(super) struct Gc {
     #[arg(long, value_name = "N", requires = "published", value_parser = parse_count)]
     copies: Option<NonZeroUsize>,
 
+    /// Believe that the server of --published has each Git LFS object to which there is a pointer, in place of fetching and comparing it
+    #[arg(long, requires = "published")]
+    believe: bool,
+
     /// Make outputs away that can be made again: their executions were isolated, and all that they read is here or can be made
     /// again
     #[arg(long, conflicts_with_all = RULES)]
@@ -92,8 +96,17 @@ pub(super) struct Gc {
 }
 
 /// Options that have no meaning where nothing is collected.
-const OTHERS: [&str; 8] =
-    ["keep", "no_keep", "older", "delete", "dry_run", "published", "copies", "recomputable"];
+const OTHERS: [&str; 9] = [
+    "keep",
+    "no_keep",
+    "older",
+    "delete",
+    "dry_run",
+    "published",
+    "copies",
+    "believe",
+    "recomputable",
+];
 
 /// Options that say which commits keep results; of what is away, the record is kept in any case.
 const RULES: [&str; 2] = ["keep", "no_keep"];
@@ -182,7 +195,7 @@ impl Gc {
             let mirrors = self.published.iter().map(|it| mirror(it, cache.as_ref(), Prompts::Off));
             let mut mirrors = mirrors.collect::<Result<Vec<_>, _>>()?;
             let results = candidates.iter().map(|it| (it.entry, it.record));
-            let copies = copies(storage, &mut mirrors, results)?;
+            let copies = copies(storage, &mut mirrors, results, self.believe)?;
             let wanted = self.copies.map_or(1, NonZeroUsize::get);
             candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
         }

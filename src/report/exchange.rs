@@ -27,6 +27,20 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
         let would = if dry { "would push" } else { "pushed" };
         writeln!(out, "{would} {what}{} to {url}", sized(*bytes))?;
     }
+    if pushed.large > 0 {
+        let (large, bytes) = (counted(pushed.large, "large output"), size(pushed.large_bytes));
+        let are = match (dry, pushed.large) {
+            (true, 1) => "would be a Git LFS object",
+            (true, _) => "would be Git LFS objects",
+            (false, 1) => "is a Git LFS object",
+            (false, _) => "are Git LFS objects",
+        };
+        writeln!(out, "{large} ({bytes}) {are}")?;
+    }
+    if let Some(lfs) = pushed.lfs.filter(|_| pushed.is_set) {
+        let are = if dry { "would become" } else { "become" };
+        writeln!(out, "outputs above {} {are} Git LFS objects there from now on", size(lfs))?;
+    }
     away(pushed.away, "stay here", out)?;
     if let Some(now) = now {
         let what = if *inbox { "an inbox, since others pushed all the time" } else { "results" };

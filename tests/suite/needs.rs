@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them, or what installs them.
-const PROGRAMS: [(&str, &str); 23] = [
+const PROGRAMS: [(&str, &str); 24] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
@@ -24,6 +24,7 @@ const PROGRAMS: [(&str, &str); 23] = [
     ("chromium", "chromium"),
     ("dpkg-deb", "dpkg"),
     ("fish", "fish"),
+    ("git-lfs", "git-lfs"),
     ("glusterfsd", "glusterfs-server glusterfs-client"),
     ("gnuplot", "gnuplot-nox"),
     ("lua5.4", "lua5.4"),

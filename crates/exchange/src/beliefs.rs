@@ -194,6 +194,13 @@ pub enum RefusedFor {
     Absent,
     /// A file is not what the record says.
     Contents,
+    /// The repository has a pointer to a Git LFS object, and not the object.
+    Object {
+        /// The name of the file.
+        file: String,
+        /// What `git lfs` says of it, if it says anything.
+        why: Option<String>,
+    },
     /// A file is larger than the limit.
     Large {
         /// Its size in bytes.
@@ -242,6 +249,7 @@ impl RefusedFor {
             Self::Record
             | Self::Absent
             | Self::Contents
+            | Self::Object { .. }
             | Self::Part(_)
             | Self::Evidence
             | Self::Untrusted(_)
@@ -262,6 +270,10 @@ impl fmt::Display for RefusedFor {
                 write!(f, "its record cannot be understood, or does not belong to its name")
             }
             Self::Absent => write!(f, "a file of it is not in the repository"),
+            Self::Object { file, why } => {
+                write!(f, "{file} should be a Git LFS object there, and is not")?;
+                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+            }
             Self::Contents => write!(f, "a file of it is not what the record says"),
             Self::Large { bytes, limit } => {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))

@@ -6,8 +6,10 @@
 
 mod attestation;
 mod beliefs;
+mod copies;
 mod join;
 mod ledger;
+mod lfs;
 mod pull;
 mod push;
 mod push_selection;
@@ -33,11 +35,13 @@ use crate::repository::FORMAT;
 
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
+pub use self::copies::copies;
 pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
+pub use self::lfs::{can_fetch_files, fetch_outputs};
 pub use self::pull::{PullRequest, Pulled, pull};
-pub use self::push::{DEFAULT_LIMIT, RevokeRequest, push, revoke};
+pub use self::push::{RevokeRequest, push, revoke};
 pub use self::push_selection::{LeftOut, PushRequest, Pushed, PushedLogs, StrangeInbox, Withheld};
-pub use self::repository::{CrowdedDirectory, MAX_LIMIT, ResultsBranch, copies};
+pub use self::repository::{CrowdedDirectory, ResultsBranch};
 pub use self::secrets::Secrets;
 pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
@@ -87,6 +91,32 @@ pub enum ResultsError {
         url: String,
         /// The reference.
         name: &'static str,
+    },
+    /// A repository has settings that this program does not understand.
+    #[error("settings of {url} has the line {line:?}, which is not lfs SIZE with a size from 1K")]
+    Settings {
+        /// The repository.
+        url: String,
+        /// The line.
+        line: String,
+    },
+    /// A large result cannot be stored or read.
+    #[error("the Git LFS object {} cannot be written or read", path.display())]
+    Large {
+        /// Its path, or that of a directory on the way.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An output that is away in a clone is not to be had.
+    #[error("the Git LFS object of {file} is not to be had: {why}")]
+    Lost {
+        /// The output.
+        file: String,
+        /// The name of its pointer.
+        pointer: String,
+        /// The cause.
+        why: String,
     },
     /// There is no place for a mirror.
     #[error(
@@ -180,7 +210,18 @@ impl Explain for ResultsError {
                 "give another repository, or give that branch another name: results are in a branch results"
             }
             Self::Format { .. } => "take a later version of this program",
+            Self::Lost { pointer, .. } => {
+                return Some(format!(
+                    "make git lfs fetch work in the clone; or remove {pointer} there: the call is executed again then"
+                ));
+            }
             Self::Busy(_) => "push again in a while",
+            Self::Settings { .. } => {
+                "correct it in that branch, or take a later version of this program"
+            }
+            Self::Large { .. } => {
+                "check whether you may write in lfs/ of the repository, and the room there; then push again"
+            }
         };
         Some(advice.to_owned())
     }
@@ -218,12 +259,25 @@ struct ExchangeStep {
     done: usize,
     /// The number of results that it takes; none if nobody knows.
     all: usize,
+    /// Whether both are bytes.
+    in_mib: bool,
 }
 
 impl ExchangeProgress {
     /// Begins something with a number of results, or with none.
     pub(crate) fn begin(&self, what: &'static str, all: usize) {
-        self.change(|step| *step = ExchangeStep { what, done: 0, all });
+        self.change(|step| *step = ExchangeStep { what, done: 0, all, in_mib: false });
+    }
+
+    /// Begins something with so many bytes, which are shown in MiB.
+    pub(crate) fn begin_bytes(&self, what: &'static str, bytes: u64) {
+        let all = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.change(|step| *step = ExchangeStep { what, done: 0, all, in_mib: true });
+    }
+
+    /// Adds bytes that are done.
+    pub(crate) fn advance_bytes(&self, bytes: u64) {
+        self.advance(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
     /// Adds results that are done.
@@ -233,10 +287,13 @@ impl ExchangeProgress {
 
     /// How far it is, in words; `None` before it begins.
     pub fn shown(&self) -> Option<String> {
-        let ExchangeStep { what, done, all } = *self.0.lock().ok()?;
+        let ExchangeStep { what, done, all, in_mib } = *self.0.lock().ok()?;
         match (what, all) {
             ("", _) => None,
             (what, 0) => Some(what.to_owned()),
+            (what, all) if in_mib => {
+                Some(format!("{what}: {} of {} MiB", done >> 20, all.div_ceil(1 << 20)))
+            }
             (what, all) => Some(format!("{what}: {done} of {all}")),
         }
     }
@@ -261,6 +318,9 @@ mod tests {
         progress.advance(11_000);
         progress.advance(1_000);
         assert_eq!(progress.shown().unwrap(), "reading results: 12000 of 99407");
+        progress.begin_bytes("copying large results", 5 << 20);
+        progress.advance_bytes(2 << 20);
+        assert_eq!(progress.shown().unwrap(), "copying large results: 2 of 5 MiB");
         progress.begin("sending", 0);
         assert_eq!(progress.shown().unwrap(), "sending");
     }

@@ -8,11 +8,11 @@ use std::env;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use ce_git::{BlobHash, Mirror, MirrorError, RemoteRef};
+use ce_git::{BlobHash, LfsPointer, Mirror, MirrorError, RemoteRef};
 use ce_model::digest::ObjectId;
 use ce_storage::{
-    AwayCall, Entry, ExpectedFile, Import, ImportedCall, MissingPart, Record, RecordState, Storage,
-    StorageError, Survey,
+    AwayCall, Entry, ExpectedFile, Import, ImportedCall, MissingPart, Record, RecordState,
+    SharedContents, Storage, StorageError, Survey, large_name,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -20,7 +20,10 @@ use serde::Serialize;
 use crate::attestation::TakenEvidence;
 use crate::beliefs::{Beliefs, RefusedFor, RefusedResult, RemovedFile, RevokedResult};
 use crate::ledger::counted_with_ledger;
-use crate::repository::{Finder, MAX_RECORD, ResultsBranch, place, stored_size};
+use crate::lfs::LargeSource;
+use crate::repository::{
+    DEFAULT_LIMIT, Finder, MAX_LIMIT, MAX_RECORD, ResultsBranch, place, stored_size,
+};
 use crate::trust::{TrustSettings, check_history, remember};
 use crate::{ExchangeProgress, ResultsError, reference_and_commit};
 
@@ -65,6 +68,7 @@ pub fn pull(
     progress.begin("pulling results", candidates.len());
     let mut candidates = candidates.into_iter();
     let mut rehearsal = Rehearsal::new(storage, mirror);
+    let mut large = None;
     loop {
         let part: Vec<PullCandidate> = candidates.by_ref().take(part()).collect();
         if part.is_empty() {
@@ -76,7 +80,7 @@ pub fn pull(
         if request.dry {
             rehearsal.rehearse(&new, &mut pulled)?;
         } else {
-            publish(storage, mirror, new, (request, &mut pulled))?;
+            publish((storage, mirror), new, &mut large, (request, &mut pulled))?;
         }
     }
     pulled.refused.extend(beliefs.refused());
@@ -89,13 +93,13 @@ pub fn pull(
 
 /// Publishes results, of which calls come first, then tables, then jobs.
 fn publish(
-    storage: &Storage,
-    mirror: &Mirror,
+    (storage, mirror): (&Storage, &Mirror),
     new: Vec<NewResult>,
+    large: &mut Option<LargeSource>,
     (request, pulled): (&PullRequest, &mut Pulled),
 ) -> Result<(), ResultsError> {
     let progress = &request.progress;
-    let files = new.iter().flat_map(|it| it.files.iter().map(|(_, id)| id).chain(&it.log).cloned());
+    let files = new.iter().flat_map(|it| it.files.iter().map(|it| &it.id).chain(&it.log).cloned());
     mirror.fetch_files(&files.collect::<Vec<_>>())?;
     let (calls, others): (Vec<_>, Vec<_>) =
         new.into_iter().partition(|it| matches!(it.record, Record::Call(_)));
@@ -105,7 +109,18 @@ fn publish(
     let mut rest = &calls[..];
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch(rest));
-        publish_calls(storage, mirror, batch, (request.limit, pulled))?;
+        let source = if batch.iter().any(NewResult::is_large) {
+            let source = match large.take() {
+                Some(source) => source,
+                None => LargeSource::new(mirror.lfs(), mirror.beside("lfs-objects"))?,
+            };
+            let source = large.insert(source);
+            source.fetch(&pointers(mirror, batch)?)?;
+            Some(&*source)
+        } else {
+            None
+        };
+        publish_calls((storage, mirror), batch, source, (request.sizes().0, pulled))?;
         progress.advance(batch.len());
         rest = later;
     }
@@ -117,8 +132,8 @@ fn publish(
                 storage.importer().import_table(table, &outcome, recipe)?
             }
             Record::Job(job) => {
-                for ((file, _), contents) in result.files.iter().zip(result.contents(mirror)?) {
-                    storage.importer().import_literal(file, &contents)?;
+                for (found, contents) in result.files.iter().zip(result.contents(mirror)?) {
+                    storage.importer().import_literal(&found.file, &contents)?;
                 }
                 match storage.importer().import_job(job)? {
                     Ok(()) => Import::New(()),
@@ -177,6 +192,15 @@ impl Pulled {
     }
 }
 
+/// The pointers of results.
+fn pointers(mirror: &Mirror, results: &[NewResult]) -> Result<Vec<LfsPointer>, MirrorError> {
+    let mut pointers = Vec::new();
+    for file in results.iter().flat_map(|it| &it.files).filter(|it| it.is_large) {
+        pointers.extend(file.pointer(mirror)?);
+    }
+    Ok(pointers)
+}
+
 /// Makes calls known whose outputs stay in the repository. All of them are marked on the disk before the first one is known.
 fn publish_away(
     storage: &Storage,
@@ -201,18 +225,37 @@ fn publish_away(
 
 /// Publishes calls, all of which are on the disk before the first one is visible.
 fn publish_calls(
-    storage: &Storage,
-    mirror: &Mirror,
+    (storage, mirror): (&Storage, &Mirror),
     calls: &[NewResult],
+    large: Option<&LargeSource>,
     (limit, pulled): (u64, &mut Pulled),
 ) -> Result<(), ResultsError> {
+    let mut lacking = Vec::new();
     let mut staged: Vec<(&NewResult, ImportedCall<'_>)> = Vec::with_capacity(calls.len());
     for result in calls {
         let Record::Call(call) = &result.record else { continue };
         // A log that is too large stays there.
         let log = result.log.as_ref().map(|log| mirror.contents(log, limit)).transpose()?;
         let log = log.flatten().unwrap_or_default();
-        match storage.importer().stage_import(call, (&result.contents(mirror)?, &log))? {
+        let outputs = match result.shared(mirror, large)? {
+            Ok(outputs) => outputs,
+            Err(file) => {
+                pulled.refuse(
+                    result.entry.short(),
+                    RefusedFor::Object { file, why: large.and_then(LargeSource::why) },
+                );
+                // Like one that stays there.
+                lacking.push(NewResult {
+                    entry: result.entry.clone(),
+                    record: result.record.clone(),
+                    files: Vec::new(),
+                    log: None,
+                    is_away: true,
+                });
+                continue;
+            }
+        };
+        match storage.importer().stage_import(call, (&outputs, &log))? {
             Import::New(import) => staged.push((result, import)),
             other => pulled.note(result, &other),
         }
@@ -222,20 +265,28 @@ fn publish_calls(
         let published = import.publish()?;
         pulled.note(result, &published);
     }
-    Ok(())
+    publish_away(storage, &lacking, pulled)
 }
 
 /// What is pulled.
 #[derive(Debug)]
 pub struct PullRequest {
-    /// The greatest size of a file, in bytes.
-    pub limit: u64,
+    /// The greatest size of a file, in bytes; `None` for the default one.
+    pub limit: Option<u64>,
     /// Who is trusted for what.
     pub trust: TrustSettings,
     /// Whether nothing is written.
     pub dry: bool,
     /// Learns how far the pull is.
     pub progress: Arc<ExchangeProgress>,
+}
+
+impl PullRequest {
+    /// The greatest sizes of a file in Git and of a Git LFS object, in bytes.
+    fn sizes(&self) -> (u64, u64) {
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        (limit.min(MAX_LIMIT), limit)
+    }
 }
 
 /// What was pulled, or would be. As JSON: doc/schema/output.json describes the fields.
@@ -332,27 +383,72 @@ enum HereAs {
 pub(super) struct NewResult {
     pub(super) entry: Entry,
     pub(super) record: Record,
-    pub(super) files: Vec<(ExpectedFile, ObjectId)>,
+    pub(super) files: Vec<FoundFile>,
     /// What the call has printed, if the repository has that.
     pub(super) log: Option<ObjectId>,
     /// Whether it becomes known without its outputs.
     pub(super) is_away: bool,
 }
 
+/// A file of a result in a repository.
+#[derive(Debug)]
+pub(super) struct FoundFile {
+    file: ExpectedFile,
+    /// The id of its contents, or of the pointer to them.
+    id: ObjectId,
+    /// Whether it is a Git LFS object.
+    is_large: bool,
+}
+
+impl FoundFile {
+    /// Its pointer; `None` if there is none to an object of the recorded size.
+    fn pointer(&self, mirror: &Mirror) -> Result<Option<LfsPointer>, MirrorError> {
+        let text = mirror.contents(&self.id, LfsPointer::MAX)?.unwrap_or_default();
+        let pointer = LfsPointer::parse(&text);
+        Ok(pointer.filter(|it| it.size == stored_size(&self.file.digest)))
+    }
+
+    fn contents(&self, mirror: &Mirror) -> Result<Vec<u8>, MirrorError> {
+        let contents = mirror.contents(&self.id, stored_size(&self.file.digest))?;
+        Ok(contents.unwrap_or_default())
+    }
+}
+
 impl NewResult {
+    /// Whether a file of it is a Git LFS object.
+    fn is_large(&self) -> bool {
+        self.files.iter().any(|it| it.is_large)
+    }
+
+    /// Its files, in order, or the name of one that should be an object and is not there.
+    fn shared(
+        &self,
+        mirror: &Mirror,
+        large: Option<&LargeSource>,
+    ) -> Result<Result<Vec<SharedContents>, String>, MirrorError> {
+        let mut all = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            all.push(if file.is_large {
+                let pointer = file.pointer(mirror)?;
+                match pointer.and_then(|pointer| large?.object(&pointer)) {
+                    Some(object) => SharedContents::Object(object),
+                    None => return Ok(Err(file.file.name.clone())),
+                }
+            } else {
+                SharedContents::Bytes(file.contents(mirror)?)
+            });
+        }
+        Ok(Ok(all))
+    }
+
     /// The size of its files, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.files.iter().map(|(file, _)| stored_size(&file.digest)).sum()
+        self.files.iter().map(|it| stored_size(&it.file.digest)).sum()
     }
 
     /// The contents of its files, in order. Those of a file that is larger than recorded are empty.
     pub(super) fn contents(&self, mirror: &Mirror) -> Result<Vec<Vec<u8>>, MirrorError> {
-        self.files
-            .iter()
-            .map(|(file, id)| {
-                Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
-            })
-            .collect()
+        self.files.iter().map(|file| file.contents(mirror)).collect()
     }
 }
 
@@ -382,7 +478,7 @@ pub(super) fn candidates(
             None => HereAs::Absent,
             Some(true)
                 if matches!(&entry, Entry::Call(name) if marked.contains(name))
-                    && brings(storage, finder, &entry, request.limit)? =>
+                    && brings(storage, finder, &entry, request.sizes())? =>
             {
                 HereAs::Away
             }
@@ -453,7 +549,7 @@ fn new_results(
         }
         // The outputs of a job are those of its calls.
         let files = if let Record::Job(_) = record { record.literals() } else { files };
-        match in_repository(finder, files, request.limit)? {
+        match in_repository(finder, files, request.sizes())? {
             Ok(files) => {
                 let log = log(finder, beliefs, &entry, pulled)?;
                 new.push(NewResult { entry, record, files, log, is_away: false });
@@ -516,32 +612,40 @@ fn brings(
     storage: &Storage,
     finder: &mut Finder<'_>,
     entry: &Entry,
-    limit: u64,
+    sizes: (u64, u64),
 ) -> Result<bool, ResultsError> {
     let RecordState::Valid(record) = storage.records().read_entry(entry)? else { return Ok(false) };
     let files = record.shared().map(|shared| entry.expected_files(&shared)).unwrap_or_default();
     for file in &files {
         if !storage.has(&file.name)? {
-            return Ok(in_repository(finder, files, limit)?.is_ok());
+            return Ok(in_repository(finder, files, sizes)?.is_ok());
         }
     }
     Ok(false)
 }
 
-/// Finds the files of a result in the repository. Returns why it is not taken, if it is not.
+/// Finds the files of a result in the repository, up to these sizes in Git and as objects. Returns why it is not taken, if it is not.
 fn in_repository(
     finder: &mut Finder<'_>,
     files: Vec<ExpectedFile>,
-    limit: u64,
-) -> Result<Result<Vec<(ExpectedFile, ObjectId)>, RefusedFor>, MirrorError> {
+    (limit, large_limit): (u64, u64),
+) -> Result<Result<Vec<FoundFile>, RefusedFor>, MirrorError> {
     let mut found = Vec::with_capacity(files.len());
     for file in files {
         let bytes = stored_size(&file.digest);
-        if bytes > limit {
-            return Ok(Err(RefusedFor::Large { bytes, limit }));
+        let pointer = match finder.file(&place(&file))? {
+            Some(id) if bytes <= limit => {
+                found.push(FoundFile { file, id, is_large: false });
+                continue;
+            }
+            _ => finder.file(&large_name(&file.digest))?,
+        };
+        match pointer {
+            Some(id) if bytes <= large_limit => found.push(FoundFile { file, id, is_large: true }),
+            Some(_) => return Ok(Err(RefusedFor::Large { bytes, limit: large_limit })),
+            None if bytes > limit => return Ok(Err(RefusedFor::Large { bytes, limit })),
+            None => return Ok(Err(RefusedFor::Absent)),
         }
-        let Some(id) = finder.file(&place(&file))? else { return Ok(Err(RefusedFor::Absent)) };
-        found.push((file, id));
     }
     Ok(Ok(found))
 }
@@ -562,7 +666,7 @@ impl<'a> Rehearsal<'a> {
     /// Counts the results that would be taken, of which calls come first, then tables, then jobs.
     fn rehearse(&mut self, new: &[NewResult], pulled: &mut Pulled) -> Result<(), ResultsError> {
         let jobs = new.iter().filter(|it| matches!(it.record, Record::Job(_)));
-        let literals = jobs.flat_map(|it| it.files.iter().map(|(_, id)| id.clone()));
+        let literals = jobs.flat_map(|it| it.files.iter().map(|it| it.id.clone()));
         self.mirror.fetch_files(&literals.collect::<Vec<ObjectId>>())?;
         for result in new {
             let Record::Job(job) = &result.record else {
@@ -586,7 +690,7 @@ impl<'a> Rehearsal<'a> {
     /// The literals of a job that would be put into their places.
     fn literals<'b>(&self, job: &'b NewResult) -> Result<HashSet<&'b str>, ResultsError> {
         let mut literals = HashSet::new();
-        for ((file, _), contents) in job.files.iter().zip(job.contents(self.mirror)?) {
+        for (FoundFile { file, .. }, contents) in job.files.iter().zip(job.contents(self.mirror)?) {
             if self.storage.importer().accepts_literal(file, &contents)? {
                 literals.insert(file.name.as_str());
             }

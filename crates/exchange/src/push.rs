@@ -1,6 +1,6 @@
 //! Pushing: what a storage has and a results repository has not is added to it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,7 @@ use ce_storage::{Entry, Record, Revocation, RevocationRecord, Storage, is_users_
 use crate::ResultsError;
 use crate::join::join;
 use crate::ledger::{add_evidence, keep_evidence};
+use crate::lfs::{self, LargeUploads};
 use crate::push_selection::{PushRequest, Pushed, Selection, StrangeInbox};
 use crate::repository::{Finder, MAX_RECORD, ResultsBranch, TOP, crowded};
 
@@ -36,31 +37,52 @@ pub fn push(
     let inboxes = branch.inboxes(&refs);
     let base = fetched(mirror, &branch)?;
     let mut there = Finder::new(mirror, base.clone());
-    let mut selection = Selection::of(storage, mirror, &mut there, request)?;
+    let set = match request.lfs {
+        // It may replace one that nobody understands.
+        Some(_) => lfs::setting(mirror, &mut there).unwrap_or_default(),
+        None => lfs::setting(mirror, &mut there)?,
+    };
+    let lfs = request.lfs.or(set);
+    let mut selection = Selection::of(storage, mirror, &mut there, (request, lfs))?;
+    selection.pushed.lfs = lfs;
+    selection.pushed.is_set = lfs != set;
     let written = (&mut selection.writer, &mut selection.files);
     selection.pushed.ledger = add_evidence(storage, mirror, &mut there, written, request.sign)?;
-    let Selection { writer, files, compared, ledger, jobs, mut pushed, .. } = selection;
+    let Selection { writer, files, compared, ledger, jobs, mut pushed, mut large, .. } = selection;
     drop(there);
+    let objects = large.as_ref().map(|it| (it.objects, it.bytes));
+    (pushed.large, pushed.large_bytes) = objects.unwrap_or_default();
     pushed.waiting = inboxes.len();
     let inboxes = if request.collect { inboxes } else { Vec::new() };
     compare(mirror, base, &compared, &mut pushed)?;
     let (message, sign) = (message(&pushed, &jobs), request.sign);
     let differing = pushed.differing.clone();
-    let mut union = Union { ours: None, inboxes, differing, message, sign };
+    let mut union = Union { ours: None, top: None, inboxes, differing, message, sign };
     let Some(writer) = writer else {
         union.select(mirror, branch.tree(mirror)?.as_ref(), &mut pushed)?;
         pushed.emptied = union.inboxes.len();
         return Ok(pushed);
     };
+    if let Some(large) = &mut large {
+        request.progress.begin("sending large results", 0);
+        large.send()?;
+    }
     request.progress.begin("sending", 0);
     if !pushed.is_new() {
         publish(mirror, branch, union, &mut pushed)?;
         return Ok(pushed);
     }
-    union.ours = Some(written_tree(writer, files).map_err(|error| mirror.own(error))?);
+    if pushed.is_set {
+        union.top = Some(
+            written_tree(mirror.writer(), UnwrittenTree::new(), lfs)
+                .map_err(|error| mirror.own(error))?,
+        );
+    }
+    union.ours = Some(written_tree(writer, files, lfs).map_err(|error| mirror.own(error))?);
     publish(mirror, branch, union, &mut pushed)?;
     if pushed.now.is_some() {
         keep_evidence(storage, mirror, &ledger);
+        large.iter().for_each(LargeUploads::end);
     }
     Ok(pushed)
 }
@@ -97,10 +119,11 @@ pub fn revoke(
         return Ok(pushed);
     }
     if pushed.is_new() {
-        let ours = written_tree(writer, files).map_err(|error| mirror.own(error))?;
+        let ours = written_tree(writer, files, None).map_err(|error| mirror.own(error))?;
         let message = message(&pushed, &[]);
         let union = Union {
             ours: Some(ours),
+            top: None,
             inboxes: Vec::new(),
             differing: Vec::new(),
             message,
@@ -161,9 +184,15 @@ fn write_commit(mirror: &Mirror, commit: &NewCommit<'_>) -> GitResult<ObjectId> 
     Ok(commit)
 }
 
-/// Writes the tree with new files, and those that each repository has at its top.
-fn written_tree(mut writer: PackWriter<'_>, mut files: UnwrittenTree) -> GitResult<ObjectId> {
-    for (path, text) in TOP {
+/// Writes the tree with new files, and those that each repository has at its top, where outputs above a size are Git LFS objects.
+fn written_tree(
+    mut writer: PackWriter<'_>,
+    mut files: UnwrittenTree,
+    lfs: Option<u64>,
+) -> GitResult<ObjectId> {
+    let mut top = BTreeMap::from(TOP.map(|(path, text)| (path, text.to_owned())));
+    top.extend(lfs.into_iter().flat_map(lfs::top));
+    for (path, text) in top {
         files.insert(path, &writer.file(text.as_bytes())?)?;
     }
     let tree = files.write(&mut writer)?;
@@ -249,6 +278,8 @@ fn publish(
 struct Union {
     /// What this storage adds, if that is anything.
     ours: Option<ObjectId>,
+    /// The files at the top of the repository, in place of those that are there, if they are new.
+    top: Option<ObjectId>,
     /// The inboxes that are emptied.
     inboxes: Vec<RemoteRef>,
     /// What differs of this storage, if it adds nothing.
@@ -276,13 +307,17 @@ impl Union {
         let mut tree = base.clone();
         if let Some(ours) = &self.ours {
             pushed.differing.clear();
-            let own = joined(mirror, tree, ours, pushed)?;
+            let mut own = joined(mirror, tree, ours, pushed)?;
+            if let Some(top) = &self.top {
+                own = joined(mirror, Some(top.clone()), &own, pushed)?;
+            }
             if base.as_ref() == Some(&own) {
                 // What differs is in differs/ already.
                 pushed.known += pushed.calls + pushed.jobs + pushed.tables;
                 (pushed.calls, pushed.jobs, pushed.tables) = (0, 0, 0);
                 (pushed.logs, pushed.inputs, pushed.attested) = (0, 0, 0);
                 (pushed.ledger, pushed.revoked) = (0, 0);
+                pushed.is_set = false;
             } else {
                 let parents: Vec<ObjectId> = head.into_iter().collect();
                 head = Some(self.write(mirror, &own, &parents, &self.message)?);
@@ -376,12 +411,13 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
         [] => String::new(),
         _ => format!(" of {}", counted(tasks.len(), "task")),
     };
-    let message = format!("results: {}{of}\n\n{trailers}", pushed.summary());
+    let what = match pushed.summary() {
+        what if what.is_empty() => "settings".to_owned(),
+        what => what,
+    };
+    let message = format!("results: {what}{of}\n\n{trailers}");
     format!("{}\n", message.trim_end())
 }
-
-/// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
-pub const DEFAULT_LIMIT: &str = "64M";
 
 /// What is revoked.
 #[derive(Debug)]
@@ -429,7 +465,8 @@ fn strange_name(
 fn is_expected(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     let is_result = ["c_", "t_"].iter().any(|prefix| top.starts_with(prefix))
-        || ["tables", "directories", "ledger", "differs", "revoked", "tinputs"].contains(&top);
+        || ["tables", "directories", "large", "ledger", "differs", "revoked", "tinputs"]
+            .contains(&top);
     let is_hidden = path.split('/').any(|component| component.starts_with('.'));
     let is_deep = path.contains('/');
     is_result && is_deep && !is_hidden

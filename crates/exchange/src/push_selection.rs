@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use ce_git::{BlobHash, Mirror, PackWriter, RemoteRef, UnwrittenTree};
+use ce_git::{BlobHash, LfsPointer, Mirror, PackWriter, RemoteRef, UnwrittenTree};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_model::humanize::size;
 use ce_storage::records::{CallRecord, Origin};
 use ce_storage::{
-    Entry, ExpectedFile, Record, ResultName, Revocation, Storage, StorageError, Survey, ledger_file,
+    Entry, ExpectedFile, Record, ResultName, Revocation, Storage, StorageError, Survey, large_name,
+    ledger_file,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -18,7 +19,8 @@ use serde::Serialize;
 use crate::ledger::{
     LedgerFacts, LedgerLine, LedgerReason, LedgerWriter, counted_with_ledger, own_executions,
 };
-use crate::repository::{CrowdedDirectory, Finder, place, stored_size};
+use crate::lfs::{LargeUploads, StagedObject};
+use crate::repository::{CrowdedDirectory, FileSizes, Finder, place, stored_size};
 use crate::secrets::{Secrets, has, has_word};
 use crate::{ExchangeProgress, ResultsError, in_words, reference_and_commit};
 
@@ -29,8 +31,10 @@ const BATCH: usize = 1024;
 pub(super) struct Selection<'a> {
     storage: &'a Storage,
     mirror: &'a Mirror,
-    /// The greatest size of a file, in bytes.
-    limit: u64,
+    /// The sizes that decide where a file goes.
+    sizes: FileSizes,
+    /// The values that become Git LFS objects; `None` if none do.
+    pub(super) large: Option<LargeUploads>,
     /// The logs that are pushed.
     logs: PushedLogs,
     /// The task inputs that were looked at; `None` if none are pushed.
@@ -67,13 +71,14 @@ impl<'a> Selection<'a> {
         storage: &'a Storage,
         mirror: &'a Mirror,
         there: &mut Finder<'_>,
-        request: &PushRequest,
+        (request, lfs): (&PushRequest, Option<u64>),
     ) -> Result<Self, ResultsError> {
         let revocations = storage.revocations().index()?;
         let mut selection = Self {
             storage,
             mirror,
-            limit: request.limit,
+            sizes: FileSizes::of(request.limit, lfs),
+            large: lfs.map(|_| LargeUploads::new(mirror, request.dry)).transpose()?,
             logs: request.logs,
             inputs: request.inputs.then(HashSet::new),
             secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
@@ -90,14 +95,20 @@ impl<'a> Selection<'a> {
             pushed: Pushed::default(),
         };
         let mut entries = Survey::new(storage).entries()?.into_iter();
-        request.progress.begin("reading results", entries.len());
+        let (all, mut done) = (entries.len(), 0);
+        request.progress.begin("reading results", all);
         loop {
             let batch: Vec<Entry> = entries.by_ref().take(BATCH).collect();
             if batch.is_empty() {
                 break;
             }
             let results = batch.len();
-            for result in offered(storage, batch, request.limit, mirror.blob_hash())? {
+            let offered = offered(storage, batch, selection.sizes, mirror.blob_hash())?;
+            if selection.stage_large(there, &offered, &request.progress)? {
+                request.progress.begin("reading results", all);
+                request.progress.advance(done);
+            }
+            for result in offered {
                 match result {
                     Ok(result) if selection.choose(there, &result)? => {
                         selection.add_log(there, &result)?;
@@ -108,6 +119,7 @@ impl<'a> Selection<'a> {
                 }
             }
             request.progress.advance(results);
+            done += results;
         }
         for revocation in revocations.all() {
             selection.add_revocation(there, revocation)?;
@@ -146,7 +158,7 @@ impl<'a> Selection<'a> {
         match &result.record {
             Record::Call(_) => {
                 self.pushed.calls += 1;
-                self.pushed.away += usize::from(added.is_away);
+                self.pushed.away += usize::from(added.stays);
             }
             Record::Job(job) => {
                 let task = format!("{}@{}", job.task, job.commit.short());
@@ -233,7 +245,7 @@ impl<'a> Selection<'a> {
         if is_same && there.find(&name.log())?.is_some() {
             return Ok(());
         }
-        let limits = (self.logs, self.limit);
+        let limits = (self.logs, self.sizes.limit);
         match shared_log(self.storage, (name, call), limits, self.secrets.as_ref())? {
             None => Ok(()),
             Some(Err(why)) => {
@@ -262,7 +274,7 @@ impl<'a> Selection<'a> {
             if !seen.insert(place.clone()) || there.find(&place)?.is_some() {
                 continue;
             }
-            match shared_input(self.storage, &file, self.limit, self.secrets.as_ref())? {
+            match shared_input(self.storage, &file, self.sizes.limit, self.secrets.as_ref())? {
                 Err(Withheld::Damaged { .. }) if !is_here => {}
                 Ok(contents) => {
                     self.pushed.inputs += 1;
@@ -303,10 +315,12 @@ impl<'a> Selection<'a> {
 
     /// Whether the repository has a result without a file that is here: one that was away, or was lost there.
     fn brings(&self, there: &mut Finder<'_>, result: &SharedResult) -> Result<bool, ResultsError> {
-        for SharedFile { file, path, stays } in &result.files {
-            if let Some(path) = path
-                && !stays
-                && there.find(path)?.is_none()
+        for SharedFile { file, path, stays, is_large } in &result.files {
+            let Some(path) = path.as_ref().filter(|_| !stays) else { continue };
+            // The setting may have been another one when it was pushed.
+            let other = if *is_large { place(file) } else { large_name(&file.digest) };
+            if there.find(path)?.is_none()
+                && there.find(&other)?.is_none()
                 && self.storage.has(&file.name)?
             {
                 return Ok(true);
@@ -315,20 +329,118 @@ impl<'a> Selection<'a> {
         Ok(false)
     }
 
+    /// Makes objects of the large values that the repository does not have, of those results that are pushed. Returns whether there
+    /// are any.
+    fn stage_large(
+        &mut self,
+        there: &mut Finder<'_>,
+        offered: &[Result<SharedResult, LeftOut>],
+        progress: &ExchangeProgress,
+    ) -> Result<bool, ResultsError> {
+        let mut files = Vec::new();
+        for result in offered.iter().flatten() {
+            let large = result.files.iter().filter(|it| it.is_large && !it.stays);
+            let large: Vec<&ExpectedFile> = large.map(|it| &it.file).collect();
+            if large.is_empty() || self.revoked(result).is_some() {
+                continue;
+            }
+            let known = there.find(&result.entry.record())?.map(|it| it.id);
+            if known.is_some() && known == result.id && !self.brings(there, result)? {
+                continue;
+            }
+            for file in large {
+                if there.find(&large_name(&file.digest))?.is_none() {
+                    files.push(file);
+                }
+            }
+        }
+        let Some(large) = self.large.as_mut().filter(|_| !files.is_empty()) else {
+            return Ok(false);
+        };
+        let bytes = files.iter().map(|file| stored_size(&file.digest)).sum();
+        progress.begin_bytes("copying large results", bytes);
+        large.stage(self.storage, &files, (self.secrets.as_ref(), progress))?;
+        Ok(true)
+    }
+
+    /// Makes an object of an output that reads like a pointer, where outputs are objects: servers refuse what seems to be one and leads to no
+    /// object. Returns whether it is such an output.
+    fn stage_like_pointer(
+        &mut self,
+        result: &SharedResult,
+        file: &ExpectedFile,
+    ) -> Result<bool, ResultsError> {
+        let Some(large) = &mut self.large else { return Ok(false) };
+        if result.marker.is_none()
+            || file.digest.is_directory()
+            || file.digest.size > LfsPointer::MAX
+        {
+            return Ok(false);
+        }
+        let contents = self.storage.values().contents(file)?;
+        if contents.is_none_or(|it| LfsPointer::parse(&it).is_none()) {
+            return Ok(false);
+        }
+        let progress = ExchangeProgress::default();
+        large.stage(self.storage, &[file], (self.secrets.as_ref(), &progress))?;
+        Ok(true)
+    }
+
+    /// Adds a value that is a Git LFS object, and is away in its place: its pointer, unless the repository has that. Returns why it is
+    /// withheld, if it is.
+    fn add_large(
+        &self,
+        result: &SharedResult,
+        file: &ExpectedFile,
+        added: &mut Added,
+    ) -> Result<Result<Option<LfsPointer>, Withheld>, ResultsError> {
+        added.is_away = true;
+        Ok(match self.large.as_ref().and_then(|large| large.staged(file)) {
+            None => Ok(None),
+            Some(StagedObject::Object(pointer)) => Ok(Some(pointer.clone())),
+            Some(StagedObject::Secret(member, what)) => {
+                Err(Withheld::Secret { file: file.name.clone() + member, what: what.clone() })
+            }
+            Some(StagedObject::Damaged)
+                if self.storage.evictions().is_away(&result.entry, file)? =>
+            {
+                added.stays = true;
+                Ok(None)
+            }
+            Some(StagedObject::Damaged) => Err(Withheld::Damaged { file: file.name.clone() }),
+        })
+    }
+
     /// Reads and writes the files of a result: all that do not stay here, or none. Returns why it is withheld, if it is.
     fn add(&mut self, result: &SharedResult) -> Result<Result<Added, Withheld>, ResultsError> {
         let mut files = Vec::with_capacity(result.files.len() + 3);
         let mut added = Added::default();
         // The outputs of a job are those of its calls, and have been counted there.
         let literals = result.record.literals();
-        for SharedFile { file, path, stays } in &result.files {
+        for SharedFile { file, path, stays, is_large } in &result.files {
             if *stays {
-                added.is_away = true;
+                added.set_away();
+                continue;
+            }
+            let is_literal = literals.contains(file);
+            let is_counted = !matches!(result.record, Record::Job(_)) || is_literal;
+            let is_like_pointer = !is_literal && self.stage_like_pointer(result, file)?;
+            if *is_large || is_like_pointer {
+                let path = path.as_ref().map(|_| large_name(&file.digest));
+                let pointer = match self.add_large(result, file, &mut added)? {
+                    Ok(pointer) => pointer,
+                    Err(why) => return Ok(Err(why)),
+                };
+                let Some((path, pointer)) = path.zip(pointer) else { continue };
+                if is_counted {
+                    added.bytes += pointer.size;
+                }
+                files.push((path, pointer.text().into_bytes()));
                 continue;
             }
             let Some(contents) = self.storage.values().shared_contents(file)? else {
                 if self.storage.evictions().is_away(&result.entry, file)? {
-                    added.is_away = true;
+                    added.set_away();
                     continue;
                 }
                 return Ok(Err(Withheld::Damaged { file: file.name.clone() }));
@@ -339,7 +451,7 @@ impl<'a> Selection<'a> {
                 return Ok(Err(Withheld::Secret { file: file.name.clone() + &member, what }));
             }
             if let Some(path) = path {
-                if !matches!(result.record, Record::Job(_)) || literals.contains(file) {
+                if is_counted {
                     added.bytes += stored_size(&file.digest);
                 }
                 files.push((path.clone(), contents));
@@ -361,21 +473,30 @@ impl<'a> Selection<'a> {
 struct Added {
     /// The size of its files, in bytes.
     bytes: u64,
-    /// Whether outputs of it stay here.
+    /// Whether outputs of it are not in their places.
     is_away: bool,
+    /// Whether outputs of it stay here.
+    stays: bool,
+}
+
+impl Added {
+    /// Outputs of it stay here.
+    const fn set_away(&mut self) {
+        (self.is_away, self.stays) = (true, true);
+    }
 }
 
 /// Reads what a storage offers of results, but not of task inputs. Spoiled records are left out: `ce verify` reports them.
 fn offered(
     storage: &Storage,
     entries: Vec<Entry>,
-    limit: u64,
+    sizes: FileSizes,
     hash: BlobHash,
 ) -> Result<Vec<Result<SharedResult, LeftOut>>, StorageError> {
     let results = entries.into_par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
     let read = results.map(|entry| {
         let record = storage.records().read_fitting(&entry)?;
-        Ok(record.map(|record| shared_result(storage, (entry, record), limit, hash)))
+        Ok(record.map(|record| shared_result(storage, (entry, record), sizes, hash)))
     });
     Ok(read.collect::<Result<Vec<_>, StorageError>>()?.into_iter().flatten().collect())
 }
@@ -408,13 +529,17 @@ pub(super) struct SharedFile {
     pub(super) path: Option<String>,
     /// Whether it is too large. Then it stays here, and the result is there without it.
     pub(super) stays: bool,
+    /// Whether it is a Git LFS object there. Its path is that of the pointer.
+    pub(super) is_large: bool,
 }
 
 /// What is pushed.
 #[derive(Debug)]
 pub struct PushRequest {
-    /// The greatest size of a file, in bytes.
-    pub limit: u64,
+    /// The greatest size of a file, in bytes. `None` for the default one of a file in Git, and for any size of a Git LFS object.
+    pub limit: Option<u64>,
+    /// The size above which outputs are to be Git LFS objects in this repository from now on; `None` if that stays as it is.
+    pub lfs: Option<u64>,
     /// How the one who pushes wants to be called in the ledger.
     pub by: Option<String>,
     /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
@@ -463,6 +588,15 @@ pub struct Pushed {
     pub ledger: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
+    /// The number of large files and archives that became Git LFS objects.
+    pub large: usize,
+    /// The size of these, in bytes.
+    pub large_bytes: u64,
+    /// The size above which outputs are Git LFS objects there; none if no output is.
+    pub lfs: Option<u64>,
+    /// Whether that is a new rule.
+    #[serde(skip)]
+    pub is_set: bool,
     /// The number of results that were there already.
     pub known: usize,
     /// The paths of records that the repository has with other outputs.
@@ -520,7 +654,7 @@ impl Pushed {
     /// Whether anything is new to the repository.
     pub const fn is_new(&self) -> bool {
         let extras = self.logs + self.inputs + self.attested + self.ledger + self.revoked;
-        self.calls + self.jobs + self.tables + extras > 0
+        self.calls + self.jobs + self.tables + extras > 0 || self.is_set
     }
 }
 
@@ -620,10 +754,10 @@ impl fmt::Display for Withheld {
 fn shared_result(
     storage: &Storage,
     (entry, record): (Entry, Record),
-    limit: u64,
+    sizes: FileSizes,
     hash: BlobHash,
 ) -> Result<SharedResult, LeftOut> {
-    let parts = shared_parts(storage, &entry, &record, limit);
+    let parts = shared_parts(storage, &entry, &record, sizes);
     let (text, files, note) = parts.map_err(|why| LeftOut { name: entry.short(), why })?;
     let (id, marker) = (hash.of(&text), marker(&entry));
     Ok(SharedResult { entry, record, text, id, files, note, marker })
@@ -636,7 +770,7 @@ fn shared_parts(
     storage: &Storage,
     entry: &Entry,
     record: &Record,
-    limit: u64,
+    sizes: FileSizes,
 ) -> Result<Offered, Withheld> {
     let Some(shared) = record.shared() else {
         return Err(match record {
@@ -650,13 +784,17 @@ fn shared_parts(
     for file in entry.expected_files(&shared).into_iter().chain(literals.iter().cloned()) {
         let (is_literal, bytes) = (literals.contains(&file), stored_size(&file.digest));
         // A table is there whole, and what a job reads, since nothing makes that again.
-        if bytes > limit && (is_literal || marker(entry).is_none()) {
+        let may_be_away = !is_literal && marker(entry).is_some();
+        let is_large = may_be_away && sizes.large.is_some_and(|large| bytes > large);
+        let limit = if is_large { sizes.large_limit } else { sizes.limit };
+        if bytes > limit && !may_be_away {
             return Err(Withheld::Large { bytes, limit });
         }
         let is_elsewhere =
             matches!(entry, Entry::Job(_)) && file.digest.is_directory() && !is_literal;
-        let path = (!is_elsewhere).then(|| place(&file));
-        files.push(SharedFile { path, stays: bytes > limit, file });
+        let path = if is_large { large_name(&file.digest) } else { place(&file) };
+        let path = (!is_elsewhere).then_some(path);
+        files.push(SharedFile { path, stays: bytes > limit, is_large, file });
     }
     let note = match (entry, record) {
         (Entry::Call(name), Record::Call(call)) => Some(storage.equivalents().note_of(name, call)),

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use ce_files::manifest::DirectoryArchive;
 use ce_git::{Mirror, MirrorEntry, MirrorError, MirrorKind, RemoteRef};
 use ce_model::digest::{Digest, ObjectId};
-use ce_storage::{Entry, ExpectedFile, Record, Storage, archive_name};
+use ce_storage::{ExpectedFile, archive_name};
 
 use crate::ResultsError;
 
-/// The greatest limit, in bytes: files are held in memory.
-pub const MAX_LIMIT: u64 = 256 << 20;
+/// The greatest size of a file in Git, in bytes: such files are held in memory.
+pub(super) const MAX_LIMIT: u64 = 256 << 20;
+
+/// The greatest size of a file unless the user says otherwise, in bytes: GitHub refuses those of more than 100 MB.
+pub(super) const DEFAULT_LIMIT: u64 = 64 << 20;
 
 /// The branch with the results of a repository that has nothing else.
 const BRANCH: &str = "refs/heads/results";
@@ -36,9 +39,13 @@ pub(super) const REVOKED: &str = "revoked";
 /// The directory of records that differ from those in their places.
 const DIFFERS: &str = "differs";
 
+/// No file is converted, and none is merged.
+pub(super) const GIT_ATTRIBUTES: &str =
+    "* -text -ident -filter -working-tree-encoding -merge -diff\n";
+
 /// The files at the top of each results repository.
 pub(super) const TOP: [(&str, &str); 4] = [
-    (".gitattributes", "* -text -ident -filter -working-tree-encoding -merge -diff\n"),
+    (".gitattributes", GIT_ATTRIBUTES),
     (
         ".gitignore",
         "/tmp/\n/trees/\n/runs/\n/repositories/\n/signers/\n/manifests/\n/suspended/\n/tinputs/\nrunning/\naside/\nfailed/\n\
@@ -298,72 +305,26 @@ pub(super) fn crowded(
     Ok(largest)
 }
 
-/// The number of repositories that have each of these results whole. Each file here is read and compared with its record, and
-/// fetched from there anew: what a mirror has of earlier times says nothing about the repository of today.
-pub fn copies<'a>(
-    storage: &Storage,
-    mirrors: &mut [Mirror],
-    results: impl Iterator<Item = (&'a Entry, &'a Record)>,
-) -> Result<HashMap<&'a Entry, usize>, ResultsError> {
-    let mut finders = Vec::with_capacity(mirrors.len());
-    for mirror in mirrors {
-        mirror.renew()?;
-        let mirror = &*mirror;
-        let branch = ResultsBranch::listed(mirror)?;
-        if branch.tip.is_none() {
-            return Err(ResultsError::Unpublished(mirror.url().to_owned()));
-        }
-        mirror.fetch(branch.tip.as_slice())?;
-        finders.push((mirror, Finder::new(mirror, branch.tree(mirror)?)));
-    }
-    let mut promised = HashMap::new();
-    for (entry, record) in results {
-        let Some(shared) = record.shared() else { continue };
-        let files = entry.expected_files(&shared);
-        if files.iter().any(|file| stored_size(&file.digest) > MAX_LIMIT) {
-            continue;
-        }
-        // The number of each repository that lists it, and the ids of all its files.
-        let mut having: Vec<(usize, Vec<ObjectId>)> = Vec::new();
-        for (at, (mirror, finder)) in finders.iter_mut().enumerate() {
-            let id = mirror.blob_hash().of(&shared.text());
-            having
-                .extend(same(finder.file(&entry.record())?, id.as_ref()).map(|id| (at, vec![id])));
-        }
-        for file in &files {
-            if having.is_empty() {
-                break;
-            }
-            // What is not as recorded may be nowhere else.
-            let contents = storage.values().shared_contents(file)?;
-            let mut still = Vec::with_capacity(having.len());
-            for (at, mut ids) in having {
-                let (mirror, finder) = &mut finders[at];
-                let id = contents.as_ref().and_then(|it| mirror.blob_hash().of(it));
-                if let Some(id) = same(finder.file(&place(file))?, id.as_ref()) {
-                    ids.push(id);
-                    still.push((at, ids));
-                }
-            }
-            having = still;
-        }
-        promised.insert(entry, having);
-    }
-    for (at, (mirror, _)) in finders.iter().enumerate() {
-        let of_it = promised.values().flatten().filter(|(it, _)| *it == at);
-        mirror.fetch_files(&of_it.flat_map(|(_, ids)| ids.clone()).collect::<Vec<_>>())?;
-    }
-    let mut copies = HashMap::new();
-    for (entry, having) in promised {
-        let whole = having.iter().filter(|(at, ids)| ids.iter().all(|id| finders[*at].0.has(id)));
-        copies.insert(entry, whole.count());
-    }
-    Ok(copies)
+/// The sizes that decide where a file goes, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileSizes {
+    /// The greatest one of a file in Git.
+    pub(super) limit: u64,
+    /// That above which an output is a Git LFS object; `None` if none is.
+    pub(super) large: Option<u64>,
+    /// The greatest one of such an object.
+    pub(super) large_limit: u64,
 }
 
-/// The id that a repository has for a file, if that is the one of the contents here.
-fn same(there: Option<ObjectId>, here: Option<&ObjectId>) -> Option<ObjectId> {
-    there.filter(|there| Some(there) == here)
+impl FileSizes {
+    /// The sizes for a limit that the user may have given.
+    pub(super) fn of(limit: Option<u64>, large: Option<u64>) -> Self {
+        Self {
+            limit: limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT),
+            large,
+            large_limit: limit.unwrap_or(u64::MAX),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ce_files::manifest::{DirectoryArchive, EntryKind, shown};
 use ce_model::digest::Digest;
+use memchr::memmem;
 
 /// The beginnings of tokens, and how many letters, digits, `-` and `_` follow at least.
 const TOKENS: [(&str, usize, &str); 12] = [
@@ -80,11 +81,81 @@ impl Secrets {
     }
 }
 
+/// The least size of a window that is looked at in a longer text, in bytes.
+const WINDOW: usize = 1 << 20;
+
+/// The greatest length of a token that is looked for in a longer text, in bytes, and of the header of a key.
+const LONGEST: usize = 256;
+
+/// A search in a value that comes piece by piece and is not held in memory.
+#[derive(Debug)]
+pub(super) struct SecretScan<'a> {
+    secrets: &'a Secrets,
+    /// The end of what was looked at, which a secret may begin in, and what was not looked at.
+    window: Vec<u8>,
+    /// Whether something was before the window: its first byte only says what stands there.
+    goes_on: bool,
+    /// The file of a directory that it is in: a path with a slash before it, or nothing.
+    member: String,
+    found: Option<(String, String)>,
+}
+
+impl<'a> SecretScan<'a> {
+    pub(super) fn new(secrets: &'a Secrets) -> Self {
+        let (window, member) = (Vec::new(), String::new());
+        Self { secrets, window, goes_on: false, member, found: None }
+    }
+
+    /// The file with this path in a directory begins.
+    pub(super) fn begin(&mut self, path: &[u8]) {
+        self.look();
+        self.window.clear();
+        self.goes_on = false;
+        self.member = format!("/{}", shown(path));
+        self.add(path);
+        self.look();
+        self.window.clear();
+        self.goes_on = false;
+    }
+
+    /// The next bytes.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.window.extend_from_slice(bytes);
+        if self.window.len() >= WINDOW {
+            self.look();
+            let longest = self.secrets.values.keys().map(Vec::len).max().unwrap_or_default();
+            // One more byte says what stands before a token.
+            let kept = longest.max(LONGEST) + 1;
+            self.window.drain(..self.window.len().saturating_sub(kept));
+            self.goes_on = true;
+        }
+    }
+
+    fn look(&mut self) {
+        // A token that begins there was in the window before.
+        if let Some(first) = self.window.first_mut().filter(|_| self.goes_on) {
+            *first = b'0';
+        }
+        if self.found.is_none() {
+            let what = self.secrets.find(&self.window);
+            self.found = what.map(|what| (self.member.clone(), what));
+        }
+    }
+
+    pub(super) const fn has_found(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// What was found, and in which file of a directory.
+    pub(super) fn finish(mut self) -> Option<(String, String)> {
+        self.look();
+        self.found
+    }
+}
+
 /// The places of a text in another one.
 fn places<'a>(contents: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let first = text.first().copied().unwrap_or_default();
-    let candidates = contents.iter().enumerate().filter(move |(_, byte)| **byte == first);
-    candidates.map(|(at, _)| at).filter(move |at| contents[*at..].starts_with(text))
+    memmem::find_iter(contents, text)
 }
 
 pub(super) fn has(contents: &[u8], text: &[u8]) -> bool {
@@ -139,6 +210,35 @@ mod tests {
             assert!(!has_word(text.as_bytes(), "ada"), "{text}");
         }
         assert!(!has_word(b"nobody", ""));
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_pieces_end() {
+        let variables = [("MY_TOKEN".to_owned(), "hunter2".repeat(100))];
+        let secrets = Secrets::new(variables.into_iter());
+        let found = |text: &[u8]| {
+            let mut scan = SecretScan::new(&secrets);
+            text.chunks(1000).for_each(|piece| scan.add(piece));
+            scan.finish().map(|(_, what)| what)
+        };
+        let token = format!(" {}{} ", "ghp_", "a1".repeat(18));
+        let joined = format!("x{}", token.trim_start());
+        for at in (WINDOW - 1200..WINDOW + 300).step_by(7).chain([0, 3 * WINDOW]) {
+            let text = |secret: &str| {
+                [&vec![b'.'; at][..], secret.as_bytes(), &vec![b'.'; WINDOW]].concat()
+            };
+            assert_eq!(found(&text(&token)).as_deref(), Some("a token of GitHub"), "{at}");
+            assert_eq!(found(&text(&joined)), None, "within a word at {at}");
+            assert!(found(&text(&"hunter2".repeat(100))).is_some(), "{at}");
+        }
+        let mut scan = SecretScan::new(&secrets);
+        scan.add(b"compeval directory 1\n...\n\n");
+        scan.begin(b"a/b");
+        scan.add(b"one");
+        scan.begin(b"c d");
+        scan.add(token.trim().as_bytes());
+        let expected = ("/c\\x20d".to_owned(), "a token of GitHub".to_owned());
+        assert_eq!(scan.finish(), Some(expected));
     }
 
     #[test]

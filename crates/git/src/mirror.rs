@@ -117,6 +117,21 @@ impl Mirror {
         Config::around(dir, &self.dir)
     }
 
+    /// The URL of the other repository, possibly with a password.
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// Whether `git` may ask the user.
+    pub(super) const fn prompts(&self) -> Prompts {
+        self.prompts
+    }
+
+    /// A path beside the mirror, which nobody else uses while this exists.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.note_path(name)
+    }
+
     /// The URL of the other repository, without a password.
     pub fn url(&self) -> &str {
         &self.url
@@ -700,6 +715,12 @@ pub enum MirrorError {
         /// What `git` says.
         why: String,
     },
+    /// There is no `git lfs`, and the other repository has large results.
+    #[error("large results of {url} are Git LFS objects, and there is no git lfs here")]
+    NoLfs {
+        /// The other repository.
+        url: String,
+    },
     /// The history of the other repository is cut off: nobody knows what the commits at its border have added.
     #[error(
         "{url} is a shallow clone: its history ends at the commit {border}, and what was before is not there"
@@ -735,6 +756,14 @@ impl Explain for MirrorError {
                     .to_owned(),
             ),
             Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),
+            Self::Git { what: "lfs push" | "lfs fetch", .. } => Some(
+                "make git lfs work with it: a server with Git LFS, or a host with git-lfs-transfer, your rights and quotas there"
+                    .to_owned(),
+            ),
+            Self::NoLfs { .. } => Some(
+                "install git-lfs, such as by apt-get install git-lfs; or leave large results there: --limit SIZE"
+                    .to_owned(),
+            ),
             Self::Git { .. } => None,
             Self::Shallow { .. } => {
                 Some("git fetch --unshallow in it, or clone it again without --depth".to_owned())

@@ -27,7 +27,7 @@ pub use self::maintenance::{
 };
 pub use self::paths::is_users_file;
 pub use self::paths::{
-    ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, ledger_file,
+    ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, large_name, ledger_file,
     of_ledger_file, of_revocation, revocations, split_member,
 };
 pub use self::protocol::{
@@ -37,9 +37,10 @@ pub use self::protocol::{
     Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job, JobOutputs, Jobs,
     Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree, OpenTree,
     OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
-    Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue, Site, Stage,
-    Storage, Stored, StoredCalls, StoredTrees, Suspension, Suspensions, TableDirectory, Tables,
-    Takeover, Unrecorded, Values, WorkerName, WritableArea, lease_timeout, state_interval,
+    Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
+    SharedContents, Site, Stage, Storage, Stored, StoredCalls, StoredTrees, Suspension,
+    Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Values, WorkerName, WritableArea,
+    lease_timeout, state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,

@@ -8,12 +8,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use serde_json::{Value, json};
+
 use super::{evaluate, lab, listed, pull, push};
 use crate::lab::Lab;
 use crate::program::Ran;
 
+/// git keeps a connection to no server that it reaches by a proxy of whoever runs the tests.
+pub(super) const VARIABLES: [(&str, &str); 2] =
+    [("no_proxy", "127.0.0.1"), ("GIT_TERMINAL_PROMPT", "0")];
+
+/// Starts a server for the repositories of a laboratory, which has Git LFS objects, too; returns its port.
+pub(super) fn serve(lab: &Lab) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let root = lab.path("");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let root = root.clone();
+            thread::spawn(move || drop(answer(stream.unwrap(), &root)));
+        }
+    });
+    port
+}
+
 /// `ce push` or `ce pull` of a URL, with variables for git.
-fn exchange<'a>(lab: &'a Lab, arguments: &[&str], variables: &[(&str, &str)]) -> Ran<'a> {
+pub(super) fn exchange<'a>(
+    lab: &'a Lab,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Ran<'a> {
     let mut command = lab.command("ce");
     lab.finish(command.args(arguments).envs(variables.iter().copied()))
 }
@@ -52,17 +76,8 @@ fn results_go_over_ssh() {
 #[test]
 fn results_go_over_http_and_no_password_is_shown() {
     let lab = lab();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let root = lab.path("");
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let root = root.clone();
-            thread::spawn(move || drop(answer(stream.unwrap(), &root)));
-        }
-    });
-    // git keeps a connection to no server that it reaches by a proxy of whoever runs the tests.
-    let variables = [("no_proxy", "127.0.0.1"), ("GIT_TERMINAL_PROMPT", "0")];
+    let port = serve(&lab);
+    let variables = VARIABLES;
     let url = format!("http://ada:hunter2@127.0.0.1:{port}/results.git");
     there_and_back(&lab, &url, &variables);
     let wrong = format!("http://ada:wrongword@127.0.0.1:{port}/results.git");
@@ -132,6 +147,13 @@ fn answer(stream: TcpStream, root: &Path) -> std::io::Result<()> {
         return write!(stream, "HTTP/1.1 401 Unauthorized\r\n{challenge}");
     }
     let body = body(&mut reader, header("transfer-encoding"), header("content-length"))?;
+    if path.ends_with("/info/lfs/objects/batch") || path.starts_with("/objects/") {
+        let (status, answer) = lfs(&method, path, header("host"), (&body, root));
+        let length = answer.len();
+        let head = "Content-Type: application/vnd.git-lfs+json\r\nConnection: close\r\n";
+        write!(stream, "HTTP/1.1 {status} -\r\n{head}Content-Length: {length}\r\n\r\n")?;
+        return stream.write_all(&answer);
+    }
     let mut server = Command::new("git")
         .arg("http-backend")
         .env_clear()
@@ -155,6 +177,51 @@ fn answer(stream: TcpStream, root: &Path) -> std::io::Result<()> {
     server.wait()?;
     let status = if answer.starts_with(b"Status: ") { &answer[8..11] } else { b"200" };
     stream.write_all(&[b"HTTP/1.1 ", status, b" -\r\nConnection: close\r\n", &answer].concat())
+}
+
+/// The answer of a server for Git LFS: its objects are in `objects/`, its requests in the file `requests`. The file `refused` has the status
+/// of answers to requests that begin so, such as `507 PUT`, in place of doing what they ask for.
+fn lfs(method: &str, path: &str, host: &str, (body, root): (&[u8], &Path)) -> (u16, Vec<u8>) {
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    let operation = request["operation"].as_str().unwrap_or_default();
+    let line = format!("{method} {path} {operation}\n");
+    let mut log =
+        fs::File::options().create(true).append(true).open(root.join("requests")).unwrap();
+    log.write_all(line.as_bytes()).unwrap();
+    let refused = fs::read_to_string(root.join("refused")).unwrap_or_default();
+    if let Some((status, begin)) = refused.trim().split_once(' ')
+        && line.starts_with(begin)
+    {
+        return (status.parse().unwrap(), br#"{"message":"refused"}"#.to_vec());
+    }
+    let object = |oid: &str| root.join("objects").join(oid);
+    if let Some(oid) = path.strip_prefix("/objects/") {
+        return match method {
+            "PUT" => {
+                fs::create_dir_all(root.join("objects")).unwrap();
+                fs::write(object(oid), body).unwrap();
+                (200, Vec::new())
+            }
+            _ => fs::read(object(oid)).map_or((404, Vec::new()), |bytes| (200, bytes)),
+        };
+    }
+    let objects = request["objects"].as_array().unwrap().iter().map(|it| {
+        let (oid, size) = (it["oid"].as_str().unwrap(), it["size"].as_u64().unwrap());
+        let is_there = fs::metadata(object(oid)).is_ok_and(|it| it.len() == size);
+        let action = json!({
+            "href": format!("http://{host}/objects/{oid}"),
+            "header": { "Authorization": "Basic YWRhOmh1bnRlcjI=" },
+        });
+        match (operation, is_there) {
+            ("upload", true) => json!({ "oid": oid, "size": size }),
+            ("download", false) => json!({
+                "oid": oid, "size": size, "error": { "code": 404, "message": "Object does not exist" },
+            }),
+            _ => json!({ "oid": oid, "size": size, "actions": { operation: action } }),
+        }
+    });
+    let answer = json!({ "transfer": "basic", "objects": objects.collect::<Vec<_>>() });
+    (200, serde_json::to_vec(&answer).unwrap())
 }
 
 /// The body of a request, in parts or whole.

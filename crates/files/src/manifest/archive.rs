@@ -4,12 +4,13 @@
 //! nothing between them. So equal directories have equal archives, byte for byte.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ce_model::digest::Digest;
+use ce_model::digest::{Digest, Hasher, PIECE};
 use rustix::fs::{Mode, OFlags, openat};
 
 use super::DirectoryError;
@@ -92,6 +93,148 @@ impl<'a> DirectoryArchive<'a> {
     }
 }
 
+impl DirectoryArchive<'_> {
+    /// Reads the archive of the directory with this digest piece by piece, and writes everything into an empty directory. Returns
+    /// false if it is another one, or no archive: then what was written is worth nothing.
+    pub fn unpack_from(
+        archive: &mut dyn Read,
+        digest: &Digest,
+        to: &OwnedFd,
+    ) -> Result<bool, DirectoryError> {
+        let failed = |source| DirectoryError::Io { path: [].into(), source };
+        let mut text = Vec::new();
+        (&mut *archive)
+            .take(digest.size.saturating_add(1))
+            .read_to_end(&mut text)
+            .map_err(failed)?;
+        let is_ended = text.pop() == Some(b'\n');
+        let Ok(manifest) = Manifest::parse(&text) else { return Ok(false) };
+        if !is_ended || manifest.digest() != *digest {
+            return Ok(false);
+        }
+        let mut descent = Descent::new(to)?;
+        for entry in manifest.entries() {
+            let directory = make_way(&mut descent, entry)?;
+            let EntryKind::File { contents, executable } = &entry.kind else { continue };
+            let mut copy = FileCopy::new(&directory, &entry.path, *executable)?;
+            let mut hasher = Hasher::default();
+            let mut rest = (&mut *archive).take(contents.size);
+            read_pieces((&mut rest, &entry.path), |piece| {
+                hasher.update(piece);
+                let written = copy.file.write_all(piece);
+                written.map_err(|source| DirectoryError::write(&entry.path, source))?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if hasher.finish() != *contents {
+                return Ok(false);
+            }
+        }
+        // Not one byte more.
+        Ok(archive.read(&mut [0]).map_err(failed)? == 0)
+    }
+}
+
+/// Reads the file with this path in pieces, unless the function breaks. Returns whether it was read to its end.
+fn read_pieces(
+    (from, path): (&mut dyn Read, &[u8]),
+    mut each: impl FnMut(&[u8]) -> Result<ControlFlow<()>, DirectoryError>,
+) -> Result<bool, DirectoryError> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(true),
+            Ok(count) => {
+                if each(&piece[..count])?.is_break() {
+                    return Ok(false);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(source) => return Err(DirectoryError::Io { path: path.into(), source }),
+        }
+    }
+}
+
+/// A piece of a value as a results repository holds it.
+#[derive(Clone, Copy, Debug)]
+pub enum ValuePiece<'a> {
+    /// The contents of the file with this path in a directory begin.
+    File(&'a [u8]),
+    /// The next bytes.
+    Bytes(&'a [u8]),
+}
+
+impl Scan {
+    /// Reads all files of a directory with this manifest, and passes its archive on piece by piece. Returns false if it is another
+    /// directory, or once the function breaks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read, and once `stop` is set.
+    pub fn pieces(
+        &self,
+        manifest: &Manifest,
+        stop: &AtomicBool,
+        each: &mut dyn FnMut(ValuePiece<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, DirectoryError> {
+        let mut text = Vec::new();
+        // Writing to memory cannot fail.
+        drop(manifest.write(&mut text));
+        text.push(b'\n');
+        if self.entries.len() != manifest.entries().len()
+            || each(ValuePiece::Bytes(&text)).is_break()
+        {
+            return Ok(false);
+        }
+        let mut descent = Descent::new(&self.top)?;
+        for (ManifestEntry { path, kind }, recorded) in self.entries.iter().zip(manifest.entries())
+        {
+            let is_same = *path == recorded.path
+                && match (kind, &recorded.kind) {
+                    (
+                        EntryKind::File { executable, .. },
+                        EntryKind::File { contents, executable: recorded },
+                    ) if executable == recorded => {
+                        descent.go_to(split(path).0)?;
+                        each(ValuePiece::File(path)).is_continue()
+                            && has_contents(descent.directory(), path, contents, (stop, each))?
+                    }
+                    (EntryKind::Link { target }, EntryKind::Link { target: recorded }) => {
+                        target == recorded
+                    }
+                    (EntryKind::Empty, EntryKind::Empty) => true,
+                    _ => false,
+                };
+            if !is_same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What is done with each piece, until it breaks.
+type EachPiece<'a> = dyn FnMut(ValuePiece<'_>) -> ControlFlow<()> + 'a;
+
+/// Passes a file on, and returns whether it has these contents.
+fn has_contents(
+    directory: &OwnedFd,
+    path: &[u8],
+    contents: &Digest,
+    (stop, each): (&AtomicBool, &mut EachPiece<'_>),
+) -> Result<bool, DirectoryError> {
+    let mut hasher = Hasher::default();
+    // A file that grows is read no further.
+    let mut file = open(directory, path)?.take(contents.size.saturating_add(1));
+    let is_whole = read_pieces((&mut file, path), |piece| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(DirectoryError::Interrupted);
+        }
+        hasher.update(piece);
+        Ok(each(ValuePiece::Bytes(piece)))
+    })?;
+    Ok(is_whole && hasher.finish() == *contents)
+}
+
 impl Scan {
     /// Reads all files, and returns the archive of the directory as it was scanned. It is held in memory.
     ///
@@ -127,6 +270,14 @@ impl Scan {
     }
 }
 
+/// Opens a file of a directory.
+fn open(directory: &OwnedFd, path: &[u8]) -> Result<File, DirectoryError> {
+    // Should it be a FIFO by now, opening it does not wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, split(path).1, flags, Mode::empty());
+    Ok(file.map_err(|error| DirectoryError::of(path, error))?.into())
+}
+
 /// Appends the contents of a file that should have this size.
 fn read(
     directory: &OwnedFd,
@@ -134,11 +285,7 @@ fn read(
     size: u64,
     all: &mut Vec<u8>,
 ) -> Result<(), DirectoryError> {
-    // Should it be a FIFO by now, opening it does not wait.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, split(path).1, flags, Mode::empty());
-    let file = File::from(file.map_err(|error| DirectoryError::of(path, error))?);
-    let read = file.take(size.saturating_add(1)).read_to_end(all);
+    let read = open(directory, path)?.take(size.saturating_add(1)).read_to_end(all);
     match read.map_err(|source| DirectoryError::Io { path: path.into(), source })? {
         read if read as u64 == size => Ok(()),
         _ => Err(DirectoryError::Changed(path.into())),
@@ -153,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    fn open(path: &Path) -> OwnedFd {
+    fn open_dir(path: &Path) -> OwnedFd {
         File::open(path).unwrap().into()
     }
 
@@ -180,10 +327,56 @@ mod tests {
         let (archive, digest) = example();
         assert_eq!(archive.len() as u64, DirectoryArchive::size(&digest));
         let dir = tempfile::tempdir().unwrap();
-        DirectoryArchive::parse(&archive, &digest).unwrap().unpack(&open(dir.path())).unwrap();
+        DirectoryArchive::parse(&archive, &digest).unwrap().unpack(&open_dir(dir.path())).unwrap();
         assert_eq!(scan(dir.path()).archive(&AtomicBool::new(false)).unwrap(), archive);
         let end = archive.windows(2).position(|bytes| bytes == END).unwrap();
         assert_eq!(archive[end + 2..], *b"one\n\ntwo#!/bin/sh\n", "in the order of the manifest");
+    }
+
+    /// Unpacks an archive piece by piece; returns whether it was that of the digest.
+    fn unpacks(archive: &[u8], digest: &Digest) -> bool {
+        let dir = tempfile::tempdir().unwrap();
+        let unpacked =
+            DirectoryArchive::unpack_from(&mut &*archive, digest, &open_dir(dir.path())).unwrap();
+        if unpacked {
+            assert_eq!(scan(dir.path()).archive(&AtomicBool::new(false)).unwrap(), archive);
+        }
+        unpacked
+    }
+
+    #[test]
+    fn piece_by_piece_it_is_the_same_archive() {
+        let (archive, digest) = example();
+        assert!(unpacks(&archive, &digest));
+        for at in 0..archive.len() {
+            let mut other = archive.clone();
+            other[at] ^= 1;
+            assert!(!unpacks(&other, &digest), "byte {at}");
+            assert!(!unpacks(&archive[..at], &digest), "{at} bytes");
+        }
+        assert!(!unpacks(&[&*archive, b"\n"].concat(), &digest), "longer");
+        let dir = tempfile::tempdir().unwrap();
+        let parsed = DirectoryArchive::parse(&archive, &digest).unwrap();
+        parsed.unpack(&open_dir(dir.path())).unwrap();
+        let manifest = parsed.into_manifest();
+        let passed = |dir: &Path| {
+            let (mut all, mut paths) = (Vec::new(), Vec::new());
+            let is_whole = scan(dir).pieces(&manifest, &AtomicBool::new(false), &mut |piece| {
+                match piece {
+                    ValuePiece::File(path) => paths.push(path.to_vec()),
+                    ValuePiece::Bytes(bytes) => all.extend_from_slice(bytes),
+                }
+                ControlFlow::Continue(())
+            });
+            is_whole.unwrap().then_some((all, paths))
+        };
+        let paths = [b"a".to_vec(), b"b.run".to_vec(), b"b/empty".to_vec()];
+        assert_eq!(passed(dir.path()).unwrap(), (archive, paths.to_vec()));
+        fs::set_permissions(dir.path().join("a"), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(dir.path().join("a"), "one\n\ntwO").unwrap();
+        assert_eq!(passed(dir.path()), None, "a file is another one");
+        fs::remove_file(dir.path().join("a")).unwrap();
+        assert_eq!(passed(dir.path()), None, "a file is missing");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::{fmt, io};
 use ce_model::exit::Explain;
 use rustix::io::Errno;
 
-pub use self::archive::DirectoryArchive;
+pub use self::archive::{DirectoryArchive, ValuePiece};
 pub use self::format::{
     EntryDifference, EntryKind, HEADER, Manifest, ManifestEntry, ManifestError, ManifestFault,
     ManifestMember,

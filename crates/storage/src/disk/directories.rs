@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
-use std::io;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +27,7 @@ use super::{
 };
 use ce_files::cache::FileStat;
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
+use ce_model::digest::Digest;
 
 /// The flags to open a directory that is to be listed.
 const LISTED: OFlags =
@@ -576,6 +577,22 @@ impl Disk {
                 Err(error) => Err(StorageError::of_directory(to, error.writing())),
             }
         })
+    }
+
+    /// Does the same with the archive of the directory with this digest, piece by piece. Returns false also if it is another one.
+    pub(crate) fn unpack_object(
+        &self,
+        archive: &mut dyn Read,
+        digest: &Digest,
+        to: &Path,
+    ) -> Result<bool> {
+        self.make_dir(to)?;
+        let top = self.attempt("write", to, || Ok(self.at(to, open_stat)?.0))?;
+        match DirectoryArchive::unpack_from(archive, digest, &top) {
+            Ok(is_recorded) => Ok(is_recorded),
+            Err(error) if error.is_of_names() => Ok(false),
+            Err(error) => Err(StorageError::of_directory(to, error.writing())),
+        }
     }
 
     /// Makes a directory of this run's own, and fills it. What was begun is begun anew.

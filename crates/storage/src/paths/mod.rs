@@ -27,7 +27,7 @@ use self::result::shown;
 pub(super) use self::result::{
     DIGITS, Digits, is_value, link_to, linked, manifest, task_input, task_input_record,
 };
-pub use self::result::{Entry, ResultName, archive_name, split_member};
+pub use self::result::{Entry, ResultName, archive_name, large_name, split_member};
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
 use ce_model::digest::{Blake3, DIRTY, Digest, ObjectId, SHORT};
 use ce_model::name::{ComputationName, StorageName, TaskName};

@@ -226,6 +226,14 @@ pub fn archive_name(digest: &Digest) -> String {
     format!("{DIRECTORIES}/{}/{}", &text[..2], &text[2..])
 }
 
+/// The name of the pointer to a value in a results repository that has it as a Git LFS object, and so in a clone of one. A directory
+/// has its archive there.
+pub fn large_name(digest: &Digest) -> String {
+    let text = digest.sha1.full();
+    let kind = if digest.is_directory() { "d" } else { "" };
+    format!("large/{}/{}{kind}", &text[..2], &text[2..])
+}
+
 /// The target of the symbolic link with this name to a directory that another computation, or another
 /// version, has made: relative, so that the storage can be moved.
 pub(crate) fn link_to(name: &str, maker: &str) -> String {

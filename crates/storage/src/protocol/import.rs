@@ -1,7 +1,7 @@
 //! Results from elsewhere: they are published like those of an execution, but nothing was executed here.
 
 use super::call::{Call, Found, Outputs};
-use super::values::SharedValue;
+use super::values::{SharedContents, SharedValue};
 use super::{Job, Precedence, PublishError, Sealed, Stage, Storage, Stored};
 use crate::disk::Result;
 use crate::paths::{DIGITS, ResultName, is_users_file, task_input};
@@ -101,13 +101,13 @@ impl<'a> Importer<'a> {
     pub fn stage_import(
         &self,
         record: &CallRecord,
-        (outputs, log): (&[Vec<u8>], &[u8]),
+        (outputs, log): (&[SharedContents], &[u8]),
     ) -> Result<Import<ImportedCall<'a>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         let values = outputs.iter().zip(&digests);
         let values: Option<Vec<_>> =
-            values.map(|(it, digest)| SharedValue::of(it, digest)).collect();
+            values.map(|(it, digest)| SharedValue::of_shared(it, digest)).collect();
         let Some(values) = values.filter(|_| outputs.len() == digests.len()) else {
             return Ok(Import::Damaged);
         };

@@ -54,7 +54,7 @@ use self::record_cache::RecordCache;
 pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
 pub use self::sweep_table::{FoundTable, TableDirectory, Tables};
 pub use self::values::Values;
-pub use self::values::{MemberError, OpenedValue};
+pub use self::values::{MemberError, OpenedValue, SharedContents};
 use crate::disk::{FileId, Result, Root};
 use crate::records::{Records, Stamp};
 use ce_files::cache::Cache;

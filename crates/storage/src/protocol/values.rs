@@ -1,16 +1,19 @@
 //! Reading of values: members of directories, and archives, which are directories as a results repository holds them.
 
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Storage, Stored};
-use crate::disk::{Result, StorageError, ValueMetadata};
+use crate::disk::{IoContext, Result, StorageError, ValueMetadata};
 use crate::paths::ResultName;
 use crate::records::{CallRecord, ExpectedFile, Origin, Published, Stamp};
 use ce_files::manifest::{
-    DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan,
+    DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan, ValuePiece,
 };
-use ce_model::digest::Digest;
+use ce_model::digest::{Digest, Hasher, PIECE};
 use ce_model::exit::Explain;
 use ce_model::name::MemberPath;
 use ce_model::suggest::nearest;
@@ -251,9 +254,20 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A value as a results repository holds it, which was compared with its digest.
+/// A value as a results repository holds it: a file, or the archive of a directory.
+#[derive(Debug)]
+pub enum SharedContents {
+    /// Its bytes.
+    Bytes(Vec<u8>),
+    /// A file with its bytes, outside of the storage. It is not held in memory.
+    Object(PathBuf),
+}
+
+/// A value as a results repository holds it. It was compared with its digest, but for an object.
 #[derive(Debug)]
 pub(super) enum SharedValue<'a> {
+    /// A file with its bytes, which are compared when they are copied.
+    Object(&'a Path),
     /// A file.
     File(&'a [u8]),
     /// A directory.
@@ -269,6 +283,14 @@ impl<'a> SharedValue<'a> {
             (Digest::of(contents) == *digest).then_some(Self::File(contents))
         }
     }
+
+    /// Reads a value that may be an object. `None` if it is known not to have this digest.
+    pub(super) fn of_shared(contents: &'a SharedContents, digest: &Digest) -> Option<Self> {
+        match contents {
+            SharedContents::Bytes(bytes) => Self::of(bytes, digest),
+            SharedContents::Object(path) => Some(Self::Object(path)),
+        }
+    }
 }
 
 impl<'a> Values<'a> {
@@ -279,6 +301,43 @@ impl<'a> Values<'a> {
             self.archive(&file.name, &file.digest)
         } else {
             self.contents(file)
+        }
+    }
+
+    /// Passes a value on as a results repository holds it, piece by piece. Returns whether it is the recorded one: that is known at
+    /// the end only. False also if there is no such value, or once the function breaks.
+    pub fn pieces(
+        &self,
+        file: &ExpectedFile,
+        each: &mut dyn FnMut(ValuePiece<'_>) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let (root, stop) = (&self.storage.root, &self.storage.hasher.stop);
+        if !file.digest.is_directory() {
+            let path = self.storage.path(&file.name);
+            let Some(opened) = root.disk.lines(&path)? else { return Ok(false) };
+            let found = pass_on(opened.into_inner(), stop, each).context("read", &path)?;
+            return Ok(found == Some(file.digest));
+        }
+        let path = root.value(&file.name, &file.digest)?;
+        let scan = match root.disk.scan(&path, stop) {
+            Ok(Some(scan)) => scan,
+            Ok(None) => {
+                // A clone may have it all the same.
+                let Some(archive) = root.archive(&file.digest)? else { return Ok(false) };
+                return Ok(each(ValuePiece::Bytes(&archive)).is_continue());
+            }
+            Err(StorageError::Directory { .. }) => return Ok(false),
+            Err(error) if error.is_foreign() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let Some(manifest) = self.manifest(&file.name, &file.digest)? else { return Ok(false) };
+        match scan.pieces(&manifest, stop, each) {
+            Ok(is_recorded) => Ok(is_recorded),
+            Err(error) => match StorageError::of_directory(&path, error) {
+                // It changes.
+                StorageError::Directory { .. } => Ok(false),
+                error => Err(error),
+            },
         }
     }
 
@@ -324,15 +383,43 @@ impl<'a> Values<'a> {
         if root.disk.metadata(&root.path(file))?.is_some() {
             return Ok(());
         }
-        let Some(private) = self.unpacked(digest)? else { return Ok(()) };
-        let place = root.place(file)?;
-        if root.disk.rename_new(&private, &place)? {
-            root.disk.seal_top(&place)?;
-            root.unsynced.note_entry(&place);
-            return Ok(());
+        match self.unpacked(digest)? {
+            Some(private) => self.reveal(&private, file, digest),
+            None => Ok(()),
         }
-        // Another run was faster.
-        root.disk.remove_tree(&private)
+    }
+
+    /// Returns a path in this run's own directory, where nothing is.
+    pub fn private_path(&self) -> Result<PathBuf> {
+        self.storage.root.private_path()
+    }
+
+    /// Puts the value with this name, which is not there, into its place, from a file with its bytes. It appears whole. Returns
+    /// false if these are others, or the file system cannot hold it.
+    pub fn bring(&self, name: &str, digest: &Digest, object: &Path) -> Result<bool> {
+        let root = &self.storage.root;
+        let private = root.private_path()?;
+        if self.write_shared(&private, &SharedValue::Object(object), digest)?.is_none() {
+            root.disk.remove_tree(&private)?;
+            return Ok(false);
+        }
+        root.sync(&private)?;
+        self.reveal(&private, name, digest)?;
+        Ok(true)
+    }
+
+    /// Moves a value from a private path to its place, unless another run was faster.
+    fn reveal(&self, private: &Path, name: &str, digest: &Digest) -> Result<()> {
+        let root = &self.storage.root;
+        let place = root.place(name)?;
+        if !root.disk.rename_new(private, &place)? {
+            return root.disk.remove_tree(private);
+        }
+        if digest.is_directory() {
+            root.disk.seal_top(&place)?;
+        }
+        root.unsynced.note_entry(&place);
+        Ok(())
     }
 
     /// Unpacks a directory that the storage has in its archive to a private path, read-only but for the top. `None` if there is
@@ -374,6 +461,8 @@ impl<'a> Values<'a> {
                 root.sync_all()?;
                 Ok(self.storage.hasher.directory_digest(path, &scan)? == *digest)
             }
+            // No literal is an object.
+            SharedValue::Object(_) => Ok(false),
         }
     }
 
@@ -391,6 +480,7 @@ impl<'a> Values<'a> {
                 let stamp = Stamp::Modified(disk.seal(path)?);
                 Ok(Some(Published { digest: *digest, stamp }))
             }
+            SharedValue::Object(object) => self.write_object(path, object, digest),
             SharedValue::Directory(archive) => {
                 if !disk.unpack(archive, path)? {
                     return Ok(None);
@@ -399,6 +489,64 @@ impl<'a> Values<'a> {
                 // A file system may change names.
                 Ok((sealed.digest == *digest).then_some(sealed))
             }
+        }
+    }
+
+    /// Writes a value from a file with its bytes to a private path. `None` if these are others, or the file system cannot hold it.
+    fn write_object(
+        &self,
+        path: &Path,
+        object: &Path,
+        digest: &Digest,
+    ) -> Result<Option<Published>> {
+        let (disk, stop) = (&self.storage.root.disk, &self.storage.hasher.stop);
+        let mut object = File::open(object).context("read", object)?;
+        if digest.is_directory() {
+            if !disk.unpack_object(&mut BufReader::with_capacity(PIECE, object), digest, path)? {
+                return Ok(None);
+            }
+            let sealed = self.seal(path)?;
+            return Ok((sealed.digest == *digest).then_some(sealed));
+        }
+        let mut found = None;
+        disk.write_by(path, |out| {
+            let mut written = Ok(());
+            found = pass_on(&mut object, stop, &mut |piece| {
+                let ValuePiece::Bytes(piece) = piece else { return ControlFlow::Continue(()) };
+                written = out.write_all(piece);
+                if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            written
+        })?;
+        if found != Some(*digest) {
+            return Ok(None);
+        }
+        let stamp = Stamp::Modified(disk.seal(path)?);
+        Ok(Some(Published { digest: *digest, stamp }))
+    }
+}
+
+/// Passes all bytes on, and returns their digest; `None` once the function breaks, or when it was interrupted.
+fn pass_on(
+    mut from: impl Read,
+    stop: &AtomicBool,
+    each: &mut dyn FnMut(ValuePiece<'_>) -> ControlFlow<()>,
+) -> std::io::Result<Option<Digest>> {
+    let (mut hasher, mut piece) = (Hasher::default(), vec![0; PIECE]);
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let count = match from.read(&mut piece) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if count == 0 {
+            return Ok(Some(hasher.finish()));
+        }
+        hasher.update(&piece[..count]);
+        if each(ValuePiece::Bytes(&piece[..count])).is_break() {
+            return Ok(None);
         }
     }
 }

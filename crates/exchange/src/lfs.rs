@@ -1,0 +1,654 @@
+//! Large results: a results repository with the setting `lfs SIZE` has values above that size as Git LFS objects, and pointers to
+//! them in `large/`. In their places they are away, so whoever does not know pointers sees what is known and not here.
+//!
+//! An object is in its store before any reference leads to its pointer: here by a copy that was hashed, elsewhere by the server's word
+//! when it is asked again. What comes back is compared with the record.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use ce_files::manifest::ValuePiece;
+use ce_git::{LfsPointer, LfsRemote, LfsScratch, LfsStore, Mirror, MirrorError, Prompts};
+use ce_model::digest::{Digest, PIECE};
+use ce_model::resources::parse_size;
+use ce_storage::records::Published;
+use ce_storage::{ExpectedFile, Outputs, Storage, large_name};
+use rayon::prelude::*;
+use sha2::{Digest as _, Sha256};
+
+use crate::repository::{Finder, GIT_ATTRIBUTES, stored_size};
+use crate::secrets::{SecretScan, Secrets};
+use crate::{ExchangeProgress, ResultsError};
+
+/// The file with the settings of a results repository.
+const SETTINGS: &str = "settings";
+
+/// The greatest size of that file, in bytes.
+const MAX_SETTINGS: u64 = 64 << 10;
+
+/// The least size from which values can be objects, in bytes: no pointer is as large.
+const MIN_LARGE: u64 = LfsPointer::MAX + 1;
+
+/// The size of copies that wait to be sent at once, in bytes, and the number of objects.
+const WAITING_BYTES: u64 = 1 << 30;
+const WAITING: usize = 1000;
+
+/// The age of a rest in a store from which on it is one of a push that was killed.
+const OLD: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The files at the top of a repository whose values above a size are objects: with the line for `large/`, `git lfs` knows the
+/// pointers, and no clone fetches objects by itself.
+pub(super) fn top(size: u64) -> [(&'static str, String); 3] {
+    let attributes = format!("{GIT_ATTRIBUTES}/large/** filter=lfs diff=lfs merge=lfs -text\n");
+    [
+        (".gitattributes", attributes),
+        (".lfsconfig", "[lfs]\n\tfetchexclude = *\n".to_owned()),
+        (SETTINGS, format!("lfs {size}\n")),
+    ]
+}
+
+/// Reads from which size on values are objects in a repository; `None` if none are.
+pub(super) fn setting(
+    mirror: &Mirror,
+    there: &mut Finder<'_>,
+) -> Result<Option<u64>, ResultsError> {
+    let Some(id) = there.file(SETTINGS)? else { return Ok(None) };
+    mirror.fetch_files(std::slice::from_ref(&id))?;
+    let text = mirror.contents(&id, MAX_SETTINGS)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut size = None;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let parsed = line.strip_prefix("lfs ").map(str::trim);
+        let parsed = parsed.and_then(|size| size.parse().ok().or_else(|| parse_size(size).ok()));
+        // What this program does not know may be a rule for whoever pushes.
+        let Some(parsed) = parsed.filter(|size| *size >= MIN_LARGE) else {
+            let (url, line) = (mirror.url().to_owned(), line.to_owned());
+            return Err(ResultsError::Settings { url, line });
+        };
+        size = Some(parsed);
+    }
+    Ok(size)
+}
+
+/// What became of a value that is to be an object.
+#[derive(Clone, Debug)]
+pub(super) enum StagedObject {
+    /// It is one, with this pointer, or will be when it was sent.
+    Object(LfsPointer),
+    /// It is not here, or not as recorded.
+    Damaged,
+    /// It seems to hold a secret: in which member of a directory, and what.
+    Secret(String, String),
+}
+
+/// Where objects are put.
+#[derive(Debug)]
+enum ObjectSink {
+    /// Nowhere.
+    None,
+    /// Into the store of a repository on this host.
+    Store(LfsStore),
+    /// Into a directory of our own, from which they are sent.
+    Scratch(PathBuf),
+}
+
+/// The large values of a push.
+#[derive(Debug)]
+pub(super) struct LargeUploads {
+    sink: ObjectSink,
+    /// Where they are sent, if that is another host.
+    remote: Option<(LfsRemote, LfsScratch)>,
+    /// What was done with each value, by the name of its pointer.
+    staged: HashMap<String, StagedObject>,
+    /// The objects that wait to be sent.
+    waiting: Vec<LfsPointer>,
+    /// The objects that an interrupted push has put into the store, by the value.
+    known: HashMap<String, LfsPointer>,
+    /// Where they are noted.
+    journal: PathBuf,
+    /// The size of the new objects, in bytes.
+    pub(super) bytes: u64,
+    /// Their number.
+    pub(super) objects: usize,
+}
+
+impl LargeUploads {
+    /// Prepares to put values into the store of a repository; nothing is put anywhere if it is dry.
+    pub(super) fn new(mirror: &Mirror, dry: bool) -> Result<Self, ResultsError> {
+        let journal = mirror.beside("lfs");
+        let remote = mirror.lfs();
+        let (sink, remote) = match remote.store()? {
+            _ if dry => (ObjectSink::None, None),
+            Some(store) => {
+                remove_rests(&store);
+                (ObjectSink::Store(store), None)
+            }
+            None => {
+                let scratch = LfsScratch::new(&mirror.beside("lfs-objects"));
+                let scratch = scratch.map_err(|error| mirror.own(error))?;
+                (ObjectSink::Scratch(scratch.objects()), Some((remote, scratch)))
+            }
+        };
+        let known = fs::read_to_string(&journal).unwrap_or_default();
+        let known = known.lines().filter_map(|line| {
+            let (value, pointer) = line.split_once('\t')?;
+            let (oid, size) = pointer.split_once('\t')?;
+            Some((value.to_owned(), LfsPointer { oid: oid.to_owned(), size: size.parse().ok()? }))
+        });
+        let known = known.collect();
+        let (staged, waiting) = (HashMap::new(), Vec::new());
+        Ok(Self { sink, remote, staged, waiting, known, journal, bytes: 0, objects: 0 })
+    }
+
+    /// What became of a value.
+    pub(super) fn staged(&self, file: &ExpectedFile) -> Option<&StagedObject> {
+        self.staged.get(&large_name(&file.digest))
+    }
+
+    /// Puts values into the store, all cores at once, or where they are sent from. Those that wait are sent if they are many.
+    pub(super) fn stage(
+        &mut self,
+        storage: &Storage,
+        files: &[&ExpectedFile],
+        (secrets, progress): (Option<&Secrets>, &ExchangeProgress),
+    ) -> Result<(), ResultsError> {
+        let mut names = HashSet::new();
+        let new = files.iter().filter(|file| {
+            let name = large_name(&file.digest);
+            !self.staged.contains_key(&name) && names.insert(name)
+        });
+        let new: Vec<&&ExpectedFile> = new.collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let journal = match self.sink {
+            ObjectSink::Store(_) => {
+                let journal = OpenOptions::new().create(true).append(true).open(&self.journal);
+                Some(Mutex::new(journal.map_err(|source| large(&self.journal, source))?))
+            }
+            ObjectSink::None | ObjectSink::Scratch(_) => None,
+        };
+        let stager =
+            Stager { storage, secrets, sink: &self.sink, known: &self.known, journal, progress };
+        let staged = new.par_iter().with_max_len(1).map(|file| stager.stage(file));
+        let staged: Vec<StagedObject> = staged.collect::<Result<_, _>>()?;
+        for (file, staged) in new.iter().zip(staged) {
+            if let StagedObject::Object(pointer) = &staged {
+                self.bytes += pointer.size;
+                self.objects += 1;
+                self.waiting.push(pointer.clone());
+            }
+            self.staged.insert(large_name(&file.digest), staged);
+        }
+        let bytes: u64 = self.waiting.iter().map(|it| it.size).sum();
+        if bytes > WAITING_BYTES || self.waiting.len() > WAITING { self.send() } else { Ok(()) }
+    }
+
+    /// Sends all that wait.
+    pub(super) fn send(&mut self) -> Result<(), ResultsError> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let Some((remote, scratch)) = &self.remote else { return Ok(()) };
+        let oids: Vec<String> = waiting.iter().map(|it| it.oid.clone()).collect();
+        remote.upload(scratch, &oids)?;
+        for pointer in &waiting {
+            // It is a copy or a link; what is left goes with the directory.
+            let _removed = fs::remove_file(pointer.path(&scratch.objects()));
+        }
+        Ok(())
+    }
+
+    /// Forgets what an interrupted push would have gone on with.
+    pub(super) fn end(&self) {
+        // Another one would only be asked what the store has.
+        let _removed = fs::remove_file(&self.journal);
+    }
+}
+
+/// Puts values into a store.
+struct Stager<'a> {
+    storage: &'a Storage,
+    secrets: Option<&'a Secrets>,
+    sink: &'a ObjectSink,
+    known: &'a HashMap<String, LfsPointer>,
+    journal: Option<Mutex<File>>,
+    progress: &'a ExchangeProgress,
+}
+
+impl Stager<'_> {
+    fn stage(&self, file: &ExpectedFile) -> Result<StagedObject, ResultsError> {
+        // What was put there without a look for secrets is looked at.
+        let scanned = if self.secrets.is_some() { "scanned" } else { "any" };
+        let value = format!("{} {} {scanned}", large_name(&file.digest), file.digest.blake3.full());
+        if let (Some(pointer), ObjectSink::Store(store)) = (self.known.get(&value), self.sink)
+            && has_size(&pointer.path(&store.objects()), pointer.size)
+        {
+            self.progress.advance_bytes(pointer.size);
+            return Ok(StagedObject::Object(pointer.clone()));
+        }
+        let temporary = match self.sink {
+            ObjectSink::None => None,
+            ObjectSink::Store(store) => Some(Temporary::new(&store.dir.join("tmp"), store.shared)?),
+            // A plain file is sent from where it is.
+            ObjectSink::Scratch(_) if !file.digest.is_directory() => None,
+            ObjectSink::Scratch(objects) => Some(Temporary::new(objects, 0)?),
+        };
+        let mut copy = ObjectCopy {
+            sha256: Sha256::new(),
+            size: 0,
+            out: temporary.as_ref(),
+            scan: self.secrets.map(SecretScan::new),
+            failed: None,
+        };
+        let is_recorded = self.storage.values().pieces(file, &mut |piece| {
+            if let ValuePiece::Bytes(bytes) = piece {
+                self.progress.advance_bytes(bytes.len() as u64);
+            }
+            copy.add(piece)
+        })?;
+        if let Some(source) = copy.failed {
+            return Err(large(temporary.as_ref().map_or(Path::new(""), |it| &it.path), source));
+        }
+        if let Some((member, what)) = copy.scan.and_then(SecretScan::finish) {
+            return Ok(StagedObject::Secret(member, what));
+        }
+        if !is_recorded {
+            return Ok(StagedObject::Damaged);
+        }
+        let pointer = LfsPointer { oid: digits(copy.sha256), size: copy.size };
+        match (self.sink, temporary) {
+            (ObjectSink::Store(store), Some(temporary)) => {
+                temporary.publish(&pointer, store)?;
+                let line = format!("{value}\t{}\t{}\n", pointer.oid, pointer.size);
+                if let Some(journal) = &self.journal {
+                    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Without it, an interrupted push copies once more.
+                    let _noted = journal.write_all(line.as_bytes());
+                }
+            }
+            (ObjectSink::Scratch(objects), temporary) => {
+                let place = pointer.path(objects);
+                make_dirs(place.parent().unwrap_or(objects), 0)?;
+                let put = match temporary {
+                    Some(temporary) => fs::rename(&temporary.path, &place),
+                    None => match symlink(self.storage.path(&file.name), &place) {
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                        put => put,
+                    },
+                };
+                put.map_err(|source| large(&place, source))?;
+            }
+            (ObjectSink::None | ObjectSink::Store(_), _) => {}
+        }
+        Ok(StagedObject::Object(pointer))
+    }
+}
+
+/// A value on its way into an object.
+struct ObjectCopy<'a> {
+    sha256: Sha256,
+    size: u64,
+    out: Option<&'a Temporary>,
+    scan: Option<SecretScan<'a>>,
+    failed: Option<io::Error>,
+}
+
+impl ObjectCopy<'_> {
+    fn add(&mut self, piece: ValuePiece<'_>) -> ControlFlow<()> {
+        match piece {
+            ValuePiece::File(path) => self.scan.iter_mut().for_each(|scan| scan.begin(path)),
+            ValuePiece::Bytes(bytes) => {
+                self.sha256.update(bytes);
+                self.size += bytes.len() as u64;
+                self.scan.iter_mut().for_each(|scan| scan.add(bytes));
+                self.failed = self.out.and_then(|out| (&out.file).write_all(bytes).err());
+            }
+        }
+        let is_secret = self.scan.as_ref().is_some_and(SecretScan::has_found);
+        if is_secret || self.failed.is_some() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A file that becomes an object, or is removed.
+#[derive(Debug)]
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It has another name if it has become an object.
+        let _removed = fs::remove_file(&self.path);
+    }
+}
+
+/// How the names of files begin that are not objects yet.
+const TEMPORARY: &str = "compeval-";
+
+impl Temporary {
+    fn new(dir: &Path, shared: u32) -> Result<Self, ResultsError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        make_dirs(dir, shared)?;
+        let path = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = dir.join(format!("{TEMPORARY}{}-{number}", process::id()));
+            // One of another host or process may have the name.
+            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(&path)
+            {
+                Ok(file) => return Ok(Self { path, file }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => break large(&path, source),
+            }
+        };
+        Err(path)
+    }
+
+    /// Makes it an object of a store, unless that has it. One with other bytes is replaced.
+    fn publish(&self, pointer: &LfsPointer, store: &LfsStore) -> Result<(), ResultsError> {
+        let place = pointer.path(&store.objects());
+        if has_size(&place, pointer.size) && is_object(&place, pointer).unwrap_or(false) {
+            return Ok(());
+        }
+        let dir = place.parent().unwrap_or(&place);
+        make_dirs(dir, store.shared)?;
+        let put = || {
+            if store.shared != 0 {
+                let mode = self.file.metadata()?.permissions().mode() | store.shared;
+                self.file.set_permissions(fs::Permissions::from_mode(mode & 0o777))?;
+            }
+            self.file.sync_all()?;
+            fs::rename(&self.path, &place)?;
+            File::open(dir)?.sync_all()
+        };
+        put().map_err(|source| large(&place, source))
+    }
+}
+
+/// Makes a directory with those above it, for whom a shared repository is for.
+fn make_dirs(dir: &Path, shared: u32) -> Result<(), ResultsError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = dir.parent() {
+        make_dirs(above, shared)?;
+    }
+    let made = DirBuilder::new().mode(0o777).create(dir).and_then(|()| match shared {
+        0 => Ok(()),
+        shared => {
+            // Who may read may enter, and what is made there belongs to the group.
+            let enter = (shared >> 2 & 0o011) | 0o2000;
+            let mode = fs::metadata(dir)?.permissions().mode() | shared | enter;
+            fs::set_permissions(dir, fs::Permissions::from_mode(mode & 0o7777))
+        }
+    });
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(large(dir, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what pushes have left that were killed long ago.
+fn remove_rests(store: &LfsStore) {
+    let Ok(entries) = fs::read_dir(store.dir.join("tmp")) else { return };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
+        let modified = entry.metadata().and_then(|it| it.modified()).ok();
+        let age = modified.and_then(|it| SystemTime::now().duration_since(it).ok());
+        if is_ours && age.is_some_and(|age| age > OLD) {
+            // Somebody else's stays.
+            let _removed = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether there is a plain file with this size.
+fn has_size(path: &Path, size: u64) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() == size)
+}
+
+/// Whether a file has the bytes of an object.
+fn is_object(path: &Path, pointer: &LfsPointer) -> io::Result<bool> {
+    let (mut file, mut sha256, mut piece) = (File::open(path)?, Sha256::new(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            count => sha256.update(&piece[..count]),
+        }
+    }
+    Ok(digits(sha256) == pointer.oid)
+}
+
+/// All digits of a hash.
+fn digits(sha256: Sha256) -> String {
+    sha256.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The error of a file of a store.
+fn large(path: &Path, source: io::Error) -> ResultsError {
+    ResultsError::Large { path: path.to_owned(), source }
+}
+
+/// Where objects come from.
+#[derive(Debug)]
+pub(super) struct LargeSource {
+    remote: LfsRemote,
+    /// The store of a repository on this host.
+    store: Option<LfsStore>,
+    /// The place of the directory into which they are fetched from another host, and the directory.
+    place: PathBuf,
+    scratch: Option<LfsScratch>,
+    why: Option<String>,
+}
+
+impl LargeSource {
+    /// Prepares to fetch objects of a repository. `place` is the path of a directory of our own, which is made if it is needed.
+    pub(super) fn new(remote: LfsRemote, place: PathBuf) -> Result<Self, MirrorError> {
+        let store = remote.store()?;
+        Ok(Self { remote, store, place, scratch: None, why: None })
+    }
+
+    /// Fetches objects, in place of those that were fetched last. Some of them may not be there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no `git lfs`, and it is needed.
+    pub(super) fn fetch(&mut self, pointers: &[LfsPointer]) -> Result<(), MirrorError> {
+        (self.scratch, self.why) = (None, None);
+        if self.store.is_some() || pointers.is_empty() {
+            return Ok(());
+        }
+        let scratch = LfsScratch::new(&self.place).map_err(|source| MirrorError::Own {
+            dir: self.place.clone(),
+            url: self.remote.url().to_owned(),
+            source,
+        })?;
+        self.why = self.remote.download(&scratch, pointers)?.map(|error| error.to_string());
+        self.scratch = Some(scratch);
+        Ok(())
+    }
+
+    /// The file of an object that was fetched; `None` if the repository does not have it.
+    pub(super) fn object(&self, pointer: &LfsPointer) -> Option<PathBuf> {
+        let store = self.store.as_ref().map(LfsStore::objects);
+        let objects = store.or_else(|| self.scratch.as_ref().map(LfsScratch::objects))?;
+        Some(pointer.path(&objects)).filter(|path| has_size(path, pointer.size))
+    }
+
+    /// Why objects that were fetched last are not here, if `git lfs` has said that.
+    pub(super) fn why(&self) -> Option<String> {
+        self.why.clone()
+    }
+}
+
+/// The pointer to a value as it is here; `None` if it is not here, or not as recorded.
+pub(super) fn pointer_of(
+    storage: &Storage,
+    file: &ExpectedFile,
+) -> Result<Option<LfsPointer>, ResultsError> {
+    let (mut sha256, mut size) = (Sha256::new(), 0);
+    let is_recorded = storage.values().pieces(file, &mut |piece| {
+        if let ValuePiece::Bytes(bytes) = piece {
+            sha256.update(bytes);
+            size += bytes.len() as u64;
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(is_recorded.then(|| LfsPointer { oid: digits(sha256), size }))
+}
+
+/// Those of these objects that a repository has: each is fetched, and compared with its pointer.
+pub(super) fn stored_objects(
+    mirror: &Mirror,
+    pointers: HashSet<LfsPointer>,
+) -> Result<HashSet<LfsPointer>, ResultsError> {
+    let mut stored = HashSet::new();
+    if pointers.is_empty() {
+        return Ok(stored);
+    }
+    let mut source = LargeSource::new(mirror.lfs(), mirror.beside("lfs-objects"))?;
+    let mut rest: Vec<LfsPointer> = pointers.into_iter().collect();
+    while !rest.is_empty() {
+        // Those that are there at once have no more than a size, but for one that is larger.
+        let mut bytes = 0;
+        let fits = rest.iter().take(WAITING).take_while(|it| {
+            bytes += it.size;
+            bytes <= WAITING_BYTES
+        });
+        let part: Vec<LfsPointer> = rest.drain(..fits.count().max(1)).collect();
+        source.fetch(&part)?;
+        for pointer in part {
+            let object = source.object(&pointer);
+            if object.is_some_and(|object| is_object(&object, &pointer).unwrap_or(false)) {
+                stored.insert(pointer);
+            }
+        }
+    }
+    Ok(stored)
+}
+
+/// A value that is away in a clone of a results repository.
+struct AwayValue {
+    /// Its name in the storage.
+    name: String,
+    digest: Digest,
+    from: ObjectOrigin,
+}
+
+/// What a clone has of a value that is a Git LFS object.
+enum ObjectOrigin {
+    /// Its pointer.
+    Pointer(LfsPointer),
+    /// Its bytes, which `git lfs` has put into the place of the pointer.
+    File(PathBuf),
+}
+
+/// Those outputs that are not here, of which a clone has pointers or objects. `None` if it has not of all: then the call is simply away.
+fn away_values(
+    storage: &Storage,
+    outputs: &Outputs,
+) -> Result<Option<Vec<AwayValue>>, ResultsError> {
+    let mut away = Vec::new();
+    for (number, Published { digest, .. }) in outputs.files.iter().enumerate() {
+        let name = outputs.name.output(number);
+        if storage.has(&name)? {
+            continue;
+        }
+        let path = storage.path(&large_name(digest));
+        let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
+        let text = match metadata.len() {
+            len if metadata.is_file() && len <= LfsPointer::MAX => {
+                fs::read(&path).map_err(|source| large(&path, source))?
+            }
+            _ => Vec::new(),
+        };
+        let pointer = LfsPointer::parse(&text);
+        let from = match pointer.filter(|it| it.size == stored_size(digest)) {
+            Some(pointer) => ObjectOrigin::Pointer(pointer),
+            None if has_size(&path, stored_size(digest)) => ObjectOrigin::File(path),
+            None => return Ok(None),
+        };
+        away.push(AwayValue { name, digest: *digest, from });
+    }
+    Ok(Some(away))
+}
+
+/// Whether outputs of a call that are away in a clone of a results repository would be fetched, all of which are files.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn can_fetch_files(storage: &Storage, outputs: &Outputs) -> Result<bool, ResultsError> {
+    let away = away_values(storage, outputs)?;
+    Ok(away.is_some_and(|away| away.iter().all(|it| !it.digest.is_directory())))
+}
+
+/// Brings the outputs of a call that are away in a clone of a results repository into their places: from the clone itself, if
+/// `git lfs` has fetched them, or from the repository. Returns false if the clone has no pointers to them.
+///
+/// # Errors
+///
+/// Fails if an object is not to be had, or is not what the record says.
+pub fn fetch_outputs(
+    storage: &Storage,
+    outputs: &Outputs,
+    prompts: Prompts,
+) -> Result<bool, ResultsError> {
+    let Some(mut away) = away_values(storage, outputs)?.filter(|_| storage.is_writable()) else {
+        return Ok(false);
+    };
+    let top = storage.path("");
+    let own = LfsStore::of(&top).map(|store| store.objects()).ok();
+    let mut rest = Vec::new();
+    for value in away.drain(..) {
+        let object = match &value.from {
+            ObjectOrigin::File(path) => Some(path.clone()),
+            ObjectOrigin::Pointer(pointer) => own.as_ref().map(|own| pointer.path(own)),
+        };
+        let object = object.filter(|path| has_size(path, stored_size(&value.digest)));
+        let is_here = match object {
+            Some(object) => storage.values().bring(&value.name, &value.digest, &object)?,
+            None => false,
+        };
+        if !is_here {
+            rest.push(value);
+        }
+    }
+    let lost = |value: &AwayValue, why: Option<String>| ResultsError::Lost {
+        file: value.name.clone(),
+        pointer: large_name(&value.digest),
+        why: why.unwrap_or_else(|| "the repository does not have it".to_owned()),
+    };
+    let Some(first) = rest.first() else { return Ok(true) };
+    let remote = LfsRemote::of_clone(&top, prompts).ok().flatten();
+    let Some(remote) = remote else {
+        return Err(lost(first, Some("the clone has no remote origin".to_owned())));
+    };
+    let mut source = LargeSource::new(remote, storage.values().private_path()?)?;
+    let pointers = rest.iter().filter_map(|value| match &value.from {
+        ObjectOrigin::Pointer(pointer) => Some(pointer.clone()),
+        ObjectOrigin::File(_) => None,
+    });
+    source.fetch(&pointers.collect::<Vec<_>>())?;
+    for value in &rest {
+        let object = match &value.from {
+            ObjectOrigin::Pointer(pointer) => source.object(pointer),
+            ObjectOrigin::File(_) => None,
+        };
+        let Some(object) = object else { return Err(lost(value, source.why())) };
+        if !storage.values().bring(&value.name, &value.digest, &object)? {
+            return Err(lost(value, Some("it is not what the record says".to_owned())));
+        }
+    }
+    Ok(true)
+}

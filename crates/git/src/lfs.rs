@@ -1,0 +1,340 @@
+//! Git LFS: pointers, the objects of a repository on this host, and the user's `git lfs`, which moves those of other hosts.
+//!
+//! `git lfs` works in a bare repository of our own that has nothing but objects, since it reads pointers from Git trees: in a
+//! mirror without files it would fetch all of them. Its exit status 0 is no proof that a server has an object.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use gix::Repository;
+use gix::objs::Tree;
+use gix::objs::tree::{Entry, EntryKind};
+use gix::open::Options;
+
+use crate::command::{GitReach, Prompts, git, silence_ssh};
+use crate::mirror::{Mirror, MirrorError};
+use crate::opening::open;
+use crate::url::without_password;
+use crate::{GitResult, to_path};
+
+/// The variable that has the URL of the remote.
+const URL: &str = "CE_LFS_URL";
+
+/// What `git` says if it has no `lfs`.
+const NO_LFS: &str = "'lfs' is not a git command";
+
+/// How lines of `git lfs` begin that are no causes.
+const BESIDE_CAUSES: [&str; 4] =
+    ["warning: ", "Uploading LFS objects", "fetch: Fetching", "Downloading LFS objects"];
+
+/// A pointer: what stands for an object in a Git tree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LfsPointer {
+    /// The SHA-256 of the object, all digits.
+    pub oid: String,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl LfsPointer {
+    /// The greatest size of a pointer, in bytes.
+    pub const MAX: u64 = 1023;
+
+    /// The only text that the pointer has here: equal objects have equal pointers.
+    pub fn text(&self) -> String {
+        let Self { oid, size } = self;
+        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n")
+    }
+
+    /// Reads a text that is exactly a pointer.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let lines = str::from_utf8(text).ok()?;
+        let [_, oid, size] = lines.lines().collect::<Vec<_>>()[..] else { return None };
+        let oid = oid.strip_prefix("oid sha256:")?.to_owned();
+        let is_oid =
+            oid.len() == 64 && oid.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+        let pointer = Self { oid, size: size.strip_prefix("size ")?.parse().ok()? };
+        (is_oid && pointer.text().as_bytes() == text).then_some(pointer)
+    }
+
+    /// The path of its object in a directory of objects.
+    pub fn path(&self, objects: &Path) -> PathBuf {
+        objects.join(&self.oid[..2]).join(&self.oid[2..4]).join(&self.oid)
+    }
+}
+
+/// The directory of LFS objects of a repository on this host.
+#[derive(Clone, Debug)]
+pub struct LfsStore {
+    /// The directory, which need not exist.
+    pub dir: PathBuf,
+    /// The rights of others that its files get beside those of their owner, if the repository is shared.
+    pub shared: u32,
+}
+
+impl LfsStore {
+    /// The store of a repository, given by its own directory or the top of its work tree.
+    pub fn of(place: &Path) -> GitResult<Self> {
+        let repository = open(place)?;
+        let config = repository.config_snapshot();
+        let common = repository.common_dir();
+        let dir = match config.string("lfs.storage") {
+            Some(dir) if !dir.is_empty() => common.join(to_path(dir.as_ref())),
+            _ => common.join("lfs"),
+        };
+        let shared = config.string("core.sharedRepository").map(|it| it.to_string());
+        let shared = match shared.as_deref().unwrap_or_default() {
+            "group" | "true" | "1" => 0o060,
+            "all" | "world" | "everybody" | "2" => 0o064,
+            octal => u32::from_str_radix(octal, 8).unwrap_or_default() & 0o066,
+        };
+        Ok(Self { dir, shared })
+    }
+
+    /// The directory of its objects.
+    pub fn objects(&self) -> PathBuf {
+        self.dir.join("objects")
+    }
+}
+
+/// A repository that has LFS objects, or gets them.
+#[derive(Debug)]
+pub struct LfsRemote {
+    /// The URL, possibly with a password.
+    secret: String,
+    /// The URL without what is between its `//` and `@`.
+    url: String,
+    prompts: Prompts,
+}
+
+/// A bare repository of our own for `git lfs`, which is removed when it is dropped.
+#[derive(Debug)]
+pub struct LfsScratch {
+    repository: Repository,
+    dir: PathBuf,
+}
+
+impl Drop for LfsScratch {
+    fn drop(&mut self) {
+        // What is left is removed when a directory of this name is made next.
+        let _removed = fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl LfsScratch {
+    /// Makes it in a directory, in place of one that is left there.
+    pub fn new(dir: &Path) -> GitResult<Self> {
+        if dir.exists() {
+            fs::remove_dir_all(dir)?;
+        }
+        fs::create_dir_all(dir.parent().unwrap_or(dir))?;
+        gix::init_bare(dir)?;
+        let repository = gix::open_opts(dir, Options::default())?;
+        Ok(Self { repository, dir: dir.to_owned() })
+    }
+
+    /// The directory of its objects, which need not exist.
+    pub fn objects(&self) -> PathBuf {
+        self.dir.join("lfs/objects")
+    }
+
+    /// Writes a tree with pointers.
+    fn tree(&self, pointers: &[LfsPointer]) -> GitResult<String> {
+        let mut names: Vec<&LfsPointer> = pointers.iter().collect();
+        names.sort();
+        names.dedup();
+        let mut tree = Tree::empty();
+        for pointer in names {
+            let oid = self.repository.write_blob(pointer.text())?.detach();
+            let (mode, filename) = (EntryKind::Blob.into(), pointer.oid.as_str().into());
+            tree.entries.push(Entry { mode, filename, oid });
+        }
+        Ok(self.repository.write_object(&tree)?.to_string())
+    }
+}
+
+impl Mirror {
+    /// The other repository, as one that has LFS objects.
+    pub fn lfs(&self) -> LfsRemote {
+        LfsRemote::new(self.secret(), self.prompts())
+    }
+}
+
+impl LfsRemote {
+    /// The repository at a URL or an absolute path.
+    pub fn new(url: &str, prompts: Prompts) -> Self {
+        Self { secret: url.to_owned(), url: without_password(url), prompts }
+    }
+
+    /// The repository that a clone, given by the top of its work tree, is from: its remote `origin`. `None` if it has none.
+    pub fn of_clone(clone: &Path, prompts: Prompts) -> GitResult<Option<Self>> {
+        let repository = open(clone)?;
+        let Some(url) = repository.config_snapshot().string("remote.origin.url") else {
+            return Ok(None);
+        };
+        let url = url.to_string();
+        let is_path = !url.contains(':');
+        let url = if is_path { clone.join(url).to_string_lossy().into_owned() } else { url };
+        Ok(Some(Self::new(&url, prompts)))
+    }
+
+    /// The URL, without a password.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The objects of the repository, if it is on this host.
+    pub fn store(&self) -> Result<Option<LfsStore>, MirrorError> {
+        let place = Path::new(self.secret.strip_prefix("file://").unwrap_or(&self.secret));
+        if !place.is_absolute() {
+            return Ok(None);
+        }
+        let store = LfsStore::of(place).map_err(|error| self.failed("lfs", &error.to_string()))?;
+        Ok(Some(store))
+    }
+
+    /// Sends objects that are in a scratch repository, and asks once more whether the server has all of them by then.
+    pub fn upload(&self, scratch: &LfsScratch, oids: &[String]) -> Result<(), MirrorError> {
+        if oids.is_empty() {
+            return Ok(());
+        }
+        let lines: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+        let progress = scratch.dir.join("sent");
+        for is_check in [false, true] {
+            let args = ["push", "--object-id", "--stdin", "origin"];
+            let output =
+                self.run(scratch, &args, (lines.as_bytes(), is_check.then_some(&progress)))?;
+            if !output.status.success() {
+                return Err(self.said("lfs push", &output));
+            }
+        }
+        // Each object that is sent adds lines.
+        let is_there = fs::metadata(&progress).map_or(true, |it| it.len() == 0);
+        if is_there {
+            return Ok(());
+        }
+        Err(self.failed(
+            "lfs push",
+            "it has ended well, and the server does not have all objects: it has refused some",
+        ))
+    }
+
+    /// Fetches objects into a scratch repository. Each that is there then has the size and the SHA-256 of its pointer. Returns why some are
+    /// not there, if `git lfs` has failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `git lfs` cannot be started.
+    pub fn download(
+        &self,
+        scratch: &LfsScratch,
+        pointers: &[LfsPointer],
+    ) -> Result<Option<MirrorError>, MirrorError> {
+        let own = |error: Box<dyn std::error::Error + Send + Sync>| {
+            self.failed("lfs fetch", &error.to_string())
+        };
+        let tree = scratch.tree(pointers).map_err(own)?;
+        // Without both, the user's configuration may leave out everything.
+        let args = ["fetch", "-I", "", "-X", "", "origin", &tree];
+        let output = self.run(scratch, &args, (&[], None))?;
+        Ok((!output.status.success()).then(|| self.said("lfs fetch", &output)))
+    }
+
+    fn run(
+        &self,
+        scratch: &LfsScratch,
+        args: &[&str],
+        (input, progress): (&[u8], Option<&PathBuf>),
+    ) -> Result<Output, MirrorError> {
+        let mut command = git(GitReach::Remote, self.prompts);
+        if self.prompts == Prompts::Off {
+            let ssh = scratch.repository.config_snapshot().string("core.sshCommand");
+            silence_ssh(&mut command, ssh.as_ref().map(ToString::to_string).as_deref());
+        }
+        command.arg("--git-dir").arg(&scratch.dir);
+        // Others on this host can read arguments, and not the environment.
+        command.arg(format!("--config-env=remote.origin.url={URL}")).env(URL, &self.secret);
+        command.arg("-c").arg(format!("lfs.storage={}", scratch.dir.join("lfs").display()));
+        let settings =
+            ["lfs.contenttype=false", "lfs.transfer.maxretries=3", "lfs.transfer.maxretrydelay=1"];
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        command.arg("lfs").args(args);
+        if let Some(file) = progress {
+            command.env("GIT_LFS_PROGRESS", file);
+        }
+        let output = spawn(&mut command, input);
+        let output = output.map_err(|error| self.failed("lfs", &error.to_string()))?;
+        if String::from_utf8_lossy(&output.stderr).contains(NO_LFS) {
+            return Err(MirrorError::NoLfs { url: self.url.clone() });
+        }
+        Ok(output)
+    }
+
+    /// The error that `git lfs` has printed.
+    fn said(&self, what: &'static str, output: &Output) -> MirrorError {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines = said.lines().map(str::trim).filter(|line| {
+            !line.is_empty() && !BESIDE_CAUSES.iter().any(|it| line.starts_with(it))
+        });
+        let mut causes: Vec<&str> = lines.collect();
+        causes.dedup();
+        match causes.join("; ") {
+            why if why.is_empty() => self.failed(what, &output.status.to_string()),
+            why => self.failed(what, &why),
+        }
+    }
+
+    fn failed(&self, what: &'static str, why: &str) -> MirrorError {
+        let host = self.secret.split_once("://").map_or("", |(_, rest)| rest);
+        let user = host.split('/').next().and_then(|host| host.rsplit_once('@'));
+        let why = match user {
+            Some((user, _)) => why.replace(&format!("{user}@"), ""),
+            None => why.to_owned(),
+        };
+        MirrorError::Git { what, url: self.url.clone(), why }
+    }
+}
+
+fn spawn(command: &mut Command, input: &[u8]) -> std::io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take();
+    thread::scope(|scope| {
+        // A program that ends early does not read everything.
+        scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
+        child.wait_with_output()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_has_one_text() {
+        let oid = "eaee7f9a4a0b621471610a2af8b09540255b4a30fbfe9d59f0e88a1bbe845e23";
+        let text =
+            format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize 100000\n");
+        let pointer = LfsPointer::parse(text.as_bytes()).unwrap();
+        assert_eq!((pointer.oid.as_str(), pointer.size), (oid, 100_000));
+        assert_eq!(pointer.text(), text);
+        assert_eq!(pointer.path(Path::new("/o")), Path::new("/o/ea/ee").join(oid),);
+        for other in [
+            text.replace('\n', "\r\n"),
+            text.to_uppercase(),
+            text.replace("100000", "0100000"),
+            text.replace("eaee", "EAEE"),
+            format!("{text}x"),
+            text.trim_end().to_owned(),
+            text.replace("eaee", "../.."),
+            String::new(),
+        ] {
+            assert_eq!(LfsPointer::parse(other.as_bytes()), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Large results on servers, where `git lfs` moves them.
+
+use std::fs;
+
+use super::large::{LFS, large, objects};
+use super::transport::{VARIABLES, exchange, serve};
+use super::{evaluate, listed};
+use crate::lab::Lab;
+use crate::needs::{is_there, needs};
+
+/// The URL of the repository at a server, with the password.
+pub(super) fn url(port: u16) -> String {
+    format!("http://ada:hunter2@127.0.0.1:{port}/results.git")
+}
+
+/// The requests that a server has got.
+pub(super) fn requests(lab: &Lab) -> Vec<String> {
+    let text = fs::read_to_string(lab.path("requests")).unwrap_or_default();
+    let _removed = fs::remove_file(lab.path("requests"));
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+pub(super) fn push<'a>(lab: &'a Lab, url: &str) -> crate::program::Ran<'a> {
+    exchange(lab, &[&["push"], LFS, &["../storage", url]].concat(), &VARIABLES)
+}
+
+#[test]
+fn large_outputs_are_sent_before_the_reference_and_fetched_when_they_are_needed() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    let url = url(serve(&lab));
+    push(&lab, &url).exit(0).shows("1 large output (1.6 KiB) is a Git LFS object");
+    let sent = requests(&lab);
+    assert_eq!(sent.iter().filter(|it| it.starts_with("PUT ")).count(), 1, "{sent:?}");
+    let asked = sent.iter().filter(|it| it.ends_with(" upload")).count();
+    assert_eq!(asked, 2, "it is asked again: {sent:?}");
+    let [object] = &objects(&lab, "objects")[..] else { panic!("one object") };
+    assert_eq!(fs::read(object).unwrap(), "x".repeat(1600).as_bytes());
+    push(&lab, &url).exit(0).shows("nothing is new");
+    assert_eq!(requests(&lab), [""; 0]);
+    exchange(&lab, &["pull", "--limit", "1K", "../known", &url], &VARIABLES)
+        .exit(0)
+        .shows("1 call is away");
+    assert_eq!(requests(&lab), [""; 0]);
+    exchange(&lab, &["pull", "../other", &url], &VARIABLES).exit(0).shows("pulled 2 calls, 1 job");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("2 calls: 2 reused");
+    let rests = fs::read_dir(lab.path("cache/compeval/mirrors")).unwrap();
+    let rests: Vec<_> = rests.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!rests.iter().any(|it| it.contains("lfs")), "{rests:?}");
+}
+
+#[test]
+fn what_a_server_refuses_is_an_error_and_nothing_is_pushed() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    let url = url(serve(&lab));
+    for refused in ["422 PUT", "507 PUT", "413 POST", "404 POST"] {
+        fs::write(lab.path("refused"), refused).unwrap();
+        let told = push(&lab, &url).exit(5).says("git lfs push of http://127.0.0.1:");
+        assert!(!told.stderr.contains("hunter2"), "{refused}: {}", told.stderr);
+        told.says("try: make git lfs work with it");
+        assert_eq!(lab.git("results.git", &["for-each-ref"]), "", "{refused}");
+    }
+    fs::remove_file(lab.path("refused")).unwrap();
+    push(&lab, &url).exit(0).shows("1 large output (1.6 KiB) is a Git LFS object");
+}
+
+#[test]
+fn a_server_that_lacks_an_object_or_lies_about_it_is_found_out() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    let url = url(serve(&lab));
+    push(&lab, &url).exit(0);
+    let [object] = &objects(&lab, "objects")[..] else { panic!("one object") };
+    fs::write(object, "y".repeat(1600)).unwrap();
+    let pull = || exchange(&lab, &["pull", "../other", &url], &VARIABLES);
+    pull().exit(1).shows("should be a Git LFS object there, and is not: git lfs fetch of");
+    fs::remove_file(object).unwrap();
+    pull().exit(1).shows("should be a Git LFS object there, and is not: git lfs fetch of");
+    fs::write(object, "x".repeat(1600)).unwrap();
+    pull().exit(0).shows("pulled 1 call (1.6 KiB)");
+}
+
+#[test]
+fn directories_and_many_objects_are_sent_once() {
+    needs(&["git-lfs"]);
+    let lab = super::directories::directories().data("x", "x".repeat(2000));
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    let url = url(serve(&lab));
+    push(&lab, &url).exit(0).shows("2 large outputs");
+    assert_eq!(objects(&lab, "objects").len(), 2);
+    exchange(&lab, &["pull", "../other", &url], &VARIABLES).exit(0).shows("pulled 3 calls, 1 job");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("3 calls: 3 reused");
+    assert!(listed(&lab, "results.git").iter().any(|it| it.contains("\tlarge/")));
+}
+
+/// A value of PATH with git, and without git-lfs.
+pub(super) fn without_lfs(lab: &Lab) -> String {
+    let path = lab.path("bin");
+    fs::create_dir(&path).unwrap();
+    for program in ["git", "sh", "env", "cat"] {
+        let dirs = std::env::var_os("PATH").unwrap();
+        let mut found = std::env::split_paths(&dirs).map(|dir| dir.join(program));
+        let found = found.find(|it| it.exists()).unwrap();
+        std::os::unix::fs::symlink(found, path.join(program)).unwrap();
+    }
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn without_git_lfs_an_error_says_what_to_do() {
+    let lab = large();
+    let port = serve(&lab);
+    let path = without_lfs(&lab);
+    let variables = [VARIABLES[0], VARIABLES[1], ("PATH", &*path)];
+    let url = url(port);
+    let arguments = [&["push"], LFS, &["../storage", url.as_str()]].concat();
+    let told = exchange(&lab, &arguments, &variables).exit(5);
+    told.says("are Git LFS objects, and there is no git lfs here").says("try: install git-lfs");
+    assert_eq!(lab.git("results.git", &["for-each-ref"]), "");
+    if !is_there("git-lfs") {
+        return crate::needs::lacks("git-lfs");
+    }
+    push(&lab, &url).exit(0);
+    exchange(&lab, &["pull", "../other", &url], &variables)
+        .exit(5)
+        .says("try: install git-lfs, such as by apt-get install git-lfs; or leave large results there: --limit SIZE");
+    exchange(&lab, &["pull", "--limit", "1K", "../other", &url], &variables).exit(0);
+}
