@@ -8,7 +8,9 @@ use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call
 use super::suspension::seen_suspended;
 use super::sweep::gather;
 use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
+use ce_exchange::{can_fetch_files, fetch_outputs};
 use ce_executor::is_within;
+use ce_git::Prompts;
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, Planned};
 use ce_storage::records::OutputSource;
@@ -90,16 +92,10 @@ impl<'a> Evaluator<'a> {
             Err(outcome) => return CallStep::Ended(outcome),
         };
         let call = call_of(computation, &inputs);
-        let (name, damage) = match storage.calls().find(call) {
-            Ok(found) => {
-                let demands = self.demands(id, &found);
-                match CallLookup::of(found, demands) {
-                    CallLookup::Ended(outcome) => return CallStep::Ended(outcome),
-                    CallLookup::Unsettled(name) => return self.await_settled(name),
-                    CallLookup::Absent(name, damage) => (name, damage),
-                }
-            }
-            Err(error) => return CallStep::Ended(Outcome::failed(guess(), error)),
+        let (name, damage) = match self.look_up(id, call, guess) {
+            CallLookup::Ended(outcome) => return CallStep::Ended(outcome),
+            CallLookup::Unsettled(name) => return self.await_settled(name),
+            CallLookup::Absent(name, damage) => (name, damage),
         };
         if planned.may_fail()
             && let Some(outcome) = self.remembered_failure(call, &name)
@@ -146,6 +142,46 @@ impl<'a> Evaluator<'a> {
                 self.process_call(id, grants)
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
+        }
+    }
+
+    /// Looks for a call. `guess` is the name that it may have.
+    fn look_up(
+        &self,
+        id: CallId,
+        call: Call<'_>,
+        guess: impl FnOnce() -> ResultName,
+    ) -> CallLookup {
+        let found = match self.evaluation.storage.calls().find(call) {
+            Ok(found) => found,
+            Err(error) => return CallLookup::Ended(Outcome::failed(guess(), error)),
+        };
+        let demands = self.demands(id, &found);
+        match self.fetched(call, found, demands) {
+            Ok(found) => CallLookup::of(found, demands),
+            Err(outcome) => CallLookup::Ended(outcome),
+        }
+    }
+
+    /// Fetches outputs that are away and needed, where a clone of a results repository has pointers to them. Where nothing is computed
+    /// they are as good as archives, which are not unpacked then, either.
+    fn fetched(&self, call: Call<'_>, found: Found, demands: Demands) -> Result<Found, Outcome> {
+        let storage = &*self.evaluation.storage;
+        let outputs = match found {
+            Found::Away(outputs) if demands.needed && !demands.forced => outputs,
+            found => return Ok(found),
+        };
+        let name = outputs.name.clone();
+        let fetched = if demands.executed {
+            fetch_outputs(storage, &outputs, Prompts::Off)
+        } else {
+            can_fetch_files(storage, &outputs)
+        };
+        match fetched {
+            Ok(false) => Ok(Found::Away(outputs)),
+            Ok(true) if !demands.executed => Ok(Found::Archived(outputs)),
+            Ok(true) => storage.calls().find(call).map_err(|error| Outcome::failed(name, error)),
+            Err(error) => Err(Outcome::failed(name, CallError::Fetch(Box::new(error)))),
         }
     }
 
@@ -252,9 +288,23 @@ impl<'a> Evaluator<'a> {
             }
             Found::Absent { .. } | Found::Archived(_) | Found::Unsettled(_) => {}
         }
-        let source = self.evaluation.storage.equivalents().find_equivalent(call)?;
-        if let Some(source) = source.as_ref().filter(|it| it.is_away() && away.is_none()) {
-            return Ok(Recheck::Ended(Outcome::Known(source.outputs.clone(), Unavailable::Away)));
+        let storage = &self.evaluation.storage;
+        let mut source = storage.equivalents().find_equivalent(call)?;
+        if let Some(found) = source.as_ref().filter(|it| it.is_away()) {
+            if away.is_none() {
+                return Ok(Recheck::Ended(Outcome::Known(
+                    found.outputs.clone(),
+                    Unavailable::Away,
+                )));
+            }
+            match fetch_outputs(storage, &found.outputs, Prompts::Off) {
+                Ok(false) => {}
+                Ok(true) => source = storage.equivalents().find_equivalent(call)?,
+                Err(error) => {
+                    let error = CallError::Fetch(Box::new(error));
+                    return Ok(Recheck::Ended(Outcome::failed(name.clone(), error)));
+                }
+            }
         }
         let is_away = away.is_some();
         let absent = || {

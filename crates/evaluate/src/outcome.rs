@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Unsatisfiable, ValueError};
+use ce_exchange::ResultsError;
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
@@ -272,6 +273,9 @@ pub enum CallError {
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
+    /// Its outputs are away, and not to be had.
+    #[error(transparent)]
+    Fetch(Box<ResultsError>),
     /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -392,6 +396,7 @@ impl CallError {
             | Self::Unsatisfiable(_)
             | Self::Asked(..)
             | Self::Within
+            | Self::Fetch(_)
             | Self::Publish(_) => false,
         }
     }
@@ -417,6 +422,7 @@ impl Explain for CallError {
                 return error.hint();
             }
             Self::Flush(error) => return error.hint(),
+            Self::Fetch(error) => return error.hint(),
             Self::Publish(PublishError::Directory { why, .. }) => return why.hint(),
             Self::NotADirectory { .. } => {
                 Some("give it a directory; an output is one if its name in outputs ends in a slash")

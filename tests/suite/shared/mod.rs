@@ -11,6 +11,7 @@ mod incomplete;
 mod inputs;
 mod join;
 mod large;
+mod large_clones;
 mod large_gc;
 mod large_servers;
 mod logs;

@@ -1,0 +1,155 @@
+//! Clones of results repositories with large results, which are fetched when they are needed.
+
+use std::fs;
+
+use super::away::{chain, room};
+use super::directories::{directories, manifest};
+use super::large::{LFS, large, objects, overwrite};
+use super::large_servers::{requests, url, without_lfs};
+use super::transport::{VARIABLES, serve};
+use super::{cloned, evaluate, large_servers, push};
+use crate::lab::Lab;
+use crate::needs::needs;
+use crate::program::Ran;
+
+fn dry<'a>(lab: &'a Lab, clone: &str) -> Ran<'a> {
+    let mut command = lab.command("ce-run");
+    lab.finish(command.args(["-n", &format!("../{clone}"), "../data/x"]))
+}
+
+#[test]
+fn a_clone_fetches_what_is_read_and_executes_nothing() {
+    let lab = large();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless, 2 away");
+    lab.unchanged(|| dry(&lab, "clone").exit(0).says("2 calls: 1 reused, 1 archived"));
+    evaluate(&lab, "clone").exit(0).called(vec![]).says("2 calls: 2 reused");
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
+    let changes = lab.git("clone", &["status", "--porcelain", "large"]);
+    assert_eq!(changes, "", "no pointer was replaced");
+    evaluate(&lab, "clone").exit(0).called(vec![]).says("2 calls: 2 reused");
+    assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
+    push(&lab, &[], "clone", "results.git").exit(0).shows("nothing is new to ");
+}
+
+/// A run in a clone with another second input, for which `mix` has to be executed.
+fn with_z<'a>(lab: &'a Lab, clone: &str) -> Ran<'a> {
+    let mut command = lab.command("ce-run");
+    lab.finish(command.args([&format!("../{clone}"), "../data/x", "../data/z"]))
+}
+
+#[test]
+fn a_clone_fetches_only_what_is_needed() {
+    let lab = chain().data("x", "x".repeat(400));
+    lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);
+    push(&lab, LFS, "storage", "results.git").exit(0).shows("3 large outputs");
+    cloned(&lab, "results.git", "clone", &[]);
+    cloned(&lab, "results.git", "other", &[]);
+    evaluate_both(&lab, "clone").exit(0).called(vec![]).says("4 calls: 2 reused, 2 away");
+    with_z(&lab, "clone").exit(0).called(vec!["mix"]).says("4 calls: 2 reused, 1 away, 1 computed");
+    assert_eq!(room(&lab, "clone", "c_third", "00").len(), 1);
+    assert_eq!(room(&lab, "clone", "c_second", "00"), [""; 0]);
+    fs::remove_dir_all(lab.path("results.git/lfs")).unwrap();
+    let told = with_z(&lab, "other").exit(1).called(vec![]);
+    told.says("the Git LFS object of c_third/")
+        .says("is not to be had: the repository does not have it")
+        .says("try: make git lfs fetch work in the clone; or remove large/");
+    fs::remove_dir_all(lab.path("other/large")).unwrap();
+    with_z(&lab, "other").exit(0).called(vec!["mix", "second", "third"]);
+}
+
+/// A run in a clone with the inputs of the first one.
+fn evaluate_both<'a>(lab: &'a Lab, clone: &str) -> Ran<'a> {
+    let mut command = lab.command("ce-run");
+    lab.finish(command.args([&format!("../{clone}"), "../data/x", "../data/y"]))
+}
+
+#[test]
+fn directories_come_as_their_archives() {
+    let lab = directories().data("x", "x".repeat(2000));
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    // Two runs at once put each directory into its place once.
+    std::thread::scope(|scope| {
+        let runs = [(); 2].map(|()| scope.spawn(|| evaluate(&lab, "clone").status));
+        assert_eq!(runs.map(|run| run.join().unwrap().code()), [Some(0); 2]);
+    });
+    assert_eq!(lab.called(), [""; 0]);
+    assert_eq!(manifest(&lab, "clone", "c_both"), manifest(&lab, "storage", "c_both"));
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless, 2 away");
+    assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
+}
+
+#[test]
+fn wrong_objects_are_never_used() {
+    let lab = large();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };
+    overwrite(object, "y".repeat(1600).as_bytes());
+    let told = evaluate(&lab, "clone").exit(1).called(vec![]);
+    told.says("is not to be had: it is not what the record says");
+    // git lfs fetch and git lfs pull have put it into the clone.
+    let rest = object.strip_prefix(lab.path("results.git")).unwrap();
+    let own = lab.path("clone/.git").join(rest);
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "x".repeat(1600)).unwrap();
+    lab.copy("clone", "more");
+    evaluate(&lab, "clone").exit(0).called(vec![]).says("2 calls: 2 reused");
+    fs::remove_dir_all(lab.path("more/.git/lfs")).unwrap();
+    let [pointer] = &objects(&lab, "more/large")[..] else { panic!("one pointer") };
+    fs::write(pointer, "x".repeat(1600)).unwrap();
+    evaluate(&lab, "more").exit(0).called(vec![]).says("2 calls: 2 reused");
+}
+
+#[test]
+fn another_commit_takes_over_what_is_fetched() {
+    if !crate::isolation::is_possible() {
+        return;
+    }
+    let lab = super::lab().data("x", "x".repeat(400)).isolated();
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 computed");
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    let lab = lab.file("README", "more\n").commit_again();
+    let mut command = lab.command("ce-run");
+    let ran = lab.finish(command.args(["--isolate", "../clone", "../data/x"]));
+    ran.exit(0).says("2 calls: 2 taken over");
+}
+
+/// A run in a clone of a repository at a server.
+fn run<'a>(lab: &'a Lab, clone: &str) -> Ran<'a> {
+    let mut command = lab.command("ce-run");
+    lab.finish(command.args([&format!("../{clone}"), "../data/x"]).envs(VARIABLES))
+}
+
+#[test]
+fn a_clone_from_a_server_fetches_by_git_lfs() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    let url = url(serve(&lab));
+    large_servers::push(&lab, &url).exit(0);
+    requests(&lab);
+    // git itself fetches nothing.
+    fs::create_dir(lab.path("clone")).unwrap();
+    lab.git("clone", &["clone", "--quiet", "--branch", "results", &url, "."]);
+    lab.copy("clone", "other");
+    assert_eq!(requests(&lab), [""; 0]);
+    run(&lab, "clone").exit(0).called(vec![]).says("2 calls: 2 reused");
+    assert_eq!(requests(&lab).iter().filter(|it| it.starts_with("GET ")).count(), 1);
+    assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
+    let [object] = &objects(&lab, "objects")[..] else { panic!("one object") };
+    fs::remove_file(object).unwrap();
+    let told = run(&lab, "other").exit(1).called(vec![]);
+    let told =
+        told.says("the Git LFS object of c_twice/").says("is not to be had: git lfs fetch of");
+    assert!(!told.stderr.contains("hunter2"), "{}", told.stderr);
+    // Without git-lfs, an error says what to do.
+    let variables = [VARIABLES[0], VARIABLES[1], ("PATH", &*without_lfs(&lab))];
+    let mut command = lab.command("ce-run");
+    let told = lab.finish(command.args(["../other", "../data/x"]).envs(variables));
+    told.exit(1).called(vec![]).says("there is no git lfs here").says("try: install git-lfs");
+}
