@@ -319,3 +319,29 @@ fn an_inbox_brings_objects_and_no_settings() {
     lab.copy("results.git/lfs", "base.git/lfs");
     pull(&lab, &[], "other", "base.git").exit(0).shows("pulled 1 call");
 }
+
+#[test]
+fn a_thousand_objects_are_pushed_and_pulled() {
+    let names: Vec<String> = (0..10).map(|number| format!("i{number}")).collect();
+    let inputs = names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let calls: String = names.iter().map(|it| format!(" (many INPUT('{it}'))[0]")).collect();
+    let outputs: String = (0..100).map(|number| format!("o{number}\n")).collect();
+    let write = r#"text=$(cat "$1"); shift; for file; do printf '%s %01100d\n' "$file" "$text" >"$file"; done"#;
+    let write = write.replace("\"$file\" \"$text\"", "\"${file##*/}\" \"$text\"");
+    let mut lab = Lab::task(&format!("Inputs: {inputs}\n(join{calls})[0]"))
+        .computation("many", "a", &outputs, &write)
+        .computation("join", &names.join("\n"), "b", r#"cat "$1" >"${11}""#);
+    for (number, name) in names.iter().enumerate() {
+        lab = lab.data(name, format!("{number}\n"));
+    }
+    lab.inputs = names;
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    let told = push(&lab, LFS, "storage", "results.git").exit(0).shows("pushed 11 calls, 1 job");
+    let files = objects(&lab, "results.git/lfs").len();
+    assert!(files >= 1000 && told.stdout.contains("large outputs"), "{files}: {}", told.stdout);
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 11 calls, 1 job");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("11 calls: 11 reused");
+}
