@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use compeval::history::{self, History};
 use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
-use compeval::storage::records::{Execution, FailureRecord};
+use compeval::storage::records::{Arguments, Execution, FailureRecord};
 use compeval::storage::{
     Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, Record,
     RecordState, Stage, Storage, StorageError, Survey, Unrecorded,
@@ -100,8 +100,8 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
             }
             let now = "2026-01-01T00:00:00Z".parse().unwrap();
             let execution = Execution {
-                argv: Box::default(),
-                isolation: "none".to_owned(),
+                argv: Arguments::default(),
+                isolation: "none".into(),
                 access: Box::default(),
                 resources: Box::default(),
                 host_kind: None,
