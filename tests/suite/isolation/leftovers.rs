@@ -69,6 +69,38 @@ fn objects_and_marks_of_the_one_before_are_not_there() {
     });
 }
 
+/// What the directories tell in which it may write; then it leaves marks of its own at them, and nothing in them.
+const MARK: &str = r#"
+told = []
+for place in '/tmp', '/outputs':
+    about = os.stat(place)
+    told += [oct(about.st_mode), about.st_mtime < 9, about.st_atime < 9, os.listxattr(place)]
+open(sys.argv[2], 'w').write(f'{open(sys.argv[1]).read()}{told}\n')
+for place in '/tmp', '/outputs':
+    for act in (lambda: os.setxattr(place, 'user.mark', b'x'), lambda: os.utime(place, (1, 1)), lambda: os.chmod(place, MODE)):
+        try: act()
+        except OSError: pass"#;
+
+#[test]
+fn an_empty_directory_tells_nothing_of_the_one_before() {
+    if !is_possible() {
+        return;
+    }
+    needs(&["python3"]);
+    let text = "Inputs: 'x'\n(keep (keep (close (keep (keep INPUT('x'))[0])[0])[0])[0])[0]";
+    let mut lab = Lab::task(text).isolated();
+    for (name, mode) in [("keep", "about.st_mode & 0o7777"), ("close", "0o711")] {
+        lab = lab.computation(name, "a", "b", &python(&MARK.replace("MODE", mode)));
+    }
+    let lab = lab.commit();
+    as_each_user(&lab, |user| {
+        let output = evaluate(&lab, user);
+        let seen: Vec<&str> = output.lines().skip(1).collect();
+        assert_eq!(seen.len(), 5, "{output}");
+        assert!(seen.iter().all(|it| *it == seen[0]) && !seen[0].contains("True"), "{output}");
+    });
+}
+
 /// Signals, slows down, looks into and adds a brother to whatever it can reach; first it says what it is itself.
 const REACH: &str = r#"
 import signal, threading

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, RawDir, Stat, accessat, fchmod, fstat, mkdirat,
-    openat, readlinkat, renameat, statat, unlinkat,
+    Access, AtFlags, FileType, Mode, OFlags, RawDir, Stat, Timespec, Timestamps, UTIME_NOW,
+    accessat, fchmod, flistxattr, fstat, futimens, mkdirat, openat, readlinkat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -152,6 +153,22 @@ impl Disk {
                 false
             })?;
             Ok(is_empty)
+        })
+    }
+
+    /// Whether an empty directory has the attributes that it was made with, and no others: those of the directory that it is in. Its
+    /// times become those of now.
+    pub(crate) fn is_as_made(&self, dir: &Path) -> Result<bool> {
+        self.attempt("look at", dir, || {
+            self.at(dir, |parent, name| {
+                let opened = openat(parent, name, LISTED, Mode::empty())?;
+                let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+                futimens(&opened, &Timestamps { last_access: now, last_modification: now })?;
+                let [made, other] = [fstat(&opened)?, fstat(parent)?];
+                let attributes = flistxattr(&opened, &mut [0_u8; 1]);
+                let has_none = matches!(attributes, Ok(0) | Err(Errno::NOTSUP));
+                Ok(has_none && (made.st_mode, made.st_uid) == (other.st_mode, other.st_uid))
+            })
         })
     }
 

@@ -209,14 +209,15 @@ impl<'a> Stage<'a> {
         self.clear()
     }
 
-    /// Empties a directory.
+    /// Empties a directory. After an isolated execution, its attributes tell the next one nothing, either.
     fn empty(&self, part: &str) -> Result<()> {
-        let path = self.directory().join(part);
-        if self.storage.root.disk.is_empty(&path)? {
+        let (disk, path) = (&self.storage.root.disk, self.directory().join(part));
+        let is_isolated = self.writable_area == WritableArea::Outbox;
+        if disk.is_empty(&path)? && (!is_isolated || disk.is_as_made(&path)?) {
             return Ok(());
         }
-        self.storage.root.disk.remove_tree(&path)?;
-        self.storage.root.disk.make_dir(&path)
+        disk.remove_tree(&path)?;
+        disk.make_dir(&path)
     }
 
     /// Removes everything but the directories and files of an empty stage.
