@@ -231,7 +231,7 @@ examples! {
     "export": [
         "ce export ../results t_arith/66d571cf81ed/ad48_5d94 ../for-ada" => "Make a directory with the outputs of a job.",
         "ce export --all --link ../results t_arith/66d571cf81ed/ad48_5d94 ../all" => "Link to all its intermediate results, too.",
-        "ce export --crate --times --license CC-BY-4.0 ../results t_arith/66d571cf81ed/ad48_5d94 ../arith.zip" => "Make an RO-Crate for an archive.",
+        "ce export --crate --license MIT ../results t_arith/66d571cf81ed/ad48_5d94 ../arith.zip" => "Make an RO-Crate for an archive.",
     ] see ["show", "cite", "push"];
     "cite": [
         "ce cite ../results 52d8f36b" => "Print a sentence for a paper.",

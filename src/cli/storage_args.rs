@@ -21,6 +21,16 @@ pub(super) enum PlaceError {
     /// No results repository was named.
     #[error("no repository is given, and Git's configuration has no compeval.results")]
     NoResults,
+    /// The storage is the user's, and the repository that of whoever has written the task.
+    #[error("the storage {} is yours, and the file {file} of the task names the results {results}", storage.display())]
+    Mixed {
+        /// The storage of the configuration.
+        storage: PathBuf,
+        /// The file of the authors.
+        file: &'static str,
+        /// The repository that it names.
+        results: String,
+    },
 }
 
 impl Explain for PlaceError {
@@ -28,6 +38,7 @@ impl Explain for PlaceError {
         let hint = match self {
             Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",
             Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
+            Self::Mixed { .. } => "give the storage, if these results belong there",
         };
         Some(hint.to_owned())
     }
@@ -192,7 +203,15 @@ impl Ends {
                 Ok((storage.clone(), results.ok_or(PlaceError::NoResults)?))
             }
             (None, storage, results) => {
-                Ok((storage.ok_or(PlaceError::NoStorage)?, results.ok_or(PlaceError::NoResults)?))
+                let storage = storage.ok_or(PlaceError::NoStorage)?;
+                let results = results.ok_or(PlaceError::NoResults)?;
+                let theirs =
+                    config.as_ref().map(|it| (it.storage_of_authors(), it.results_of_authors()));
+                // What a task names is not mixed with other tasks' results unless the user says so.
+                if let Some((None, Some(file))) = theirs {
+                    return Err(PlaceError::Mixed { storage, file, results }.into());
+                }
+                Ok((storage, results))
             }
         }
     }

@@ -168,12 +168,27 @@ fn a_task_may_name_its_storage_and_its_results() {
     pulled.says("made a new storage at ../in/results").says("the file .compeval of the task names");
     ce(&lab, "task/notes", &["log"]).exit(0).shows("  add  ");
     ce(&lab, "task/notes", &["pull", "../typed", "../../results.git"]).exit(0).says("you named");
-    // The user's own word comes first.
+    // The user's own storage, with results of many tasks, takes those of this one only if it is typed.
     lab.git("task", &["config", "compeval.storage", "../mine"]);
-    ce(&lab, "task", &["pull"]).exit(0).says("made a new storage at ../mine");
+    for command in ["pull", "push"] {
+        let mixed = ce(&lab, "task", &[command]).exit(2);
+        mixed.says("the storage ../mine is yours, and the file .compeval of the task names");
+    }
+    ce(&lab, "task", &["pull", "../mine"]).exit(0).says("made a new storage at ../mine");
     lab.git("task", &["config", "--unset", "compeval.storage"]);
     // Whoever clones a task does not let its authors choose any place, or anything else.
-    for outside in ["../elsewhere", "/tmp/elsewhere", "~/elsewhere", ".git/results", "a/../../b"] {
+    symlink("..", lab.path("task/out")).unwrap();
+    symlink(".git", lab.path("task/git")).unwrap();
+    for outside in [
+        "../elsewhere",
+        "/tmp/elsewhere",
+        "~/elsewhere",
+        ".git/results",
+        "a/../../b",
+        "out",
+        "out/new",
+        "git/new",
+    ] {
         settings(&format!("[compeval]\nstorage = {outside}\nresults = ../results.git\n"));
         let refused = ce(&lab, "task", &["pull"]).exit(2);
         refused.says("which is not a path of a directory in the work tree").says(".compeval");
@@ -182,6 +197,10 @@ fn a_task_may_name_its_storage_and_its_results() {
         settings(&format!("[compeval]\nstorage = results\n{foreign}\n"));
         let refused = ce(&lab, "task", &["log"]).exit(2);
         refused.says("and may have only storage and results").says("each user decides that");
+    }
+    for command in ["ext::touch pwned", "fd::17", "s3://bucket"] {
+        settings(&format!("[compeval]\nstorage = results\nresults = {command}\n"));
+        ce(&lab, "task", &["pull"]).exit(2).says("which is not a URL or path of a repository");
     }
     settings("[compeval\n");
     ce(&lab, "task", &["log"]).exit(2).says(".compeval cannot be read").says("git config --list");

@@ -372,6 +372,10 @@ fn crates_are_valid() {
     lab.run("ce", &["pull", "-q", "../pulled-storage", "../published"]).exit(0);
     let pulled = [&COMPLETE[..], &[PUBLISHER, "../pulled-storage"]].concat();
     lab.finish(&mut export(&lab, &pulled, "../pulled")).exit(0);
+    let said = serde_json::to_string(&metadata(&lab, "pulled")).unwrap();
+    for word in ["startTime", "endTime", "agent"] {
+        assert!(!said.contains(&format!("\"{word}\"")), "{word}");
+    }
     let found = invalid(&lab, &["complete", "complete.zip", "private", "pulled"]);
     let times_and_agents = ["process-run-crate-0.5_8.4", "process-run-crate-0.5_8.6"];
     let affiliation = ["ro-crate-1.1_22.3", "ro-crate-1.1_30.2", "ro-crate-1.1_30.3"];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::{BString, ByteSlice};
 
 use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
-use super::url::without_password;
+use super::url::{is_plain_repository, without_password};
 use super::{GitResult, open, top};
 use ce_model::exit::Explain;
 use ce_model::name::StorageName;
@@ -175,7 +175,7 @@ impl Config {
             let Some(value) = self.of_authors("storage") else { return Ok(None) };
             let path = value.text.as_ref().and_then(|text| text.to_str().ok());
             return match path.map(str::parse::<StorageName>) {
-                Some(Ok(path)) if !path.as_str().starts_with(['.', '~']) => {
+                Some(Ok(path)) if self.is_in_work_tree(path.as_str()) => {
                     Ok(Some(self.top.join(path.as_str())))
                 }
                 _ => Err(value.wrong("storage", "path of a directory in the work tree")),
@@ -191,9 +191,11 @@ impl Config {
     /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
     /// begins at the top of the work tree.
     pub fn results(&self) -> Result<Option<String>, ConfigError> {
-        let value = self.value("results").or_else(|| self.of_authors("results"));
-        let Some(value) = value else { return Ok(None) };
+        let of_authors = self.of_authors("results").filter(|_| self.value("results").is_none());
+        let is_of_authors = of_authors.is_some();
+        let Some(value) = of_authors.or_else(|| self.value("results")) else { return Ok(None) };
         let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
+        let text = text.filter(|text| !is_of_authors || is_plain_repository(text));
         match text.filter(|text| !text.is_empty()) {
             Some(text) if text.starts_with('.') => {
                 Ok(Some(self.top.join(text).to_string_lossy().into_owned()))
@@ -201,6 +203,24 @@ impl Config {
             Some(text) => Ok(Some(text)),
             None => Err(value.wrong("results", "URL or path of a repository")),
         }
+    }
+
+    /// The file of the authors, if that names the storage, and no configuration does.
+    pub fn storage_of_authors(&self) -> Option<&'static str> {
+        let is_theirs = self.value("storage").is_none() && self.of_authors("storage").is_some();
+        is_theirs.then_some(AUTHORS)
+    }
+
+    /// Whether a path that the authors have written is one in the work tree, whatever links are on its way.
+    fn is_in_work_tree(&self, path: &str) -> bool {
+        let top = if self.top.as_os_str().is_empty() { Path::new(".") } else { &self.top };
+        let place = top.join(path);
+        let known = place.ancestors().find(|it| it.symlink_metadata().is_ok());
+        let [top, known] = [Some(top), known].map(|it| it.and_then(|it| it.canonicalize().ok()));
+        let inside = known
+            .zip(top)
+            .and_then(|(known, top)| known.strip_prefix(top).ok().map(Path::to_owned));
+        !path.starts_with(['.', '~']) && inside.is_some_and(|inside| !inside.starts_with(".git"))
     }
 
     /// The file of the authors, if that names the results repository, and no configuration does.

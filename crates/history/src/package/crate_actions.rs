@@ -234,9 +234,10 @@ impl<'r, 'a> Actions<'r, 'a> {
             gathered.extend(self.point(&id, &body, &header, (&row.values, outputs)));
             points.push(id);
         }
-        let made_at = record.recorded.as_ref().map(|it| [it.at; 2]).filter(|_| run.facts.times);
+        let recorded = record.recorded.as_ref().filter(|_| run.is_own());
+        let made_at = recorded.map(|it| [it.at; 2]).filter(|_| run.facts.times);
         let id = format!("#table/{}", encoded(&short));
-        self.action(&id, ENGINE, (record.recorded.is_some(), made_at));
+        self.action(&id, ENGINE, (recorded.is_some(), made_at));
         let names = ["table", "points"].iter().zip(&record.outputs).enumerate();
         let tables = names.map(|(number, (name, output))| {
             self.values.id(Some(table.file(number)), name, &output.digest)

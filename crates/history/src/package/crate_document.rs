@@ -167,7 +167,7 @@ fn describe_job(
     job.with("instrument", reference(WORKFLOW_TEXT));
     job.set("object", references(inputs)).set("result", references(outputs));
     job.with("actionStatus", COMPLETED);
-    let agent = run.agent(graph);
+    let agent = if run.is_own() { run.agent(graph) } else { None };
     performed(graph.of(&id, &[]), agent.as_deref(), span);
     // Nothing was organized for a workflow without calls.
     if graph.has(ORGANIZATION) {

@@ -106,6 +106,15 @@ impl<'a> RunCrate<'a> {
         Some(remote).filter(|_| Snapshot::open(&self.top, commit).is_ok())
     }
 
+    /// Whether a call of the job was executed in this storage. If none was, it was pulled, and nobody here knows who has made its
+    /// tables, and when.
+    pub(super) fn is_own(&self) -> bool {
+        self.job.calls.iter().any(|call| {
+            let subject = Entry::of_short(call).and_then(|it| self.history.subject(&it.file(0)));
+            matches!(subject.map(|it| it.record), Some(Record::Call(it)) if it.execution().is_some())
+        })
+    }
+
     /// Who has executed the calls of this storage.
     pub(super) fn agent(&self, graph: &mut Entities) -> Option<String> {
         Some(self.contributor(self.facts.by.as_ref()?, graph))
