@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ce_files::manifest::ValuePiece;
-use ce_git::{LfsPointer, LfsRemote, LfsScratch, LfsStore, Mirror, MirrorError, Prompts};
+use ce_git::{LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, Prompts};
 use ce_model::digest::{Digest, PIECE};
 use ce_model::resources::parse_size;
 use ce_storage::records::Published;
@@ -124,8 +124,8 @@ impl LargeUploads {
     /// Prepares to put values into the store of a repository; nothing is put anywhere if it is dry.
     pub(super) fn new(mirror: &Mirror, dry: bool) -> Result<Self, ResultsError> {
         let journal = mirror.beside("lfs");
-        let remote = mirror.lfs();
-        let (sink, remote) = match remote.store()? {
+        let remote = mirror.lfs()?;
+        let (sink, remote) = match remote.store(LfsUse::Push)? {
             _ if dry => (ObjectSink::None, None),
             Some(store) => {
                 remove_rests(&store);
@@ -454,7 +454,7 @@ pub(super) struct LargeSource {
 impl LargeSource {
     /// Prepares to fetch objects of a repository. `place` is the path of a directory of our own, which is made if it is needed.
     pub(super) fn new(remote: LfsRemote, place: PathBuf) -> Result<Self, MirrorError> {
-        let store = remote.store()?;
+        let store = remote.store(LfsUse::Fetch)?;
         Ok(Self { remote, store, place, scratch: None, why: None })
     }
 
@@ -516,7 +516,7 @@ pub(super) fn stored_objects(
     if pointers.is_empty() {
         return Ok(stored);
     }
-    let mut source = LargeSource::new(mirror.lfs(), mirror.beside("lfs-objects"))?;
+    let mut source = LargeSource::new(mirror.lfs()?, mirror.beside("lfs-objects"))?;
     let mut rest: Vec<LfsPointer> = pointers.into_iter().collect();
     while !rest.is_empty() {
         // Those that are there at once have no more than a size, but for one that is larger.

@@ -112,7 +112,7 @@ fn publish(
         let source = if batch.iter().any(NewResult::is_large) {
             let source = match large.take() {
                 Some(source) => source,
-                None => LargeSource::new(mirror.lfs(), mirror.beside("lfs-objects"))?,
+                None => LargeSource::new(mirror.lfs()?, mirror.beside("lfs-objects"))?,
             };
             let source = large.insert(source);
             source.fetch(&pointers(mirror, batch)?)?;

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -17,11 +17,20 @@ use gix::open::Options;
 use crate::command::{GitReach, Prompts, git, silence_ssh};
 use crate::mirror::{Mirror, MirrorError};
 use crate::opening::open;
-use crate::url::without_password;
+use crate::url::{local_path, without_password};
 use crate::{GitResult, to_path};
 
 /// The variable that has the URL of the remote.
 const URL: &str = "CE_LFS_URL";
+
+/// Settings of `git lfs`. Where it takes the other repository for one on this host and we do not, it fails: it would take our objects
+/// for those of that repository.
+const SETTINGS: [&str; 4] = [
+    "lfs.contenttype=false",
+    "lfs.transfer.maxretries=3",
+    "lfs.transfer.maxretrydelay=1",
+    "lfs.customtransfer.lfs-standalone-file.path=false",
+];
 
 /// What `git` says if it has no `lfs`.
 const NO_LFS: &str = "'lfs' is not a git command";
@@ -108,6 +117,17 @@ pub struct LfsRemote {
     /// The URL without what is between its `//` and `@`.
     url: String,
     prompts: Prompts,
+    /// Where it is on this host: for who fetches, and for who pushes. `None` if it is elsewhere.
+    places: [Option<PathBuf>; 2],
+}
+
+/// Who wants to know where objects are: `git` has settings that make a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LfsUse {
+    /// Somebody who fetches them.
+    Fetch,
+    /// Somebody who pushes them.
+    Push,
 }
 
 /// A bare repository of our own for `git lfs`, which is removed when it is dropped.
@@ -158,15 +178,34 @@ impl LfsScratch {
 
 impl Mirror {
     /// The other repository, as one that has LFS objects.
-    pub fn lfs(&self) -> LfsRemote {
-        LfsRemote::new(self.secret(), self.prompts())
+    pub fn lfs(&self) -> Result<LfsRemote, MirrorError> {
+        let mut remote = LfsRemote::new(self.secret(), self.prompts());
+        let output = self.git("remote", GitReach::Local, &["remote", "--verbose"], &[])?;
+        let here = std::env::current_dir().map_err(|error| self.own(error.into()))?;
+        remote.places = places(&here, &output.stdout);
+        Ok(remote)
     }
 }
 
+/// The paths in the list of remotes that `git` has printed, in which it obeys the settings `url.*.insteadOf`.
+fn places(dir: &Path, listed: &[u8]) -> [Option<PathBuf>; 2] {
+    let listed = String::from_utf8_lossy(listed);
+    [" (fetch)", " (push)"].map(|end| {
+        let url = listed
+            .lines()
+            .find_map(|line| Some(line.strip_prefix("origin\t")?.rsplit_once(end)?.0));
+        let place = dir.join(local_path(url?)?);
+        // Git looks for that, too.
+        let mut dotted = place.clone().into_os_string();
+        dotted.push(".git");
+        Some(if place.exists() { place } else { dotted.into() })
+    })
+}
+
 impl LfsRemote {
-    /// The repository at a URL or an absolute path.
-    pub fn new(url: &str, prompts: Prompts) -> Self {
-        Self { secret: url.to_owned(), url: without_password(url), prompts }
+    fn new(url: &str, prompts: Prompts) -> Self {
+        let places = [None, None];
+        Self { secret: url.to_owned(), url: without_password(url), prompts, places }
     }
 
     /// The repository that a clone, given by the top of its work tree, is from: its remote `origin`. `None` if it has none.
@@ -175,10 +214,15 @@ impl LfsRemote {
         let Some(url) = repository.config_snapshot().string("remote.origin.url") else {
             return Ok(None);
         };
-        let url = url.to_string();
-        let is_path = !url.contains(':');
-        let url = if is_path { clone.join(url).to_string_lossy().into_owned() } else { url };
-        Ok(Some(Self::new(&url, prompts)))
+        let mut remote = Self::new(&url.to_string(), prompts);
+        let clone = absolute(clone)?;
+        let mut command = git(GitReach::Local, prompts);
+        let output = command.arg("-C").arg(&clone).args(["remote", "--verbose"]).output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).trim().into());
+        }
+        remote.places = places(&clone, &output.stdout);
+        Ok(Some(remote))
     }
 
     /// The URL, without a password.
@@ -187,13 +231,11 @@ impl LfsRemote {
     }
 
     /// The objects of the repository, if it is on this host.
-    pub fn store(&self) -> Result<Option<LfsStore>, MirrorError> {
-        let place = Path::new(self.secret.strip_prefix("file://").unwrap_or(&self.secret));
-        if !place.is_absolute() {
-            return Ok(None);
-        }
-        let store = LfsStore::of(place).map_err(|error| self.failed("lfs", &error.to_string()))?;
-        Ok(Some(store))
+    pub fn store(&self, used: LfsUse) -> Result<Option<LfsStore>, MirrorError> {
+        let [fetched, pushed] = &self.places;
+        let place = if used == LfsUse::Fetch { fetched } else { pushed };
+        let store = place.as_deref().map(LfsStore::of).transpose();
+        store.map_err(|error| self.failed("lfs", &error.to_string()))
     }
 
     /// Sends objects that are in a scratch repository, and asks once more whether the server has all of them by then.
@@ -258,9 +300,7 @@ impl LfsRemote {
         // Others on this host can read arguments, and not the environment.
         command.arg(format!("--config-env=remote.origin.url={URL}")).env(URL, &self.secret);
         command.arg("-c").arg(format!("lfs.storage={}", scratch.dir.join("lfs").display()));
-        let settings =
-            ["lfs.contenttype=false", "lfs.transfer.maxretries=3", "lfs.transfer.maxretrydelay=1"];
-        for setting in settings {
+        for setting in SETTINGS {
             command.args(["-c", setting]);
         }
         command.arg("lfs").args(args);

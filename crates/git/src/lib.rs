@@ -35,7 +35,7 @@ pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{
     ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LastChange, LogLine, Range,
 };
-pub use self::lfs::{LfsPointer, LfsRemote, LfsScratch, LfsStore};
+pub use self::lfs::{LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse};
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };

@@ -23,7 +23,7 @@ use crate::command::{GitReach, Prompts, can_stop_lazy_fetch, git, silence_ssh};
 use crate::config::{Config, ConfigError};
 use crate::errors::{border, hint_to_trust};
 use crate::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
-use crate::url::without_password;
+use crate::url::{local_path, without_password};
 use crate::{GitResult, from, object_id};
 
 /// The remote of a mirror.
@@ -389,7 +389,7 @@ impl Mirror {
 
     pub(super) fn failed(&self, what: &'static str, output: &Output, why: &str) -> MirrorError {
         let said = String::from_utf8_lossy(&output.stderr);
-        if let Some(object) = left_out(&said, self.place()) {
+        if let Some(object) = left_out(&said, self.place().as_deref()) {
             return MirrorError::Partial { url: self.url.clone(), object: object.to_owned() };
         }
         let said = said.lines().map(|line| line.trim_start_matches("fatal: ").trim());
@@ -401,9 +401,8 @@ impl Mirror {
     }
 
     /// The path of the other repository, if it is on this host.
-    fn place(&self) -> Option<&Path> {
-        let place = self.secret.strip_prefix("file://").unwrap_or(&self.secret);
-        Some(Path::new(place)).filter(|place| place.is_absolute())
+    fn place(&self) -> Option<PathBuf> {
+        local_path(&self.secret).filter(|place| place.is_absolute())
     }
 
     pub(super) fn run(&self, reach: GitReach, args: &[&str], input: &[u8]) -> GitResult<Output> {

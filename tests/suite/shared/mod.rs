@@ -13,6 +13,7 @@ mod join;
 mod large;
 mod large_clones;
 mod large_gc;
+mod large_places;
 mod large_servers;
 mod logs;
 mod prompts;
