@@ -467,6 +467,9 @@ impl Outcome {
                 matches!(error, StorageError::Interrupted)
             }
             CallError::Flush(error) => matches!(**error, StorageError::Interrupted),
+            CallError::Fetch(error) => {
+                matches!(**error, ResultsError::Storage(StorageError::Interrupted))
+            }
             _ => false,
         };
         if is_interrupted {

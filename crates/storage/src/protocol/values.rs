@@ -399,9 +399,10 @@ impl<'a> Values<'a> {
     pub fn bring(&self, name: &str, digest: &Digest, object: &Path) -> Result<bool> {
         let root = &self.storage.root;
         let private = root.private_path()?;
-        if self.write_shared(&private, &SharedValue::Object(object), digest)?.is_none() {
+        let written = self.write_shared(&private, &SharedValue::Object(object), digest);
+        if !matches!(written, Ok(Some(_))) {
             root.disk.remove_tree(&private)?;
-            return Ok(false);
+            return written.map(|_| false);
         }
         root.sync(&private)?;
         self.reveal(&private, name, digest)?;
@@ -519,10 +520,17 @@ impl<'a> Values<'a> {
             written
         })?;
         if found != Some(*digest) {
+            self.check_stop()?;
             return Ok(None);
         }
         let stamp = Stamp::Modified(disk.seal(path)?);
         Ok(Some(Published { digest: *digest, stamp }))
+    }
+
+    /// Fails once the user has interrupted.
+    pub fn check_stop(&self) -> Result<()> {
+        let is_stopped = self.storage.hasher.stop.load(Ordering::Relaxed);
+        if is_stopped { Err(StorageError::Interrupted) } else { Ok(()) }
     }
 }
 
