@@ -70,7 +70,7 @@ pub(super) fn join(
 }
 
 /// Writes a directory without the files of these paths. `None` if nothing is left.
-fn without(
+pub(super) fn without(
     mirror: &Mirror,
     writer: &mut PackWriter<'_>,
     tree: &ObjectId,

@@ -16,20 +16,29 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ce_files::manifest::ValuePiece;
-use ce_git::{LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, Prompts};
-use ce_model::digest::{Digest, PIECE};
+use ce_git::{
+    LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, MirrorKind, Prompts,
+};
+use ce_model::digest::{Digest, ObjectId, PIECE};
 use ce_model::resources::parse_size;
 use ce_storage::records::Published;
 use ce_storage::{ExpectedFile, Outputs, Storage, large_name};
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
+use crate::join::without;
 use crate::repository::{Finder, GIT_ATTRIBUTES, stored_size};
 use crate::secrets::{SecretScan, Secrets};
 use crate::{ExchangeProgress, ResultsError};
 
+/// The directory of pointers.
+const LARGE: &str = "large";
+
 /// The file with the settings of a results repository.
 const SETTINGS: &str = "settings";
+
+/// The settings of a results repository for `git lfs`.
+pub(super) const CONFIG: &str = ".lfsconfig";
 
 /// The greatest size of that file, in bytes.
 const MAX_SETTINGS: u64 = 64 << 10;
@@ -50,32 +59,77 @@ pub(super) fn top(size: u64) -> [(&'static str, String); 3] {
     let attributes = format!("{GIT_ATTRIBUTES}/large/** filter=lfs diff=lfs merge=lfs -text\n");
     [
         (".gitattributes", attributes),
-        (".lfsconfig", "[lfs]\n\tfetchexclude = *\n".to_owned()),
+        (CONFIG, "[lfs]\n\tfetchexclude = *\n".to_owned()),
         (SETTINGS, format!("lfs {size}\n")),
     ]
 }
 
-/// Reads from which size on values are objects in a repository; `None` if none are.
+/// The tree of an inbox without settings, which only those who push to the results make, and without pointers to objects that the
+/// repository does not have: calls are away without. What a known tree has is not looked at. `None` if nothing is left.
+pub(super) fn without_settings(
+    mirror: &Mirror,
+    known: &ObjectId,
+    inbox: &ObjectId,
+) -> Result<Option<ObjectId>, ResultsError> {
+    let mut there = Finder::new(mirror, Some(known.clone()));
+    let mut new = Vec::new();
+    for (path, id) in Finder::new(mirror, Some(inbox.clone())).files_in(LARGE)? {
+        if there.file(&path)?.as_ref() != Some(&id) {
+            new.push((path, id));
+        }
+    }
+    mirror.fetch_files(&new.iter().map(|(_, id)| id.clone()).collect::<Vec<_>>())?;
+    let mut pointers = Vec::with_capacity(new.len());
+    for (path, id) in new {
+        let text = mirror.contents(&id, LfsPointer::MAX)?.unwrap_or_default();
+        pointers.push((path, LfsPointer::parse(&text)));
+    }
+    let stored = pointers.iter().filter_map(|(_, pointer)| pointer.clone()).collect();
+    let stored = stored_objects(mirror, stored)?;
+    let lost = pointers.iter().filter(|(_, it)| it.as_ref().is_none_or(|it| !stored.contains(it)));
+    let mut left_out = vec![".gitattributes", CONFIG, SETTINGS];
+    left_out.extend(lost.map(|(path, _)| path.as_str()));
+    let mut writer = mirror.writer();
+    let tree = without(mirror, &mut writer, inbox, left_out)?;
+    writer.finish().map_err(|error| mirror.own(error))?;
+    Ok(tree)
+}
+
+/// Reads from which size on values are objects in a repository; `None` if none are. A line that this program could have written may be
+/// wrong if it is replaced.
 pub(super) fn setting(
     mirror: &Mirror,
     there: &mut Finder<'_>,
+    is_replaced: bool,
 ) -> Result<Option<u64>, ResultsError> {
-    let Some(id) = there.file(SETTINGS)? else { return Ok(None) };
-    mirror.fetch_files(std::slice::from_ref(&id))?;
-    let text = mirror.contents(&id, MAX_SETTINGS)?.unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let mut size = None;
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let parsed = line.strip_prefix("lfs ").map(str::trim);
-        let parsed = parsed.and_then(|size| size.parse().ok().or_else(|| parse_size(size).ok()));
-        // What this program does not know may be a rule for whoever pushes.
-        let Some(parsed) = parsed.filter(|size| *size >= MIN_LARGE) else {
-            let (url, line) = (mirror.url().to_owned(), line.to_owned());
-            return Err(ResultsError::Settings { url, line });
-        };
-        size = Some(parsed);
+    let Some(entry) = there.find(SETTINGS)? else { return Ok(None) };
+    let unreadable = || ResultsError::SettingsFile(mirror.url().to_owned());
+    if entry.kind != MirrorKind::Blob {
+        return Err(unreadable());
     }
-    Ok(size)
+    mirror.fetch_files(std::slice::from_ref(&entry.id))?;
+    let text = mirror.contents(&entry.id, MAX_SETTINGS)?.ok_or_else(unreadable)?;
+    let text = String::from_utf8_lossy(&text);
+    let (mut sizes, mut wrong) = (Vec::new(), None);
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+        let value = value.trim();
+        let parsed = value.parse().ok().or_else(|| parse_size(value).ok());
+        match parsed.filter(|size| name == "lfs" && *size >= MIN_LARGE) {
+            Some(size) => sizes.push(size),
+            None if name == "lfs" && is_replaced => {}
+            // What this program does not know may be a rule for whoever pushes.
+            None => drop(wrong.get_or_insert(line.to_owned())),
+        }
+    }
+    match (wrong, &sizes[..]) {
+        (Some(line), _) => Err(ResultsError::Settings { url: mirror.url().to_owned(), line }),
+        (None, [_, _, ..]) if !is_replaced => {
+            Err(ResultsError::TwoSettings(mirror.url().to_owned()))
+        }
+        (None, [size]) => Ok(Some(*size)),
+        (None, _) => Ok(None),
+    }
 }
 
 /// What became of a value that is to be an object.
@@ -417,6 +471,11 @@ fn has_size(path: &Path, size: u64) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() == size)
 }
 
+/// Whether there is a plain file with this size that we may read.
+fn is_readable(path: &Path, size: u64) -> bool {
+    has_size(path, size) && File::open(path).is_ok()
+}
+
 /// Whether a file has the bytes of an object.
 fn is_object(path: &Path, pointer: &LfsPointer) -> io::Result<bool> {
     let (mut file, mut sha256, mut piece) = (File::open(path)?, Sha256::new(), vec![0; PIECE]);
@@ -482,7 +541,7 @@ impl LargeSource {
     pub(super) fn object(&self, pointer: &LfsPointer) -> Option<PathBuf> {
         let store = self.store.as_ref().map(LfsStore::objects);
         let objects = store.or_else(|| self.scratch.as_ref().map(LfsScratch::objects))?;
-        Some(pointer.path(&objects)).filter(|path| has_size(path, pointer.size))
+        Some(pointer.path(&objects)).filter(|path| is_readable(path, pointer.size))
     }
 
     /// Why objects that were fetched last are not here, if `git lfs` has said that.
@@ -615,7 +674,7 @@ pub fn fetch_outputs(
             ObjectOrigin::File(path) => Some(path.clone()),
             ObjectOrigin::Pointer(pointer) => own.as_ref().map(|own| pointer.path(own)),
         };
-        let object = object.filter(|path| has_size(path, stored_size(&value.digest)));
+        let object = object.filter(|path| is_readable(path, stored_size(&value.digest)));
         let is_here = match object {
             Some(object) => storage.values().bring(&value.name, &value.digest, &object)?,
             None => false,
@@ -639,7 +698,10 @@ pub fn fetch_outputs(
         ObjectOrigin::Pointer(pointer) => Some(pointer.clone()),
         ObjectOrigin::File(_) => None,
     });
-    source.fetch(&pointers.collect::<Vec<_>>())?;
+    let fetched = source.fetch(&pointers.collect::<Vec<_>>());
+    // An interruption ends `git lfs`, too.
+    storage.values().check_stop()?;
+    fetched?;
     for value in &rest {
         let object = match &value.from {
             ObjectOrigin::Pointer(pointer) => source.object(pointer),
@@ -647,7 +709,8 @@ pub fn fetch_outputs(
         };
         let Some(object) = object else { return Err(lost(value, source.why())) };
         if !storage.values().bring(&value.name, &value.digest, &object)? {
-            return Err(lost(value, Some("it is not what the record says".to_owned())));
+            let (file, pointer) = (value.name.clone(), large_name(&value.digest));
+            return Err(ResultsError::WrongObject { file, pointer });
         }
     }
     Ok(true)

@@ -100,6 +100,12 @@ pub enum ResultsError {
         /// The line.
         line: String,
     },
+    /// A repository has the same setting twice.
+    #[error("settings of {0} has two lines lfs SIZE")]
+    TwoSettings(String),
+    /// The settings of a repository cannot be read.
+    #[error("settings of {0} is no plain file of at most 64 KiB")]
+    SettingsFile(String),
     /// A large result cannot be stored or read.
     #[error("the Git LFS object {} cannot be written or read", path.display())]
     Large {
@@ -117,6 +123,14 @@ pub enum ResultsError {
         pointer: String,
         /// The cause.
         why: String,
+    },
+    /// What stands for an output that is away in a clone is another one.
+    #[error("the Git LFS object of {file} is not what the record says")]
+    WrongObject {
+        /// The output.
+        file: String,
+        /// The name of its pointer.
+        pointer: String,
     },
     /// There is no place for a mirror.
     #[error(
@@ -212,12 +226,17 @@ impl Explain for ResultsError {
             Self::Format { .. } => "take a later version of this program",
             Self::Lost { pointer, .. } => {
                 return Some(format!(
-                    "make git lfs fetch work in the clone; or remove {pointer} there: the call is executed again then"
+                    "make git lfs fetch -X '' work in the clone; or remove {pointer} there: the call is executed again then"
+                ));
+            }
+            Self::WrongObject { pointer, .. } => {
+                return Some(format!(
+                    "remove {pointer} in the clone: the call is executed again then"
                 ));
             }
             Self::Busy(_) => "push again in a while",
-            Self::Settings { .. } => {
-                "correct it in that branch, or take a later version of this program"
+            Self::Settings { .. } | Self::TwoSettings(_) | Self::SettingsFile(_) => {
+                "take a later version of this program, which may have written it; or correct it in that branch"
             }
             Self::Large { .. } => {
                 "check whether you may write in lfs/ of the repository, and the room there; then push again"

@@ -37,11 +37,7 @@ pub fn push(
     let inboxes = branch.inboxes(&refs);
     let base = fetched(mirror, &branch)?;
     let mut there = Finder::new(mirror, base.clone());
-    let set = match request.lfs {
-        // It may replace one that nobody understands.
-        Some(_) => lfs::setting(mirror, &mut there).unwrap_or_default(),
-        None => lfs::setting(mirror, &mut there)?,
-    };
+    let set = lfs::setting(mirror, &mut there, request.lfs.is_some())?;
     let lfs = request.lfs.or(set);
     let mut selection = Selection::of(storage, mirror, &mut there, (request, lfs))?;
     selection.pushed.lfs = lfs;
@@ -328,7 +324,17 @@ impl Union {
         self.select(mirror, base.as_ref(), pushed)?;
         let mut parents: Vec<ObjectId> = head.clone().into_iter().collect();
         for inbox in self.taken(pushed.inbox) {
-            tree = Some(joined(mirror, tree, &mirror.tree_of(&inbox.id)?, pushed)?);
+            let there = match tree {
+                Some(tree) => tree,
+                None => written_tree(mirror.writer(), UnwrittenTree::new(), None)
+                    .map_err(|error| mirror.own(error))?,
+            };
+            let known = base.as_ref().unwrap_or(&there);
+            let brought = lfs::without_settings(mirror, known, &mirror.tree_of(&inbox.id)?)?;
+            tree = Some(match brought {
+                Some(brought) => joined(mirror, Some(there), &brought, pushed)?,
+                None => there,
+            });
             parents.push(inbox.id.clone());
         }
         match tree {
@@ -472,6 +478,8 @@ fn is_expected(path: &str) -> bool {
     is_result && is_deep && !is_hidden
         || is_users_file(path)
         || TOP.iter().any(|(name, _)| *name == path)
+        // It is not taken.
+        || path == lfs::CONFIG
 }
 
 /// Fetches the files of a tree that the trees of some commits do not have in the same places, and what these have there. `git push`

@@ -15,6 +15,7 @@ mod large_clones;
 mod large_gc;
 mod large_places;
 mod large_servers;
+mod large_settings;
 mod logs;
 mod prompts;
 mod pull;
