@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 
 use super::Tool;
 use super::options::writable;
-use super::storage_args::{AbsentStorage, Ends};
+use super::storage_args::{AbsentStorage, Ends, FoundEnds};
 use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{
@@ -17,7 +17,7 @@ use ce_exchange::{
     ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull, push, revoke,
 };
 use ce_files::cache::Cache;
-use ce_git::{Config, Mirror, Prompts};
+use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;
 use ce_model::humanize::parse_count;
 use ce_model::resources::parse_size;
@@ -124,7 +124,7 @@ repository could not be read or written.";
 
 impl Tool for Push {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let (path, repository) = self.ends.find()?;
+        let FoundEnds { storage: path, repository, .. } = self.ends.find()?;
         let storage = self.open(&path)?;
         let mirror = mirror(&repository, Cache::of_user().as_ref(), Prompts::at_terminal())?;
         let sign = self.signs(&mirror)?;
@@ -275,7 +275,7 @@ impl Pull {
 impl Tool for Pull {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let cache = Cache::of_user();
-        let (path, repository) = self.ends.find()?;
+        let FoundEnds { storage: path, repository, named_by } = self.ends.find()?;
         let mirror = mirror(&repository, cache.as_ref(), Prompts::at_terminal())?;
         let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
@@ -311,13 +311,11 @@ impl Tool for Pull {
         };
         told.map_err(OutputError)?;
         if outcome.is_new() && !is_signed && !self.dry_run && !is_silent {
-            let named = Config::of_any(Path::new("."))?.and_then(|it| it.results_of_authors());
-            let named = named.filter(|_| !self.ends.names_repository());
             say(
                 "ce",
                 &format_args!(
                     "no signatures were checked, since no signers are set: {} the repository, and that counts",
-                    named.map_or("you named".to_owned(), |file| format!(
+                    named_by.map_or("you named".to_owned(), |file| format!(
                         "the file {file} of the task names"
                     ))
                 ),

@@ -182,38 +182,43 @@ pub(super) struct Ends {
     repository: Option<String>,
 }
 
-impl Ends {
-    /// Whether the repository was typed.
-    pub(super) const fn names_repository(&self) -> bool {
-        self.repository.is_some()
-    }
+/// The storage and the repository of an exchange, as they were found.
+#[derive(Debug)]
+pub(super) struct FoundEnds {
+    pub(super) storage: PathBuf,
+    pub(super) repository: String,
+    /// The file of the task that names the repository, if the user has not.
+    pub(super) named_by: Option<&'static str>,
+}
 
+impl Ends {
     /// Returns both. A single argument is the storage, unless the configuration has a storage and no repository.
-    pub(super) fn find(&self) -> Result<(PathBuf, String), Error> {
+    pub(super) fn find(&self) -> Result<FoundEnds, Error> {
         let Self { storage, repository } = self;
-        if let (Some(storage), Some(repository)) = (storage, repository) {
-            return Ok((storage.clone(), repository.clone()));
+        if let (Some(storage), Some(repository)) = (storage.clone(), repository.clone()) {
+            return Ok(FoundEnds { storage, repository, named_by: None });
         }
         let config = Config::of_any(Path::new("."))?;
         let results = config.as_ref().map(Config::results).transpose()?.flatten();
         let configured = config.as_ref().map(Config::storage).transpose()?.flatten();
-        match (storage, configured, results) {
-            (Some(only), Some(storage), None) => Ok((storage, only.display().to_string())),
-            (Some(storage), _, results) => {
-                Ok((storage.clone(), results.ok_or(PlaceError::NoResults)?))
-            }
+        let named_by = config.as_ref().and_then(|config| config.of_authors("results"));
+        let (storage, repository) = match (storage, configured, results) {
+            (Some(only), Some(storage), None) => (storage, only.display().to_string()),
+            (Some(storage), _, results) => (storage.clone(), results.ok_or(PlaceError::NoResults)?),
             (None, storage, results) => {
                 let storage = storage.ok_or(PlaceError::NoStorage)?;
                 let results = results.ok_or(PlaceError::NoResults)?;
-                let theirs =
-                    config.as_ref().map(|it| (it.storage_of_authors(), it.results_of_authors()));
                 // What a task names is not mixed with other tasks' results unless the user says so.
-                if let Some((None, Some(file))) = theirs {
+                if let (Some(config), Some(file)) = (&config, named_by)
+                    && config.of_authors("storage").is_none()
+                {
+                    let results = config.shown_results()?.unwrap_or_default();
                     return Err(PlaceError::Mixed { storage, file, results }.into());
                 }
-                Ok((storage, results))
+                (storage, results)
             }
-        }
+        };
+        Ok(FoundEnds { storage, repository, named_by })
     }
 }
 

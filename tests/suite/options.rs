@@ -174,6 +174,16 @@ fn a_task_may_name_its_storage_and_its_results() {
         let mixed = ce(&lab, "task", &[command]).exit(2);
         mixed.says("the storage ../mine is yours, and the file .compeval of the task names");
     }
+    settings(
+        "[compeval]\n\tstorage = in/results\n\tresults = https://ada:hunter2@host/x?token=abc\n",
+    );
+    let secret = ce(&lab, "task", &["pull"]).exit(2).says("names the results https://host/x");
+    assert!(
+        !secret.stderr.contains("hunter2") && !secret.stderr.contains("abc"),
+        "{}",
+        secret.stderr
+    );
+    settings("[compeval]\n\tstorage = in/results\n\tresults = ../results.git\n");
     ce(&lab, "task", &["pull", "../mine"]).exit(0).says("made a new storage at ../mine");
     lab.git("task", &["config", "--unset", "compeval.storage"]);
     // Whoever clones a task does not let its authors choose any place, or anything else.

@@ -172,7 +172,7 @@ impl Config {
     /// of the work tree, `~/` at the user's home. The authors can only name one in the work tree.
     pub fn storage(&self) -> Result<Option<PathBuf>, ConfigError> {
         let Some(value) = self.value("storage") else {
-            let Some(value) = self.of_authors("storage") else { return Ok(None) };
+            let Some(value) = self.authors_value("storage") else { return Ok(None) };
             let path = value.text.as_ref().and_then(|text| text.to_str().ok());
             return match path.map(str::parse::<StorageName>) {
                 Some(Ok(path)) if self.is_in_work_tree(path.as_str()) => {
@@ -191,9 +191,9 @@ impl Config {
     /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
     /// begins at the top of the work tree.
     pub fn results(&self) -> Result<Option<String>, ConfigError> {
-        let of_authors = self.of_authors("results").filter(|_| self.value("results").is_none());
-        let is_of_authors = of_authors.is_some();
-        let Some(value) = of_authors.or_else(|| self.value("results")) else { return Ok(None) };
+        let is_of_authors = self.of_authors("results").is_some();
+        let value = self.value("results").or_else(|| self.authors_value("results"));
+        let Some(value) = value else { return Ok(None) };
         let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
         let text = text.filter(|text| !is_of_authors || is_plain_repository(text));
         match text.filter(|text| !text.is_empty()) {
@@ -205,10 +205,9 @@ impl Config {
         }
     }
 
-    /// The file of the authors, if that names the storage, and no configuration does.
-    pub fn storage_of_authors(&self) -> Option<&'static str> {
-        let is_theirs = self.value("storage").is_none() && self.of_authors("storage").is_some();
-        is_theirs.then_some(AUTHORS)
+    /// The file of the authors, if that has a key, and no configuration does.
+    pub fn of_authors(&self, key: &str) -> Option<&'static str> {
+        (self.value(key).is_none() && self.authors_value(key).is_some()).then_some(AUTHORS)
     }
 
     /// Whether a path that the authors have written is one in the work tree, whatever links are on its way.
@@ -221,12 +220,6 @@ impl Config {
             .zip(top)
             .and_then(|(known, top)| known.strip_prefix(top).ok().map(Path::to_owned));
         !path.starts_with(['.', '~']) && inside.is_some_and(|inside| !inside.starts_with(".git"))
-    }
-
-    /// The file of the authors, if that names the results repository, and no configuration does.
-    pub fn results_of_authors(&self) -> Option<&'static str> {
-        let is_theirs = self.value("results").is_none() && self.of_authors("results").is_some();
-        is_theirs.then_some(AUTHORS)
     }
 
     /// The same without a password, to be shown.
@@ -359,7 +352,7 @@ impl Config {
     }
 
     /// The value that the authors have written.
-    fn of_authors(&self, key: &str) -> Option<Value> {
+    fn authors_value(&self, key: &str) -> Option<Value> {
         value_in(self.authors.as_ref()?, key)
     }
 }
