@@ -49,7 +49,7 @@ impl<'a> Beliefs<'a> {
 
     /// Checks that a result is attested by as many as required, and not revoked.
     pub(super) fn check(&self, entry: &Entry, record: &Record) -> Result<(), RefusedFor> {
-        let outputs = entry.outputs(record);
+        let outputs = record.outputs();
         if let Some(reason) = self.revoked.trusted.reason(entry, &outputs) {
             return Err(RefusedFor::Revoked { reason: reason.to_owned() });
         }

@@ -266,7 +266,7 @@ impl Referee<'_> {
                 }
             }
             (Record::Call(_), Record::Call(_)) => {
-                let [ours, theirs] = [&first, &second].map(|it| entry.outputs(it));
+                let [ours, theirs] = [&first, &second].map(Record::outputs);
                 if revoked.reason(&entry, &ours).is_some()
                     && revoked.reason(&entry, &theirs).is_none()
                 {
@@ -327,7 +327,7 @@ impl Referee<'_> {
         self.mirror.fetch_files(&records.iter().map(|(_, id)| id.clone()).collect::<Vec<_>>())?;
         for (call, id) in records {
             let Some(record) = self.record(call, &id)? else { continue };
-            let outputs = call.outputs(&record);
+            let outputs = record.outputs();
             if revoked.reason(call, &outputs).is_none() {
                 wrong.retain(|it| !outputs.contains(it));
             }

@@ -294,13 +294,8 @@ impl Stager<'_> {
             ObjectSink::Scratch(_) if !file.digest.is_directory() => None,
             ObjectSink::Scratch(objects) => Some(Temporary::new(objects, 0)?),
         };
-        let mut copy = ObjectCopy {
-            sha256: Sha256::new(),
-            size: 0,
-            out: temporary.as_ref(),
-            scan: self.secrets.map(SecretScan::new),
-            failed: None,
-        };
+        let (out, scan) = (temporary.as_ref(), self.secrets.map(SecretScan::new));
+        let mut copy = ObjectCopy { out, scan, ..ObjectCopy::default() };
         let is_recorded = self.storage.values().pieces(file, &mut |piece| {
             if let ValuePiece::Bytes(bytes) = piece {
                 self.progress.advance_bytes(bytes.len() as u64);
@@ -346,6 +341,7 @@ impl Stager<'_> {
 }
 
 /// A value on its way into an object.
+#[derive(Default)]
 struct ObjectCopy<'a> {
     sha256: Sha256,
     size: u64,
@@ -555,15 +551,9 @@ pub(super) fn pointer_of(
     storage: &Storage,
     file: &ExpectedFile,
 ) -> Result<Option<LfsPointer>, ResultsError> {
-    let (mut sha256, mut size) = (Sha256::new(), 0);
-    let is_recorded = storage.values().pieces(file, &mut |piece| {
-        if let ValuePiece::Bytes(bytes) = piece {
-            sha256.update(bytes);
-            size += bytes.len() as u64;
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok(is_recorded.then(|| LfsPointer { oid: digits(sha256), size }))
+    let mut copy = ObjectCopy::default();
+    let is_recorded = storage.values().pieces(file, &mut |piece| copy.add(piece))?;
+    Ok(is_recorded.then(|| LfsPointer { oid: digits(copy.sha256), size: copy.size }))
 }
 
 /// Those of these objects that a repository has: each is fetched, and compared with its pointer.
@@ -700,7 +690,7 @@ pub fn fetch_outputs(
     });
     let fetched = source.fetch(&pointers.collect::<Vec<_>>());
     // An interruption ends `git lfs`, too.
-    storage.values().check_stop()?;
+    storage.inputs().go_on()?;
     fetched?;
     for value in &rest {
         let object = match &value.from {

@@ -148,7 +148,7 @@ fn revocation_of(
     let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
     let shared = text.flatten().and_then(|text| Record::of_shared(entry, &text));
     let own = storage.records().read_fitting(entry)?;
-    let [shared, own] = [shared, own].map(|record| Some(entry.outputs(&record?)));
+    let [shared, own] = [shared, own].map(|record| Some(record?.outputs()));
     if shared.is_some() && own.is_some() && shared != own {
         return Err(ResultsError::OtherOutputs(entry.short()));
     }

@@ -4,10 +4,11 @@
 //! for passwords. A command of ours waits for none of these, and none of them starts further processes.
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
 
 /// Variables that lead `git` to another repository than the one that it is given.
 const VARIABLES: [&str; 9] = [
@@ -128,4 +129,15 @@ pub(super) fn can_stop_lazy_fetch(repository: &Path) -> io::Result<bool> {
     let [is_asked, is_fetching] = TRACED.map(|it| trace.contains(it));
     let obeys = is_asked && !is_fetching;
     Ok(*KNOWN.get_or_init(|| obeys))
+}
+/// Runs a command with this input, and returns what it has printed.
+pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take();
+    thread::scope(|scope| {
+        // A `git` that ends early does not read everything.
+        scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
+        child.wait_with_output()
+    })
 }

@@ -4,17 +4,15 @@
 //! mirror without files it would fetch all of them. Its exit status 0 is no proof that a server has an object.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf, absolute};
-use std::process::{Command, Output, Stdio};
-use std::thread;
+use std::process::Output;
 
 use gix::Repository;
 use gix::objs::Tree;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::open::Options;
 
-use crate::command::{GitReach, Prompts, git, silence_ssh};
+use crate::command::{GitReach, Prompts, git, output_of, silence_ssh};
 use crate::mirror::{Mirror, MirrorError};
 use crate::opening::open;
 use crate::url::{local_path, without_password};
@@ -307,7 +305,7 @@ impl LfsRemote {
         if let Some(file) = progress {
             command.env("GIT_LFS_PROGRESS", file);
         }
-        let output = spawn(&mut command, input);
+        let output = output_of(&mut command, input);
         let output = output.map_err(|error| self.failed("lfs", &error.to_string()))?;
         if String::from_utf8_lossy(&output.stderr).contains(NO_LFS) {
             return Err(MirrorError::NoLfs { url: self.url.clone() });
@@ -338,17 +336,6 @@ impl LfsRemote {
         };
         MirrorError::Git { what, url: self.url.clone(), why }
     }
-}
-
-fn spawn(command: &mut Command, input: &[u8]) -> std::io::Result<Output> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    let stdin = child.stdin.take();
-    thread::scope(|scope| {
-        // A program that ends early does not read everything.
-        scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
-        child.wait_with_output()
-    })
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
 
 use std::collections::HashMap;
+use std::env;
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use std::{env, thread};
+use std::process::Output;
 
 use ce_model::digest::{ObjectId, is_object_id};
 use ce_model::exit::Explain;
@@ -19,7 +19,7 @@ use gix::odb::store::init::Slots;
 use gix::open::Options;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{GitReach, Prompts, can_stop_lazy_fetch, git, silence_ssh};
+use crate::command::{GitReach, Prompts, can_stop_lazy_fetch, git, output_of, silence_ssh};
 use crate::config::{Config, ConfigError};
 use crate::errors::{border, hint_to_trust};
 use crate::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
@@ -423,14 +423,7 @@ impl Mirror {
         for setting in FETCH_SETTINGS.iter().chain(more) {
             command.args(["-c", setting]);
         }
-        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let stdin = child.stdin.take();
-        thread::scope(|scope| {
-            // A `git` that ends early does not read everything.
-            scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
-            Ok(child.wait_with_output()?)
-        })
+        Ok(output_of(command.args(args), input)?)
     }
 }
 

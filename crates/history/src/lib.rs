@@ -104,6 +104,17 @@ pub struct Ancestor<'a> {
     pub omitted: usize,
 }
 
+impl Ancestor<'_> {
+    /// The name of the file, or of the member that was read of it, if its maker is known.
+    pub fn file(&self) -> Option<String> {
+        let file = self.subject?.file();
+        Some(match &self.member {
+            Some(member) => format!("{file}/{member}"),
+            None => file,
+        })
+    }
+}
+
 impl History {
     /// Reads all records of a storage.
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
@@ -125,7 +136,7 @@ impl History {
         for (result, (entry, record)) in (0..).zip(&results) {
             let hash = |at: &u32| hashing.hash_one(&results[*at as usize].0);
             places.insert_unique(hashing.hash_one(entry), result, hash);
-            let digests = (0..).map_while(|number| Some((number, record.digest(number.into())?)));
+            let digests = (0..).zip(record.digests());
             contents.extend(digests.map(|(number, digest)| (digest.sha1, result, number)));
         }
         contents.par_sort_unstable();
@@ -154,9 +165,11 @@ impl History {
         Some(Subject { number, digest: record.digest(number)?, entry, record, result })
     }
 
-    /// All files, sorted by the SHA-1 of their contents.
-    fn files(&self, files: &[FileWithContents]) -> impl Iterator<Item = Subject<'_>> {
-        let files = files.iter();
+    /// Files of the list of contents.
+    fn files<'a>(
+        &'a self,
+        files: impl Iterator<Item = &'a FileWithContents>,
+    ) -> impl Iterator<Item = Subject<'a>> {
         files.filter_map(|(_, result, number)| self.file_of(*result as usize, (*number).into()))
     }
 
@@ -197,7 +210,8 @@ impl History {
 
     /// A directory with each recorded contents of one.
     pub fn directories(&self) -> impl Iterator<Item = Subject<'_>> {
-        let directories = self.files(&self.contents).filter(|file| file.digest.is_directory());
+        let directories =
+            self.files(self.contents.iter()).filter(|file| file.digest.is_directory());
         let mut last = None;
         directories.filter_map(move |file| {
             let is_new = last.replace(file.digest) != Some(file.digest);
@@ -208,9 +222,7 @@ impl History {
     /// The recorded contents whose SHA-1 begins with these digits.
     pub fn with_digits(&self, digits: &str) -> Vec<&Digest> {
         let files = self.contents.iter().filter(|(sha1, ..)| sha1.full().starts_with(digits));
-        let files =
-            files.filter_map(|(_, at, number)| self.file_of(*at as usize, (*number).into()));
-        let mut contents: Vec<&Digest> = files.map(|file| file.digest).collect();
+        let mut contents: Vec<&Digest> = self.files(files).map(|file| file.digest).collect();
         contents.dedup();
         contents
     }
@@ -332,7 +344,8 @@ impl History {
         let begin = self.contents.partition_point(|(sha1, ..)| *sha1 < digest.sha1);
         let same = self.contents[begin..].partition_point(|(sha1, ..)| *sha1 == digest.sha1);
         let digest = *digest;
-        self.files(&self.contents[begin..begin + same]).filter(move |file| *file.digest == digest)
+        self.files(self.contents[begin..begin + same].iter())
+            .filter(move |file| *file.digest == digest)
     }
 
     /// The first file with some contents: a task input, or else the output of a call. It is not one

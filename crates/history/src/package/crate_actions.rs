@@ -110,13 +110,9 @@ impl<'r, 'a> Actions<'r, 'a> {
         let (tool, declared) = self.tool(&directory, record);
         let mut inputs = Vec::with_capacity(record.inputs.len());
         for (number, input) in run.history.parents(run.storage, subject)?.iter().enumerate() {
-            let file = input.subject.map(|it| match &input.member {
-                Some(member) => format!("{}/{member}", it.file()),
-                None => it.file(),
-            });
             let name = declared.and_then(|it| it.inputs.get(number)).cloned();
             let name = name.unwrap_or_else(|| format!("{number:02}"));
-            let value = self.values.id(file, &name, &input.digest);
+            let value = self.values.id(input.file(), &name, &input.digest);
             self.parameter(&tool, ["input", "in"], (&directory, &name), (&value, &input.digest));
             inputs.push(value);
         }

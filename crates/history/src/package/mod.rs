@@ -497,11 +497,7 @@ pub struct MakerInput {
 
 impl MakerInput {
     fn of(ancestor: &Ancestor<'_>) -> Self {
-        let file = ancestor.subject.map(|subject| match &ancestor.member {
-            Some(member) => format!("{}/{member}", subject.file()),
-            None => subject.file(),
-        });
-        Self { file, contents: ancestor.digest }
+        Self { file: ancestor.file(), contents: ancestor.digest }
     }
 }
 

@@ -192,7 +192,7 @@ impl RevocationIndex {
         for revocations in self.of_result.values() {
             let Some(Revocation { entry, .. }) = revocations.first() else { continue };
             let RecordState::Valid(record) = storage.records().read_entry(entry)? else { continue };
-            if let Some(reason) = self.reason(entry, &entry.outputs(&record)) {
+            if let Some(reason) = self.reason(entry, &record.outputs()) {
                 revoked.insert(entry.short(), reason.to_owned());
             }
         }
@@ -222,7 +222,7 @@ impl<'a> Revocations<'a> {
 
     /// Returns what revokes a result, in the order of the names.
     pub fn of(&self, entry: &Entry, record: &Record) -> Result<Vec<RevocationRecord>> {
-        let (outputs, directory) = (entry.outputs(record), revocations(entry));
+        let (outputs, directory) = (record.outputs(), revocations(entry));
         let mut found = Vec::new();
         for name in self.storage.root.own_names(&directory)? {
             let revocation = self.read(&format!("{directory}/{name}"))?;

@@ -520,17 +520,11 @@ impl<'a> Values<'a> {
             written
         })?;
         if found != Some(*digest) {
-            self.check_stop()?;
+            self.storage.inputs().go_on()?;
             return Ok(None);
         }
         let stamp = Stamp::Modified(disk.seal(path)?);
         Ok(Some(Published { digest: *digest, stamp }))
-    }
-
-    /// Fails once the user has interrupted.
-    pub fn check_stop(&self) -> Result<()> {
-        let is_stopped = self.storage.hasher.stop.load(Ordering::Relaxed);
-        if is_stopped { Err(StorageError::Interrupted) } else { Ok(()) }
     }
 }
 

@@ -223,6 +223,16 @@ impl Record {
         }
     }
 
+    /// The contents of all files that it promises, in order.
+    pub fn digests(&self) -> impl Iterator<Item = &Digest> {
+        (0..).map_while(|number| self.digest(number))
+    }
+
+    /// The same as a list.
+    pub fn outputs(&self) -> Vec<Digest> {
+        self.digests().copied().collect()
+    }
+
     /// The literals that a job reads, and that users keep in the storage for themselves: files and directories that are no results.
     pub fn literals(&self) -> Vec<ExpectedFile> {
         let Self::Job(job) = self else { return Vec::new() };
@@ -236,8 +246,8 @@ impl Record {
 impl Entry {
     /// The files that its record promises.
     pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
-        let digests = (0..).map_while(|number| Some((number, record.digest(number)?)));
-        let files = digests.map(|(number, digest)| self.expected_file(record, number, *digest));
+        let files = record.digests().enumerate();
+        let files = files.map(|(number, digest)| self.expected_file(record, number, *digest));
         let mut files: Vec<ExpectedFile> = files.collect();
         // A verification keeps those of millions of records.
         files.shrink_to_fit();
@@ -262,11 +272,6 @@ impl Entry {
             }
             _ => self.file(number),
         }
-    }
-
-    /// The contents that its record promises, in order.
-    pub fn outputs(&self, record: &Record) -> Vec<Digest> {
-        self.expected_files(record).into_iter().map(|file| file.digest).collect()
     }
 
     /// Whether a record belongs to this name.
