@@ -101,6 +101,26 @@ fn an_empty_directory_tells_nothing_of_the_one_before() {
     });
 }
 
+#[test]
+fn outputs_in_a_directory_that_was_closed_are_stored() {
+    if !is_possible() {
+        return;
+    }
+    let text = "Inputs: 'x'\n(open (bare (read (open INPUT('x'))[0])[0])[0])[0]";
+    let mut lab = Lab::task(text).isolated();
+    for (name, mode) in [("open", "700"), ("read", "500"), ("bare", "000")] {
+        let close = format!(
+            r#"mkdir "$3/inner"; cat "$1" >"$2"; echo {name} >>"$2"; chmod {mode} "$3" "${{2%/*}}""#
+        );
+        lab = lab.computation(name, "a", "b c/", &close);
+    }
+    let lab = lab.commit();
+    as_each_user(&lab, |user| {
+        let output = evaluate(&lab, user);
+        assert!(output.ends_with("open\nread\nbare\nopen\n"), "{output}");
+    });
+}
+
 /// Signals, slows down, looks into and adds a brother to whatever it can reach; first it says what it is itself.
 const REACH: &str = r#"
 import signal, threading

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::network::OnNotFound;
 use super::reading::Reading;
-use super::{Disk, ForeignEntry, IoContext, Result, found, stat};
+use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, PIECE};
 
@@ -424,6 +424,21 @@ impl Disk {
         });
         self.close_moved(&[from]);
         moved
+    }
+
+    /// Moves what a computation has made. Makes the directory that it is in accessible if necessary.
+    pub(crate) fn rename_made(&self, from: &Path, to: &Path) -> Result<bool> {
+        match (self.rename(from, to), from.parent()) {
+            (Err(StorageError::Io { source, .. }), Some(dir))
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                self.attempt("change the mode of", dir, || {
+                    self.at(dir, |above, name| allow(above, name, 0o700))
+                })?;
+                self.rename(from, to)
+            }
+            (moved, _) => moved,
+        }
     }
 
     /// Moves a file unless something has the new name. Returns whether the name was free.

@@ -337,7 +337,8 @@ impl<'a> Stage<'a> {
                 disk.remove_tree(&output)?;
             }
             // A missing output is reported later. What another host has made may not be visible yet.
-            if !disk.rename(&made, &output)? && disk.surely(|| disk.metadata(&made))?.is_some() {
+            if !disk.rename_made(&made, &output)? && disk.surely(|| disk.metadata(&made))?.is_some()
+            {
                 disk.rename(&made, &output)?;
             }
         }
