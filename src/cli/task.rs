@@ -13,7 +13,7 @@ use super::{Tool, say_mistakes};
 use crate::report::{self, say};
 use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
-use ce_model::exit::Exit;
+use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{Labels, Sharing, Style, Text, written_alone};
 use ce_model::humanize::{counted, quoted_path};
 use ce_model::name::ComputationName;
@@ -23,7 +23,7 @@ use ce_model::sweep::Lookalike;
 use ce_model::task::Task;
 use ce_model::text_file::MAX_POINTS_FILE;
 use ce_task::edit::{self, EditError, Edited, Force, WorkflowForm};
-use ce_task::load::Uncommitted;
+use ce_task::load::{Uncommitted, WarningKind};
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
 #[derive(Debug, Parser)]
@@ -128,7 +128,15 @@ impl Tool for Check {
             );
         }
         let plan = Plan::new(&task);
+        let told: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
+        let empty: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
+        for place in empty.difference(&told) {
+            let hint = WarningKind::NoPoints.hint().unwrap_or_default();
+            let text =
+                format!("warning: {}: {}\n  try: {hint}", place.display(), WarningKind::NoPoints);
+            say("ce", &text);
+        }
         warn_of_lookalikes(&task, &plan);
         if self.json {
             report::checked_json(&task, &plan, out).map_err(OutputError)?;
@@ -152,6 +160,13 @@ impl Tool for Check {
         writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(OutputError)?;
         Ok(Exit::Done)
     }
+}
+
+/// The places of sweeps without points. Where no sheet has to be read for that, the loader has told it.
+fn empty_sweeps(task: &Task, plan: &Plan) -> impl Iterator<Item = PathBuf> {
+    let empty =
+        plan.sweeps().filter(|sweep| sweep.rows().is_some_and(|rows| rows.points.is_empty()));
+    empty.map(|sweep| task.sweeps[sweep.sweep.index()].place.clone())
 }
 
 /// Warns of points in sheets of the task with texts that are probably meant to be one. Of factors, the loader does.

@@ -81,6 +81,12 @@ fn a_condition_that_leaves_nothing_is_told() {
         .computation("f", "v", "w", "cp $1 $2")
         .commit();
     lab.run("ce", &["check"]).exit(0).says("workflow.ce:2: no point is left");
+    // A sheet of the task.
+    let text = "SWEEP((f v) OWN('sheet.csv') :names 'v'\n  :where 'v > 2')\n";
+    let sheet = lab.file("workflow.ce", text).file("sheet.csv", "v\n1\n2\n").commit_again();
+    sheet.run("ce", &["check"]).exit(0).says("workflow.ce:1: no point is left").says("  try: ");
+    let lab = sheet.file("sheet.csv", "v\n1\n3\n").commit_again();
+    assert_eq!(lab.run("ce", &["check"]).exit(0).stderr, "");
     // Points that a node makes.
     let text = "SWEEP((f v) POINTS(:over v 1 2 :exclude ('v') ('1') ('2')) :names 'v')\n";
     let lab = lab.file("workflow.ce", text).commit_again();
