@@ -2,9 +2,10 @@
 """Measures calls that workers execute, beside the same calls without workers, and by Parsl.
 
 A private Slurm with one node is started for it; it needs Debian's packages slurmctld, slurmd, slurm-client and munge. Each
-call is one call of join, with two workers of one processor each. Prints a table for doc/performance.md. Settings are
+call is one call of join, with workers of one processor each. Prints a table for doc/performance.md. Settings are
 in the environment; CE_PEERS_RUNS, _CE_RUN and TMPDIR as for run.py, and:
 
+    CE_PEERS_WORKERS number of workers (2), which may be more than the processors
     CE_PEERS_POINTS  number of calls (10000, which is the most)
     CE_PEERS_TOOLS   which of "ce-run parsl" (all)
     CE_PEERS_INSTALL no, if Parsl is to be left out, not installed from PyPI into a directory that is removed in the
@@ -30,7 +31,7 @@ from sweep import WIDTH, factors, from_pypi, prepare, shared
 from table import load, machine, seconds_text
 from tools import ENVIRONMENT
 
-WORKERS = 2
+WORKERS = number("WORKERS", 2)
 UP, DOWN = (HERE / f"../../tests/slurm/slurm-{name}" for name in ["up", "down"])
 
 
