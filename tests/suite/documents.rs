@@ -2,7 +2,7 @@
 //!
 //! The blocks of a document are typed one after the other into one shell, in a copy of the
 //! examples that is a repository of its own. A block `console` has prompts, and what is printed; a block `bash` is there to be copied,
-//! and a block `text` that follows it has what it prints. `cargo run --release --` stands for the program; what
+//! and a block `text` that follows it has what it prints. `cargo run --` stands for the program; what
 //! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
 //! lines, or in a line for any text, `[exit 3]` for a status other than zero, and one commit for another.
 //!
@@ -234,7 +234,7 @@ fn execute(document: &Path, prepared: &Path, ci: &str) -> Outcome {
         if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
             wrong.push(format!("{document:?}: .ci/run does not have {:?}", step.command));
         }
-        step.command = step.command.replace("cargo run --release --", "ce");
+        step.command = step.command.replace("cargo run --", "ce");
         !step.command.starts_with("cargo ")
     });
     let all = steps.len();
