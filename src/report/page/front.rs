@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
 use ce_queries::page::{
     GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, OutputFormat, PageCall,
@@ -171,11 +172,12 @@ fn given_input(input: &GivenInput) -> Option<String> {
 /// The version of a study, and whom to ask.
 fn version(study: &PageStudy) -> Markup {
     html! {
-        @if let Some(version) = &study.version {
-            "Version of the study: " (version.commit.id.short()) " of " (moment(version.commit.time * 1000)[..10])
-            ", “" (text(&version.commit.title)) "”"
-            @if study.is_changed { ", with changes that are not committed" }
-            ". Questions to: " (text(&version.author)) " <" (text(&version.email)) ">, who last changed the study."
+        "Version of the study: " (study.commit.short())
+        @if study.is_changed { ", with changes that are not committed" }
+        @if let Some(LastChange { commit, author, email }) = &study.last_change {
+            @if commit.id != study.commit { ", last changed by " (commit.id.short()) }
+            " of " (moment(commit.time * 1000)[..10]) ", “" (text(&commit.title)) "”. "
+            "Questions to: " (text(author)) " <" (text(email)) ">, who changed it."
         }
     }
 }

@@ -58,7 +58,11 @@ pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
         (_, 0, few) => {
             format!("{few} of {all} medians rest on too few measurements for an interval")
         }
-        (_, wide, _) => format!("{wide} of {all} medians are known no better than ± 20 %"),
+        (_, wide, 0) => format!("{wide} of {all} medians are known no better than ± 20 %"),
+        (_, wide, few) => format!(
+            "{} of {all} medians are known no better than ± 20 %: {few} rest on too few measurements",
+            wide + few
+        ),
     })
 }
 
@@ -380,7 +384,7 @@ impl<'a> LevelComparison<'a> {
         mean_ratio(self.rows.iter().map(|row| &row.compared))
     }
 
-    /// Two levels in a sentence: `seconds from merging to buckets: ×0.771 [0.754, 0.786], less in 12 of 12`.
+    /// Two levels in a sentence: `seconds from merging to buckets: ×0.771 [0.754, 0.786], better in 12 of 12 comparisons`.
     pub(super) fn in_words(&self) -> Option<String> {
         let axis = &self.table.axes[self.axis];
         if axis.levels.len() != 2 {
@@ -388,15 +392,19 @@ impl<'a> LevelComparison<'a> {
         }
         let [value, low, high] = ratio_texts(self.mean()?);
         let of = |verdict| self.rows.iter().filter(|row| row.compared.verdict == verdict).count();
-        let (word, count) = match (of(ChangeVerdict::Less), of(ChangeVerdict::More)) {
-            (0, 0) => ("decided", 0),
-            (less, more) if less >= more => ("less", less),
-            (_, more) => ("more", more),
+        let [less, more] = [ChangeVerdict::Less, ChangeVerdict::More].map(|it| (it, of(it)));
+        let (verdict, count) = if less.1 >= more.1 { less } else { more };
+        let word = match is_better(verdict, self.table.columns[self.column].measure.better) {
+            _ if count == 0 => "decided",
+            Some(true) => "better",
+            Some(false) => "worse",
+            None if verdict == ChangeVerdict::Less => "less",
+            None => "more",
         };
         let [old, new] = [0, 1].map(|level| &axis.levels[level]);
         let (name, all) = (&self.table.columns[self.column].name, self.rows.len());
         Some(format!(
-            "{name} from {old} to {new}: ×{value} [{low}, {high}], {word} in {count} of {all}"
+            "{name} from {old} to {new}: ×{value} [{low}, {high}], {word} in {count} of {all} comparisons"
         ))
     }
 

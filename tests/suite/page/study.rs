@@ -66,7 +66,10 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
         "All 4 medians are known to ± 0.6 % or better",
         "Machine ada (as given), host ",
         "Given: machine = ada, data = a file of 22 B, SHA-1 ",
-        "who last changed the study",
+        "Version of the study: ",
+        "who changed it",
+        "seconds from fast to slow: ×1.",
+        "worse in 2 of 2 comparisons",
         // Results, in their order and as what they are.
         "<h3>Verdict</h3>",
         "<strong>is</strong>",
@@ -100,6 +103,42 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
     for hidden in ["c_measure/", "tinputs/", "../storage"] {
         assert!(!decides.contains(hidden), "{hidden}");
     }
+}
+
+#[test]
+fn medians_of_too_few_values_are_known_no_better_than_wide_ones() {
+    let lab = study();
+    let measure =
+        "read size <\"$2\"; read replicate <\"$3\"; [ $size != 10 ] || [ $replicate -gt 3 ] || exit 1
+        echo $replicate >\"$5\"";
+    let lab = lab
+        .computation("measure", "method\nsize\nreplicate\nmachine", "seconds", measure)
+        .commit_again();
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(1);
+    report(&lab, &ARGUMENTS).exit(0);
+    let told = "4 of 4 medians are known no better than ± 20 %: 2 rest on too few measurements";
+    assert!(page(&lab).contains(told));
+}
+
+#[test]
+fn the_version_is_the_commit_and_the_last_one_that_changed_the_study() {
+    let lab = Lab::empty()
+        .file("sub/workflow.ce", "# Why?\nInputs: x\n\n(same x)\n")
+        .file("sub/computations/same.sh", "#!/bin/sh\n#CE inputs x\n#CE outputs y\ncp $1 $2\n")
+        .mode("sub/computations/same.sh", 0o755)
+        .commit();
+    let version = |lab: &Lab| lab.git("task", &["rev-parse", "--short=12", "HEAD"]);
+    let told = |lab: &Lab, told: &str| {
+        report(lab, &["--task", "sub", "../storage", "-p", "x=1"]).exit(0);
+        assert!(page(lab).contains(told), "{told}");
+    };
+    lab.run("ce", &["run", "--task", "sub", "../storage", "-p", "x=1"]).exit(0);
+    let first = version(&lab);
+    told(&lab, &format!("Version of the study: {first} of 2001-09-09, “"));
+    let lab = lab.file("other", "").commit_again();
+    let head = version(&lab);
+    told(&lab, &format!("Version of the study: {head}, last changed by {first} of 2001-09-09, “"));
 }
 
 #[test]

@@ -5,19 +5,22 @@ use std::path::Path;
 
 use ce_evaluate::Evaluation;
 use ce_git::{Config, LastChange, Snapshot, Trees};
+use ce_model::digest::ObjectId;
 use ce_model::humanize::{quoted, quoted_path};
 use ce_model::plan::Source;
 use ce_model::task::{InputId, LoadedFrom, Task, WORKFLOW_TEXT};
 
 /// What a page says of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageStudy {
     /// The title, if its README has one.
     pub title: Option<String>,
     /// The first comment of its text, or else the first paragraph of its README.
     pub question: Option<String>,
+    /// The commit at which it was evaluated.
+    pub commit: ObjectId,
     /// The last commit that changed it.
-    pub version: Option<LastChange>,
+    pub last_change: Option<LastChange>,
     /// Whether its work tree has changes that are not committed.
     pub is_changed: bool,
     /// What was given for its inputs.
@@ -72,7 +75,7 @@ impl PageStudy {
         };
         let (title, paragraph) = read("README.md").map(|it| beginning(&it)).unwrap_or_default();
         let question = read(WORKFLOW_TEXT).and_then(|it| first_comment(&it));
-        let version =
+        let last_change =
             Trees::new(dir).last_change(Path::new(&task.place), &task.commit).ok().flatten();
         let given: Vec<GivenInput> =
             (0..task.inputs.len()).map(|at| given(evaluation, InputId::at(at))).collect();
@@ -80,8 +83,16 @@ impl PageStudy {
         let repositories: Vec<(String, Option<String>)> =
             repositories.map(|(name, path)| (name.clone(), address(path))).collect();
         let commands = commands(task, address(dir).as_deref(), (&given, &repositories));
-        let (is_changed, question) = (!task.changed.is_empty(), question.or(paragraph));
-        Self { title, question, version, is_changed, given, repositories, commands }
+        Self {
+            title,
+            question: question.or(paragraph),
+            commit: task.commit.clone(),
+            last_change,
+            is_changed: !task.changed.is_empty(),
+            given,
+            repositories,
+            commands,
+        }
     }
 }
 
