@@ -55,7 +55,7 @@ pub(super) fn task_dir() -> impl TypedValueParser<Value = PathBuf> {
 
 /// See [`task_dir`].
 pub(super) fn task_around(dir: PathBuf) -> PathBuf {
-    ce_git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir)
+    ce_git::around(&dir, load::is_task).unwrap_or(dir)
 }
 
 /// The same of a task that may have no workflow yet, only computations.

@@ -196,6 +196,12 @@ fn a_task_is_found_from_its_subdirectories() {
     }
     lab.run("ce", &["check", "--task", "data"]).exit(0).shows("task at");
     lab.run("ce", &["check", "--task", ".."]).exit(2).says("holds no task");
+    // In either form, a task within a task is not the one around it.
+    let lab = lab.file("data/inner/workflow.ce", "Inputs: x\nx").file("data/inner/deep/file", "");
+    let lab = lab.commit_again();
+    for dir in ["data/inner", "data/inner/deep"] {
+        lab.run("ce", &["check", "--task", dir]).exit(0).shows("inner at");
+    }
 }
 
 #[test]
