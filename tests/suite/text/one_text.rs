@@ -239,6 +239,10 @@ fn problems_say_where_in_the_text_they_are() {
         ),
         ("Inputs: x, y\n(add x y :resources 'cpu 4')", "workflow.ce:2: \"cpu\" is no resource"),
         ("Inputs: x\nSWEEP((add x n) :over n 1 1)", "workflow.ce:2:"),
+        (
+            "Inputs: x\nSWEEP((add x n) :factors/00-n/m 1)",
+            "2: no file can have the name \"00-n/m\"",
+        ),
         ("Inputs: x\nSWEEP((add x n) :over n\n 1\n 2\n :columns '07 a')", "workflow.ce:5:"),
         ("Inputs: x\nSWEEP((add x n) :over n 001..003)", "\"001..003\" is no range of numbers"),
         ("Inputs: x\nSWEEP((add n m) :over ('n' 'm') (1..3 4))", "\"1..3\" is a range of levels"),

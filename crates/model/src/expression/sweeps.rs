@@ -128,6 +128,9 @@ fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
 /// Returns what is wrong with the files of a node, of which one would be read as something else than it is written.
 pub(super) fn unreadable(files: &[RuleFile]) -> Vec<FileFault> {
     let is_readable = |file: &RuleFile| {
+        if file.factor().is_some_and(|name| !is_file_name(name)) {
+            return false;
+        }
         let mut rows = file.rows.iter();
         match is_sheet(&file.name) {
             true => rows.all(|row| {
@@ -145,11 +148,13 @@ fn is_kept(text: &str) -> bool {
     text_file::line(format!("\u{feff}{text}\n").as_bytes()) == Ok((text, false))
 }
 
+fn is_file_name(name: &str) -> bool {
+    !name.contains(['/', '\0']) && name.len() <= LONGEST_NAME
+}
+
 /// Adds what no file could have, whatever it means.
 fn check_file(number: usize, file: &RuleFile, faults: &mut Vec<FileFault>) {
-    if let Some(name) = file.factor()
-        && (name.contains(['/', '\0']) || name.len() > LONGEST_NAME)
-    {
+    if let Some(name) = file.factor().filter(|name| !is_file_name(name)) {
         faults.push(((number, 0), Fault::FileName(name.to_owned())));
     }
     let size: usize = file.rows.iter().flatten().map(|cell| cell.len() + 1).sum();
