@@ -19,7 +19,7 @@ use super::run::Run;
 use super::show::{InspectCall, Log, Show};
 use super::status::{Cancel, ShowStatus};
 use super::table::ShowTable;
-use super::task::{Check, Convert, Init, Sym, WriteText};
+use super::task::{Check, Convert, Init, Sym};
 use super::verify::{Doctor, Verify};
 use super::viz::Viz;
 use super::worker::Serve;
@@ -43,7 +43,6 @@ enum Command {
     Check(Check),
     Init(Init),
     Convert(Convert),
-    Write(WriteText),
     Compare(CompareMedians),
     Diff(Diff),
     Bisect(Bisect),
@@ -120,7 +119,6 @@ impl Tool for Ce {
             Command::Check(check) => check.run(out),
             Command::Init(init) => init.run(out),
             Command::Convert(convert) => convert.run(out),
-            Command::Write(write) => write.run(out),
             Command::Compare(compare) => compare.run(out),
             Command::Diff(diff) => diff.run(out),
             Command::Bisect(bisect) => bisect.run(out),

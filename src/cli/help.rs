@@ -34,7 +34,6 @@ const GROUPS: [CommandGroup; 6] = [
         others: &[
             ("convert", "Give a workflow its other form: one text, or directories"),
             ("sym", "Print a workflow as a LISP-like expression"),
-            ("write", "Make a workflow from such an expression"),
         ],
     },
     CommandGroup {
@@ -170,7 +169,7 @@ examples! {
     "sym": [
         "ce sym" => "Print the workflow of the task that you are in.",
         "ce sym --labels --at v1" => "Print it with its labels, as it was at the tag v1.",
-    ] see ["convert", "write", "viz"];
+    ] see ["convert", "check", "viz"];
     "viz": [
         "ce viz -o workflow.svg" => "Draw the workflow.",
         "ce viz -o workflow.svg ../results data/x data/y" => "Draw it, and mark the results that are there.",
@@ -178,19 +177,15 @@ examples! {
     "check": [
         "ce check" => "Report every problem of the task that you are in.",
         "ce check --task ../words --at HEAD~1" => "Report those of another task, as it was a commit ago.",
-    ] see ["run", "write", "init"];
+    ] see ["run", "convert", "init"];
     "init": [
         "ce init ../words" => "Make a task that runs at once in a new directory, which becomes a Git repository.",
         "ce init --directories --computation count ../words" => "Make one of which the workflow is directories, with a first computation.",
-    ] see ["convert", "write", "check"];
+    ] see ["convert", "check"];
     "convert": [
         "ce convert --to text" => "Make workflow.ce of the directories of the task that you are in.",
         "ce convert --to directories --task ../words" => "Make directories of the text of another task.",
-    ] see ["sym", "write", "check"];
-    "write": [
-        "ce write workflow.lisp" => "Make the workflow of the task from a text.",
-        "ce write --force -" => "Replace the workflow by the text on standard input.",
-    ] see ["sym", "convert", "check"];
+    ] see ["sym", "check"];
     "compare": [
         "ce compare --task . --by version=v5.3,v5.4 ../results" => "Compare two levels of a factor of the sweep.",
         "ce compare --task . --at v1 --at HEAD ../results" => "Compare the tables of two commits.",
@@ -355,8 +350,11 @@ fn escaped(text: &str) -> String {
 }
 
 /// Commands that there were, and what does the same now.
-const FORMER: [(&str, &str); 2] =
-    [("forget", "ce cancel --forget"), ("manifest", "ce show --manifest")];
+const FORMER: [(&str, &str); 3] = [
+    ("forget", "ce cancel --forget"),
+    ("manifest", "ce show --manifest"),
+    ("write", "ce convert --to directories"),
+];
 
 /// Leaves out the tip to pass an option as a value: that is hardly ever meant. Tells where the command of `ce shell` begins
 /// if an option stands behind a word there, and what a former command is called. `words` are all arguments of the program.

@@ -41,7 +41,6 @@ use self::viz::Viz;
 use crate::report::{Output, say};
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::{Exit, Explain};
-use ce_model::expression::Mistake;
 use ce_task::edit::EditError;
 use ce_task::load::LoadError;
 
@@ -138,9 +137,6 @@ fn tell(program: &str, error: &Error) {
             lines.extend(warning.oddity.hint().map(|hint| format!("    try: {hint}")));
         }
     }
-    if let Some(EditError::Text { mistakes, .. }) = error.of() {
-        lines.extend(mistakes.iter().flat_map(|mistake| shown("", mistake)));
-    }
     let causes = std::iter::successors(error.source(), |&error| error.source());
     lines.extend(causes.map(|cause| format!("  because: {cause}")));
     let hint = if is_nowhere {
@@ -150,21 +146,4 @@ fn tell(program: &str, error: &Error) {
     };
     lines.extend(hint.map(|hint| format!("  try: {hint}")));
     say(program, &lines.join("\n"));
-}
-
-/// The lines that tell a mistake in a text: what, where, and what to try.
-fn shown(kind: &str, mistake: &Mistake) -> Vec<String> {
-    let Mistake { position, fault, .. } = mistake;
-    let mut lines = vec![format!("  {position}: {kind}{fault}")];
-    lines.extend(mistake.excerpt().map(|line| format!("    | {line}")));
-    lines.extend(fault.hint().map(|hint| format!("    try: {hint}")));
-    lines
-}
-
-/// Says what is odd about a text that is not wrong.
-fn say_mistakes(kind: &str, mistakes: &[Mistake]) {
-    let lines: Vec<String> = mistakes.iter().flat_map(|mistake| shown(kind, mistake)).collect();
-    if !lines.is_empty() {
-        say("ce", &lines.join("\n").trim_start());
-    }
 }

@@ -21,7 +21,7 @@ use ce_files::cache::Cache;
 use ce_git::{Config, ConfigEntry};
 use ce_model::exit::Explain;
 use ce_model::humanize::{parse_count, parse_duration, parse_number};
-use ce_model::task::{LIBRARY, Task};
+use ce_model::task::Task;
 use ce_storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use ce_task::load::{self, Loaded, Uncommitted};
 
@@ -56,15 +56,6 @@ pub(super) fn task_dir() -> impl TypedValueParser<Value = PathBuf> {
 /// See [`task_dir`].
 pub(super) fn task_around(dir: PathBuf) -> PathBuf {
     ce_git::around(&dir, load::is_task).unwrap_or(dir)
-}
-
-/// The same of a task that may have no workflow yet, only computations.
-pub(super) fn new_task_dir() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().map(|dir| {
-        let found =
-            ce_git::around(&dir, |it| it.join("workflow").is_dir() || it.join(LIBRARY).is_dir());
-        found.unwrap_or(dir)
-    })
 }
 
 /// Which task.

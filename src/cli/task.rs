@@ -1,15 +1,14 @@
 //! Commands that need a task and no storage: `ce init` makes one, `ce check` finds its mistakes, `ce-sym` prints its workflow as text,
-//! `ce write` makes the workflow from text, and `ce convert` gives it its other form.
+//! and `ce convert` gives it its other form.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser};
+use clap::Parser;
 
-use super::options::{TaskDir, new_task_dir};
-use super::{Tool, say_mistakes};
+use super::Tool;
+use super::options::{TaskDir, task_dir};
 use crate::report::{self, say};
 use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
@@ -21,8 +20,7 @@ use ce_model::plan::Plan;
 use ce_model::suggest::nearest;
 use ce_model::sweep::Lookalike;
 use ce_model::task::Task;
-use ce_model::text_file::MAX_POINTS_FILE;
-use ce_task::edit::{self, EditError, Edited, Force, WorkflowForm};
+use ce_task::edit::{self, Force, WorkflowForm};
 use ce_task::load::{Uncommitted, WarningKind};
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
@@ -77,7 +75,7 @@ fn steps_with_directories(dir: &Path, computation: Option<&ComputationName>) -> 
             let make =
                 "make computations: directories computations/NAME with inputs, outputs and exec";
             next.push(make.to_owned());
-            next.push("ce write FILE: the workflow that calls them".to_owned());
+            next.push("call them in workflow/: kind, value and inputs/ of each node".to_owned());
         }
     }
     next.push("git add . && git commit".to_owned());
@@ -233,8 +231,13 @@ pub(super) struct Convert {
     #[arg(long, value_name = "FORM")]
     to: FormName,
 
-    #[command(flatten)]
-    target: Target,
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// Replace what no commit records, and files in workflow/ that no text says
+    #[arg(long)]
+    force: bool,
 }
 
 /// A form of a workflow, as options name it.
@@ -252,7 +255,8 @@ impl Tool for Convert {
             FormName::Text => WorkflowForm::Text,
             FormName::Directories => WorkflowForm::Directories,
         };
-        let written = edit::convert(&self.target.task, form, self.target.force())?;
+        let force = if self.force { Force::Replace } else { Force::Keep };
+        let written = edit::convert(&self.task, form, force)?;
         let told = match &written[..] {
             [] => writeln!(out, "the workflow has this form already"),
             written => writeln!(out, "wrote {}", written.join(", ")),
@@ -260,87 +264,4 @@ impl Tool for Convert {
         told.map_err(OutputError)?;
         Ok(Exit::Done)
     }
-}
-
-/// Make the workflow of a task from the text that ce-sym prints
-#[derive(Debug, Parser)]
-#[command(
-    version,
-    after_help = "Exit codes: 0 written, 2 the text or the task is wrong, or something \
-                                 would be lost, 5 the task cannot be written."
-)]
-pub(super) struct WriteText {
-    /// The file with the text, or - for standard input
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    file: PathBuf,
-
-    #[command(flatten)]
-    target: Target,
-}
-
-/// Which task is written, and what may be lost.
-#[derive(Debug, Args)]
-struct Target {
-    /// The directory that holds the task, or one within it
-    #[arg(long, value_name = "DIR", default_value = ".", value_parser = new_task_dir(), value_hint = clap::ValueHint::DirPath)]
-    pub(super) task: PathBuf,
-
-    /// Replace what no commit records, and files in workflow/ that no text says
-    #[arg(long)]
-    force: bool,
-}
-
-impl Target {
-    pub(super) const fn force(&self) -> Force {
-        if self.force { Force::Replace } else { Force::Keep }
-    }
-}
-
-impl Tool for WriteText {
-    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let (name, contents) = if self.file.as_os_str() == "-" {
-            ("standard input".to_owned(), read_text(io::stdin().lock()))
-        } else {
-            (self.file.display().to_string(), File::open(&self.file).and_then(read_text))
-        };
-        let path = PathBuf::from(&name);
-        let contents = match contents {
-            Err(source) => return Err(EditError::Read { path, source }.into()),
-            Ok(None) => return Err(EditError::Large(path).into()),
-            Ok(Some(contents)) => contents,
-        };
-        let change = edit::write(&self.target.task, &name, &contents, self.target.force())?;
-        tell_written(&change, out)
-    }
-}
-
-/// Reads a text; `None` if it is larger than any can be.
-fn read_text(file: impl Read) -> io::Result<Option<Vec<u8>>> {
-    let mut contents = Vec::new();
-    file.take(MAX_POINTS_FILE as u64 + 1).read_to_end(&mut contents)?;
-    Ok((contents.len() <= MAX_POINTS_FILE).then_some(contents))
-}
-
-/// Tells what was written, and what is odd about it.
-fn tell_written(change: &Edited, out: &mut dyn Write) -> Result<Exit, Error> {
-    let mut parts = Vec::new();
-    if let Some(layout) = &change.workflow {
-        let (nodes, links) = layout.counts();
-        let links =
-            if links == 0 { String::new() } else { format!(", {}", counted(links, "link")) };
-        parts.push(format!("workflow ({}{links})", counted(nodes, "node")));
-    }
-    if let Some(inputs) = &change.inputs {
-        let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        parts.push(format!("inputs ({names})"));
-    }
-    let told = if parts.is_empty() {
-        writeln!(out, "nothing has changed")
-    } else {
-        writeln!(out, "wrote {}", parts.join(" and "))
-    };
-    told.map_err(OutputError)?;
-    say_mistakes("warning: ", &change.warnings);
-    Ok(Exit::Done)
 }

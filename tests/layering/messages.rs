@@ -11,11 +11,10 @@ use super::program;
 use super::tokens::{self, Texts, has_words};
 
 /// Messages that say nothing to try, and why. It only gets shorter.
-const WITHOUT_ADVICE: [(&str, &str); 8] = [
+const WITHOUT_ADVICE: [(&str, &str); 7] = [
     ("interrupted", "the user has asked for it"),
     ("interrupted while inputs are read", "the user has asked for it"),
     ("… was interrupted", "the user has asked for it"),
-    ("… has …", "each of the mistakes below it says what to try"),
     ("the task at … has …", "each of the problems below it says what to try"),
     ("expected …, found …", "what is expected is what to write"),
     (

@@ -175,7 +175,6 @@ fn results_are_those_of_the_storage() {
         answer(&lab, "task", &["run", "--force", ""]),
         ["files", "", &call, "add", "divmod", "mul"]
     );
-    assert_eq!(answer(&lab, "task", &["write", ""]), ["files", ""]);
     assert_eq!(answer(&lab, "task", &["report", "--calls", ""]), ["", ""]);
     assert_eq!(bash(&lab, "ce pin ../storage c_", "c_"), [output]);
     assert_eq!(bash(&lab, "ce pin ../storage ", "")[1..3], ["c_add/", "t_task/"]);

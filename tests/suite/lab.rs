@@ -122,6 +122,18 @@ impl Lab {
         self
     }
 
+    /// Puts a text in the place of the directories of the workflow.
+    pub(crate) fn one_text(self, text: &str) -> Self {
+        let parts = ["workflow", "inputs"].into_iter();
+        let parts = parts.filter(|part| self.path("task").join(part).exists());
+        parts.collect::<Vec<_>>().into_iter().fold(self, Self::without).file("workflow.ce", text)
+    }
+
+    /// Gives the workflow the form of directories.
+    pub(crate) fn to_directories(&self) -> Ran<'_> {
+        self.run("ce", &["convert", "--force", "--to", "directories"])
+    }
+
     /// Gives another name to a file or directory of the task.
     pub(crate) fn rename(self, path: &str, name: &str) -> Self {
         let path = self.path("task").join(path);

@@ -1,6 +1,6 @@
 //! Writes a task's `inputs` and `workflow/` from what `ce-sym` prints.
 //!
-//! The labels are not those that `ce write` makes up: they do not depend on computations, and the ids
+//! The labels are not those that `ce convert` makes up: they do not depend on computations, and the ids
 //! of commits in golden files depend on them. An expression without `[...]` gets no file `outputs`,
 //! and fills one input of its reader.
 

@@ -4,7 +4,7 @@ use crate::lab::Lab;
 use crate::program::{self, Ran};
 
 /// What is typed after `ce`, and what the error says.
-const MISTAKES: [(&[&str], &str); 15] = [
+const MISTAKES: [(&[&str], &str); 16] = [
     (&["run", "-j", "0"], "'--jobs <N>': write a whole number from 1"),
     (&["run", "-j", "many"], "'--jobs <N>': write a whole number from 1"),
     (&["run", "--retry", "1.5"], "'--retry <N>': write a whole number from 0"),
@@ -21,6 +21,7 @@ const MISTAKES: [(&[&str], &str); 15] = [
     (&["verify", "--sample", "all", "../storage"], "write a number above 0 and up to 100"),
     (&["push", "--limit", "1Q", "../storage"], "is not a size with its unit K, M, G or T"),
     (&["manifest", "../data"], "tip: it is ce show --manifest now\n"),
+    (&["write", "../data"], "tip: it is ce convert --to directories now\n"),
     (&["forget", "../storage", "c_add/0123/_"], "tip: it is ce cancel --forget now\n"),
     (&["show", "--manifest", "../storage", "../data"], "'--manifest' cannot be used with"),
 ];

@@ -361,14 +361,12 @@ fn results_are_exported_pushed_and_pulled() {
 
 #[test]
 fn texts_and_completions_know_its_name() {
-    let lab = lab().without("workflow").commit();
-    let text = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))\n";
-    fs::write(lab.path("data/text"), text).unwrap();
-    lab.run("ce", &["write", "../data/text"]).exit(0);
+    let lab = lab().one_text("Inputs: x, y\n(mull x y)\n").commit();
+    check(&lab).exit(2).says("did you mean \"mul\"?");
+    let lab = lab.one_text("Inputs: x, y\n(mul x y)\n");
+    lab.to_directories().exit(0);
     // Labels are what the file declares.
     assert!(lab.path("task/workflow/inputs/01-b c").is_dir());
-    fs::write(lab.path("data/text"), text.replace("mul", "mull")).unwrap();
-    lab.run("ce", &["write", "--force", "../data/text"]).exit(0).says("did you mean \"mul\"?");
     let words = ["--complete-word", "zsh", "init", "--directories", "--computation", ""];
     let ran = lab.run("ce", &words).exit(0);
     let names: Vec<&str> =

@@ -86,13 +86,3 @@ fn elsewhere_nothing_reads_such_a_file() {
     let lab = lab().file("workflow/inputs/01-y/resources", "cpus 4\n").commit();
     lab.run("ce", &["check"]).exit(0).says("workflow/inputs/01-y/resources: nothing reads this");
 }
-
-#[test]
-fn a_text_does_not_replace_what_it_does_not_say() {
-    let lab = lab().file("workflow/resources", "cpus 4\n").commit();
-    let same = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
-    let lab = lab.file("../same", &same).file("../other", "(add INPUT('x') INPUT('y'))");
-    lab.run("ce", &["write", "../same"]).exit(0).shows("nothing has changed");
-    lab.run("ce", &["write", "../other"]).exit(2).says("workflow/resources");
-    lab.run("ce", &["write", "--force", "../other"]).exit(0);
-}

@@ -69,19 +69,16 @@ fn without_inputs_a_value_is_as_written() {
     let lab = lab();
     let printed = lab.run("ce-sym", &["--labels"]).exit(0);
     let printed = printed.shows("FILE('data/{sample}.fastq')").shows("OWN('sheets/{sample}.tsv')");
-    fs::write(lab.path("text"), &printed.stdout).unwrap();
-    lab.run("ce", &["write", "../text"]).exit(0).shows("nothing has changed");
     lab.run("ce-viz", &[])
         .exit(0)
         .shows("FILE data/{sample}.fastq")
         .shows("OWN sheets/{sample}.tsv");
     let checked = lab.run("ce", &["check"]).exit(0);
     assert_eq!(checked.stderr, "", "the input is used");
-    let written = printed.stdout.replace("sheets/{sample}", "sheets/{simple}");
-    fs::write(lab.path("text"), written).unwrap();
-    let told = lab.run("ce", &["write", "../text"]).exit(0);
-    told.says("sheets/{simple}.tsv");
-    assert!(!lab.run("ce", &["write", "--force", "../text"]).stderr.contains("{sample}"));
+    let text = printed.stdout;
+    let lab = lab.without("defaults").one_text(&text);
+    lab.to_directories().exit(0);
+    assert_eq!(lab.run("ce-sym", &["--labels"]).exit(0).stdout, text);
 }
 
 #[test]
@@ -229,12 +226,8 @@ fn what_a_reachable_workflow_may_name_is_kept() {
         .computation("id", "a", "b", r#"cat "$1" >"$2""#)
         .commit()
         .data("y", "kept\n");
-    let other = "Inputs: 'y'\n(id INPUT('y'))[0]";
     lab.run("ce-run", &["../storage", "-px=none"]).exit(3);
-    fs::write(lab.path("text"), other).unwrap();
-    let lab = lab.commit_again();
-    lab.run("ce", &["write", "../text"]).exit(0);
-    let lab = lab.commit_again();
+    let lab = lab.one_text("Inputs: y\n(id y)").commit_again();
     lab.run("ce-run", &["../storage", "../data/y"]).exit(0);
     let name = lab
         .storage()

@@ -1,6 +1,5 @@
 //! Names of computations that depend on factors: `{tool}` is another computation for each level.
 
-use std::fs;
 use std::num::NonZeroU32;
 
 use crate::inside::World;
@@ -280,42 +279,39 @@ fn each_computation_asks_for_its_own_resources() {
 
 #[test]
 fn texts_have_such_names_and_labels_that_their_computations_have_in_common() {
-    let lab = over("(add INPUT('x') INPUT('y'))[00]").commit();
-    let write = |text: &str| {
-        fs::write(lab.path("data/text"), text).unwrap();
-        lab.run("ce", &["write", "../data/text"])
-    };
     let sweep = |levels: &str, body: &str| {
-        format!("SWEEP(:factors/00-op {levels} :columns '00 value' :body {body})")
+        format!("Inputs: x, y\nSWEEP(:factors/00-op {levels} :columns '00 value' :body {body})")
     };
     // One output and two inputs are known without a slice, since all levels have the same.
-    write(&sweep("'add' 'mul'", "({op} INPUT('x') INPUT('y'))")).exit(0);
+    let lab = over(BOTH).one_text(&sweep("'add' 'mul'", "({op} x y)")).commit();
+    lab.to_directories().exit(0);
     assert!(lab.path("task/workflow/inputs/00-body/inputs/01-b").is_dir());
-    lab.git("task", &["add", "--all"]);
-    lab.git("task", &["commit", "--quiet", "--message", "a sweep"]);
-    let text = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
+    let sym = |lab: &Lab| lab.run("ce-sym", &["--labels"]).exit(0).stdout;
+    let text = sym(&lab);
     assert!(text.contains(":body ({op} :a INPUT('x')"), "{text}");
     // With the slices that are printed, it stays as it is.
-    write(&text).exit(0).shows("wrote workflow (4 nodes)");
-    lab.git("task", &["add", "--all"]);
-    lab.git("task", &["commit", "--quiet", "--message", "slices"]);
-    write(&text).exit(0).shows("nothing has changed");
+    let mut lab = lab.one_text(&text);
+    lab.to_directories().exit(0).shows("wrote workflow (4 directories)");
+    assert_eq!(sym(&lab), text);
     for (text, complaint) in [
-        (sweep("'add' 'mul'", "({op} INPUT('x'))"), "{op} takes 2 inputs, not 1"),
-        (sweep("'add' 'mul'", "({op} INPUT('x') INPUT('y'))[01]"), "{op} has 1 output"),
-        (sweep("'add' 'mul'", "({x} INPUT('op') INPUT('y'))[00]"), "cannot depend on \"x\""),
-        (sweep("'add' 'a/b'", "({op} INPUT('x') INPUT('y'))[00]"), "\"a/b\" holds a slash"),
+        (sweep("'add' 'mul'", "({op} x)"), "{op} takes 2 inputs, not 1"),
+        (sweep("'add' 'mul'", "({op} x y)[01]"), "{op} has 1 output"),
+        (sweep("'add' 'mul'", "({x} op y)[00]"), "cannot depend on \"x\""),
+        (sweep("'add' 'a/b'", "({op} x y)[00]"), "\"a/b\" holds a slash"),
         (
-            sweep("'add' 'divmod'", "(add ({op} INPUT('x') INPUT('y')))"),
+            sweep("'add' 'divmod'", "(add ({op} x y))"),
             "what it leads to is not in computations/, or has different outputs",
         ),
         (
-            "SWEEP(:body ({op} INPUT('x') INPUT('y'))[00] :points INPUT('x'))".to_owned(),
+            "Inputs: x, y\nSWEEP(:body ({op} x y)[00] :points x)".to_owned(),
             "cannot depend on \"op\": its texts are computed",
         ),
     ] {
-        write(&text).exit(2).says(complaint);
+        lab = lab.one_text(&text);
+        lab.to_directories().exit(2).says(complaint);
+        lab.run("ce", &["check"]).exit(2);
     }
-    let ran = write(&sweep("'add' 'no'", "({op} INPUT('x') INPUT('y'))[00]")).exit(0);
-    ran.says("warning: there is no computation \"no\"");
+    let lab = lab.one_text(&sweep("'add' 'no'", "({op} x y)[00]"));
+    lab.run("ce", &["check"]).exit(2).says("there is no computation \"no\"");
+    lab.to_directories().exit(0);
 }

@@ -71,9 +71,12 @@ fn names_are_listed_once() {
         &["x", "y"],
     );
     is_refused(lab, "workflow/names:3: the name \"x\" is there twice", "remove the line");
-    let text = "Inputs: 's'\nSWEEP(:columns :body (mul INPUT('x') INPUT('y')) :points INPUT('s'))";
-    let lab = sweep("s", &[]).data("text", text);
-    lab.run("ce", &["write", "../data/text"]).exit(2).says("there are no columns");
+    let text = "Inputs: s\nSWEEP((mul x y) s :columns :names 'x' 'y')";
+    is_refused(
+        sweep("s", &[]).one_text(text),
+        "workflow.ce:2: there are no columns",
+        "remove :columns",
+    );
 }
 
 #[test]
@@ -160,8 +163,8 @@ fn a_column_of_a_nested_table_that_the_table_has_itself_is_told_before_anything_
     }
     let text = "SWEEP(:factors/00-a '1' :columns '00 **' :allow-failed\n\
                 :body SWEEP(:factors/00-b '3' :allow-failed :body (mul INPUT('a') INPUT('b'))))";
-    let lab = nested(&[], &[]).data("text", text);
-    lab.run("ce", &["write", "--force", "../data/text"]).exit(2).says("two columns \"status\"");
+    let told = "workflow.ce:1: the table has two columns \"status\"";
+    is_refused(nested(&[], &[]).one_text(text), told, "remove :allow-failed");
 }
 
 #[test]
@@ -188,9 +191,9 @@ fn factors_may_be_larger_than_other_files() {
         lab.run("ce", version).exit(0).shows("10000 calls, 1 table");
     }
     let text = lab.run("ce-sym", &[]).exit(0).stdout.clone();
-    let lab = lab.data("text", text);
-    lab.run("ce", &["write", "../data/text"]).exit(0);
+    let lab = lab.one_text(&text);
     lab.run("ce", &["check"]).exit(0).shows("10000 calls, 1 table");
+    lab.to_directories().exit(0);
     let factor = lab.path("task/workflow/factors/00-a");
     std::fs::File::create(factor).unwrap().set_len((64 << 20) + 1).unwrap();
     lab.run("ce", &["check"]).exit(2).says("workflow/factors/00-a: cannot be read: more than 64");

@@ -5,6 +5,7 @@ use std::fs;
 use compeval::edit::{Force, WorkflowForm, convert};
 
 use super::one_text::{self, loaded, write_directories};
+use crate::fifo::Never;
 use crate::generator;
 use crate::lab::{Lab, files};
 
@@ -79,6 +80,7 @@ fn what_somebody_has_written_comes_back() {
     let lab = lab(WRITTEN).file("data/kept", "7\n").commit();
     let first = loaded(&lab);
     to(&lab, "directories").exit(0).shows("wrote workflow (").shows("inputs, defaults");
+    assert!(!files(&lab.path("task")).keys().any(|name| name.starts_with(".ce-")));
     let kept = fs::read_link(lab.path("task/defaults/kept")).unwrap();
     assert_eq!(kept.to_str(), Some("../data/kept"));
     assert_eq!(fs::read(lab.path("task/defaults/quality")).unwrap(), b"20\n");
@@ -142,6 +144,10 @@ fn what_would_be_lost_stays() {
     };
     let changed = directories().commit().file("workflow/value", "mul\n");
     refuses(&changed, "text", "these have uncommitted changes: workflow/value");
+    let ignored =
+        directories().file(".gitignore", "value\n").commit().file("workflow/value", "mul");
+    refuses(&ignored, "text", "these have uncommitted changes: workflow/value");
+    refuses(&directories(), "text", "these have uncommitted changes: inputs, workflow");
     to_forced(&changed, "text");
     assert_eq!(text(&changed), "Inputs: x, y\n\n(mul :x x :y y)\n");
     let noted = directories().file("workflow/notes", "").commit();
@@ -153,17 +159,21 @@ fn what_would_be_lost_stays() {
     let unnamed = directories().without("inputs").commit();
     refuses(&unnamed, "text", "task/inputs");
     let both = directories().file("workflow.ce", "x").commit();
-    refuses(&both, "text", "the task has both workflow.ce and workflow");
+    refuses(&both, "text", "workflow.ce: the task has workflow, too");
     let beside = lab("Inputs: x, y\n\n(add x y)\n").commit().file("inputs", "precious\n");
-    refuses(&beside, "directories", "the task has both workflow.ce and inputs");
+    refuses(&beside, "directories", "workflow.ce: the task has inputs, too");
     for name in ["../../victim", "/tmp/victim", ".x", "a/b"] {
         let lab = lab(&format!("Inputs: x, |{name}| = '3'\n\n(add x |{name}|)\n")).commit();
         refuses(&lab, "directories", "no file in defaults/ can have the name of the input");
     }
     let wrong = lab("Inputs: x\n(add x").commit();
-    refuses(&wrong, "directories", "workflow.ce has 1 mistake");
+    refuses(
+        &wrong,
+        "directories",
+        "workflow.ce:2: the expression that begins at 2:1 is not closed",
+    );
     let unlabelled = lab("Inputs: x, y\n(add x nothing)").commit();
-    refuses(&unlabelled, "directories", "workflow.ce has 1 mistake");
+    refuses(&unlabelled, "directories", "workflow.ce:2: the task has no input \"nothing\"");
     let open =
         Lab::task("Inputs: 'x', 'y'\nSWEEP(:body (add INPUT('i') INPUT('x')) :points INPUT('y'))");
     refuses(&open.with_storage().commit(), "text", "has no file names");
@@ -178,4 +188,55 @@ fn what_would_be_lost_stays() {
 
 fn to_forced(lab: &Lab, form: &str) {
     lab.run("ce", &["convert", "--force", "--to", form]).exit(0);
+}
+
+#[test]
+fn what_does_not_exist_yet_is_converted_and_told() {
+    let text = "Inputs: x, y\n(ad (later x)[00, 01]\n    (mul OWN('data/later') (later OWN('inputs'))[00]))[00]";
+    let lab = lab(text).commit();
+    lab.run("ce", &["check"]).exit(2).complains("text/not-yet.txt");
+    to(&lab, "directories").exit(0);
+    assert!(lab.path("task/workflow/inputs/00_01-later/inputs/00-x").exists());
+    // What cannot be read is not known.
+    let lab = Lab::empty().file("computations/odd/outputs", b"\xff").commit();
+    let pipe = Never::new(lab.path("task/computations/odd/inputs"));
+    let lab = lab.one_text("Inputs: x\n(odd x)");
+    to_forced(&lab, "directories");
+    assert!(lab.path("task/workflow/inputs/00-x").exists());
+    drop(pipe);
+}
+
+#[test]
+fn a_text_that_is_no_file_or_has_no_end_is_not_read() {
+    let directories = || Lab::empty().file("computations/note", "").with_storage().commit();
+    for (target, says) in [("/dev/zero", "leads out of the repository"), ("gone", "does not exist")]
+    {
+        let lab = directories().link("workflow.ce", target);
+        to(&lab, "directories").exit(2).says(&format!("workflow.ce: {says}"));
+    }
+    let lab = directories();
+    let pipe = Never::new(lab.path("task/workflow.ce"));
+    to(&lab, "directories").exit(2).says("workflow.ce: is not a file");
+    drop(pipe);
+    let lab = lab.without("workflow.ce").file("workflow.ce", "");
+    let text = fs::File::options().write(true).open(lab.path("task/workflow.ce")).unwrap();
+    text.set_len((64 << 20) + 1).unwrap();
+    to(&lab, "directories").exit(2).says("workflow.ce: cannot be read: more than 64 MiB");
+}
+
+#[test]
+fn a_task_is_converted_from_within_it() {
+    let lab = lab("Inputs: x\n(add OWN('data/constant') x)").file("data/constant", "3\n").commit();
+    lab.run("ce", &["convert", "--to", "directories", "--task", "data"]).exit(0);
+    let lab = lab.commit_again();
+    // The link goes, and the target of it stays.
+    fs::rename(lab.path("task/workflow"), lab.path("task/real")).unwrap();
+    let lab = lab.link("workflow", "real").commit_again();
+    lab.run("ce", &["convert", "--to", "text", "--task", "data"]).exit(0);
+    assert!(lab.path("task/real/inputs/00-a/kind").exists());
+    assert!(!lab.path("task/workflow").exists());
+    // A task within a task is not the one around it.
+    let lab = lab.file("sub/workflow.ce", "Inputs: x\n(f x)[00]").commit_again();
+    lab.run("ce", &["convert", "--to", "directories", "--task", "sub"]).exit(0);
+    assert!(lab.path("task/sub/workflow/kind").exists());
 }

@@ -24,10 +24,6 @@ fn a_new_task_runs_at_once() {
     assert_eq!(lab.git("new", &["status", "--porcelain"]), "");
     init(&lab, &["../new"]).exit(2).says("workflow.ce is there already");
     init(&lab, &["../new", "--directories"]).exit(2).says("workflow.ce is there already");
-    fs::write(lab.path("data/text"), "INPUT('a')").unwrap();
-    lab.run("ce", &["write", "--task", "../new", "../data/text"])
-        .exit(2)
-        .says("the workflow is one text: workflow.ce");
 }
 
 #[test]
@@ -90,16 +86,4 @@ fn a_task_within_a_repository_is_a_part_of_it() {
     let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
     lab.run("ce", &["init", "sub"]).exit(0).shows("in this repository");
     assert!(!lab.path("task/sub/.git").exists());
-}
-
-#[test]
-fn a_new_task_is_written_before_its_first_commit() {
-    let lab = Lab::empty();
-    init(&lab, &["../new", "--directories"]).exit(0);
-    fs::write(lab.path("data/text"), "Inputs: 'a'\n(later INPUT('a'))[00]").unwrap();
-    lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(0);
-    // Now there is something to lose.
-    lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(0).shows("nothing has");
-    fs::write(lab.path("data/text"), "INPUT('a')").unwrap();
-    lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(2).says("--force");
 }

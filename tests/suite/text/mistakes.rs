@@ -1,13 +1,9 @@
 //! What is wrong with a text, and the exact words for it.
 
-use std::fmt::Write;
-use std::fs;
-
 use compeval::expression::parse;
 
-use super::tree;
+use super::mistakes;
 use crate::golden;
-use crate::lab::Lab;
 
 /// Texts that cannot be parsed, and texts that do not fit the task.
 const TEXTS: [&str; 48] = [
@@ -63,23 +59,7 @@ const TEXTS: [&str; 48] = [
 
 #[test]
 fn every_mistake_is_told_with_its_place_and_what_to_try() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
-    let before = tree(&lab.path("task"));
-    let mut told = String::new();
-    for text in TEXTS {
-        fs::write(lab.path("data/text"), text).unwrap();
-        let ran = lab.run("ce", &["write", "../data/text"]).exit(2);
-        write!(told, "{text}\n{}\n", ran.stderr).unwrap();
-    }
-    golden::check("text/mistakes.txt", &told);
-    assert_eq!(tree(&lab.path("task")), before);
-}
-
-#[test]
-fn what_is_no_text_is_told() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
-    fs::write(lab.path("data/text"), b"(add INPUT('x')\n  INPUT('\xff'))").unwrap();
-    lab.run("ce", &["write", "../data/text"]).exit(2).says("2:10: the text is not UTF-8");
+    golden::check("text/mistakes.txt", &mistakes(TEXTS.map(str::to_owned)));
 }
 
 #[test]

@@ -7,11 +7,13 @@ mod mistakes;
 mod one_text;
 mod round_trip;
 mod sweeps;
-mod write;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+
+use compeval::edit::{Force, WorkflowForm, convert};
 
 /// All files below a directory, and where links lead, by their names relative to it. What Git keeps for
 /// itself is left out.
@@ -25,4 +27,36 @@ fn tree(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     };
     let name = |path: &Path| path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
     entries.map(|entry| (name(entry.path()), contents(entry.path()))).collect()
+}
+
+/// Makes the workflow of a task the directories that this text becomes.
+#[track_caller]
+fn write(task: &Path, text: &str) {
+    drop(fs::remove_dir_all(task.join("workflow")));
+    drop(fs::remove_file(task.join("inputs")));
+    fs::write(task.join("workflow.ce"), text).unwrap();
+    if let Err(error) = convert(task, WorkflowForm::Directories, Force::Replace) {
+        panic!("{error:?} in\n{text}");
+    }
+}
+
+/// What converting and checking a task tell of texts that are wrong, once where they tell the same. The task has the inputs `x` and
+/// `y`, which stand in a line before each text that names none. Nothing of it changes.
+fn mistakes(texts: impl IntoIterator<Item = String>) -> String {
+    let lab = one_text::task("").commit();
+    let mut told = String::new();
+    for text in texts {
+        let inputs = if text.starts_with("Inputs:") { "" } else { "Inputs: x, y\n" };
+        fs::write(lab.path("task/workflow.ce"), format!("{inputs}{text}")).unwrap();
+        let before = tree(&lab.path("task"));
+        let ran = lab.to_directories().exit(2);
+        write!(told, "{text}\n{}\n", ran.stderr).unwrap();
+        assert_eq!(tree(&lab.path("task")), before);
+        let checked = lab.run("ce", &["check"]).exit(2).stderr;
+        let (checked, _) = checked.split_once("  warning: ").unwrap();
+        if checked != ran.stderr {
+            write!(told, "ce check:\n{checked}\n").unwrap();
+        }
+    }
+    told
 }

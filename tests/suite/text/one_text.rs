@@ -1,7 +1,7 @@
 //! A workflow that is one text, `workflow.ce`: it is the same task as its directories, wherever it is loaded from.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
 
 use compeval::expression::{Labels, Sharing, Style, Text};
@@ -20,13 +20,7 @@ const FILE: &str = "tinputs/ad/48103e4fc7";
 
 /// A task with this text, which is not committed yet. Its inputs are files in `data/`.
 pub(super) fn task(text: &str) -> Lab {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");
-    one_text(lab, text)
-}
-
-/// Puts a text in the place of directories.
-fn one_text(lab: Lab, text: &str) -> Lab {
-    lab.without("workflow").without("inputs").file("workflow.ce", text)
+    Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").one_text(text)
 }
 
 pub(super) fn loaded(lab: &Lab) -> Task {
@@ -79,7 +73,7 @@ fn a_task_that_changes_its_form_computes_nothing_again() {
     };
     let before: BTreeSet<String> = results(&lab);
     let text = "Inputs: x, y\nsum = (add x y)\n(mul sum y)";
-    let lab = one_text(lab, text).commit_again();
+    let lab = lab.one_text(text).commit_again();
     lab.ce_run(&[]).exit(0).says("2 calls: 2 taken over");
     assert_eq!(results(&lab), before, "calls have the same names");
     let storage = "../storage";
@@ -162,21 +156,15 @@ fn a_definition_that_is_asked_for_passes_up_all_that_is_read_of_it() {
 }
 
 #[test]
-fn constants_become_directories_and_defaults_do_not() {
-    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))").commit();
-    fs::write(lab.path("data/text"), "Inputs: x\n(add '5' TEXT('6' :unended))").unwrap();
-    lab.run("ce", &["write", "../data/text"]).exit(0);
-    let text = lab.run("ce-sym", &[]).exit(0).stdout.clone();
+fn constants_become_directories() {
+    let lab = task("Inputs: x\n(add '5' TEXT('6' :unended))").commit();
+    lab.to_directories().exit(0);
+    let text = lab.run("ce-sym", &[]).exit(0).stdout;
     assert_eq!(text, "Inputs: 'x'\n(add TEXT('5')\n     TEXT('6' :unended)\n )[00]\n");
-    fs::write(lab.path("data/text"), &text).unwrap();
-    let lab = lab.commit_again();
-    lab.run("ce", &["write", "../data/text"]).exit(0);
+    let lab = lab.one_text(&text);
+    lab.to_directories().exit(0);
     assert_eq!(lab.run("ce-sym", &[]).exit(0).stdout, text);
     assert_eq!(fs::read(lab.path("task/workflow/inputs/01-b/value")).unwrap(), b"6");
-    fs::write(lab.path("data/text"), "Inputs: x = '5'\nx").unwrap();
-    lab.run("ce", &["write", "../data/text"])
-        .exit(2)
-        .says("1:9: the default of an input is a file");
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use compeval::edit::Force;
+use compeval::edit::{Force, WorkflowForm, convert};
 use compeval::expression::{Expression, Labels, NodeKind, Sharing, Style, Text};
+use compeval::load;
 use compeval::load::Uncommitted;
 use compeval::task::Workflow;
-use compeval::{edit, load};
 
-use super::tree;
+use super::{tree, write};
 use crate::examples::project;
 use crate::generator::{self, Random, relabel};
 use crate::inside::World;
@@ -38,10 +38,6 @@ pub(super) fn label(expression: &mut Expression, random: &mut Random) {
     for argument in expression.nodes_mut().iter_mut().flat_map(|node| &mut node.inputs) {
         argument.label = Some(random.one_of(&LABELS).into());
     }
-}
-
-fn write(task: &Path, text: &str) {
-    edit::write(task, "text", text.as_bytes(), Force::Replace).unwrap();
 }
 
 #[test]
@@ -75,7 +71,6 @@ fn directories_are_the_same_after_they_were_text() {
         relabel(&lab, &mut random);
         let (before, first) = (tree(&task.join("workflow")), World::load(&lab));
         let text = shown(&load::written(&task).unwrap().text, ALL);
-        fs::remove_dir_all(task.join("workflow")).unwrap();
         write(&task, &text);
         assert_eq!(tree(&task.join("workflow")), before, "seed {seed}\n{text}");
         for sharing in [Sharing::Label, Sharing::Repeat] {
@@ -100,30 +95,31 @@ fn the_examples_are_the_same_after_they_were_text() {
         let task = lab.path("task/tasks-example").join(name);
         let before = loaded(&task);
         let text = shown(&load::written(&task).unwrap().text, ALL);
-        fs::remove_dir_all(task.join("workflow")).unwrap();
         write(&task, &text);
         assert_eq!(loaded(&task), before, "{name}");
         // What is shared is now a directory where it stands first in the text.
         let (again, files) = (load::written(&task).unwrap().text, tree(&task));
         assert_eq!(shown(&again, ALL), text, "{name}");
-        fs::remove_dir_all(task.join("workflow")).unwrap();
         write(&task, &text);
         assert_eq!(tree(&task), files, "{name}");
     }
 }
 
 #[test]
-fn what_ce_sym_prints_of_the_examples_is_what_ce_write_reads() {
+fn what_ce_sym_prints_of_the_examples_is_a_text_of_them() {
     let lab = project();
     for name in EXAMPLES {
         let dir = format!("tasks-example/{name}");
+        let convert = ["convert", "--task", &dir, "--force", "--to", "directories"];
         for options in [&["--labels"][..], &["--labels", "--share"], &[], &["--share"]] {
             let sym = || lab.run("ce-sym", &[&["--task", &dir], options].concat()).exit(0).stdout;
             let text = sym();
-            fs::remove_dir_all(lab.path("task").join(&dir).join("workflow")).unwrap();
-            fs::write(lab.path("data/text"), &text).unwrap();
-            let ran = lab.run("ce", &["write", "--task", &dir, "../data/text"]).exit(0);
-            ran.shows("wrote workflow");
+            let task = lab.path("task").join(&dir);
+            fs::remove_dir_all(task.join("workflow")).unwrap();
+            fs::remove_file(task.join("inputs")).unwrap();
+            fs::write(task.join("workflow.ce"), &text).unwrap();
+            assert_eq!(sym(), text);
+            lab.run("ce", &convert).exit(0).shows("wrote workflow");
             assert_eq!(sym(), text);
         }
     }
@@ -137,8 +133,9 @@ fn a_hundred_thousand_levels_are_parsed_and_printed() {
     assert_eq!(parsed.expression.nodes().len(), LEVELS + 1);
     assert_eq!(shown(&parsed, ALL), text);
     let lab = generator::lab();
-    let written = edit::write(&lab.path("task"), "text", text.as_bytes(), Force::Replace);
-    assert!(written.unwrap_err().to_string().contains("mistake"));
+    fs::write(lab.path("task/workflow.ce"), format!("Inputs: x\n{text}")).unwrap();
+    let refused = convert(&lab.path("task"), WorkflowForm::Directories, Force::Replace);
+    assert!(format!("{:?}", refused.unwrap_err()).contains("Deep"));
     let long = format!("(f{})[00]", " INPUT('x')".repeat(LEVELS));
     assert_eq!(lisp::text(&long).expression.nodes().len(), LEVELS + 1);
 }

@@ -107,13 +107,6 @@ impl WorkflowDirectories {
         walk.wrong.extend(check_scopes(expression, inputs, signatures).wrong);
         walk
     }
-
-    /// How many directories, and how many links there are.
-    pub fn counts(&self) -> (usize, usize) {
-        let links =
-            self.entries.iter().filter(|it| matches!(it.kind, WorkflowEntryKind::Link(_))).count();
-        (self.entries.len() - links, links)
-    }
 }
 
 struct LayoutWalk<'a> {

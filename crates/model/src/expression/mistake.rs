@@ -6,6 +6,7 @@ use super::grammar::{NodeKind, words};
 use crate::exit::Explain;
 use crate::humanize::counted;
 use crate::name::NameError;
+use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, SliceError};
 use crate::sweep::{FactorFault, ProductFault, STATUS, SheetFault, SheetProblem, SweepFault};
 
@@ -196,9 +197,6 @@ pub enum Fault {
         /// The name.
         output: Box<str>,
     },
-    /// A default where directories are made.
-    #[error("the default of an input is a file in defaults/, and is not written from a text")]
-    Default,
     /// A definition has the name of the root.
     #[error("{0:?} is what the workflow itself is called")]
     DefinedRoot(String),
@@ -274,20 +272,6 @@ pub enum Fault {
     /// The number of files that an expression passes up is unknown.
     #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = unknown_outputs(.0))]
     Width(String),
-    /// No directory of this name in `computations/`.
-    #[error("there is no computation {name:?}")]
-    NoComputation {
-        /// The name.
-        name: String,
-        /// The name in the library that is most like it.
-        nearest: Option<String>,
-    },
-    /// The task has a directory with this path.
-    #[error("{0:?} is a directory, and no file of the task")]
-    OwnDirectory(String),
-    /// No file with this path in the task.
-    #[error("the task has no file {0:?}")]
-    NoFile(String),
     /// No such input of the task.
     #[error("the task has no input {name:?}")]
     NoInput {
@@ -374,12 +358,8 @@ impl Explain for Fault {
             Self::FileTwice(_) => "put all of its lines behind one name",
             Self::Word { nearest: Some(name), .. }
             | Self::NoWord { nearest: Some(name), .. }
-            | Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
-            }
-            Self::OwnDirectory(_) => {
-                "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
             }
             Self::Word { word, .. } if word.chars().any(char::is_lowercase) => {
                 return Some(format!(
@@ -390,9 +370,7 @@ impl Explain for Fault {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
                  the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
             }
-            Self::NoInput { nearest: None, .. } => {
-                "name it in the line Inputs: of the text, or in the file inputs of the task"
-            }
+            Self::NoInput { name, nearest: None } => unknown_name_hint(name),
             Self::Unclosed(_) => "write the `)` that is missing",
             Self::UnclosedBefore { .. } => {
                 "write the `)` that is missing before it; a label of an input is written :NAME"
@@ -404,7 +382,6 @@ impl Explain for Fault {
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::OutOfSlice { .. } => "outputs are numbered from 00",
             Self::Number(_) => "write a smaller number",
-            Self::NoFile(_) => "correct the path, which is relative to the task, or make the file",
             Self::FileName(_) | Self::Label(_) => "write another name",
             Self::LongLabel => "write a shorter label",
             Self::Escape => "write \\\\ for a backslash",
@@ -460,7 +437,6 @@ impl Fault {
                 "name one of these, count them from 00, or choose more where it is defined"
             }
             Self::NotPassedUp { .. } => "count what is passed up, from 00",
-            Self::Default => "make the file defaults/NAME, and leave the default out of the text",
             Self::DefinedRoot(_) => "give it another name",
             Self::WordLine { word, line, role } => {
                 let line = match line {
@@ -495,6 +471,18 @@ impl Fault {
 impl From<SweepFault> for Fault {
     fn from(fault: SweepFault) -> Self {
         Self::Sweep(Box::new(fault))
+    }
+}
+
+/// What to try if nothing in a workflow has a name.
+pub fn unknown_name_hint(name: &str) -> &'static str {
+    match Resource::of_word(name) {
+        Some(_) => {
+            "if a call asks for it, write one text in quotes, as in :resources 'cpus 4' 'exclusive'; else name it among the inputs of the task, define it, or bind it in a sweep"
+        }
+        None => {
+            "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::definitions::FilePlaces;
 use super::mistake::{Fault, Mistake, Position};
 use super::sweeps::{file_number, unreadable};
-use super::{ExpressionNode, Text, TextPlace};
+use super::{Text, TextPlace};
 use crate::task::NodeId;
 
 /// A text, and where its nodes stand.
@@ -29,23 +29,6 @@ pub struct Parsed<'a> {
 }
 
 impl Parsed<'_> {
-    /// The node of this sort that begins first in the text.
-    pub fn first(&self, is_wanted: impl Fn(&ExpressionNode) -> bool) -> Option<NodeId> {
-        let nodes = self.text.expression.nodes().iter().zip(&self.places).enumerate();
-        let wanted = nodes.filter(|(_, (node, _))| is_wanted(node));
-        wanted.min_by_key(|(_, (_, place))| **place).map(|(at, _)| NodeId::at(at))
-    }
-
-    /// The mistake of a node.
-    pub fn mistake(&self, node: NodeId, fault: Fault) -> Mistake {
-        self.mistake_at(TextPlace::of(node), fault)
-    }
-
-    /// The mistake of an input of the task, by its number.
-    pub fn mistake_of_input(&self, number: usize, fault: Fault) -> Mistake {
-        Mistake::at(self.source, self.inputs.get(number).copied().unwrap_or_default(), fault)
-    }
-
     /// The mistake of a file of a node, or of a line in it, which is counted from one; zero is the whole file.
     pub fn mistake_of_file(&self, node: NodeId, file: &str, line: usize, fault: Fault) -> Mistake {
         let number = file_number(&self.text.expression[node].files, file);

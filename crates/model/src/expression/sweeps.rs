@@ -509,29 +509,3 @@ fn names_in_braces(text: &str) -> Vec<String> {
     let text = Template::new(text, |_| None, Path::new(""));
     text.unknown().map(str::to_owned).collect()
 }
-
-/// The names that sweeps of an expression bind, wherever they do.
-#[derive(Debug)]
-pub struct BoundNames {
-    names: HashSet<String>,
-    /// Whether a sweep binds whatever its body reads.
-    is_open: bool,
-}
-
-impl BoundNames {
-    /// The names of all sweeps of an expression.
-    pub fn new(expression: &Expression) -> Self {
-        let mut bound = Self { names: HashSet::new(), is_open: false };
-        for node in expression.nodes.iter().filter(|node| node.kind == NodeKind::Sweep) {
-            let (rules, _) = rules(&node.files);
-            bound.is_open |= node.inputs.len() > 1 && rules.names.is_none();
-            bound.names.extend(rules.named().map(|(name, _)| name));
-        }
-        bound
-    }
-
-    /// Whether a sweep may bind a name.
-    pub fn may_have(&self, name: &str) -> bool {
-        self.is_open || self.names.contains(name)
-    }
-}

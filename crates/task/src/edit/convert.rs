@@ -3,19 +3,19 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use ce_git::{HeadError, Heads};
 use ce_model::expression::{
     DEFINITION, ExpressionNode, InputDefault, NodeKind, RuleFile, Text, WorkflowDirectories,
-    drop_default_labels,
+    drop_default_labels, parse,
 };
 use ce_model::name::InputName;
 use ce_model::sweep::NAMES;
 use ce_model::task::WORKFLOW_TEXT;
 
-use super::{EditError, Force, aside, exchange, make, parsed, real, signatures, uncommitted};
-use crate::load::{self, Written};
+use super::{EditError, make_parts, put_in_place, real, signatures, write_error};
+use crate::load::{self, LoadError, Written};
 
 /// The form of a workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,26 +29,32 @@ pub enum WorkflowForm {
 /// The parts of a task that are its workflow as directories.
 const PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
 
+/// The treatment of what Git has not recorded, or what no text says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It is kept, and nothing is written.
+    Keep,
+    /// It is replaced.
+    Replace,
+}
+
 /// Gives the workflow of a task this form, if it has the other one. Returns the names of what was written.
 ///
 /// # Errors
 ///
 /// Fails if the workflow is wrong, if something would be lost, or if the task cannot be written. Then the task is as it was.
-pub fn convert(task: &Path, form: WorkflowForm, force: Force) -> Result<Vec<String>, EditError> {
-    let task = real(task)?;
-    let is_there = |part: &str| task.join(part).symlink_metadata().is_ok();
-    let is_text = is_there(WORKFLOW_TEXT);
-    match (form, PARTS.into_iter().find(|part| is_there(part))) {
-        (_, Some(part)) if is_text => Err(EditError::TwoForms(part)),
-        (WorkflowForm::Directories, None) if is_text => to_directories(&task, force),
-        (WorkflowForm::Text, _) if is_there("workflow") => to_text(&task, force),
-        _ if is_text || is_there("workflow") => Ok(Vec::new()),
-        _ => Err(EditError::NoTask(task)),
+pub fn convert(dir: &Path, form: WorkflowForm, force: Force) -> Result<Vec<String>, EditError> {
+    match (form, load::written_text(dir)?) {
+        (WorkflowForm::Directories, Some(text)) => to_directories(dir, &text, force),
+        (WorkflowForm::Text, None) => to_text(dir, force),
+        (_, None) if !load::is_task(dir) => Err(LoadError::NoTask(dir.to_owned()).into()),
+        _ => Ok(Vec::new()),
     }
 }
 
-fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
-    let Written { mut text, mut unread, .. } = load::written(task)?;
+fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
+    let task = &real(dir)?;
+    let Written { mut text, mut unread } = load::written(dir)?;
     let Some(inputs) = text.inputs.clone() else {
         let source = io::ErrorKind::NotFound.into();
         return Err(EditError::Read { path: task.join("inputs"), source });
@@ -68,18 +74,17 @@ fn to_text(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
     let signatures = signatures(task, &text.expression, &inputs);
     drop_default_labels(&mut text.expression, &signatures);
     let contents = text.workflow();
-    let mut read = parsed("the text that would be written", contents.as_bytes())?.text;
+    let mut read = parse(&contents).map_err(|_| EditError::NotSaid)?.text;
     drop_default_labels(&mut read.expression, &signatures);
     let is_same = (&read.inputs, &read.defaults) == (&text.inputs, &text.defaults);
     if !is_same || !read.expression.says_the_same(&text.expression) {
         return Err(EditError::NotSaid);
     }
     refuse_uncommitted(task, &PARTS, force)?;
-    let aside = aside(task)?;
-    let new = aside.join(WORKFLOW_TEXT);
-    let written =
-        fs::write(&new, contents).map_err(|source| EditError::Write { path: new.clone(), source });
-    put_in_place(task, &aside, written, &[WORKFLOW_TEXT], &PARTS)?;
+    put_in_place(task, &[WORKFLOW_TEXT], &PARTS, |aside| {
+        let new = aside.join(WORKFLOW_TEXT);
+        fs::write(&new, contents).map_err(|source| write_error(&new, source))
+    })?;
     Ok(vec![WORKFLOW_TEXT.to_owned()])
 }
 
@@ -134,16 +139,15 @@ fn default(task: &Path, name: &InputName) -> Result<InputDefault, EditError> {
     }
 }
 
-fn to_directories(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
-    let path = task.join(WORKFLOW_TEXT);
-    let contents = fs::read(&path).map_err(|source| EditError::Read { path, source })?;
-    let mut parsed = parsed(WORKFLOW_TEXT, &contents)?;
+fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>, EditError> {
+    let task = &real(dir)?;
+    let mut parsed = parse(source).map_err(|mistake| LoadError::of_text(dir, vec![mistake]))?;
     let inputs = parsed.text.inputs.clone().unwrap_or_default();
     let signatures = signatures(task, &parsed.text.expression, &inputs);
     let mut expression = parsed.text.expression.clone();
     add_names(&mut parsed.text);
     let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures)
-        .map_err(|mistakes| EditError::Text { name: WORKFLOW_TEXT.to_owned(), mistakes })?;
+        .map_err(|mistakes| LoadError::of_text(dir, mistakes))?;
     let defaults = &parsed.text.defaults;
     for (name, _) in inputs.iter().zip(defaults).filter(|(_, default)| default.is_some()) {
         if !is_file_name(name) {
@@ -151,23 +155,20 @@ fn to_directories(task: &Path, force: Force) -> Result<Vec<String>, EditError> {
         }
     }
     refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
-    let aside = aside(task)?;
-    let written = make_parts(&aside, &layout, &inputs, defaults)
-        .map_err(|source| EditError::Write { path: aside.clone(), source })
-        .and_then(|()| {
-            let Written { text: mut written, unread, .. } = load::written(&aside)?;
-            for expression in [&mut written.expression, &mut expression] {
-                drop_default_labels(expression, &signatures);
-            }
-            let is_same = unread.is_empty() && written.inputs.as_deref() == Some(&inputs[..]);
-            let is_same = is_same && written.expression.says_the_same(&expression);
-            if is_same { Ok(()) } else { Err(EditError::NotSaid) }
-        });
     let has_defaults = defaults.iter().any(Option::is_some);
     let parts = if has_defaults { &PARTS[..] } else { &PARTS[..2] };
-    put_in_place(task, &aside, written, parts, &[WORKFLOW_TEXT])?;
-    let (nodes, links) = layout.counts();
-    let mut written = vec![format!("workflow ({} directories)", nodes + links)];
+    put_in_place(task, parts, &[WORKFLOW_TEXT], |aside| {
+        make_parts(aside, &layout, &inputs, defaults)
+            .map_err(|source| write_error(aside, source))?;
+        let Written { text: mut written, unread } = load::written(aside)?;
+        for expression in [&mut written.expression, &mut expression] {
+            drop_default_labels(expression, &signatures);
+        }
+        let is_same = unread.is_empty() && written.inputs.as_deref() == Some(&inputs[..]);
+        let is_same = is_same && written.expression.says_the_same(&expression);
+        if is_same { Ok(()) } else { Err(EditError::NotSaid) }
+    })?;
+    let mut written = vec![format!("workflow ({} directories)", layout.entries.len())];
     written.extend(parts[1..].iter().map(|part| (*part).to_owned()));
     Ok(written)
 }
@@ -186,64 +187,29 @@ fn add_names(text: &mut Text) {
     }
 }
 
-/// Makes the directories of a workflow, and the files beside them.
-fn make_parts(
-    aside: &Path,
-    layout: &WorkflowDirectories,
-    inputs: &[InputName],
-    defaults: &[Option<InputDefault>],
-) -> io::Result<()> {
-    make(&aside.join("workflow"), layout)?;
-    let lines: String = inputs.iter().map(|name| format!("{name}\n")).collect();
-    fs::write(aside.join("inputs"), lines)?;
-    for (name, default) in inputs.iter().zip(defaults) {
-        let path = aside.join("defaults").join(name.as_str());
-        if default.is_some() {
-            fs::create_dir_all(aside.join("defaults"))?;
-        }
-        match default {
-            None => {}
-            Some(InputDefault::Text(text)) => fs::write(path, &**text)?,
-            Some(InputDefault::File(target)) => symlink(format!("../{target}"), path)?,
-        }
-    }
-    Ok(())
-}
-
 /// Fails if Git has not recorded what would be removed.
 fn refuse_uncommitted(task: &Path, parts: &[&str], force: Force) -> Result<(), EditError> {
-    let changed = if force == Force::Keep { uncommitted(task, parts)? } else { Vec::new() };
-    if changed.is_empty() { Ok(()) } else { Err(EditError::Uncommitted(changed)) }
-}
-
-/// Moves what was written to its places, and then what it replaces away. If something fails before, the task is as it was.
-fn put_in_place(
-    task: &Path,
-    aside: &Path,
-    written: Result<(), EditError>,
-    new: &[&str],
-    old: &[&str],
-) -> Result<(), EditError> {
-    let moved =
-        written.and_then(|()| {
-            for part in new {
-                exchange(&aside.join(part), &task.join(part)).map_err(|source| {
-                    EditError::Replace { path: task.join(part), aside: aside.to_owned(), source }
-                })?;
+    let mut found = Vec::new();
+    let mut heads = Heads::default();
+    for part in parts.iter().filter(|_| force == Force::Keep) {
+        let path = task.join(part);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        match heads.changes(&path, &path) {
+            Ok(changes) => {
+                let filtered = changes.filtered.into_iter().map(|it| it.path);
+                found.extend(changes.changed.into_iter().chain(changes.ignored).chain(filtered));
             }
-            for part in old.iter().filter(|part| task.join(part).symlink_metadata().is_ok()) {
-                let gone = aside.join(format!("old-{part}"));
-                fs::rename(task.join(part), gone).map_err(|source| EditError::Replace {
-                    path: task.join(part),
-                    aside: aside.to_owned(),
-                    source,
-                })?;
-            }
-            Ok(())
-        });
-    // After a move that failed, something may be in no other place.
-    if !matches!(moved, Err(EditError::Replace { .. })) {
-        drop(fs::remove_dir_all(aside));
+            Err(HeadError::NoRepository | HeadError::Unborn(_)) => found.push(path),
+            Err(error) => return Err(EditError::Head(error)),
+        }
     }
-    moved
+    if found.is_empty() {
+        return Ok(());
+    }
+    found.sort_unstable();
+    found.dedup();
+    let inside = |path: PathBuf| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path);
+    Err(EditError::Uncommitted(found.into_iter().map(inside).collect()))
 }

@@ -1,7 +1,7 @@
 //! Makes a task from nothing.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::slice::WrittenSlice;
 use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 
-use super::{EditError, real, signature};
+use super::{EditError, make_parts, put_in_place, real, signature, write_error};
 
 /// The parts of a new task.
 #[derive(Debug)]
@@ -148,8 +148,11 @@ pub fn init_directories(
     if let Some(name) = computation {
         files.extend(create_computation(&task, name)?);
     }
-    super::replace(&task, Some(&layout), Some(&names))?;
-    files.extend(["inputs", "workflow"].map(PathBuf::from));
+    let parts = ["inputs", "workflow"];
+    put_in_place(&task, &parts, &[], |aside| {
+        make_parts(aside, &layout, &names, &[]).map_err(|source| write_error(aside, source))
+    })?;
+    files.extend(parts.map(PathBuf::from));
     Ok(Created { in_repository, files })
 }
 
@@ -225,8 +228,4 @@ fn is_present(task: &Path, name: &ComputationName) -> bool {
     let dir = task.join(LIBRARY).join(name.as_str());
     dir.symlink_metadata().is_ok()
         || super::computations(task).iter().any(|(known, _)| known == name.as_str())
-}
-
-fn write_error(path: &Path, source: io::Error) -> EditError {
-    EditError::Write { path: path.to_owned(), source }
 }

@@ -24,7 +24,7 @@ pub use self::problems::{
     Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
 };
 pub use self::values::DeferredFiles;
-pub use self::written::{Written, written};
+pub use self::written::{Written, written, written_text};
 pub use ce_model::task::Uncommitted;
 
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ use ce_git::{Changes, Config, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
-use ce_model::expression::Parsed;
+use ce_model::expression::{Mistake, Parsed};
 use ce_model::hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
@@ -130,6 +130,15 @@ impl Explain for LoadError {
             Self::Snapshot(error) => error.hint(),
             Self::Problems { .. } => None,
         }
+    }
+}
+
+impl LoadError {
+    /// The error of a task of which the workflow is a text with these mistakes.
+    pub(crate) fn of_text(dir: &Path, mistakes: Vec<Mistake>) -> Self {
+        let mut findings = Problems::default();
+        findings.mistakes(mistakes);
+        findings.into_error(dir)
     }
 }
 
@@ -341,8 +350,7 @@ fn read(
         _ => {}
     }
     debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
-    let Problems { problems, warnings } = findings;
-    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
+    Err(findings.into_error(dir))
 }
 
 /// What was read of an expression, and what its nodes refer to. What has a problem is missing.

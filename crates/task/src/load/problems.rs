@@ -7,14 +7,17 @@ use ce_git::{HeadError, SnapshotError};
 use ce_model::access::RuleError;
 use ce_model::declaration::DeclarationError;
 use ce_model::exit::Explain;
-use ce_model::expression::Mistake;
+use ce_model::expression::{Mistake, unknown_name_hint};
 use ce_model::humanize::counted;
 use ce_model::name::NameError;
 use ce_model::resources::{AmountError, Resource};
 use ce_model::slice::{MAX_ARITY, SliceError};
 use ce_model::sweep::{Lookalike, SweepFault};
+use ce_model::task::WORKFLOW_TEXT;
 use ce_model::template::NoText;
 use ce_model::text_file::TextError;
+
+use super::LoadError;
 
 /// A problem at a place in the task.
 #[derive(Debug)]
@@ -370,6 +373,27 @@ impl Problems {
         None
     }
 
+    /// Adds the mistakes of the text of a workflow.
+    pub(super) fn mistakes(&mut self, mistakes: Vec<Mistake>) {
+        for mistake in mistakes {
+            let line = mistake.position.line;
+            let fault = LoadFault::Mistake(Box::new(mistake));
+            self.problem_in_line(Path::new(WORKFLOW_TEXT), line, fault);
+        }
+    }
+
+    /// Fails if the task in a directory has problems.
+    pub(super) fn end(self, dir: &Path) -> Result<(), LoadError> {
+        if self.problems.is_empty() { Ok(()) } else { Err(self.into_error(dir)) }
+    }
+
+    /// The error of a task that has these problems.
+    pub(super) fn into_error(mut self, dir: &Path) -> LoadError {
+        self.sort();
+        let Self { problems, warnings } = self;
+        LoadError::Problems { path: dir.to_owned(), problems, warnings }
+    }
+
     /// Sorts problems and warnings by file.
     pub(super) fn sort(&mut self) {
         self.problems.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
@@ -486,18 +510,6 @@ impl Explain for LoadFault {
             _ => return self.file_hint(),
         };
         Some(hint.to_owned())
-    }
-}
-
-/// What to try if nothing in a workflow has a name.
-fn unknown_name_hint(name: &str) -> &'static str {
-    match Resource::of_word(name) {
-        Some(_) => {
-            "if a call asks for it, write one text in quotes, as in :resources 'cpus 4' 'exclusive'; else name it among the inputs of the task, define it, or bind it in a sweep"
-        }
-        None => {
-            "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
-        }
     }
 }
 

@@ -55,11 +55,7 @@ pub(super) fn parsed<'a>(text: &'a str, findings: &mut Problems) -> Option<Parse
         }
         Err(mistake) => (None, vec![mistake]),
     };
-    for mistake in mistakes {
-        let line = mistake.position.line;
-        let fault = LoadFault::Mistake(Box::new(mistake));
-        findings.problem_in_line(Path::new(WORKFLOW_TEXT), line, fault);
-    }
+    findings.mistakes(mistakes);
     parsed
 }
 

@@ -20,7 +20,7 @@ use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource, parse_line, parse_lines, parse_text};
 use super::sweep_files::{is_read, sweep_files};
 use super::work_tree::WorkTree;
-use super::{LoadError, Uncommitted, inputs, real};
+use super::{LoadError, Uncommitted, inputs, real, text};
 
 /// A workflow as somebody wrote it.
 #[derive(Debug)]
@@ -29,8 +29,6 @@ pub struct Written {
     pub text: Text,
     /// Files in them that no text says: paths relative to the task.
     pub unread: Vec<PathBuf>,
-    /// Files that a text says, but none that `ce-sym` has printed: resources, and names of definitions.
-    pub unprinted: Vec<PathBuf>,
 }
 
 /// Reads the workflow of a task from its directories, as they are checked out.
@@ -57,17 +55,24 @@ pub fn written(dir: &Path) -> Result<Written, LoadError> {
         visited: HashMap::new(),
         stack: Vec::new(),
         unread: Vec::new(),
-        unprinted: Vec::new(),
     };
     reader.read();
-    let Reader { mut findings, expression, definitions, unread, unprinted, .. } = reader;
-    findings.sort();
-    if findings.problems.is_empty() {
-        let text = Text { inputs, definitions, expression, ..Text::default() };
-        return Ok(Written { text, unread, unprinted });
-    }
-    let Problems { problems, warnings } = findings;
-    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
+    let Reader { findings, expression, definitions, unread, .. } = reader;
+    findings.end(dir)?;
+    Ok(Written { text: Text { inputs, definitions, expression, ..Text::default() }, unread })
+}
+
+/// Reads the text that is the workflow of a task, as it is checked out; `None` if it has none.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, or if there are directories, too.
+pub fn written_text(dir: &Path) -> Result<Option<String>, LoadError> {
+    let mut source = WorkTree::new(&real(dir)?, Uncommitted::Ignore);
+    let mut findings = Problems::default();
+    let text = text::contents(&mut source, &mut findings);
+    findings.end(dir)?;
+    Ok(text.flatten())
 }
 
 struct Reader<'a, S: TaskSource> {
@@ -79,7 +84,6 @@ struct Reader<'a, S: TaskSource> {
     /// The nodes around the place.
     stack: Vec<OpenDirectory<S::Dir>>,
     unread: Vec<PathBuf>,
-    unprinted: Vec<PathBuf>,
 }
 
 /// The known facts of a directory.
@@ -224,11 +228,9 @@ impl<S: TaskSource> Reader<'_, S> {
                 b"kind" => {}
                 b"value" if kind.is_none_or(NodeKind::has_value) => {}
                 b"definition" => {
-                    self.unprinted.push(place.join(DEFINITION));
                     open.definitions = self.lines(dir, DEFINITION);
                 }
                 b"resources" if kind == Some(NodeKind::Computation) => {
-                    self.unprinted.push(place.join(RESOURCES));
                     let lines = self.lines(dir, RESOURCES).into_iter().map(|line| vec![line]);
                     let file = RuleFile { name: RESOURCES.into(), rows: lines.collect() };
                     files.iter_mut().for_each(|files| files.push(file.clone()));

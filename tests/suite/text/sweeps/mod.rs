@@ -3,33 +3,17 @@
 mod made_up;
 mod wrong;
 
-use std::fs;
-use std::path::Path;
-
-use compeval::edit::Force;
 use compeval::expression::{Labels, Sharing, Style, Text};
-use compeval::load::Uncommitted;
-use compeval::task::Task;
-use compeval::{edit, load};
+use compeval::load;
 
 use self::made_up::generated;
-use super::tree;
+use super::one_text::{loaded, task};
+use super::{tree, write};
 use crate::generator;
 use crate::lab::Lab;
 use crate::lisp::{self, shown};
 
 const ALL: Style = Style { sharing: Sharing::Label, labels: Labels::Show };
-
-#[track_caller]
-fn write(task: &Path, text: &str) {
-    if let Err(error) = edit::write(task, "text", text.as_bytes(), Force::Replace) {
-        panic!("{error:?} in\n{text}");
-    }
-}
-
-fn loaded(lab: &Lab) -> Task {
-    load::task(&lab.path("task"), Uncommitted::Ignore, None).unwrap().task
-}
 
 #[test]
 fn sweeps_are_written_and_read_back_byte_for_byte() {
@@ -42,7 +26,6 @@ fn sweeps_are_written_and_read_back_byte_for_byte() {
         let (read, files) = (load::written(&task).unwrap(), tree(&task.join("workflow")));
         assert_eq!(shown(&read.text, ALL), text, "seed {seed}: written and read");
         assert_eq!(read.unread, Vec::<std::path::PathBuf>::new());
-        fs::remove_dir_all(task.join("workflow")).unwrap();
         write(&task, &shown(&read.text, ALL));
         assert_eq!(tree(&task.join("workflow")), files, "seed {seed}: the same directories");
     }
@@ -89,28 +72,25 @@ SWEEP('scaling'
 ";
 
 #[test]
-fn ce_sym_prints_what_ce_write_reads() {
-    let lab = Lab::task(SWEEP).commit();
+fn what_ce_sym_prints_is_a_text_of_the_task() {
+    let mut lab = Lab::task(SWEEP).commit();
     assert_eq!(lab.run("ce-sym", &[]).exit(0).stdout, SWEEP);
     lab.run("ce", &["check"]).exit(0);
     for options in [&["--labels"][..], &["--labels", "--share"], &[], &["--share"]] {
         let text = lab.run("ce-sym", options).exit(0).stdout;
-        fs::remove_dir_all(lab.path("task/workflow")).unwrap();
-        fs::write(lab.path("data/text"), &text).unwrap();
-        lab.run("ce", &["write", "../data/text"]).exit(0).shows("wrote workflow (8 nodes)");
+        lab = lab.one_text(&text);
+        lab.to_directories().exit(0).shows("wrote workflow (8 directories)");
         assert_eq!(lab.run("ce-sym", options).exit(0).stdout, text);
-        lab.run("ce", &["write", "../data/text"]).exit(0).shows("nothing has changed");
     }
 }
 
 #[test]
 fn a_text_needs_no_labels_no_order_and_no_commit() {
-    let lab = Lab::task("Inputs:\nFILE('a')");
-    let text = "SWEEP((mul INPUT('a') INPUT('b')) ; what is evaluated\n:replicates '2'\n:factors/01-b '1'\n\
-                :exclude.tsv ('a') ('3') :factors/00-a '3' '5')";
-    let text = text.replace("INPUT('b')", "(add INPUT('b') INPUT('replicate'))");
-    fs::write(lab.path("data/text"), &text).unwrap();
-    lab.run("ce", &["write", "--force", "../data/text"]).exit(0);
+    let lab = task(
+        "SWEEP((mul INPUT('a') (add INPUT('b') INPUT('replicate'))) ; what is evaluated\n\
+         :replicates '2'\n:factors/01-b '1'\n:exclude.tsv ('a') ('3') :factors/00-a '3' '5')",
+    );
+    lab.to_directories().exit(0);
     let files = tree(&lab.path("task/workflow"));
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
     assert!(!names.contains(&"value") && names.contains(&"inputs/00-body/value"), "{names:?}");
@@ -130,11 +110,8 @@ fn files_keep_their_meaning_and_get_one_spelling() {
     let lab = lab.commit();
     assert_eq!(lab.run("ce-sym", &[]).exit(0).stdout, SWEEP);
     let text = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
-    fs::write(lab.path("data/text"), text).unwrap();
-    // They mean the same, so nothing is written.
-    lab.run("ce", &["write", "../data/text"]).exit(0).shows("nothing has changed");
-    fs::remove_dir_all(lab.path("task/workflow")).unwrap();
-    lab.run("ce", &["write", "../data/text"]).exit(0);
+    let lab = lab.one_text(&text);
+    lab.to_directories().exit(0);
     let files = tree(&lab.path("task/workflow"));
     assert_eq!(files["factors/00-threads"], b"1\n2\n4\n");
     assert_eq!(files["factors/01-machine.tsv"], b"host\tcores\nred\t8\na b\t\n");
@@ -151,8 +128,7 @@ fn what_no_text_says_of_a_sweep_is_not_lost() {
         ("resources-of-mine", "x"),
     ] {
         let lab = Lab::task(SWEEP).file(&format!("workflow/{file}"), contents).commit();
-        fs::write(lab.path("data/text"), SWEEP.replace("'3'", "'4'")).unwrap();
-        let ran = lab.run("ce", &["write", "../data/text"]).exit(2);
+        let ran = lab.run("ce", &["convert", "--to", "text"]).exit(2);
         ran.says(&format!("no text says what is in workflow/{file}"));
     }
 }

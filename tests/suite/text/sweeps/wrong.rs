@@ -1,13 +1,9 @@
 //! What is wrong with sweeps in a text, and the exact words for it.
 
-use std::fmt::Write;
-use std::fs;
-
 use compeval::expression::parse;
 
-use super::super::tree;
+use super::super::mistakes;
 use crate::golden;
-use crate::lab::Lab;
 
 /// Sweeps with mistakes. Without inputs, the body is one that reads `a`.
 const WRONG: [&str; 44] = [
@@ -67,27 +63,9 @@ const WRONG_POINTS: [&str; 4] = [
 
 #[test]
 fn every_mistake_in_a_sweep_is_told_with_its_place_and_what_to_try() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
-    let before = tree(&lab.path("task"));
-    let mut told = String::new();
-    for text in WRONG.into_iter().chain(WRONG_POINTS) {
-        let text = text.replace("BODY", "(add INPUT('a') INPUT('x'))");
-        fs::write(lab.path("data/text"), &text).unwrap();
-        let ran = lab.run("ce", &["write", "../data/text"]).exit(2);
-        write!(told, "{text}\n{}\n", ran.stderr).unwrap();
-    }
-    golden::check("text/sweeps.txt", &told);
-    assert_eq!(tree(&lab.path("task")), before);
-}
-
-#[test]
-fn a_path_with_a_bound_name_is_not_missed() {
-    let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
-    let text = "SWEEP(:factors/00-a '1' (add OWN('data/{a}') OWN('data/{b}')))";
-    fs::write(lab.path("data/text"), text).unwrap();
-    let ran = lab.run("ce", &["write", "../data/text"]).exit(0);
-    let ran = ran.says("1:46: warning: the task has no file \"data/{b}\"");
-    assert!(!ran.stderr.contains("no file \"data/{a}\""), "{}", ran.stderr);
+    let texts = WRONG.into_iter().chain(WRONG_POINTS);
+    let texts = texts.map(|text| text.replace("BODY", "(add INPUT('a') INPUT('x'))"));
+    golden::check("text/sweeps.txt", &mistakes(texts));
 }
 
 #[test]
