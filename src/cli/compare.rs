@@ -44,7 +44,9 @@ impl Explain for SidesError {
             Self::ByOfTwo(_) => "leave out --by, or one of the two",
             Self::OneVersion => "give --by NAME=OLD,NEW, or --at OLD --at NEW",
             Self::Read { .. } => "give a file with a table, or a task by --task",
-            Self::NoDirection(_) => "give --better less or --better more",
+            Self::NoDirection(_) => {
+                "give --better less or --better more; or compare other columns, by --column"
+            }
         };
         Some(hint.to_owned())
     }

@@ -268,6 +268,14 @@ impl ShowTable {
         {
             say("ce", &ends);
         }
+        for (name, value) in &summary.mixed {
+            say(
+                "ce",
+                &format_args!(
+                    "{name} is left out: one of its values is {value:?}, which is no number"
+                ),
+            );
+        }
         Ok(())
     }
 

@@ -11,7 +11,9 @@ use super::terminal::{ColumnStyle, fitted_within, harmless, terminal_width};
 use ce_model::humanize::counted;
 use ce_model::statistics::{self, ChangeVerdict, Estimate, MedianChange};
 use ce_model::sweep::Better;
-use ce_queries::medians::{MedianColumn, MedianNote, MedianRow, MedianTable, is_better};
+use ce_queries::medians::{
+    ComparedMedians, MedianColumn, MedianNote, MedianRow, MedianTable, is_better,
+};
 
 /// How compared medians are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,10 @@ pub(super) fn significant(value: f64, digits: i32) -> String {
 
 /// A ratio and its ends: with three decimals, or two if it is large or not well known.
 pub(super) fn ratio_texts(of: Estimate) -> [String; 3] {
-    let is_coarse = of.value >= 2.0 || of.high > 1.1 * of.low;
+    // An end that is not 1 does not look like it.
+    let is_near = |end: f64| (0.0005..0.005).contains(&(end - 1.0).abs());
+    let is_wide = of.value >= 2.0 || of.high > 1.1 * of.low;
+    let is_coarse = is_wide && !is_near(of.low) && !is_near(of.high);
     let decimals = if is_coarse { 2 } else { 3 };
     [of.value, of.low, of.high].map(|value| match (0.1..100.0).contains(&value) {
         true => format!("{value:.decimals$}"),
@@ -211,6 +216,7 @@ fn verdict(column: &MedianColumn, row: &MedianRow) -> String {
     match (compared.verdict, is_better(compared.verdict, column.measure.better)) {
         (_, Some(true)) => "better".to_owned(),
         (_, Some(false)) => "worse".to_owned(),
+        (ChangeVerdict::Unclear { .. }, _) if compared.is_rounded => "unclear (digits)".to_owned(),
         (ChangeVerdict::Unclear { needed: Some(needed) }, _) => format!("unclear ({needed})"),
         (ChangeVerdict::Unclear { needed: None }, _) => "unclear (>1000)".to_owned(),
         (verdict, _) => verdict.to_string(),
@@ -230,8 +236,15 @@ fn below(table: &MedianTable, column: &MedianColumn, threshold: f64) -> Vec<Stri
         lines.push(line);
     }
     let has = |is: fn(&ChangeVerdict) -> bool| column.compared().any(|it| is(&it.verdict));
-    if has(|it| matches!(it, ChangeVerdict::Unclear { .. })) {
+    let is_unclear = |it: &&ComparedMedians| matches!(it.verdict, ChangeVerdict::Unclear { .. });
+    if column.compared().filter(is_unclear).any(|it| !it.is_rounded) {
         lines.push("unclear (N): about N values a side would decide".to_owned());
+    }
+    if column.compared().any(|it| it.is_rounded) {
+        lines.push(
+            "unclear (digits): values with more digits would decide, and more values would not"
+                .to_owned(),
+        );
     }
     if let Some(confidence) = column.confidence {
         let least = statistics::least_values(confidence);
@@ -433,5 +446,19 @@ impl<'a> JsonMedian<'a> {
             },
             notes: row.notes.iter().map(note_in_words).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_not_one_does_not_look_like_it() {
+        let texts = |value, low, high| ratio_texts(Estimate { value, low, high });
+        assert_eq!(texts(1.08, 1.0044, 1.19), ["1.080", "1.004", "1.190"]);
+        assert_eq!(texts(0.8, 0.6, 0.9957), ["0.800", "0.600", "0.996"]);
+        assert_eq!(texts(1.08, 1.0, 1.19), ["1.08", "1.00", "1.19"]);
+        assert_eq!(texts(1.08, 1.02, 1.19), ["1.08", "1.02", "1.19"]);
     }
 }

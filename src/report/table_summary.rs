@@ -32,7 +32,7 @@ pub fn table_summary(
     format: TableFormat,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let ReplicateSummary { names, values, measures, ends_by_results, points } = summary;
+    let ReplicateSummary { names, values, measures, ends_by_results, points, .. } = summary;
     if format == TableFormat::Json {
         return points.iter().try_for_each(|point| json(&JsonSummary::new(summary, point), out));
     }

@@ -244,6 +244,18 @@ fn exact_values_need_no_interval_and_rounded_ones_are_told() {
 }
 
 #[test]
+fn values_that_are_rounded_too_much_ask_for_digits_and_not_for_more_values() {
+    let values = "bench,seconds\n".to_owned() + &"x,1.5\n".repeat(6);
+    let lab = Lab::empty().data("old.csv", &values).data("new.csv", &values);
+    let files = ["../data/old.csv", "../data/new.csv"];
+    let ran = compare(&lab, &files).exit(0).shows("unclear (digits)");
+    let ran = ran.shows("values with more digits would decide, and more values would not");
+    assert!(!ran.stdout.contains("about N values"), "{}", ran.stdout);
+    let row = &column(&lab, &files, 0)["groups"][0];
+    assert_eq!((&row["verdict"], &row["needed"]), (&json!("unclear"), &Value::Null));
+}
+
+#[test]
 fn what_cannot_be_compared_is_one_error() {
     let lab = files().file("text", "a,b\nx,y\n").file("wide", "a,b\n1\n");
     let twice = "seconds,n\n1,2\n".to_owned();

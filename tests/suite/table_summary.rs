@@ -59,6 +59,16 @@ fn a_summary_has_a_row_for_each_point_without_its_replicate() {
 }
 
 #[test]
+fn a_column_of_numbers_with_a_text_is_not_left_out_in_silence() {
+    let lab =
+        lab("6\n", r#"r=$(cat "$2"); [ $r != 4 ] || r=timeout; echo $r >"$3"; echo warm >"$4""#);
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let told = "ce: seconds is left out: one of its values is \"timeout\", which is no number\n";
+    let ran = table(&lab, &["--summary"]).exit(0).says(told);
+    assert!(!ran.stderr.contains("state is left out"), "a column of texts is none of numbers");
+}
+
+#[test]
 fn rows_that_rest_on_one_call_are_counted_once() {
     let factors = [("factors/00-n", "5\n"), ("replicates", "4\n")];
     // Two replicates of four give the same to the call that makes the outputs.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 
 use ce_model::digest::is_object_id;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::counted;
 use ce_model::statistics::{
     self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
 };
@@ -32,6 +33,8 @@ pub struct ComparedMedians {
     pub verdict: ChangeVerdict,
     /// Whether the spelling of the values moved an end of the interval by more than the threshold.
     pub is_coarse: bool,
+    /// Whether nothing is decided because of the spelling: more values would not help, but more digits would.
+    pub is_rounded: bool,
 }
 
 /// What two sides are, before their values are looked at.
@@ -50,7 +53,8 @@ impl ComparedMedians {
     pub fn new(sides: [MedianSide<'_>; 2], kind: SideKind, threshold: f64) -> Self {
         let [old, new] = sides.map(|(values, _)| Measurements::new(values.to_vec()));
         let (Some(old), Some(new)) = (old, new) else {
-            return Self { change: None, verdict: ChangeVerdict::TooFew, is_coarse: false };
+            let verdict = ChangeVerdict::TooFew;
+            return Self { change: None, verdict, is_coarse: false, is_rounded: false };
         };
         let resolution = resolution(sides);
         let with = |resolution| match kind {
@@ -59,7 +63,7 @@ impl ComparedMedians {
             SideKind::Measured(confidence) => ComparedSides::Measured { confidence, resolution },
         };
         let (change, verdict) = statistics::compare(&old, &new, with(resolution), threshold);
-        let (finer, _) = statistics::compare(&old, &new, with(0.0), threshold);
+        let (finer, finer_verdict) = statistics::compare(&old, &new, with(0.0), threshold);
         let is_coarse = change.zip(finer).is_some_and(|(change, finer)| {
             let ends = |of: MedianChange| [of.estimate.low, of.estimate.high];
             let moved = ends(change).into_iter().zip(ends(finer)).map(|(end, finer)| {
@@ -71,7 +75,10 @@ impl ComparedMedians {
             });
             moved.into_iter().any(|is_moved| is_moved)
         });
-        Self { change, verdict, is_coarse }
+        let is_unclear = |verdict| matches!(verdict, ChangeVerdict::Unclear { .. });
+        let is_rounded = is_unclear(verdict) && !is_unclear(finer_verdict);
+        let verdict = if is_rounded { ChangeVerdict::Unclear { needed: None } } else { verdict };
+        Self { change, verdict, is_coarse, is_rounded }
     }
 }
 
@@ -188,6 +195,9 @@ pub enum MedianError {
         /// The row, in words.
         place: String,
     },
+    /// No row of a side has values.
+    #[error("none of the {} of a side has values", counted(*.0, "row"))]
+    Absent(usize),
     /// No column has numbers on both sides.
     #[error("no column has numbers on both sides; {}", columns_in_words(.0))]
     Nothing(Vec<String>),
@@ -205,6 +215,10 @@ fn columns_in_words(names: &[String]) -> String {
 }
 
 impl Explain for MedianError {
+    fn exit(&self) -> Exit {
+        if matches!(self, Self::Absent(_)) { Exit::Missing } else { Exit::Malformed }
+    }
+
     fn hint(&self) -> Option<String> {
         let of_names = |name: &String, known: &[String]| match nearest(name, known) {
             Some(nearest) => format!("did you mean {nearest}?"),
@@ -219,6 +233,7 @@ impl Explain for MedianError {
                 "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group".to_owned()
             }
             Self::ManyLevels { .. } => "give more digits".to_owned(),
+            Self::Absent(_) => "ce table says what became of each".to_owned(),
             Self::Nothing(_) => {
                 "name columns alike on both sides, and separate them by commas or tabs; texts and digests are compared by ce diff"
                     .to_owned()
@@ -352,6 +367,12 @@ impl MedianTable {
             MedianTables::Tables(tables) => (tables.to_vec(), None, None),
         };
         let sides = sides(&sources, by, levels.as_ref());
+        let is_absent = |rows: &&Vec<SideRow<'_>>| {
+            !rows.is_empty() && rows.iter().all(|it| it.row.status != RowStatus::Ok)
+        };
+        if let Some(rows) = sides.iter().find(is_absent) {
+            return Err(MedianError::Absent(rows.len()));
+        }
         let (groups, differing) = group_names(&sources, by, rules, &sides)?;
         let places: Vec<Vec<Option<usize>>> =
             groups.iter().map(|name| places(&sources, name)).collect();

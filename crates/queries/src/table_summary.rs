@@ -14,6 +14,8 @@ pub struct ReplicateSummary {
     pub names: Vec<String>,
     /// The names of the columns that are summarised: those of numbers.
     pub values: Vec<String>,
+    /// The columns that have numbers and texts, so no medians, and the first text of each.
+    pub mixed: Vec<(String, String)>,
     /// The units and directions of columns, by their names.
     pub measures: BTreeMap<String, ColumnMeasure>,
     /// Whether replicates end by results.
@@ -79,6 +81,10 @@ impl ReplicateSummary {
         let is_of_point = |name: &String| table.keys.contains(name) || table.labels.contains(name);
         let (of_point, mut values) =
             (places(table, is_of_point), places(table, |name| !is_of_point(name)));
+        let mixed = values
+            .iter()
+            .filter_map(|at| Some((table.names[*at].clone(), table.odd_text(*at)?.to_owned())));
+        let mixed = mixed.collect();
         values.retain(|at| is_numeric(&groups, *at));
         let is_named =
             |at: &&usize| keys.contains(*at) || table.names[**at] != REPLICATE && is_one(**at);
@@ -89,7 +95,7 @@ impl ReplicateSummary {
         let measures = table.measures.clone();
         let ends_by_results = table.until.is_some();
         let (names, values) = (named(names), named(values));
-        Self { names, values, measures, ends_by_results, points }
+        Self { names, values, mixed, measures, ends_by_results, points }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn head(
         }
         div.summary {
             (completeness(data))
-            @for verdict in comparisons.iter().filter_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
+            @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
             span { (if tables.iter().any(|(_, it)| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
             span { (machines(data)) }

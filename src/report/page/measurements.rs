@@ -1,6 +1,6 @@
 //! The measurements of sweeps: a row a point, with medians, their intervals and all values; the default plot; and two levels compared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use maud::{Markup, PreEscaped, html};
 
@@ -10,7 +10,7 @@ use ce_model::statistics::{
 };
 use ce_model::sweep::{Better, CellValue, Until};
 use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
-use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
+use ce_queries::page::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, PageTable};
 
 use super::plot::{self, AxisScale};
 use super::words::{ShownUnit, grouped, short, text};
@@ -22,8 +22,9 @@ use crate::report::table::with_unit;
 const POINTS: usize = 200;
 const COLUMNS: usize = 3;
 
-/// At most so many levels are compared with the first one.
+/// At most so many levels are compared with the first one, and so many pairs of them in the head.
 const LEVELS: usize = 6;
+const PAIRS: usize = 3;
 
 /// A half width of an interval that is told: a share of the median.
 const WIDE: f64 = 0.2;
@@ -74,6 +75,9 @@ pub(super) fn section(tables: &[(&PageTable, MeasuredTable)], has_figures: bool)
                 h2 { "Measurements" }
                 @for (table, measured) in tables {
                     @if tables.len() > 1 || table.title != "measurements" { h3 { (text(&table.title)) } }
+                    @for (name, value) in &measured.mixed {
+                        p.hint { (text(name)) " has no medians: one of its values is " (text(&format!("{value:?}"))) "." }
+                    }
                     @if measured.has_replicates {
                         @for column in 0..measured.columns.len().min(COLUMNS) {
                             (of_column(measured, column, has_figures))
@@ -368,14 +372,24 @@ struct LevelChange<'a> {
 }
 
 impl<'a> LevelComparison<'a> {
-    /// Compares each column of a table by the axis with the fewest levels, the last one of these.
+    /// Compares each column of a table by each axis of few texts or commits; by the axis with the fewest numbers, if there is none.
     fn all(table: &'a MeasuredTable) -> Vec<Self> {
         let few = |at: &usize| (2..=LEVELS).contains(&table.axes[*at].levels.len());
-        let axis = (0..table.axes.len()).filter(few).min_by_key(|at| table.axes[*at].levels.len());
-        let Some(axis) = axis else { return Vec::new() };
+        let is_number = |at: &usize| table.axes[*at].kind == AxisKind::Number;
+        let (numbers, mut axes): (Vec<usize>, Vec<usize>) =
+            (0..table.axes.len()).filter(few).partition(is_number);
+        if axes.is_empty() {
+            axes.extend(numbers.into_iter().min_by_key(|at| table.axes[*at].levels.len()));
+        }
         let columns = 0..table.columns.len().min(COLUMNS);
-        let all =
-            columns.map(|column| Self { table, axis, column, rows: rows_of(table, axis, column) });
+        let all = columns.flat_map(|column| {
+            axes.iter().map(move |&axis| Self {
+                table,
+                axis,
+                column,
+                rows: rows_of(table, axis, column),
+            })
+        });
         all.filter(|it| it.rows.iter().any(|row| row.compared.change.is_some())).collect()
     }
 
@@ -384,28 +398,41 @@ impl<'a> LevelComparison<'a> {
         mean_ratio(self.rows.iter().map(|row| &row.compared))
     }
 
-    /// Two levels in a sentence: `seconds from merging to buckets: ×0.771 [0.754, 0.786], better in 12 of 12 comparisons`.
-    pub(super) fn in_words(&self) -> Option<String> {
-        let axis = &self.table.axes[self.axis];
-        if axis.levels.len() != 2 {
-            return None;
+    /// Pairs of levels in a sentence each, if they are few: `seconds from merging to buckets: ×0.771 [0.754, 0.786], better in 12 of 12
+    /// comparisons`.
+    pub(super) fn in_words(&self) -> Vec<String> {
+        let mut pairs: BTreeMap<[usize; 2], Vec<&ComparedMedians>> = BTreeMap::new();
+        for LevelChange { sides, compared } in &self.rows {
+            let levels = sides.map(|side| side.levels[self.axis]);
+            pairs.entry(levels).or_default().push(compared);
         }
-        let [value, low, high] = ratio_texts(self.mean()?);
-        let of = |verdict| self.rows.iter().filter(|row| row.compared.verdict == verdict).count();
-        let [less, more] = [ChangeVerdict::Less, ChangeVerdict::More].map(|it| (it, of(it)));
-        let (verdict, count) = if less.1 >= more.1 { less } else { more };
-        let word = match is_better(verdict, self.table.columns[self.column].measure.better) {
-            _ if count == 0 => "decided",
-            Some(true) => "better",
-            Some(false) => "worse",
-            None if verdict == ChangeVerdict::Less => "less",
-            None => "more",
+        if pairs.len() > PAIRS {
+            return Vec::new();
+        }
+        let MeasuredColumn { name, measure } = &self.table.columns[self.column];
+        let sentence = |(levels, rows): ([usize; 2], Vec<&ComparedMedians>)| {
+            let [value, low, high] = ratio_texts(mean_ratio(rows.iter().copied())?);
+            let [old, new] = levels.map(|level| self.table.level(self.axis, level));
+            let count = |verdict| {
+                let count = rows.iter().filter(|row| row.verdict == verdict).count();
+                let word = match is_better(verdict, measure.better) {
+                    Some(true) => "better",
+                    Some(false) => "worse",
+                    None if verdict == ChangeVerdict::Less => "less",
+                    None => "more",
+                };
+                (count > 0).then(|| format!("{word} in {count}"))
+            };
+            let counts = [ChangeVerdict::Less, ChangeVerdict::More].into_iter().filter_map(count);
+            let counts: Vec<String> = counts.collect();
+            let counts = match counts.is_empty() {
+                true => "decided in 0".to_owned(),
+                false => counts.join(" and "),
+            };
+            let all = counted(rows.len(), "comparison");
+            Some(format!("{name} from {old} to {new}: ×{value} [{low}, {high}], {counts} of {all}"))
         };
-        let [old, new] = [0, 1].map(|level| &axis.levels[level]);
-        let (name, all) = (&self.table.columns[self.column].name, self.rows.len());
-        Some(format!(
-            "{name} from {old} to {new}: ×{value} [{low}, {high}], {word} in {count} of {all} comparisons"
-        ))
+        pairs.into_iter().filter_map(sentence).collect()
     }
 
     fn draw(&self) -> Markup {
@@ -441,7 +468,7 @@ impl<'a> LevelComparison<'a> {
                     td { (text(table.label(row.sides[0], *axis))) " → " (text(table.label(row.sides[1], *axis))) }
                     (counts(row, *column))
                     (change(row.compared.change))
-                    td { (verdict(row.compared.verdict, better)) }
+                    td { (verdict(row.compared, better)) }
                 } } }
             } }
             @if rows.len() > 1 && let Some(mean) = self.mean() {
@@ -501,9 +528,11 @@ fn change(change: Option<MedianChange>) -> Markup {
 }
 
 /// A verdict in words, and whether the change is good where that is known.
-fn verdict(verdict: ChangeVerdict, better: Option<Better>) -> Markup {
+fn verdict(compared: ComparedMedians, better: Option<Better>) -> Markup {
+    let ComparedMedians { verdict, is_rounded, .. } = compared;
     html! {
         @match verdict {
+            ChangeVerdict::Unclear { .. } if is_rounded => { "not decided: values with more digits would" },
             ChangeVerdict::Unclear { needed: Some(needed) } => { "not decided: about " (needed) " measurements would" },
             ChangeVerdict::Unclear { needed: None } => { "not decided: more than 1000 measurements would" },
             ChangeVerdict::SameCall => "the same measurements",

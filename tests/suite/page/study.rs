@@ -122,6 +122,37 @@ fn medians_of_too_few_values_are_known_no_better_than_wide_ones() {
 }
 
 #[test]
+fn each_factor_of_texts_is_compared_and_verdicts_both_ways_are_told() {
+    let lab = study();
+    let text = STUDY
+        .replace("'fast' 'slow'", "'fast' 'slow' 'odd'")
+        .replace("ALL(runs (tell runs data))", "ALL(runs data)");
+    let text = text.replace(":over size 10 100000", ":over size 10 100000 :over flags '-O1' '-O2'");
+    let text = text.replace("(measure method size", "(measure method flags");
+    let measure = r#"read method <"$1"; read flags <"$2"; read replicate <"$3"
+case $method$flags in slow*) base=200 ;; odd-O1) base=180 ;; odd-O2) base=120 ;; *) base=150 ;; esac
+echo "0.0$((base * 10 + replicate % 5 * 3))" >"$5""#;
+    fs::write(lab.path("task/workflow.ce"), text.replace(" :over size 10 100000", "")).unwrap();
+    let lab = lab
+        .computation("measure", "method\nflags\nreplicate\nmachine", "seconds", measure)
+        .commit_again();
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+        .exit(0);
+    report(&lab, &ARGUMENTS).exit(0);
+    let page = page(&lab);
+    for told in [
+        "seconds from fast to slow: ×1.",
+        "worse in 2 of 2 comparisons",
+        "seconds from fast to odd: ×",
+        "better in 1 and worse in 1 of 2 comparisons",
+        "Compared: seconds by method",
+        "Compared: seconds by flags",
+    ] {
+        assert!(page.contains(told), "{told}");
+    }
+}
+
+#[test]
 fn the_version_is_the_commit_and_the_last_one_that_changed_the_study() {
     let lab = Lab::empty()
         .file("sub/workflow.ce", "# Why?\nInputs: x\n\n(same x)\n")

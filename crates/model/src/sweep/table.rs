@@ -72,7 +72,7 @@ impl Explain for TableFault {
                 return Some(column_hint(nearest.as_deref(), known));
             }
             Self::NoNumber { .. } => {
-                "let exec write one finite number, such as 0.25, or fail, and allow failed points"
+                "let exec write one finite number as JSON spells it, such as 0.25 and not .25, or fail, and allow failed points"
             }
             Self::Json { .. } => "let exec write one JSON object, or one object a line for **",
             Self::SameColumn(_) => "name the columns in the file columns of the sweep",

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::{PageRow, PageTable};
-use crate::table::SweepTable;
+use crate::table::{SweepTable, odd_text};
 use ce_model::digest::is_object_id;
 use ce_model::statistics::Measurements;
 use ce_model::steps::{SeriesStep, series_steps};
@@ -30,6 +30,8 @@ pub struct MeasuredTable {
     pub labels: Vec<String>,
     /// The columns of which all cells are numbers, and that no point is told by.
     pub columns: Vec<MeasuredColumn>,
+    /// The columns that have numbers and texts, so no medians, and the first text of each.
+    pub mixed: Vec<(String, String)>,
     /// The points, in the order of the axes.
     pub points: Vec<MeasuredPoint>,
     /// Whether points were measured repeatedly.
@@ -192,6 +194,9 @@ impl MeasuredTable {
             let measure = table.measures.get(&name).cloned().unwrap_or_default();
             measured.columns.push(MeasuredColumn { name, measure });
         }
+        let mixed = texts.iter().filter(|at| !table.labels.contains(&table.columns[**at]));
+        let mixed = mixed.filter_map(|at| Some((table.columns[*at].clone(), rows.odd_text(*at)?)));
+        measured.mixed = mixed.collect();
         let points = axes.iter().fold(rows.whole(), |points, at| rows.finer(&points, *at));
         let is_label = |at: &usize| count(&rows.finer(&points, *at)) == count(&points);
         let labels: Vec<usize> = texts.into_iter().filter(is_label).collect();
@@ -296,8 +301,13 @@ impl MeasuredTable {
 
     /// The text of a point on an axis, as people read it: of a commit, the first digits.
     pub fn label(&self, point: &MeasuredPoint, axis: usize) -> &str {
+        self.level(axis, point.levels[axis])
+    }
+
+    /// The text of a level of an axis, as people read it.
+    pub fn level(&self, axis: usize, level: usize) -> &str {
         let PointAxis { kind, levels, .. } = &self.axes[axis];
-        let text = &levels[point.levels[axis]];
+        let text = &levels[level];
         if *kind == AxisKind::Commit { &text[..SHORT_COMMIT.min(text.len())] } else { text }
     }
 
@@ -326,6 +336,13 @@ impl<'a> Rows<'a> {
         let mut cells =
             self.0.iter().filter(|row| row.status.is_none()).map(|it| &it.cells[column]);
         cells.clone().next().is_some() && cells.all(|it| matches!(it, CellValue::Number(_)))
+    }
+
+    /// The first text among the cells of a column that is one of numbers otherwise.
+    fn odd_text(&self, column: usize) -> Option<String> {
+        let cells = self.0.iter().filter(|row| row.status.is_none()).map(|it| &it.cells[column]);
+        let is_number = |cell: &CellValue| cell.text().parse::<f64>().is_ok_and(f64::is_finite);
+        odd_text(cells.map(|cell| (cell, is_number(cell)))).map(str::to_owned)
     }
 
     /// The group of each row, if all are one.
