@@ -16,7 +16,8 @@ use crate::ResultsError;
 use crate::join::join;
 use crate::ledger::{add_evidence, keep_evidence};
 use crate::lfs::{self, LargeUploads};
-use crate::push_selection::{PushRequest, Pushed, Selection, StrangeInbox};
+use crate::push_selection::Selection;
+use crate::pushed::{PushRequest, Pushed, StrangeInbox};
 use crate::repository::{Finder, MAX_RECORD, ResultsBranch, TOP, crowded};
 
 /// How often a push is tried before it goes to the inbox.
