@@ -213,7 +213,7 @@ impl RunningAudit<'_> {
         while let Some(work) = self.scheduler.next() {
             match work {
                 Work::Ready(id, grants) => self.begin(id, grants.is_reserved),
-                Work::Begun(_) => {}
+                Work::Begun(_) | Work::Fetch(_) => {}
                 Work::Ended(id, execution, end) => self.conclude(id, execution, end),
                 Work::Answered(id, (), end) => self.end(id, end),
             }

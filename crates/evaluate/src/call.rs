@@ -8,9 +8,8 @@ use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call
 use super::suspension::seen_suspended;
 use super::sweep::gather;
 use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
-use ce_exchange::{can_fetch_files, fetch_outputs};
+use ce_exchange::can_fetch_files;
 use ce_executor::is_within;
-use ce_git::Prompts;
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, Planned};
 use ce_storage::records::OutputSource;
@@ -157,31 +156,23 @@ impl<'a> Evaluator<'a> {
             Err(error) => return CallLookup::Ended(Outcome::failed(guess(), error)),
         };
         let demands = self.demands(id, &found);
-        match self.fetched(call, found, demands) {
+        match self.foreseen(found, demands) {
             Ok(found) => CallLookup::of(found, demands),
             Err(outcome) => CallLookup::Ended(outcome),
         }
     }
 
-    /// Fetches outputs that are away and needed, where a clone of a results repository has pointers to them. Where nothing is computed
-    /// they are as good as archives, which are not unpacked then, either.
-    fn fetched(&self, call: Call<'_>, found: Found, demands: Demands) -> Result<Found, Outcome> {
-        let storage = &*self.evaluation.storage;
+    /// Where nothing is computed, nothing is fetched, either: outputs that a clone of a results repository could fetch are as good as
+    /// archives, which are not unpacked then.
+    fn foreseen(&self, found: Found, demands: Demands) -> Result<Found, Outcome> {
         let outputs = match found {
-            Found::Away(outputs) if demands.needed && !demands.forced => outputs,
+            Found::Away(outputs) if demands.needed && !demands.executed => outputs,
             found => return Ok(found),
         };
-        let name = outputs.name.clone();
-        let fetched = if demands.executed {
-            fetch_outputs(storage, &outputs, Prompts::Off)
-        } else {
-            can_fetch_files(storage, &outputs)
-        };
-        match fetched {
+        match can_fetch_files(&self.evaluation.storage, &outputs) {
+            Ok(true) => Ok(Found::Archived(outputs)),
             Ok(false) => Ok(Found::Away(outputs)),
-            Ok(true) if !demands.executed => Ok(Found::Archived(outputs)),
-            Ok(true) => storage.calls().find(call).map_err(|error| Outcome::failed(name, error)),
-            Err(error) => Err(Outcome::failed(name, CallError::Fetch(Box::new(error)))),
+            Err(error) => Err(Outcome::failed(outputs.name, CallError::Fetch(Box::new(error)))),
         }
     }
 
@@ -289,22 +280,9 @@ impl<'a> Evaluator<'a> {
             Found::Absent { .. } | Found::Archived(_) | Found::Unsettled(_) => {}
         }
         let storage = &self.evaluation.storage;
-        let mut source = storage.equivalents().find_equivalent(call)?;
-        if let Some(found) = source.as_ref().filter(|it| it.is_away()) {
-            if away.is_none() {
-                return Ok(Recheck::Ended(Outcome::Known(
-                    found.outputs.clone(),
-                    Unavailable::Away,
-                )));
-            }
-            match fetch_outputs(storage, &found.outputs, Prompts::Off) {
-                Ok(false) => {}
-                Ok(true) => source = storage.equivalents().find_equivalent(call)?,
-                Err(error) => {
-                    let error = CallError::Fetch(Box::new(error));
-                    return Ok(Recheck::Ended(Outcome::failed(name.clone(), error)));
-                }
-            }
+        let source = storage.equivalents().find_equivalent(call)?;
+        if let Some(found) = source.as_ref().filter(|it| it.is_away() && away.is_none()) {
+            return Ok(Recheck::Ended(Outcome::Known(found.outputs.clone(), Unavailable::Away)));
         }
         let is_away = away.is_some();
         let absent = || {

@@ -17,10 +17,13 @@ use super::queue::MAX_TICKETS;
 use super::scheduler::{Scheduler, Work};
 use super::step::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::{
-    EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError, SuspendedCall,
+    CallError, EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError,
+    SuspendedCall,
 };
+use ce_exchange::{fetch_outputs, may_fetch};
+use ce_git::Prompts;
 use ce_model::plan::{CallId, Operation, Plan, PlanGrowth};
-use ce_storage::{Holder, ResultName, StorageError};
+use ce_storage::{Holder, Outputs, ResultName, StorageError};
 
 /// The interval at which calls that other runs compute are polled.
 const POLL: Duration = Duration::from_millis(100);
@@ -146,6 +149,7 @@ impl<'a> Countdown<'_, 'a> {
                     let step = self.evaluator.process_call(id, grants);
                     self.advance(id, step);
                 }
+                Work::Fetch(calls) => self.fetch(&calls),
                 Work::Begun(id) => self.scheduler.with_queued(id, |queued| {
                     if let Some(runner) = CallRunner::of(self.evaluator) {
                         runner.report_begun(queued);
@@ -187,7 +191,8 @@ impl<'a> Countdown<'_, 'a> {
                 // Nobody could demand it before.
                 self.pending.demand(id);
                 self.complete_call(id, outcome);
-                return self.look_again(id);
+                self.scheduler.release(id);
+                return self.go_on(vec![id]);
             }
             CallStep::Ended(outcome) => {
                 self.complete_call(id, outcome);
@@ -261,14 +266,57 @@ impl<'a> Countdown<'_, 'a> {
     /// Lets a call wait for the outputs of others, which are away and are made again. That call is not over, so these
     /// are not the last ones.
     fn demand(&self, reader: CallId, calls: &[CallId]) {
-        let mut ready = Vec::new();
+        let mut demanded = Vec::new();
         for call in calls.iter().filter(|call| self.pending.demand(**call)) {
             self.left.fetch_add(1, Ordering::AcqRel);
             (self.evaluator.observe)(Event::Demanded(*call));
-            ready.push(*call);
+            demanded.push(*call);
         }
         if self.pending.wait_for_outputs(reader, calls) {
-            ready.push(reader);
+            self.scheduler.ready([reader]);
+        }
+        self.go_on(demanded);
+    }
+
+    /// Lets calls go on whose outputs are away and needed: what can be fetched is fetched, and the rest is executed.
+    fn go_on(&self, demanded: Vec<CallId>) {
+        let evaluation = self.evaluator.evaluation;
+        let is_fetched = |call: &CallId| {
+            self.evaluator.execution.is_some()
+                && evaluation.away_outputs(*call).is_some_and(|outputs| {
+                    !self.evaluator.is_forced(&outputs.name)
+                        && may_fetch(&evaluation.storage, outputs)
+                })
+        };
+        let (fetched, ready): (Vec<CallId>, Vec<CallId>) =
+            demanded.into_iter().partition(is_fetched);
+        self.scheduler.ready(ready);
+        self.scheduler.fetch(fetched);
+    }
+
+    /// Fetches outputs of the first of some calls, as many as at once. Those calls are found then.
+    fn fetch(&self, calls: &[CallId]) {
+        if self.evaluator.has_stopped() {
+            self.scheduler.release(calls[0]);
+            return self.scheduler.ready(calls.iter().copied());
+        }
+        let evaluation = self.evaluator.evaluation;
+        let away = calls.iter().filter_map(|call| evaluation.away_outputs(*call));
+        let away: Vec<&Outputs> = away.collect();
+        debug_assert_eq!(away.len(), calls.len(), "all of them were away");
+        let fetched = fetch_outputs(&evaluation.storage, &away, Prompts::Off);
+        self.scheduler.release(calls[0]);
+        self.scheduler.fetch(calls[fetched.len()..].iter().copied());
+        let mut ready = Vec::with_capacity(fetched.len());
+        for ((call, outputs), fetched) in calls.iter().zip(away).zip(fetched) {
+            match fetched {
+                Ok(_) => ready.push(*call),
+                Err(error) => {
+                    let error = CallError::Fetch(Box::new(error));
+                    self.complete_call(*call, Outcome::failed(outputs.name.clone(), error));
+                    self.report_ended(*call);
+                }
+            }
         }
         self.scheduler.ready(ready);
     }

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::mem;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -24,6 +25,8 @@ use ce_storage::records::{Ticket, TicketEnd};
 pub(super) enum Work<H, W> {
     /// A call is ready, and may begin.
     Ready(CallId, Grants),
+    /// Outputs of these calls are to be fetched. They have one slot, until the first of them is released.
+    Fetch(Vec<CallId>),
     /// A worker elsewhere has begun to execute a call.
     Begun(CallId),
     /// An execution of a call has ended here. The call has what it had until it is released.
@@ -100,6 +103,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
                     let grants = Grants { is_reserved: true, turn: None };
                     return Some(Work::Ready(id, grants));
                 }
+                NextWork::Fetch(calls) => return Some(Work::Fetch(calls)),
                 NextWork::Begun(id) => return Some(Work::Begun(id)),
                 NextWork::Completed(id, end) => (id, end),
             };
@@ -171,6 +175,11 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         }
     }
 
+    /// Queues calls whose outputs are to be fetched: many at once, when nothing else is ready.
+    pub(super) fn fetch(&self, calls: impl IntoIterator<Item = CallId>) {
+        self.queue.change(|state| state.fetched.extend(calls));
+    }
+
     /// Gives back what a call has.
     pub(super) fn release(&self, call: CallId) {
         self.queue.release(call);
@@ -217,6 +226,8 @@ enum NextWork {
     Ready(CallId),
     /// A call has what it has waited for, until it is over, given up, or executed and sealed.
     Reserved(CallId),
+    /// Nothing else is ready. These calls have one slot, until the first of them is released.
+    Fetch(Vec<CallId>),
     /// A worker has begun to execute a call.
     Begun(CallId),
     /// An execution of a call, which has a slot, has ended.
@@ -242,6 +253,8 @@ struct WorkQueue {
 #[derive(Debug)]
 struct State {
     ready: BinaryHeap<Reverse<CallId>>,
+    /// The calls whose outputs are to be fetched.
+    fetched: Vec<CallId>,
     /// The calls that workers have begun.
     begun: Vec<CallId>,
     completed: VecDeque<(CallId, ExecutionEnd)>,
@@ -257,7 +270,7 @@ impl State {
         !self.begun.is_empty()
             || !self.completed.is_empty()
             || self.reservations.may_grant()
-            || self.reservations.lets_begin() && !self.ready.is_empty()
+            || self.reservations.lets_begin() && !(self.ready.is_empty() && self.fetched.is_empty())
     }
 
     fn next(&mut self) -> Option<NextWork> {
@@ -273,9 +286,13 @@ impl State {
         if !self.reservations.lets_begin() {
             return None;
         }
-        let call = self.ready.pop()?.0;
+        let next = match self.ready.pop() {
+            Some(Reverse(call)) => NextWork::Ready(call),
+            None if self.fetched.is_empty() => return None,
+            None => NextWork::Fetch(mem::take(&mut self.fetched)),
+        };
         self.reservations.begin();
-        Some(NextWork::Ready(call))
+        Some(next)
     }
 }
 
@@ -284,6 +301,7 @@ impl WorkQueue {
     fn new(ready: impl IntoIterator<Item = CallId>, reservations: Reservations) -> Self {
         let state = State {
             ready: ready.into_iter().map(Reverse).collect(),
+            fetched: Vec::new(),
             begun: Vec::new(),
             completed: VecDeque::new(),
             reservations,
@@ -378,6 +396,7 @@ mod tests {
             NextWork::Ready(id) | NextWork::Reserved(id) => (id, false),
             NextWork::Completed(id, _) => (id, true),
             NextWork::Begun(_) => panic!("there is no worker elsewhere"),
+            NextWork::Fetch(calls) => panic!("{calls:?} came first"),
         };
         assert_eq!([next(), next()], [(call(0), false), (call(1), false)]);
         queue.complete(call(1), Err(ExecuteError::Interrupted), own);
@@ -392,5 +411,31 @@ mod tests {
         assert_eq!([next(), next()], [(call(1), false), (call(3), false)], "the first of the plan");
         queue.close();
         assert!(queue.next().is_none());
+    }
+
+    #[test]
+    fn what_is_to_be_fetched_comes_together_when_nothing_else_is_ready() {
+        let call = CallId::at;
+        let queue = WorkQueue::new([0, 1].map(call), Reservations::new(1, Offer::default()));
+        let next = || {
+            queue.lock().next().map(|next| match next {
+                NextWork::Ready(id) => vec![id],
+                NextWork::Fetch(calls) => calls,
+                _ => panic!("nothing was begun"),
+            })
+        };
+        let fetch = |id| queue.change(|state| state.fetched.push(call(id)));
+        fetch(5);
+        assert_eq!(next(), Some(vec![call(0)]));
+        fetch(4);
+        assert_eq!(next(), None, "the only slot is taken");
+        queue.release(call(0));
+        assert_eq!(next(), Some(vec![call(1)]));
+        queue.release(call(1));
+        assert_eq!(next(), Some([5, 4].map(call).to_vec()));
+        assert_eq!(next(), None);
+        queue.release(call(5));
+        fetch(3);
+        assert_eq!(next(), Some(vec![call(3)]));
     }
 }

@@ -198,8 +198,8 @@ pub enum RefusedFor {
     Object {
         /// The name of the file.
         file: String,
-        /// What `git lfs` says of it, if it says anything.
-        why: Option<String>,
+        /// Why, in words.
+        why: String,
     },
     /// A file is larger than the limit.
     Large {
@@ -271,8 +271,7 @@ impl fmt::Display for RefusedFor {
             }
             Self::Absent => write!(f, "a file of it is not in the repository"),
             Self::Object { file, why } => {
-                write!(f, "{file} should be a Git LFS object there, and is not")?;
-                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+                write!(f, "{file} should be a Git LFS object there, and is not: {why}")
             }
             Self::Contents => write!(f, "a file of it is not what the record says"),
             Self::Large { bytes, limit } => {

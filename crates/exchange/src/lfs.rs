@@ -2,7 +2,7 @@
 //! them in `large/`. In their places they are away, so whoever does not know pointers sees what is known and not here.
 //!
 //! An object is in its store before any reference leads to its pointer: here by a copy that was hashed, elsewhere by the server's word
-//! when it is asked again. What comes back is compared with the record.
+//! when it is asked again. What comes back is compared with the record, in a clone by `fetch`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,24 +10,23 @@ use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ce_files::manifest::ValuePiece;
 use ce_git::{
-    LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, MirrorKind, Prompts,
+    LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, MirrorKind,
 };
-use ce_model::digest::{Digest, ObjectId, PIECE};
+use ce_model::digest::{ObjectId, PIECE};
 use ce_model::resources::parse_size;
-use ce_storage::records::Published;
-use ce_storage::{ExpectedFile, Outputs, Storage, large_name};
+use ce_storage::{ExpectedFile, Storage, large_name};
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use crate::join::without;
-use crate::repository::{Finder, GIT_ATTRIBUTES, stored_size};
+use crate::repository::{Finder, GIT_ATTRIBUTES};
 use crate::secrets::{SecretScan, Secrets};
 use crate::{ExchangeProgress, ResultsError};
 
@@ -46,9 +45,20 @@ const MAX_SETTINGS: u64 = 64 << 10;
 /// The least size from which values can be objects, in bytes: no pointer is as large.
 const MIN_LARGE: u64 = LfsPointer::MAX + 1;
 
-/// The size of copies that wait to be sent at once, in bytes, and the number of objects.
+/// The size of objects that wait to be sent, or are fetched at once, in bytes, and their number.
 const WAITING_BYTES: u64 = 1 << 30;
 const WAITING: usize = 1000;
+
+/// How many of some objects, or groups of them, with these sizes are fetched at once: from one up, if there are any. All of them are in a
+/// directory of our own then.
+pub(super) fn at_once(sizes: impl Iterator<Item = u64>) -> usize {
+    let mut bytes = 0_u64;
+    let fits = |(at, size): (usize, u64)| {
+        bytes = bytes.saturating_add(size);
+        (at == 0 || at < WAITING && bytes <= WAITING_BYTES).then_some(())
+    };
+    sizes.enumerate().map_while(fits).count()
+}
 
 /// The age of a rest in a store from which on it is one of a push that was killed.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
@@ -463,12 +473,12 @@ fn remove_rests(store: &LfsStore) {
 }
 
 /// Whether there is a plain file with this size.
-fn has_size(path: &Path, size: u64) -> bool {
+pub(super) fn has_size(path: &Path, size: u64) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() == size)
 }
 
 /// Whether there is a plain file with this size that we may read.
-fn is_readable(path: &Path, size: u64) -> bool {
+pub(super) fn is_readable(path: &Path, size: u64) -> bool {
     has_size(path, size) && File::open(path).is_ok()
 }
 
@@ -490,7 +500,7 @@ fn digits(sha256: Sha256) -> String {
 }
 
 /// The error of a file of a store.
-fn large(path: &Path, source: io::Error) -> ResultsError {
+pub(super) fn large(path: &Path, source: io::Error) -> ResultsError {
     ResultsError::Large { path: path.to_owned(), source }
 }
 
@@ -503,14 +513,15 @@ pub(super) struct LargeSource {
     /// The place of the directory into which they are fetched from another host, and the directory.
     place: PathBuf,
     scratch: Option<LfsScratch>,
-    why: Option<String>,
+    /// What `git lfs` has printed, if it has failed.
+    failed: Option<Output>,
 }
 
 impl LargeSource {
     /// Prepares to fetch objects of a repository. `place` is the path of a directory of our own, which is made if it is needed.
     pub(super) fn new(remote: LfsRemote, place: PathBuf) -> Result<Self, MirrorError> {
         let store = remote.store(LfsUse::Fetch)?;
-        Ok(Self { remote, store, place, scratch: None, why: None })
+        Ok(Self { remote, store, place, scratch: None, failed: None })
     }
 
     /// Fetches objects, in place of those that were fetched last. Some of them may not be there.
@@ -519,7 +530,7 @@ impl LargeSource {
     ///
     /// Fails if there is no `git lfs`, and it is needed.
     pub(super) fn fetch(&mut self, pointers: &[LfsPointer]) -> Result<(), MirrorError> {
-        (self.scratch, self.why) = (None, None);
+        (self.scratch, self.failed) = (None, None);
         if self.store.is_some() || pointers.is_empty() {
             return Ok(());
         }
@@ -528,21 +539,27 @@ impl LargeSource {
             url: self.remote.url().to_owned(),
             source,
         })?;
-        self.why = self.remote.download(&scratch, pointers)?.map(|error| error.to_string());
+        self.failed = self.remote.download(&scratch, pointers)?;
         self.scratch = Some(scratch);
         Ok(())
     }
 
-    /// The file of an object that was fetched; `None` if the repository does not have it.
-    pub(super) fn object(&self, pointer: &LfsPointer) -> Option<PathBuf> {
+    /// The file of an object that was fetched, or why it is not here.
+    pub(super) fn object(&self, pointer: &LfsPointer) -> Result<PathBuf, String> {
         let store = self.store.as_ref().map(LfsStore::objects);
-        let objects = store.or_else(|| self.scratch.as_ref().map(LfsScratch::objects))?;
-        Some(pointer.path(&objects)).filter(|path| is_readable(path, pointer.size))
-    }
-
-    /// Why objects that were fetched last are not here, if `git lfs` has said that.
-    pub(super) fn why(&self) -> Option<String> {
-        self.why.clone()
+        let objects = store.or_else(|| self.scratch.as_ref().map(LfsScratch::objects));
+        let place = objects.map(|objects| pointer.path(&objects));
+        if let Some(place) = place.as_ref().filter(|place| is_readable(place, pointer.size)) {
+            return Ok(place.clone());
+        }
+        let unreadable = place.and_then(|place| {
+            let error = File::open(&place).err()?;
+            let is_there = error.kind() != io::ErrorKind::NotFound;
+            is_there.then(|| format!("{} cannot be read: {error}", place.display()))
+        });
+        let said = |output| self.remote.not_fetched(output, pointer).to_string();
+        let why = unreadable.or_else(|| self.failed.as_ref().map(said));
+        Err(why.unwrap_or_else(|| "the repository does not have it".to_owned()))
     }
 }
 
@@ -568,140 +585,14 @@ pub(super) fn stored_objects(
     let mut source = LargeSource::new(mirror.lfs()?, mirror.beside("lfs-objects"))?;
     let mut rest: Vec<LfsPointer> = pointers.into_iter().collect();
     while !rest.is_empty() {
-        // Those that are there at once have no more than a size, but for one that is larger.
-        let mut bytes = 0;
-        let fits = rest.iter().take(WAITING).take_while(|it| {
-            bytes += it.size;
-            bytes <= WAITING_BYTES
-        });
-        let part: Vec<LfsPointer> = rest.drain(..fits.count().max(1)).collect();
+        let part: Vec<LfsPointer> = rest.drain(..at_once(rest.iter().map(|it| it.size))).collect();
         source.fetch(&part)?;
         for pointer in part {
             let object = source.object(&pointer);
-            if object.is_some_and(|object| is_object(&object, &pointer).unwrap_or(false)) {
+            if object.is_ok_and(|object| is_object(&object, &pointer).unwrap_or(false)) {
                 stored.insert(pointer);
             }
         }
     }
     Ok(stored)
-}
-
-/// A value that is away in a clone of a results repository.
-struct AwayValue {
-    /// Its name in the storage.
-    name: String,
-    digest: Digest,
-    from: ObjectOrigin,
-}
-
-/// What a clone has of a value that is a Git LFS object.
-enum ObjectOrigin {
-    /// Its pointer.
-    Pointer(LfsPointer),
-    /// Its bytes, which `git lfs` has put into the place of the pointer.
-    File(PathBuf),
-}
-
-/// Those outputs that are not here, of which a clone has pointers or objects. `None` if it has not of all: then the call is simply away.
-fn away_values(
-    storage: &Storage,
-    outputs: &Outputs,
-) -> Result<Option<Vec<AwayValue>>, ResultsError> {
-    let mut away = Vec::new();
-    for (number, Published { digest, .. }) in outputs.files.iter().enumerate() {
-        let name = outputs.name.output(number);
-        if storage.has(&name)? {
-            continue;
-        }
-        let path = storage.path(&large_name(digest));
-        let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
-        let text = match metadata.len() {
-            len if metadata.is_file() && len <= LfsPointer::MAX => {
-                fs::read(&path).map_err(|source| large(&path, source))?
-            }
-            _ => Vec::new(),
-        };
-        let pointer = LfsPointer::parse(&text);
-        let from = match pointer.filter(|it| it.size == stored_size(digest)) {
-            Some(pointer) => ObjectOrigin::Pointer(pointer),
-            None if has_size(&path, stored_size(digest)) => ObjectOrigin::File(path),
-            None => return Ok(None),
-        };
-        away.push(AwayValue { name, digest: *digest, from });
-    }
-    Ok(Some(away))
-}
-
-/// Whether outputs of a call that are away in a clone of a results repository would be fetched, all of which are files.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
-pub fn can_fetch_files(storage: &Storage, outputs: &Outputs) -> Result<bool, ResultsError> {
-    let away = away_values(storage, outputs)?;
-    Ok(away.is_some_and(|away| away.iter().all(|it| !it.digest.is_directory())))
-}
-
-/// Brings the outputs of a call that are away in a clone of a results repository into their places: from the clone itself, if
-/// `git lfs` has fetched them, or from the repository. Returns false if the clone has no pointers to them.
-///
-/// # Errors
-///
-/// Fails if an object is not to be had, or is not what the record says.
-pub fn fetch_outputs(
-    storage: &Storage,
-    outputs: &Outputs,
-    prompts: Prompts,
-) -> Result<bool, ResultsError> {
-    let Some(mut away) = away_values(storage, outputs)?.filter(|_| storage.is_writable()) else {
-        return Ok(false);
-    };
-    let top = storage.path("");
-    let own = LfsStore::of(&top).map(|store| store.objects()).ok();
-    let mut rest = Vec::new();
-    for value in away.drain(..) {
-        let object = match &value.from {
-            ObjectOrigin::File(path) => Some(path.clone()),
-            ObjectOrigin::Pointer(pointer) => own.as_ref().map(|own| pointer.path(own)),
-        };
-        let object = object.filter(|path| is_readable(path, stored_size(&value.digest)));
-        let is_here = match object {
-            Some(object) => storage.values().bring(&value.name, &value.digest, &object)?,
-            None => false,
-        };
-        if !is_here {
-            rest.push(value);
-        }
-    }
-    let lost = |value: &AwayValue, why: Option<String>| ResultsError::Lost {
-        file: value.name.clone(),
-        pointer: large_name(&value.digest),
-        why: why.unwrap_or_else(|| "the repository does not have it".to_owned()),
-    };
-    let Some(first) = rest.first() else { return Ok(true) };
-    let remote = LfsRemote::of_clone(&top, prompts).ok().flatten();
-    let Some(remote) = remote else {
-        return Err(lost(first, Some("the clone has no remote origin".to_owned())));
-    };
-    let mut source = LargeSource::new(remote, storage.values().private_path()?)?;
-    let pointers = rest.iter().filter_map(|value| match &value.from {
-        ObjectOrigin::Pointer(pointer) => Some(pointer.clone()),
-        ObjectOrigin::File(_) => None,
-    });
-    let fetched = source.fetch(&pointers.collect::<Vec<_>>());
-    // An interruption ends `git lfs`, too.
-    storage.inputs().go_on()?;
-    fetched?;
-    for value in &rest {
-        let object = match &value.from {
-            ObjectOrigin::Pointer(pointer) => source.object(pointer),
-            ObjectOrigin::File(_) => None,
-        };
-        let Some(object) = object else { return Err(lost(value, source.why())) };
-        if !storage.values().bring(&value.name, &value.digest, &object)? {
-            let (file, pointer) = (value.name.clone(), large_name(&value.digest));
-            return Err(ResultsError::WrongObject { file, pointer });
-        }
-    }
-    Ok(true)
 }

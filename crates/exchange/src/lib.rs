@@ -7,6 +7,7 @@
 mod attestation;
 mod beliefs;
 mod copies;
+mod fetch;
 mod join;
 mod ledger;
 mod lfs;
@@ -37,8 +38,8 @@ use crate::repository::FORMAT;
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
 pub use self::copies::copies;
+pub use self::fetch::{can_fetch_files, fetch_outputs, may_fetch};
 pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
-pub use self::lfs::{can_fetch_files, fetch_outputs};
 pub use self::pull::{PullRequest, Pulled, pull};
 pub use self::push::{RevokeRequest, push, revoke};
 pub use self::pushed::{LeftOut, PushRequest, Pushed, PushedLogs, StrangeInbox, Withheld};

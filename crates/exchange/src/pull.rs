@@ -33,6 +33,9 @@ const BATCH: usize = 256;
 /// The size of the outputs that are published at once, in bytes.
 const BATCH_BYTES: u64 = 64 << 20;
 
+/// Why there is no object where a pointer cannot be understood.
+const NO_POINTER: &str = "what stands there is no pointer to it";
+
 /// The number of results whose records and files are fetched at once: only their records are in memory. A build with debug
 /// assertions obeys `CE_PART`.
 fn part() -> usize {
@@ -239,11 +242,8 @@ fn publish_calls(
         let log = log.flatten().unwrap_or_default();
         let outputs = match result.shared(mirror, large)? {
             Ok(outputs) => outputs,
-            Err(file) => {
-                pulled.refuse(
-                    result.entry.short(),
-                    RefusedFor::Object { file, why: large.and_then(LargeSource::why) },
-                );
+            Err((file, why)) => {
+                pulled.refuse(result.entry.short(), RefusedFor::Object { file, why });
                 // Like one that stays there.
                 lacking.push(NewResult {
                     entry: result.entry.clone(),
@@ -420,19 +420,20 @@ impl NewResult {
         self.files.iter().any(|it| it.is_large)
     }
 
-    /// Its files, in order, or the name of one that should be an object and is not there.
+    /// Its files, in order, or the name of one that should be an object and is not there, and why.
     fn shared(
         &self,
         mirror: &Mirror,
         large: Option<&LargeSource>,
-    ) -> Result<Result<Vec<SharedContents>, String>, MirrorError> {
+    ) -> Result<Result<Vec<SharedContents>, (String, String)>, MirrorError> {
         let mut all = Vec::with_capacity(self.files.len());
         for file in &self.files {
             all.push(if file.is_large {
-                let pointer = file.pointer(mirror)?;
-                match pointer.and_then(|pointer| large?.object(&pointer)) {
-                    Some(object) => SharedContents::Object(object),
-                    None => return Ok(Err(file.file.name.clone())),
+                let pointer = file.pointer(mirror)?.zip(large);
+                let object = pointer.map(|(pointer, large)| large.object(&pointer));
+                match object.unwrap_or_else(|| Err(NO_POINTER.to_owned())) {
+                    Ok(object) => SharedContents::Object(object),
+                    Err(why) => return Ok(Err((file.file.name.clone(), why))),
                 }
             } else {
                 SharedContents::Bytes(file.contents(mirror)?)

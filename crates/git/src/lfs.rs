@@ -33,6 +33,9 @@ const SETTINGS: [&str; 4] = [
 /// What `git` says if it has no `lfs`.
 const NO_LFS: &str = "'lfs' is not a git command";
 
+/// The greatest number of causes that an error names: `git lfs` prints one for each object.
+const NAMED: usize = 3;
+
 /// How lines of `git lfs` begin that are no causes.
 const BESIDE_CAUSES: [&str; 4] =
     ["warning: ", "Uploading LFS objects", "fetch: Fetching", "Downloading LFS objects"];
@@ -248,7 +251,7 @@ impl LfsRemote {
             let output =
                 self.run(scratch, &args, (lines.as_bytes(), is_check.then_some(&progress)))?;
             if !output.status.success() {
-                return Err(self.said("lfs push", &output));
+                return Err(self.said("lfs push", &output, None));
             }
         }
         // Each object that is sent adds lines.
@@ -262,8 +265,8 @@ impl LfsRemote {
         ))
     }
 
-    /// Fetches objects into a scratch repository. Each that is there then has the size and the SHA-256 of its pointer. Returns why some are
-    /// not there, if `git lfs` has failed.
+    /// Fetches objects into a scratch repository. Each that is there then has the size and the SHA-256 of its pointer. Returns what
+    /// `git lfs` has printed if it has failed.
     ///
     /// # Errors
     ///
@@ -272,7 +275,7 @@ impl LfsRemote {
         &self,
         scratch: &LfsScratch,
         pointers: &[LfsPointer],
-    ) -> Result<Option<MirrorError>, MirrorError> {
+    ) -> Result<Option<Output>, MirrorError> {
         let own = |error: Box<dyn std::error::Error + Send + Sync>| {
             self.failed("lfs fetch", &error.to_string())
         };
@@ -280,7 +283,12 @@ impl LfsRemote {
         // Without both, the user's configuration may leave out everything.
         let args = ["fetch", "-I", "", "-X", "", "origin", &tree];
         let output = self.run(scratch, &args, (&[], None))?;
-        Ok((!output.status.success()).then(|| self.said("lfs fetch", &output)))
+        Ok(Some(output).filter(|output| !output.status.success()))
+    }
+
+    /// The error of an object that a fetch with this output has not fetched.
+    pub fn not_fetched(&self, output: &Output, pointer: &LfsPointer) -> MirrorError {
+        self.said("lfs fetch", output, Some(&pointer.oid))
     }
 
     fn run(
@@ -313,16 +321,22 @@ impl LfsRemote {
         Ok(output)
     }
 
-    /// The error that `git lfs` has printed.
-    fn said(&self, what: &'static str, output: &Output) -> MirrorError {
+    /// The error that `git lfs` has printed: of an object, what names it, if anything does.
+    fn said(&self, what: &'static str, output: &Output, oid: Option<&str>) -> MirrorError {
         let said = String::from_utf8_lossy(&output.stderr);
         let lines = said.lines().map(str::trim).filter(|line| {
             !line.is_empty() && !BESIDE_CAUSES.iter().any(|it| line.starts_with(it))
         });
         let mut causes: Vec<&str> = lines.collect();
         causes.dedup();
+        if let Some(oid) = oid.filter(|oid| causes.iter().any(|line| line.contains(oid))) {
+            causes.retain(|line| line.contains(oid));
+        }
+        let more = causes.len().saturating_sub(NAMED);
+        causes.truncate(NAMED);
         match causes.join("; ") {
             why if why.is_empty() => self.failed(what, &output.status.to_string()),
+            why if more > 0 => self.failed(what, &format!("{why}; and {more} more")),
             why => self.failed(what, &why),
         }
     }

@@ -748,6 +748,10 @@ impl Explain for MirrorError {
                     .to_owned(),
             ),
             Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),
+            Self::Git { what: "lfs", .. } => Some(
+                "git remote set-url origin URL in a clone says where the repository is now"
+                    .to_owned(),
+            ),
             Self::Git { what: "lfs push" | "lfs fetch", .. } => Some(
                 "make git lfs work with it: a server with Git LFS, or a host with git-lfs-transfer, your rights and quotas there"
                     .to_owned(),

@@ -1,6 +1,10 @@
 //! Clones of results repositories with large results, which are fetched when they are needed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
 
 use super::away::{chain, room};
 use super::directories::{directories, manifest};
@@ -154,4 +158,95 @@ fn a_clone_from_a_server_fetches_by_git_lfs() {
     let mut command = lab.command("ce-run");
     let told = lab.finish(command.args(["../other", "../data/x"]).envs(variables));
     told.exit(1).called(vec![]).says("there is no git lfs here").says("try: install git-lfs");
+}
+
+#[test]
+fn what_a_run_needs_is_fetched_together() {
+    needs(&["git-lfs"]);
+    let names: Vec<String> = (0..20).map(|number| format!("i{number}")).collect();
+    let inputs = names.iter().map(|name| format!("'{name}', ")).collect::<String>();
+    let calls = names.iter().map(|it| format!(" (wrap (make INPUT('{it}'))[0] INPUT('y'))[0]"));
+    let text = format!("Inputs: {inputs}'y'\nALL({})", calls.collect::<String>());
+    let mut lab = Lab::task(&text)
+        .computation("make", "a", "b", r#"printf '%s %01100d' "$(cat "$1")" 0 >"$2""#)
+        .computation("wrap", "a\nb", "c", r#"cat "$1" "$2" >"$3""#)
+        .data("y", "y\n")
+        .data("z", "z\n");
+    for (number, name) in names.iter().enumerate() {
+        lab = lab.data(name, format!("{number}\n"));
+    }
+    lab.inputs = names.iter().cloned().chain(["y".to_owned()]).collect();
+    let lab = lab.commit();
+    super::repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    let url = url(serve(&lab));
+    large_servers::push(&lab, &url).exit(0).shows("40 large outputs");
+    fs::create_dir(lab.path("clone")).unwrap();
+    lab.git("clone", &["clone", "--quiet", "--branch", "results", &url, "."]);
+    requests(&lab);
+    let run = |options: &[&str], last: &str| {
+        let mut command = lab.command("ce-run");
+        command.args(options).arg("../clone").args(names.iter().map(|it| format!("../data/{it}")));
+        lab.finish(command.arg(format!("../data/{last}")).envs(VARIABLES))
+    };
+    let asked = || {
+        let requests = requests(&lab);
+        let count = |begin: &str| requests.iter().filter(|it| it.starts_with(begin)).count();
+        (count("POST "), count("GET "))
+    };
+    // Outputs of the job, two of which are lost.
+    let is_output = |path: &PathBuf| fs::read(path).unwrap().ends_with(b"y\n");
+    let outputs: Vec<PathBuf> = objects(&lab, "objects").into_iter().filter(is_output).collect();
+    let lost = [&outputs[3], &outputs[7]];
+    let contents = lost.map(|path| fs::read(path).unwrap());
+    lost.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let told = run(&["-j1"], "y").exit(1).called(vec![]);
+    let told = told.says("40 calls: 18 reused, 20 away, 2 failed");
+    assert_eq!(asked(), (1, 18));
+    for path in lost {
+        // Each error is about its own object.
+        let oid = path.file_name().unwrap().to_str().unwrap();
+        let lines = told.stderr.lines().filter(|line| line.contains(oid));
+        let lines: Vec<&str> = lines.collect();
+        assert!(matches!(lines[..], [line] if !line.contains("; ")), "{lines:?}");
+    }
+    lost.iter().zip(contents).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    run(&["-j1"], "y").exit(0).called(vec![]).says("40 calls: 20 reused, 20 away");
+    assert_eq!(asked(), (1, 2));
+    // Inputs of calls that are executed.
+    let told = run(&["-j1"], "z").exit(0).called(vec!["wrap"; 20]);
+    told.says("40 calls: 20 reused, 20 computed");
+    assert_eq!(asked(), (1, 20));
+}
+
+#[test]
+fn objects_that_may_not_be_read_are_an_error_that_says_so() {
+    let lab = large();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    let Some(user) = lab.plain_user() else { return };
+    let change = |program: &str, to: &str| {
+        let status = Command::new(program).args(["-R", to]).arg(lab.path("")).status().unwrap();
+        assert!(status.success());
+    };
+    change("chmod", "a+rwX");
+    if rustix::process::getuid().is_root() {
+        change("chown", &user.to_string());
+    }
+    let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };
+    let ce = |program: &str, arguments: &[&str]| {
+        lab.finish(lab.command(program).args(arguments).uid(user))
+    };
+    fs::set_permissions(object, fs::Permissions::from_mode(0o000)).unwrap();
+    let told = ce("ce-run", &["../clone", "../data/x"]).exit(1).called(vec![]);
+    told.says("the Git LFS object of c_twice/")
+        .says(" is not to be had: LAB/clone/../results.git/lfs/objects/")
+        .says(" cannot be read: Permission denied");
+    let told = ce("ce", &["pull", "../other", "../results.git"]).exit(1);
+    told.shows("should be a Git LFS object there, and is not: LAB/results.git/lfs/objects/")
+        .shows(" cannot be read: Permission denied");
+    fs::set_permissions(object, fs::Permissions::from_mode(0o444)).unwrap();
+    ce("ce-run", &["../clone", "../data/x"]).exit(0).called(vec![]).says("2 calls: 2 reused");
+    ce("ce", &["pull", "../other", "../results.git"]).exit(0).shows("pulled 1 call (1.6 KiB)");
 }

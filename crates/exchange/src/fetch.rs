@@ -1,0 +1,230 @@
+//! What a clone of a results repository gets when it is needed: outputs that are away, of which it has pointers to Git LFS objects.
+//!
+//! Objects come from the clone itself, if `git lfs` has put them there, or from the repository, many at once: each start of `git lfs` takes
+//! longer than a small object. Nothing is in its place before it was compared with the record.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use ce_git::{LfsPointer, LfsRemote, LfsStore, Prompts};
+use ce_model::digest::Digest;
+use ce_storage::{Outputs, Storage, StorageError, large_name};
+
+use crate::ResultsError;
+use crate::lfs::{LargeSource, at_once, has_size, is_readable, large};
+use crate::repository::stored_size;
+
+/// A value that is away in a clone of a results repository.
+struct AwayValue {
+    /// Its name in the storage.
+    name: String,
+    digest: Digest,
+    from: ObjectOrigin,
+}
+
+/// What a clone has of a value that is a Git LFS object.
+enum ObjectOrigin {
+    /// Its pointer.
+    Pointer(LfsPointer),
+    /// Its bytes, which `git lfs` has put into the place of the pointer.
+    File(PathBuf),
+}
+
+impl ObjectOrigin {
+    /// Finds what a clone has of a value; `None` if it has nothing.
+    fn of(storage: &Storage, digest: &Digest) -> Result<Option<Self>, ResultsError> {
+        let path = storage.path(&large_name(digest));
+        let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
+        let text = match metadata.len() {
+            len if metadata.is_file() && len <= LfsPointer::MAX => {
+                fs::read(&path).map_err(|source| large(&path, source))?
+            }
+            _ => Vec::new(),
+        };
+        let pointer = LfsPointer::parse(&text);
+        Ok(match pointer.filter(|it| it.size == stored_size(digest)) {
+            Some(pointer) => Some(Self::Pointer(pointer)),
+            None => has_size(&path, stored_size(digest)).then_some(Self::File(path)),
+        })
+    }
+}
+
+impl AwayValue {
+    /// Those of some values that are not here. `None` if a clone has nothing of one of them: then that is simply away.
+    fn all(
+        storage: &Storage,
+        values: &[(String, Digest)],
+    ) -> Result<Option<Vec<Self>>, ResultsError> {
+        let mut away = Vec::new();
+        for (name, digest) in values {
+            if !storage.has(name)? {
+                let Some(from) = ObjectOrigin::of(storage, digest)? else { return Ok(None) };
+                away.push(Self { name: name.clone(), digest: *digest, from });
+            }
+        }
+        Ok(Some(away))
+    }
+
+    const fn pointer(&self) -> Option<&LfsPointer> {
+        match &self.from {
+            ObjectOrigin::Pointer(pointer) => Some(pointer),
+            ObjectOrigin::File(_) => None,
+        }
+    }
+
+    /// Brings it from the clone itself. Returns whether the clone has it.
+    fn bring_from_clone(&self, storage: &Storage) -> Result<bool, StorageError> {
+        let object = match &self.from {
+            ObjectOrigin::File(path) => Some(path.clone()),
+            ObjectOrigin::Pointer(pointer) => {
+                LfsStore::of(&storage.path("")).ok().map(|own| pointer.path(&own.objects()))
+            }
+        };
+        match object.filter(|path| is_readable(path, stored_size(&self.digest))) {
+            Some(object) => storage.values().bring(&self.name, &self.digest, &object),
+            None => Ok(false),
+        }
+    }
+
+    /// Brings it from the repository.
+    fn bring(&self, storage: &Storage, source: &LargeSource) -> Result<(), ResultsError> {
+        let Some(pointer) = self.pointer() else {
+            return Err(self.lost("another file is in the place of its pointer".to_owned()));
+        };
+        let object = source.object(pointer).map_err(|why| self.lost(why))?;
+        if storage.values().bring(&self.name, &self.digest, &object)? {
+            return Ok(());
+        }
+        let (file, pointer) = (self.name.clone(), large_name(&self.digest));
+        Err(ResultsError::WrongObject { file, pointer })
+    }
+
+    fn lost(&self, why: String) -> ResultsError {
+        ResultsError::Lost { file: self.name.clone(), pointer: large_name(&self.digest), why }
+    }
+}
+
+/// Why nothing was fetched. The first value has the error, and the others have its words.
+struct FailedFetch {
+    error: Option<ResultsError>,
+    is_interrupted: bool,
+    why: String,
+}
+
+impl FailedFetch {
+    fn new(error: ResultsError) -> Self {
+        let (mut why, mut cause) = (error.to_string(), error.source());
+        while let Some(error) = cause {
+            why = format!("{why}: {error}");
+            cause = error.source();
+        }
+        let is_interrupted = matches!(error, ResultsError::Storage(StorageError::Interrupted));
+        Self { error: Some(error), is_interrupted, why }
+    }
+
+    fn of(&mut self, value: &AwayValue) -> ResultsError {
+        match self.error.take() {
+            Some(error) => error,
+            None if self.is_interrupted => StorageError::Interrupted.into(),
+            None => value.lost(self.why.clone()),
+        }
+    }
+}
+
+/// The outputs of a call, with their names in the storage.
+fn named(outputs: &Outputs) -> Vec<(String, Digest)> {
+    let files = outputs.files.iter().enumerate();
+    files.map(|(number, file)| (outputs.name.output(number), file.digest)).collect()
+}
+
+/// Whether outputs of a call that are away would be fetched, all of which are files.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn can_fetch_files(storage: &Storage, outputs: &Outputs) -> Result<bool, ResultsError> {
+    let away = AwayValue::all(storage, &named(outputs))?;
+    Ok(away.is_some_and(|away| away.iter().all(|it| !it.digest.is_directory())))
+}
+
+/// Whether outputs of a call that are away would be fetched, or nobody can tell before that is tried.
+pub fn may_fetch(storage: &Storage, outputs: &Outputs) -> bool {
+    AwayValue::all(storage, &named(outputs)).map_or(true, |away| away.is_some())
+}
+
+/// Brings the outputs of calls that are away in a clone of a results repository into their places. Returns whether those of a call are
+/// here: for the first calls, as many as are fetched at once. False says that the clone has no pointers to some of them.
+pub fn fetch_outputs(
+    storage: &Storage,
+    calls: &[&Outputs],
+    prompts: Prompts,
+) -> Vec<Result<bool, ResultsError>> {
+    let calls: Vec<_> = calls.iter().map(|outputs| named(outputs)).collect();
+    fetch(storage, &calls, prompts)
+}
+
+/// Does the same for groups of values with their names in the storage.
+fn fetch(
+    storage: &Storage,
+    groups: &[Vec<(String, Digest)>],
+    prompts: Prompts,
+) -> Vec<Result<bool, ResultsError>> {
+    let size = |values: &Vec<(String, Digest)>| values.iter().map(|it| stored_size(&it.1)).sum();
+    let groups = &groups[..at_once(groups.iter().map(size))];
+    let groups: Vec<_> = groups.iter().map(|values| lacking(storage, values)).collect();
+    let lacking: Vec<&AwayValue> = groups.iter().flatten().flatten().flatten().collect();
+    let source = lacking.first().map(|first| fetched(storage, first, &lacking, prompts));
+    let mut source = source.map(|source| source.map_err(FailedFetch::new));
+    let mut bring = |values: &[AwayValue]| {
+        values.iter().try_for_each(|value| match &mut source {
+            Some(Ok(source)) => value.bring(storage, source),
+            Some(Err(failed)) => Err(failed.of(value)),
+            None => Ok(()),
+        })
+    };
+    let brought = |group: Result<Option<Vec<AwayValue>>, ResultsError>| match group? {
+        Some(values) => bring(&values).map(|()| true),
+        None => Ok(false),
+    };
+    groups.into_iter().map(brought).collect()
+}
+
+/// Brings values from the clone itself; returns those that it does not have. `None` if it does not even have the pointers of all.
+fn lacking(
+    storage: &Storage,
+    values: &[(String, Digest)],
+) -> Result<Option<Vec<AwayValue>>, ResultsError> {
+    let Some(away) = AwayValue::all(storage, values)?.filter(|_| storage.is_writable()) else {
+        return Ok(None);
+    };
+    let mut lacking = Vec::new();
+    for value in away {
+        if !value.bring_from_clone(storage)? {
+            lacking.push(value);
+        }
+    }
+    Ok(Some(lacking))
+}
+
+/// Fetches the objects of values, of which this is the first one, from the repository that a clone is from. Some may not be there.
+fn fetched(
+    storage: &Storage,
+    first: &AwayValue,
+    values: &[&AwayValue],
+    prompts: Prompts,
+) -> Result<LargeSource, ResultsError> {
+    storage.inputs().go_on()?;
+    let remote = match LfsRemote::of_clone(&storage.path(""), prompts) {
+        Ok(Some(remote)) => remote,
+        Ok(None) => return Err(first.lost("the clone has no remote origin".to_owned())),
+        Err(error) => return Err(first.lost(error.to_string())),
+    };
+    let mut source = LargeSource::new(remote, storage.values().private_path()?)?;
+    let pointers = values.iter().filter_map(|value| value.pointer().cloned());
+    let fetched = source.fetch(&pointers.collect::<Vec<_>>());
+    // An interruption ends `git lfs`, too.
+    storage.inputs().go_on()?;
+    fetched?;
+    Ok(source)
+}
