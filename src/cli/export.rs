@@ -2,7 +2,8 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Parser, ValueEnum};
 
@@ -10,9 +11,10 @@ use super::Tool;
 use super::options::warn_of_links;
 use super::storage_args::{StorageFile, configured_storage, storage_and_results};
 use crate::report::{
-    CitationFormat, ReadmeFor, citation, harmless, package_json, package_readme, say,
+    CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
 };
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
+use ce_exchange::{ExchangeProgress, FetchedFiles, fetch_files};
 use ce_history::package::{
     Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
     Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
@@ -20,13 +22,14 @@ use ce_history::package::{
 };
 use ce_history::{History, Subject};
 use ce_model::exit::Exit;
-use ce_model::humanize::counted;
+use ce_model::humanize::{counted, size};
 use ce_storage::{Defect, Maintenance, Storage};
 
 /// Make a directory with the files of results under readable names
 ///
 /// The outputs of a job have the names that they have in the computation that made them; a sweep has a
-/// directory for each of its points. README.md says of each file what made it. Nothing is computed.
+/// directory for each of its points. README.md says of each file what made it. Nothing is computed. In a clone of a results repository,
+/// large outputs that are away are fetched.
 ///
 /// With --crate, it is a Provenance Run Crate: an RO-Crate, which archives such as Zenodo and other programs
 /// understand. It says what was made from what by which commits, and names neither hosts nor users nor paths of this
@@ -131,7 +134,7 @@ impl CrateArgs {
 const USAGE: &str = "ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>";
 
 const EXPORT_EXIT_CODES: &str = "\
-Exit codes: 0 exported, 2 the arguments are wrong, or a result has no record, 5 files are away or damaged, \
+Exit codes: 0 exported, 2 the arguments are wrong, or a result has no record, 5 files are damaged, or away and not to be had, \
 or the storage could not be read or the directory not be written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for ExportResults {
@@ -192,7 +195,7 @@ impl ExportResults {
         &self,
         storage: &Storage,
         results: &[PathBuf],
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
     ) -> Result<Package, Error> {
         let history = History::read(storage)?;
         let mut packer = Packer::new(storage, &history);
@@ -213,6 +216,7 @@ impl ExportResults {
                 packer.add(&dir, subject, self.all)?;
             }
         }
+        let _fetched = self.fetch((storage, &packer), stop)?;
         let package = Package::check(packer, storage, &history, stop)?;
         let place = storage.path("");
         let place = place.canonicalize().unwrap_or(place);
@@ -227,6 +231,27 @@ impl ExportResults {
         };
         package.write(storage, (&self.dir, self.kind()), &texts, stop)?;
         Ok(package)
+    }
+
+    /// Brings what is not here and can be had without executing anything, and says so.
+    fn fetch(
+        &self,
+        (storage, packer): (&Storage, &Packer<'_>),
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<FetchedFiles>, Error> {
+        let (absent, progress) = (packer.absent()?, ExchangeProgress::default());
+        let fetched = exchanging(&progress, || fetch_files(storage, &absent, stop, &progress));
+        if stop.load(Ordering::Relaxed) {
+            return Err(PackageError::Stopped.into());
+        }
+        let fetched = fetched?;
+        if let Some(FetchedFiles { objects, bytes, .. }) =
+            fetched.as_ref().filter(|it| it.objects > 0)
+        {
+            let outputs = counted(*objects, "large output");
+            say("ce", &format_args!("fetched {outputs} ({}) into the storage", size(*bytes)));
+        }
+        Ok(fetched)
     }
 }
 

@@ -3,17 +3,21 @@
 //! Objects come from the clone itself, if `git lfs` has put them there, or from the repository, many at once: each start of `git lfs` takes
 //! longer than a small object. Nothing is in its place before it was compared with the record.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ce_git::{LfsPointer, LfsRemote, LfsStore, Prompts};
+use ce_history::package::AbsentFile;
 use ce_model::digest::Digest;
-use ce_storage::{Outputs, Storage, StorageError, large_name};
+use ce_storage::{Durability, Entry, Outputs, Record, Storage, StorageError, large_name};
 
-use crate::ResultsError;
 use crate::lfs::{LargeSource, at_once, has_size, is_readable, large};
 use crate::repository::stored_size;
+use crate::{ExchangeProgress, ResultsError};
 
 /// A value that is away in a clone of a results repository.
 struct AwayValue {
@@ -138,6 +142,11 @@ fn named(outputs: &Outputs) -> Vec<(String, Digest)> {
     files.map(|(number, file)| (outputs.name.output(number), file.digest)).collect()
 }
 
+/// Whether a clone of a results repository has a value as a Git LFS object that it can fetch.
+fn is_fetched_on_demand(storage: &Storage, digest: &Digest) -> bool {
+    ObjectOrigin::of(storage, digest).is_ok_and(|it| it.is_some())
+}
+
 /// Whether outputs of a call that are away would be fetched, all of which are files.
 ///
 /// # Errors
@@ -227,4 +236,73 @@ fn fetched(
     storage.inputs().go_on()?;
     fetched?;
     Ok(source)
+}
+
+/// What was brought for a package.
+#[derive(Debug)]
+pub struct FetchedFiles {
+    /// The number of Git LFS objects.
+    pub objects: usize,
+    /// The size of these, in bytes.
+    pub bytes: u64,
+    /// As long as it is open, no collection takes away what it has announced.
+    _storage: Storage,
+}
+
+/// Brings what a package needs into its place, as far as a clone of a results repository has an archive of it or can fetch it. Outputs of
+/// jobs become links to the values that they are, also where these have come since the job was away. Returns `None` if there is nothing to
+/// bring: then nothing is written.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be written, an object is not to be had or not what the record says, or `stop` was set.
+pub fn fetch_files(
+    storage: &Storage,
+    absent: &[AbsentFile<'_>],
+    stop: &Arc<AtomicBool>,
+    progress: &ExchangeProgress,
+) -> Result<Option<FetchedFiles>, ResultsError> {
+    let (mut objects, mut archives, mut jobs) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    for AbsentFile { file, value } in absent {
+        let (name, digest) = (value.file(), *value.digest);
+        let is_archived = storage.inputs().is_archived(&digest)?;
+        let is_of_clone = is_archived || is_fetched_on_demand(storage, &digest);
+        if !storage.has(&name)? {
+            if !is_of_clone {
+                continue;
+            }
+            if is_archived { &mut archives } else { &mut objects }.insert(name, digest);
+        }
+        if let (Entry::Job(name), Record::Job(job)) = (file.entry, file.record)
+            && (is_of_clone || storage.evictions().is_marked_away(name)?)
+        {
+            jobs.push((name, job));
+        }
+    }
+    if objects.is_empty() && archives.is_empty() && jobs.is_empty() {
+        return Ok(None);
+    }
+    jobs.dedup_by_key(|(name, _)| *name);
+    let storage = Storage::existing(storage.shown_place())?.into_writable(Durability::Synced)?;
+    let storage = storage.until(Arc::clone(stop));
+    let names = absent.iter().flat_map(|it| [it.file.entry.short(), it.value.entry.short()]);
+    storage.gc_roots().announce(names)?;
+    for (name, digest) in &archives {
+        storage.values().unpack(name, digest)?;
+    }
+    let bytes = objects.values().map(stored_size).sum();
+    let objects: Vec<_> = objects.into_iter().map(|value| vec![value]).collect();
+    progress.begin("fetching large outputs", objects.len());
+    let mut rest = &objects[..];
+    while !rest.is_empty() {
+        let fetched = fetch(&storage, rest, Prompts::Off);
+        progress.advance(fetched.len());
+        rest = &rest[fetched.len()..];
+        fetched.into_iter().collect::<Result<Vec<bool>, _>>()?;
+    }
+    for (name, job) in jobs {
+        storage.jobs().link(name, job)?;
+    }
+    storage.flush()?;
+    Ok(Some(FetchedFiles { objects: objects.len(), bytes, _storage: storage }))
 }

@@ -12,6 +12,7 @@ mod inputs;
 mod join;
 mod large;
 mod large_clones;
+mod large_exports;
 mod large_gc;
 mod large_places;
 mod large_servers;

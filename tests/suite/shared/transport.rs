@@ -11,6 +11,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::{evaluate, lab, listed, pull, push};
+use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::Ran;
 
@@ -118,6 +119,39 @@ fn walked(dir: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walked(&path) } else { vec![path] }).collect()
 }
 
+/// While it exists, the server of a laboratory sends no Git LFS object.
+pub(super) struct Stall {
+    begun: Fifo,
+    never: Option<Never>,
+    files: [PathBuf; 2],
+}
+
+impl Stall {
+    pub(super) fn new(lab: &Lab) -> Self {
+        let files = STALL.map(|name| lab.path(name));
+        // The server looks for the first one.
+        let never = Some(Never::new(files[1].clone()));
+        Self { begun: Fifo::new(&files[0]), never, files }
+    }
+
+    /// Waits until somebody asks for an object.
+    #[track_caller]
+    pub(super) fn begun(&self) {
+        assert_eq!(self.begun.line(), "begun");
+    }
+}
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        fs::remove_file(&self.files[0]).unwrap();
+        drop(self.never.take());
+        fs::remove_file(&self.files[1]).unwrap();
+    }
+}
+
+/// Where a server says that it would send an object, and waits.
+const STALL: [&str; 2] = ["begun", "never"];
+
 /// Answers a request by git's own program for servers, if the request has the password.
 fn answer(stream: TcpStream, root: &Path) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -148,7 +182,7 @@ fn answer(stream: TcpStream, root: &Path) -> std::io::Result<()> {
     }
     let body = body(&mut reader, header("transfer-encoding"), header("content-length"))?;
     if path.ends_with("/info/lfs/objects/batch") || path.starts_with("/objects/") {
-        let (status, answer) = lfs(&method, path, header("host"), (&body, root));
+        let (status, answer) = lfs(&method, path, header("host"), (&body, root))?;
         let length = answer.len();
         let head = "Content-Type: application/vnd.git-lfs+json\r\nConnection: close\r\n";
         write!(stream, "HTTP/1.1 {status} -\r\n{head}Content-Length: {length}\r\n\r\n")?;
@@ -181,7 +215,12 @@ fn answer(stream: TcpStream, root: &Path) -> std::io::Result<()> {
 
 /// The answer of a server for Git LFS: its objects are in `objects/`, its requests in the file `requests`. The file `refused` has the status
 /// of answers to requests that begin so, such as `507 PUT`, in place of doing what they ask for.
-fn lfs(method: &str, path: &str, host: &str, (body, root): (&[u8], &Path)) -> (u16, Vec<u8>) {
+fn lfs(
+    method: &str,
+    path: &str,
+    host: &str,
+    (body, root): (&[u8], &Path),
+) -> std::io::Result<(u16, Vec<u8>)> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let operation = request["operation"].as_str().unwrap_or_default();
     let line = format!("{method} {path} {operation}\n");
@@ -192,18 +231,23 @@ fn lfs(method: &str, path: &str, host: &str, (body, root): (&[u8], &Path)) -> (u
     if let Some((status, begin)) = refused.trim().split_once(' ')
         && line.starts_with(begin)
     {
-        return (status.parse().unwrap(), br#"{"message":"refused"}"#.to_vec());
+        return Ok((status.parse().unwrap(), br#"{"message":"refused"}"#.to_vec()));
     }
     let object = |oid: &str| root.join("objects").join(oid);
     if let Some(oid) = path.strip_prefix("/objects/") {
-        return match method {
+        let [begun, never] = STALL.map(|name| root.join(name));
+        if method == "GET" && begun.exists() {
+            fs::write(begun, "begun\n")?;
+            fs::read(never)?;
+        }
+        return Ok(match method {
             "PUT" => {
-                fs::create_dir_all(root.join("objects")).unwrap();
-                fs::write(object(oid), body).unwrap();
+                fs::create_dir_all(root.join("objects"))?;
+                fs::write(object(oid), body)?;
                 (200, Vec::new())
             }
             _ => fs::read(object(oid)).map_or((404, Vec::new()), |bytes| (200, bytes)),
-        };
+        });
     }
     let objects = request["objects"].as_array().unwrap().iter().map(|it| {
         let (oid, size) = (it["oid"].as_str().unwrap(), it["size"].as_u64().unwrap());
@@ -221,7 +265,7 @@ fn lfs(method: &str, path: &str, host: &str, (body, root): (&[u8], &Path)) -> (u
         }
     });
     let answer = json!({ "transfer": "basic", "objects": objects.collect::<Vec<_>>() });
-    (200, serde_json::to_vec(&answer).unwrap())
+    Ok((200, serde_json::to_vec(&answer)?))
 }
 
 /// The body of a request, in parts or whole.

@@ -74,6 +74,15 @@ pub struct PackagedFile {
     holder: String,
 }
 
+/// A file that a package needs and that is not here.
+#[derive(Clone, Copy, Debug)]
+pub struct AbsentFile<'a> {
+    /// The recorded file.
+    pub file: Subject<'a>,
+    /// The value that it is: of an output of a job, that which the job was given, which may be here; otherwise itself.
+    pub value: Subject<'a>,
+}
+
 /// A result in a package.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PackagedResult {
@@ -188,6 +197,25 @@ impl<'a> Packer<'a> {
             self.points(dir, table)?;
         }
         if all { self.calls(&join(dir, INTERMEDIATE), job) } else { Ok(()) }
+    }
+
+    /// Finds what the package needs and is not here.
+    pub fn absent(&self) -> Result<Vec<AbsentFile<'a>>, StorageError> {
+        let (mut absent, mut seen) = (Vec::new(), HashSet::new());
+        for file in self.files.iter().filter(|file| seen.insert(&file.holder)) {
+            let Some(file) = self.history.subject(&file.holder) else { continue };
+            let given = match file.record {
+                Record::Job(job) => job.outputs.get(file.number).map(|given| &given.file),
+                Record::Call(_) | Record::Table(_) | Record::TaskInput(_) => None,
+            };
+            let value = given.and_then(|given| self.history.subject(given)).unwrap_or(file);
+            // A directory of a job is a link to the value.
+            let is_link = file.digest.is_directory() && !self.storage.has(&value.file())?;
+            if is_link || !self.storage.has(&file.file())? {
+                absent.push(AbsentFile { file, value });
+            }
+        }
+        Ok(absent)
     }
 
     /// The files, results and damage that were found.

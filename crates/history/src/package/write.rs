@@ -482,7 +482,7 @@ impl Explain for PackageError {
             Self::Inside(_) => "give a directory beside it",
             Self::Bad(_) => {
                 "ce run makes again what is away or was collected, and after ce verify --repair what is \
-                 damaged; without --all, intermediate results are not needed"
+                 damaged; ce pull brings what a repository has; without --all, intermediate results are not needed"
             }
             Self::Write { path, source } => return hints::for_writing(Path::new(path), source),
             Self::Stopped => "run the same command again: nothing was made",

@@ -265,10 +265,10 @@ impl<'a> Jobs<'a> {
                     if known.outputs == outputs
                         && known.literals.as_ref().is_none_or(|known| *known == literals) =>
                 {
-                    self.link_outputs(name, job)?;
+                    self.link_outputs(name, &outputs, job.is_away)?;
                 }
                 RecordState::Valid(_) | RecordState::Spoiled | RecordState::Absent => {
-                    self.link_outputs(name, job)?;
+                    self.link_outputs(name, &outputs, job.is_away)?;
                     let named = inputs.iter().map(|it| &it.digest);
                     let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));
                     let record = JobRecord {
@@ -294,27 +294,40 @@ impl<'a> Jobs<'a> {
         Err(StorageError::Collision(self.storage.path(&last)))
     }
 
+    /// Links the outputs of a recorded job that are here by now, and were not when it was recorded. What is no output of a call or table
+    /// is linked to nothing.
+    pub fn link(&self, name: &ResultName, record: &JobRecord) -> Result<()> {
+        if !self.are_known(&record.outputs)? {
+            return Ok(());
+        }
+        let mut is_away = false;
+        for output in &record.outputs {
+            is_away |= !self.storage.has(&output.file)?;
+        }
+        self.link_outputs(name, &record.outputs, is_away)
+    }
+
     /// Links the outputs that are here. Of a job that lacks some, that is marked before.
-    fn link_outputs(&self, name: &ResultName, job: &Job<'_>) -> Result<()> {
+    fn link_outputs(&self, name: &ResultName, outputs: &[JobOutput], is_away: bool) -> Result<()> {
         let disk = &self.storage.root.disk;
-        if job.is_away {
+        if is_away {
             self.storage.evictions().mark_away(name)?;
         }
-        for (number, output) in job.outputs.iter().enumerate() {
-            if job.is_away && !self.storage.has(&output.name)? {
+        for (number, JobOutput { file, digest }) in outputs.iter().enumerate() {
+            if is_away && !self.storage.has(file)? {
                 continue;
             }
             let place = self.storage.root.place(&name.output(number))?;
-            if output.digest.is_directory() {
-                self.link_directory(name, number, &output.name)?;
+            if digest.is_directory() {
+                self.link_directory(name, number, file)?;
                 self.storage.root.unsynced.note_entry(&place);
                 continue;
             }
-            let from = self.storage.path(&output.name);
+            let from = self.storage.path(file);
             // If the link fails for another reason, a copy may succeed.
             let linked = disk.link(&from, &place).unwrap_or(false)
                 || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
-            if !linked && !self.is_the_output(&place, &output.digest)? {
+            if !linked && !self.is_the_output(&place, digest)? {
                 if disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
                     self.set_aside(name, number, &place)?;
                 }
@@ -322,7 +335,7 @@ impl<'a> Jobs<'a> {
             }
             self.storage.root.unsynced.note_new(&place);
         }
-        if job.is_away { Ok(()) } else { self.storage.evictions().unmark_away(name) }
+        if is_away { Ok(()) } else { self.storage.evictions().unmark_away(name) }
     }
 
     /// Whether it is known what these files are: outputs of calls with these digests, which are here or away.

@@ -374,11 +374,12 @@ impl<'a> Values<'a> {
         let digest = &record.outputs[number].digest;
         let may_be = matches!(record.origin, Origin::Shared(_)) && digest.is_directory();
         if may_be && self.storage.root.writable {
-            drop(self.unpack_to(&name.output(number), digest));
+            drop(self.unpack(&name.output(number), digest));
         }
     }
 
-    fn unpack_to(&self, file: &str, digest: &Digest) -> Result<()> {
+    /// Unpacks a directory with this name that is not there, if the storage is a clone of a results repository and has its archive.
+    pub fn unpack(&self, file: &str, digest: &Digest) -> Result<()> {
         let root = &self.storage.root;
         if root.disk.metadata(&root.path(file))?.is_some() {
             return Ok(());
