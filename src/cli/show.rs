@@ -16,7 +16,7 @@ use crate::report::{self, Ancestry, SandboxContents, say};
 use ce_evaluate::session::{
     BeginError, Error, InspectionError, InspectionSession, OutputError, Stop, find_call, print_log,
 };
-use ce_exchange::Attestations;
+use ce_exchange::{Attestations, is_fetched_on_demand};
 use ce_executor::Status;
 use ce_files::manifest::{DirectoryError, Manifest, Scan};
 use ce_history::{Filter, History, TakenOver};
@@ -114,6 +114,7 @@ impl Tool for Show {
             storage,
             subject,
             fault,
+            is_fetched: is_fetched_on_demand(storage, subject.digest),
             taken_over,
             log,
             summary,

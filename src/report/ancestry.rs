@@ -42,6 +42,8 @@ pub struct Ancestry<'a> {
     pub subject: Subject<'a>,
     /// The damage found in it, if any.
     pub fault: Option<Defect>,
+    /// Whether it would be fetched, if it is away.
+    pub is_fetched: bool,
     /// The source of the outputs, if they were taken over.
     pub taken_over: Option<TakenOver>,
     /// The log of its call, unless that is empty.
@@ -122,7 +124,14 @@ impl Ancestry<'_> {
             }
             None => field(out, "size", &format!("{size} bytes"))?,
         }
-        field(out, "state", &self.state())?;
+        let how = match self.fault {
+            Some(Defect::Away) if self.is_fetched => "; ce export and ce run fetch it",
+            Some(Defect::Away) => {
+                "; ce pull brings it if a repository has it, else ce run makes it again"
+            }
+            _ => "",
+        };
+        field(out, "state", &(self.state() + how))?;
         for RevocationRecord { reason, .. } in &self.revoked {
             field(out, "revoked", &harmless(reason))?;
         }

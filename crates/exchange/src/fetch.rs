@@ -143,7 +143,7 @@ fn named(outputs: &Outputs) -> Vec<(String, Digest)> {
 }
 
 /// Whether a clone of a results repository has a value as a Git LFS object that it can fetch.
-fn is_fetched_on_demand(storage: &Storage, digest: &Digest) -> bool {
+pub fn is_fetched_on_demand(storage: &Storage, digest: &Digest) -> bool {
     ObjectOrigin::of(storage, digest).is_ok_and(|it| it.is_some())
 }
 

@@ -38,7 +38,9 @@ use crate::repository::FORMAT;
 pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
 pub use self::copies::copies;
-pub use self::fetch::{FetchedFiles, can_fetch_files, fetch_files, fetch_outputs, may_fetch};
+pub use self::fetch::{
+    FetchedFiles, can_fetch_files, fetch_files, fetch_outputs, is_fetched_on_demand, may_fetch,
+};
 pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
 pub use self::pull::{PullRequest, Pulled, pull};
 pub use self::push::{RevokeRequest, push, revoke};

@@ -258,6 +258,11 @@ fn kind(contents: &OutputContents) -> String {
 fn not_held(why: &NotHeld, bytes: u64) -> String {
     match why {
         NotHeld::Absent => "Its contents are not in the storage.".to_owned(),
+        NotHeld::Away => {
+            "Its contents are in a results repository, and not in the storage: ce export or ce run fetches \
+             them."
+                .to_owned()
+        }
         NotHeld::Directory => format!("A directory with files of {}.", size(bytes)),
         NotHeld::TooLarge => format!("A file of {}, which has no room on this page.", size(bytes)),
         NotHeld::Secret(what) => format!("It is left out: it seems to hold {what}."),

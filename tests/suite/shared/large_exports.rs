@@ -1,4 +1,5 @@
-//! Packages of clones of results repositories with large results: `ce export` fetches what it needs.
+//! Packages and pages of clones of results repositories with large results: `ce export` fetches what it needs, and what only looks fetches
+//! nothing.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -141,6 +142,34 @@ fn a_clone_that_may_not_be_written_is_an_error() {
     told.says("cannot make the directory LAB/clone/tmp/")
         .says("because: Permission denied")
         .says("try: check who may write there");
+}
+
+#[test]
+fn what_only_looks_fetches_nothing_and_says_how() {
+    let lab = large();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    pull(&lab, &["--limit", "1K"], "known", "results.git").exit(0);
+    let (job, data) = (job(&lab, "clone"), "../data/x");
+    let (version, inputs) = job.rsplit_once('/').unwrap();
+    let file = format!("{version}/00/{inputs}");
+    let show = |storage: &str| lab.run("ce", &["show", &format!("../{storage}"), &file]).exit(0);
+    lab.unchanged(|| {
+        show("clone").shows("it is away: known, and not here; ce export and ce run fetch it")
+    });
+    show("known").shows("ce pull brings it if a repository has it, else ce run makes it again");
+    for arguments in [&["--task", ".", "../clone", data][..], &["../clone", &file]] {
+        let arguments = [&["report", "--force", "-o", "../page.html"], arguments].concat();
+        let told = lab.run("ce", &arguments).exit(0);
+        told.says("warning: 1 output is away: ce export or ce run fetches it");
+        let page = fs::read_to_string(lab.path("page.html")).unwrap();
+        assert!(page.contains("and not in the storage: ce export or ce run fetches them."));
+    }
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("2 away");
+    export(&lab, &[], "clone", "out").exit(0);
+    let told = lab.run("ce", &["report", "--force", "-o", "../page.html", "../clone", &file]);
+    assert!(!told.exit(0).stderr.contains("away"));
+    show("clone").shows("as recorded");
 }
 
 /// A clone of a repository at a server, the URL of which it has.

@@ -16,11 +16,21 @@ pub struct OutputContents {
     pub held: Result<Vec<u8>, NotHeld>,
 }
 
+impl OutputContents {
+    /// Those of an output with this name that a clone of a results repository would fetch.
+    pub(super) fn away(name: &str, digest: &Digest) -> Self {
+        let (format, size) = (OutputFormat::of(name, b""), digest.total());
+        Self { format, size, held: Err(NotHeld::Away) }
+    }
+}
+
 /// Why contents are not on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotHeld {
     /// They are not in the storage.
     Absent,
+    /// They are not in the storage, which is a clone of a results repository that can fetch them.
+    Away,
     /// They are a directory.
     Directory,
     /// They have no room.

@@ -30,8 +30,9 @@ pub use self::study::{GivenInput, GivenValue, PageStudy};
 use crate::row_origin::RowOrigin;
 use crate::table::{RowStatus, SweepTable};
 use ce_evaluate::Evaluation;
-use ce_exchange::Attestations;
+use ce_exchange::{Attestations, is_fetched_on_demand};
 use ce_history::{History, Subject};
+use ce_model::digest::Digest;
 use ce_model::expression::written_alone;
 use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
@@ -216,6 +217,12 @@ impl PageData {
         if left > 0 {
             said.push(format!("{left} of {} logs are left out", logs.len()));
         }
+        let contents = self.outputs.iter().filter_map(|output| output.contents.as_ref());
+        match contents.filter(|it| it.held == Err(NotHeld::Away)).count() {
+            0 => {}
+            1 => said.push("1 output is away: ce export or ce run fetches it".to_owned()),
+            away => said.push(format!("{away} outputs are away: ce export or ce run fetches them")),
+        }
         said
     }
 }
@@ -338,8 +345,13 @@ fn page_outputs(
         PageScope::Results(subjects) => {
             let outputs = subjects.iter().filter_map(|subject| {
                 let mut output = of_result(*subject, index)?;
+                let (name, digest) = (&output.output, subject.digest);
+                let is_here = storage.has(&subject.file()).unwrap_or(true);
                 let read = || storage.values().contents(&subject.promise()).ok().flatten();
-                output.contents = Some(room.contents(&output.output, *subject.digest, read));
+                output.contents = Some(match !is_here && is_fetched_on_demand(storage, digest) {
+                    true => OutputContents::away(name, digest),
+                    false => room.contents(name, *digest, read),
+                });
                 Some(output)
             });
             outputs.collect()
@@ -389,8 +401,12 @@ fn outputs_of_task(
         let (node, output) = origins[number % origins.len()];
         let made = task.workflow[node].made(task);
         let output = made.get(usize::from(output)).cloned().unwrap_or_default();
-        let contents = digest.map(|digest| {
-            room.contents(&output, digest, || evaluation.contents(*source).ok().flatten())
+        let stored = evaluation.stored(*source);
+        let is_away =
+            |digest: &Digest| stored.is_none() && is_fetched_on_demand(&evaluation.storage, digest);
+        let contents = digest.map(|digest| match is_away(&digest) {
+            true => OutputContents::away(&output, &digest),
+            false => room.contents(&output, digest, || evaluation.contents(*source).ok().flatten()),
         });
         outputs.push(PageOutput {
             task: task.name.to_string(),
@@ -404,7 +420,7 @@ fn outputs_of_task(
             made_from: node_inputs(task, node),
             is_table: matches!(task.workflow[node], Node::Sweep { .. }),
             contents,
-            source: evaluation.stored(*source).map(|it| evaluation.storage.path(&it.name)),
+            source: stored.map(|it| evaluation.storage.path(&it.name)),
             beside: None,
         });
     }
