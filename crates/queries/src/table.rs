@@ -184,15 +184,6 @@ impl SweepTable {
         }
     }
 
-    /// The first text among the values of a column that is one of numbers otherwise.
-    pub(crate) fn odd_text(&self, column: usize) -> Option<&str> {
-        let name = &self.names[column];
-        let cells = self.rows.iter().filter(|row| row.status == RowStatus::Ok);
-        let cells =
-            cells.map(|row| (&row.cells[column], self.reads_as_number(name, &row.cells[column])));
-        odd_text(cells)
-    }
-
     /// The number of the call that makes what a row has in a column: rows with the same number have one measurement. Of a column of points,
     /// and of a table in a file, it is that of the row.
     pub fn call_of(&self, row: &SweepRow, column: usize) -> Option<usize> {
@@ -888,14 +879,4 @@ impl SweepChoice {
     pub(super) fn is_unplanned(self, evaluation: &Evaluation) -> bool {
         evaluation.plan.grows() && self.planned(evaluation).is_empty()
     }
-}
-
-/// The first text among cells of which at least half read as numbers. With each cell comes whether it does.
-pub(crate) fn odd_text<'a>(cells: impl Iterator<Item = (&'a CellValue, bool)>) -> Option<&'a str> {
-    let (mut numbers, mut others, mut text) = (0, 0, None);
-    for (cell, is_number) in cells.filter(|(cell, _)| **cell != CellValue::Null) {
-        *(if is_number { &mut numbers } else { &mut others }) += 1;
-        text = text.or((!is_number).then(|| cell.text()));
-    }
-    text.filter(|_| numbers >= others)
 }

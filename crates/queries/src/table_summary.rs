@@ -81,9 +81,13 @@ impl ReplicateSummary {
         let is_of_point = |name: &String| table.keys.contains(name) || table.labels.contains(name);
         let (of_point, mut values) =
             (places(table, is_of_point), places(table, |name| !is_of_point(name)));
-        let mixed = values
-            .iter()
-            .filter_map(|at| Some((table.names[*at].clone(), table.odd_text(*at)?.to_owned())));
+        let mixed = values.iter().filter_map(|at| {
+            let rows = table.rows.iter().filter(|row| row.status == RowStatus::Ok);
+            let cells = rows.map(|row| &row.cells[*at]);
+            let name = &table.names[*at];
+            let text = odd_text(cells.map(|cell| (cell, table.reads_as_number(name, cell))))?;
+            Some((name.clone(), text.to_owned()))
+        });
         let mixed = mixed.collect();
         values.retain(|at| is_numeric(&groups, *at));
         let is_named =
@@ -116,6 +120,16 @@ fn is_numeric(groups: &[Vec<&SweepRow>], at: usize) -> bool {
         }
     }
     has_numbers
+}
+
+/// The first text among cells of which at least half read as numbers. With each cell comes whether it does.
+pub(crate) fn odd_text<'a>(cells: impl Iterator<Item = (&'a CellValue, bool)>) -> Option<&'a str> {
+    let (mut numbers, mut others, mut text) = (0, 0, None);
+    for (cell, is_number) in cells.filter(|(cell, _)| **cell != CellValue::Null) {
+        *(if is_number { &mut numbers } else { &mut others }) += 1;
+        text = text.or((!is_number).then(|| cell.text()));
+    }
+    text.filter(|_| numbers >= others)
 }
 
 /// Sums up the rows of a point. Of values that the same call makes, the first one counts; an output that gives several rows has them all.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::{PageRow, PageTable};
-use crate::table::{SweepTable, odd_text};
+use crate::table::SweepTable;
+use crate::table_summary::odd_text;
 use ce_model::digest::is_object_id;
 use ce_model::statistics::Measurements;
 use ce_model::steps::{SeriesStep, series_steps};
