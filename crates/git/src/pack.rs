@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Write as _};
 use std::sync::atomic::AtomicBool;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use gix::hash::ObjectId;
 use gix::objs::tree::{Entry, EntryKind};
-use gix::objs::{Commit, Data, Kind, Tree, WriteTo};
+use gix::objs::{Commit, Kind, Tree, WriteTo};
 use gix::progress::Discard;
 use gix_pack as pack;
 use gix_pack::data::output;
@@ -69,11 +71,14 @@ pub struct PackWriter<'a> {
     entries: Vec<output::Entry>,
     bytes: usize,
     written: HashSet<ObjectId>,
+    /// Compresses all objects. One for each would leave hundreds of megabytes of the heap in fragments that are not used again.
+    encoder: ZlibEncoder<Vec<u8>>,
 }
 
 impl<'a> PackWriter<'a> {
     pub(super) fn new(repository: &'a gix::Repository) -> Self {
-        Self { repository, entries: Vec::new(), bytes: 0, written: HashSet::new() }
+        let encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        Self { repository, entries: Vec::new(), bytes: 0, written: HashSet::new(), encoder }
     }
 
     /// Writes a file. Returns its id.
@@ -146,13 +151,16 @@ impl<'a> PackWriter<'a> {
         let id = gix::objs::compute_hash(hash, kind, data)?;
         // A new object is nowhere: looking for packs that others have added meanwhile takes longer than to write it.
         if !self.written.contains(&id) && !self.repository.objects.exists_without_refresh(&id) {
-            let count = output::Count::from_data(id, None);
-            let object = Data { kind, object_hash: hash, data };
-            let mut entry =
-                output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
-            entry.compressed_data.shrink_to_fit();
-            self.bytes += entry.compressed_data.len();
-            self.entries.push(entry);
+            self.encoder.write_all(data)?;
+            let mut compressed_data = self.encoder.reset(Vec::new())?;
+            compressed_data.shrink_to_fit();
+            self.bytes += compressed_data.len();
+            self.entries.push(output::Entry {
+                id,
+                kind: output::entry::Kind::Base(kind),
+                decompressed_size: data.len(),
+                compressed_data,
+            });
             self.written.insert(id);
             if self.bytes >= PACK {
                 self.flush()?;
@@ -298,5 +306,26 @@ mod tests {
         for id in ids {
             assert!(repository.has_object(from(&id).unwrap()), "{id:?}");
         }
+    }
+
+    fn resident() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn writing_many_objects_fragments_no_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = gix::init_bare(dir.path()).unwrap();
+        let mut writer = PackWriter::new(&repository);
+        let mut files = UnwrittenTree::new();
+        let before = resident();
+        for it in 0..10_000 {
+            let id = writer.file(format!("{it}\n").repeat(20).as_bytes()).unwrap();
+            files.insert(&format!("{}/{it}", it % 100), &id).unwrap();
+        }
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 32 << 10, "{grown} KiB for 10,000 objects");
     }
 }
