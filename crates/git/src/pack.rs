@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use gix::hash::ObjectId;
-use gix::objs::tree::{Entry, EntryKind};
-use gix::objs::{Commit, Kind, Tree, WriteTo};
+use gix::objs::tree::{EntryKind, EntryRef};
+use gix::objs::{Commit, Kind, TreeRef, WriteTo};
 use gix::progress::Discard;
 use gix_pack as pack;
 use gix_pack::data::output;
@@ -92,26 +92,26 @@ impl<'a> PackWriter<'a> {
     ///
     /// Fails if the repository cannot be written, or an entry is neither a file nor a directory.
     pub fn tree(&mut self, entries: &[MirrorEntry]) -> GitResult<digest::ObjectId> {
-        let mut tree = Tree::empty();
-        for MirrorEntry { name, kind, id } in entries {
-            let mode = match kind {
+        let ids = entries.iter().map(|it| from(&it.id)).collect::<GitResult<Vec<_>>>()?;
+        let mut refs = Vec::with_capacity(entries.len());
+        for (MirrorEntry { name, kind, .. }, id) in entries.iter().zip(&ids) {
+            let kind = match kind {
                 MirrorKind::Tree => EntryKind::Tree,
                 MirrorKind::Blob => EntryKind::Blob,
                 MirrorKind::Other => return Err(format!("{name} is not a plain file").into()),
             };
-            tree.entries.push(Entry {
-                mode: mode.into(),
-                filename: name.as_str().into(),
-                oid: from(id)?,
-            });
+            refs.push(entry(name, kind, id));
         }
-        object_id(self.sorted_tree(tree)?)
+        object_id(self.sorted_tree(refs)?)
     }
 
-    /// Writes a directory whose entries have any order. Returns its id.
-    fn sorted_tree(&mut self, mut tree: Tree) -> GitResult<ObjectId> {
-        tree.entries.sort();
-        let mut text = Vec::new();
+    /// Writes a directory whose entries have any order. Of those with the same name, the last one counts. Returns its id.
+    fn sorted_tree(&mut self, mut entries: Vec<EntryRef<'_>>) -> GitResult<ObjectId> {
+        entries.reverse();
+        entries.sort();
+        entries.dedup_by_key(|it| it.filename);
+        let tree = TreeRef { entries };
+        let mut text = Vec::with_capacity(tree.size().try_into()?);
         tree.write_to(&mut text)?;
         drop(tree);
         self.write(Kind::Tree, &text)
@@ -151,6 +151,10 @@ impl<'a> PackWriter<'a> {
         let id = gix::objs::compute_hash(hash, kind, data)?;
         // A new object is nowhere: looking for packs that others have added meanwhile takes longer than to write it.
         if !self.written.contains(&id) && !self.repository.objects.exists_without_refresh(&id) {
+            // Not once it is full: whoever has written a large file last has that in memory, too, until then.
+            if self.bytes >= PACK {
+                self.flush()?;
+            }
             self.encoder.write_all(data)?;
             let mut compressed_data = self.encoder.reset(Vec::new())?;
             compressed_data.shrink_to_fit();
@@ -162,9 +166,6 @@ impl<'a> PackWriter<'a> {
                 compressed_data,
             });
             self.written.insert(id);
-            if self.bytes >= PACK {
-                self.flush()?;
-            }
         }
         Ok(id)
     }
@@ -222,7 +223,7 @@ pub struct UnwrittenTree {
     directories: BTreeMap<Box<str>, Self>,
     /// The names of the files, one after the other: an allocation for each would double their size.
     names: String,
-    /// The length of the name of each file, and its id, in any order. Of those with the same name, the last one counts.
+    /// The length of the name of each file, and its id, in any order.
     files: Vec<(u16, ObjectId)>,
 }
 
@@ -261,32 +262,24 @@ impl UnwrittenTree {
     /// No name in the storage has more than a few slashes, so this goes not deep. Each directory is dropped once it is written.
     fn written(self, writer: &mut PackWriter<'_>) -> GitResult<ObjectId> {
         let Self { directories, names, files } = self;
-        let mut names = &names[..];
-        let named = files.into_iter().map(|(length, id)| {
-            let (name, rest) = names.split_at(length.into());
-            names = rest;
-            (name, id)
-        });
-        let mut files: Vec<(&str, ObjectId)> = named.collect();
-        files.sort_by_key(|(name, _)| *name);
-        let mut tree = Tree { entries: Vec::with_capacity(directories.len() + files.len()) };
-        for (name, id) in files {
-            let entry = entry(name, EntryKind::Blob, id);
-            match tree.entries.last_mut() {
-                Some(last) if last.filename == entry.filename => *last = entry,
-                _ => tree.entries.push(entry),
-            }
-        }
+        let mut written = Vec::with_capacity(directories.len());
         for (name, directory) in directories {
-            let id = directory.written(writer)?;
-            tree.entries.push(entry(&name, EntryKind::Tree, id));
+            written.push((name, directory.written(writer)?));
         }
-        writer.sorted_tree(tree)
+        let mut names = &names[..];
+        let mut entries = Vec::with_capacity(files.len() + written.len());
+        for (length, id) in &files {
+            let (name, rest) = names.split_at((*length).into());
+            names = rest;
+            entries.push(entry(name, EntryKind::Blob, id));
+        }
+        entries.extend(written.iter().map(|(name, id)| entry(name, EntryKind::Tree, id)));
+        writer.sorted_tree(entries)
     }
 }
 
-fn entry(name: &str, kind: EntryKind, oid: ObjectId) -> Entry {
-    Entry { mode: kind.into(), filename: name.into(), oid }
+fn entry<'a>(name: &'a str, kind: EntryKind, oid: &'a ObjectId) -> EntryRef<'a> {
+    EntryRef { mode: kind.into(), filename: name.into(), oid }
 }
 
 #[cfg(test)]
