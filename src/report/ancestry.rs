@@ -45,7 +45,7 @@ pub struct Ancestry<'a> {
     /// Whether it would be fetched, if it is away.
     pub is_fetched: bool,
     /// The source of the outputs, if they were taken over.
-    pub taken_over: Option<TakenOver>,
+    pub taken_over: Option<Box<TakenOver>>,
     /// The log of its call, unless that is empty.
     pub log: Option<LogTail>,
     /// The recipe in short, if it is a table with one that can be read.
@@ -170,7 +170,7 @@ impl Ancestry<'_> {
             field(out, "texts", &texts_in_words(&self.texts.iter().collect::<Vec<_>>()))?;
         }
         self.points(out)?;
-        if let Some(TakenOver { from, host, trusted_tree, .. }) = &self.taken_over {
+        if let Some(TakenOver { from, host, trusted_tree, .. }) = self.taken_over.as_deref() {
             let trusted = if *trusted_tree { ", not isolated: its tree was trusted" } else { "" };
             field(out, "taken over", &format!("from {from}{trusted}; when that was executed:"))?;
             let unknown = "not known: its record is gone";

@@ -136,12 +136,13 @@ fn row(past: &Past) -> [String; LOG_HEADER.len()] {
 fn remarks(past: &Past) -> Vec<String> {
     let failed = past.failed.as_ref().map(|reason| format!("FAILED: {reason}"));
     let suspended = past.suspended.map(|since| format!("since {since:.0}"));
-    let taken_over =
-        past.taken_over.as_ref().map(|TakenOver { from, executed, host, trusted_tree, .. }| {
+    let taken_over = past.taken_over.as_deref().map(
+        |TakenOver { from, executed, host, trusted_tree, .. }| {
             let host = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
             let trusted = if *trusted_tree { ", not isolated: its tree was trusted" } else { "" };
             format!("from {from}, executed at {executed:.0}{host}{trusted}")
-        });
+        },
+    );
     let published =
         past.published.as_ref().map(|it| format!("executed then, as published by {}", it.by));
     let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);

@@ -425,7 +425,7 @@ impl<'a> JsonRow<'a> {
             time: origin.and_then(|it| it.at),
             duration: origin.and_then(|it| it.seconds),
             exclusive: origin.and_then(|it| it.exclusive),
-            published: origin.and_then(|it| it.published.as_ref()),
+            published: origin.and_then(|it| it.published.as_deref()),
             attested,
         }
     }

@@ -58,18 +58,21 @@ pub struct Past {
     pub host: Option<SharedText>,
     /// The published execution, if no record says when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub published: Option<PublishedExecution>,
+    pub published: Option<Box<PublishedExecution>>,
     /// Whether it was executed in another storage, and is here by way of a results repository.
     pub shared: bool,
     /// Whether an output of it is deliberately not here.
     pub away: bool,
     /// The source of its outputs, if they were taken over.
-    pub taken_over: Option<TakenOver>,
+    pub taken_over: Option<Box<TakenOver>>,
     /// The reason of its failure, if it failed.
     pub failed: Option<String>,
     /// When it was begun, if it is suspended.
     pub suspended: Option<Timestamp>,
 }
+
+/// The number of records that are read at once, by all cores: what cores collect is in memory twice.
+const BATCH: usize = 1024;
 
 /// A selection of calls: those that meet all conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -258,7 +261,7 @@ fn succeeded(
     read: impl Fn(&Entry) -> Result<Option<CallRecord>, StorageError> + Sync,
 ) -> Result<Vec<Past>, StorageError> {
     let marked = Survey::new(storage).marked_away()?;
-    let calls = entries.par_iter().map(|entry| {
+    let past = |entry: &&Entry| {
         let Entry::Call(name) = entry else { return Ok(None) };
         let Some(record) = read(entry)? else { return Ok(None) };
         let mut away = false;
@@ -268,9 +271,13 @@ fn succeeded(
             }
         }
         Ok(Some(Past { away, ..Past::of_call((storage, published), name, record) }))
-    });
-    let calls = calls.collect::<Result<Vec<Option<Past>>, StorageError>>()?;
-    Ok(calls.into_iter().flatten().collect())
+    };
+    let mut calls = Vec::new();
+    for batch in entries.chunks(BATCH) {
+        let read = batch.par_iter().filter_map(|entry| past(entry).transpose());
+        calls.extend(read.collect::<Result<Vec<Past>, StorageError>>()?);
+    }
+    Ok(calls)
 }
 
 /// Adds the texts that calls read.
@@ -372,9 +379,9 @@ pub struct OriginalExecution {
     /// Its machine, in words, if that was recorded or published.
     pub machine: Option<SharedText>,
     /// What is published of it, if only that says when it ended.
-    pub published: Option<PublishedExecution>,
+    pub published: Option<Box<PublishedExecution>>,
     /// The result that the outputs were taken over from, if they were.
-    pub taken_over: Option<TakenOver>,
+    pub taken_over: Option<Box<TakenOver>>,
 }
 
 impl OriginalExecution {
@@ -410,7 +417,7 @@ impl OriginalExecution {
         {
             self.at = Some(published.end);
             self.machine.clone_from(&published.machine);
-            self.published = Some(published);
+            self.published = Some(Box::new(published));
         }
         self
     }
@@ -425,7 +432,7 @@ fn used(execution: &Execution) -> (Option<f64>, Option<u64>) {
 
 impl TakenOver {
     /// Finds the execution of a call's outputs; `None` unless they were taken over.
-    pub fn of(storage: &Storage, record: &CallRecord) -> Option<Self> {
+    pub fn of(storage: &Storage, record: &CallRecord) -> Option<Box<Self>> {
         let execution = record.execution()?;
         let (from, trusted_tree) = (execution.taken_over.clone()?, execution.trusted_tree);
         let mut host = None;
@@ -444,7 +451,16 @@ impl TakenOver {
         let (cpu_seconds, peak_bytes) = used(execution);
         let seconds = record.seconds().unwrap_or_default();
         let executed = execution.end;
-        Some(Self { from, first, executed, host, trusted_tree, seconds, cpu_seconds, peak_bytes })
+        Some(Box::new(Self {
+            from,
+            first,
+            executed,
+            host,
+            trusted_tree,
+            seconds,
+            cpu_seconds,
+            peak_bytes,
+        }))
     }
 }
 

@@ -26,7 +26,7 @@ pub struct RowOrigin {
     /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
     pub is_disturbed: bool,
     /// The published execution, if no record says when it ended.
-    pub published: Option<PublishedExecution>,
+    pub published: Option<Box<PublishedExecution>>,
     /// Its end, or the time at which outputs were adopted, if it is known.
     pub at: Option<Timestamp>,
     /// How long it took, if it is known.

@@ -86,7 +86,7 @@ pub struct PageCall {
     pub outputs: Vec<PageValue>,
     /// The source of its outputs, if they were taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub taken_over: Option<TakenOver>,
+    pub taken_over: Option<Box<TakenOver>>,
     /// Why it failed, or could not be executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
