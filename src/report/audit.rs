@@ -33,7 +33,7 @@ pub fn planned_audits(plan: &AuditPlan, json: bool, out: &mut dyn Write) -> io::
         });
     }
     let rows: Vec<[String; 3]> = plan.calls.iter().map(planned).collect();
-    aligned(&rows).iter().try_for_each(|line| writeln!(out, "{line}"))
+    aligned(&rows).try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn planned(call: &PlannedAudit) -> [String; 3] {

@@ -167,7 +167,7 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
         let path = harmless(&file.path.to_string_lossy()).into_owned();
         rows.push([path, format!("| {count} {bar}")]);
     }
-    aligned(&rows).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    aligned(&rows).try_for_each(|line| writeln!(out, "    {line}"))?;
     if files.len() > FILES {
         writeln!(out, "    and {}", counted(files.len() - FILES, "more file"))?;
     }

@@ -66,18 +66,21 @@ pub fn log(
     let remarks = header.iter().position(|name| name == "remarks");
     rows.push(header);
     rows.reverse();
+    let whole = || fitted_within(&rows, &styles, None).0;
     let width = terminal_width(&io::stdout());
-    let (mut lines, _) = fitted_within(&rows, &styles, None);
-    if let Some(width) = width.filter(|width| lines.iter().any(|it| it.chars().count() > *width)) {
-        let below = remarks.map(|at| rows.iter_mut().map(|row| row.remove(at)).collect());
-        let below: Vec<String> = below.unwrap_or_default();
-        lines = fitted_within(&rows, &styles[..rows[0].len()], Some(width)).0;
-        for (line, remark) in lines.iter_mut().zip(&below).skip(1).filter(|it| !it.1.is_empty()) {
-            let room = width.saturating_sub(BELOW.len());
-            line.extend(["\n", BELOW, &cut(remark, room)]);
+    let Some(width) = width.filter(|width| whole().any(|it| it.chars().count() > *width)) else {
+        return whole().try_for_each(|line| writeln!(out, "{line}"));
+    };
+    let below = remarks.map(|at| rows.iter_mut().map(|row| row.remove(at)).collect());
+    let below: Vec<String> = below.unwrap_or_default();
+    let (lines, _) = fitted_within(&rows, &styles[..rows[0].len()], Some(width));
+    for (at, line) in lines.enumerate() {
+        writeln!(out, "{line}")?;
+        if let Some(remark) = below.get(at).filter(|it| at > 0 && !it.is_empty()) {
+            writeln!(out, "{BELOW}{}", cut(remark, width.saturating_sub(BELOW.len())))?;
         }
     }
-    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+    Ok(())
 }
 
 /// What remarks begin with that stand below the lines of their calls: there was no room beside them.

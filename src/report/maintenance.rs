@@ -36,7 +36,7 @@ pub fn candidates(
             shown(storage, entry),
         ]);
     }
-    let mut lines = aligned(&rows).into_iter();
+    let mut lines = aligned(&rows);
     for Group { tasks, candidates } in groups {
         let sum = CandidateTotals::of(candidates.iter().copied());
         let tasks: Vec<_> = tasks.iter().map(|task| super::harmless(task)).collect();
@@ -97,7 +97,7 @@ pub fn pins(
 }
 
 fn lines<const N: usize>(rows: &[[String; N]], out: &mut dyn Write) -> io::Result<()> {
-    aligned(rows).iter().try_for_each(|line| writeln!(out, "{line}"))
+    aligned(rows).try_for_each(|line| writeln!(out, "{line}"))
 }
 
 pub(super) fn shown(storage: &Storage, entry: &Entry) -> String {

@@ -317,7 +317,7 @@ fn text(
             .iter()
             .map(|row| row.compared.and_then(|it| is_better(it.verdict, column.measure.better))),
     );
-    for (line, better) in lines.iter().zip(better) {
+    for (line, better) in lines.zip(better) {
         let word = better.map(|is_better| if is_better { "better" } else { "worse" });
         match word.and_then(|word| Some((word, line.rfind(word)?))) {
             Some((word, at)) if has_colours => {

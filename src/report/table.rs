@@ -326,8 +326,8 @@ pub(super) fn print(
         // A header without rows tells nothing.
         return Ok(Vec::new());
     }
-    let (fitted, left_out) = fitted_within(&shown, &styles, terminal_width(&io::stdout()));
-    fitted.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    let (mut fitted, left_out) = fitted_within(&shown, &styles, terminal_width(&io::stdout()));
+    fitted.try_for_each(|line| writeln!(out, "{line}"))?;
     Ok(left_out.into_iter().map(|at| shown[0][at].clone()).collect())
 }
 

@@ -220,9 +220,8 @@ pub(super) struct ColumnStyle {
 }
 
 /// Returns a line for each row, each column as wide as its widest text.
-pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.to_vec()).collect();
-    fitted(&rows, &[])
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> impl Iterator<Item = String> {
+    fitted(rows, &[])
 }
 
 /// The number of columns of the terminal that an output is, if it is one.
@@ -232,8 +231,11 @@ pub(super) fn terminal_width(out: &(impl AsFd + IsTerminal)) -> Option<usize> {
 }
 
 /// Returns a line for each row. Columns of numbers end at the same place.
-pub(super) fn fitted(rows: &[Vec<String>], numbers: &[bool]) -> Vec<String> {
-    let columns = 0..rows.iter().map(Vec::len).max().unwrap_or_default();
+pub(super) fn fitted<'r, R: AsRef<[String]>>(
+    rows: &'r [R],
+    numbers: &[bool],
+) -> impl Iterator<Item = String> + use<'r, R> {
+    let columns = 0..rows.iter().map(|row| row.as_ref().len()).max().unwrap_or_default();
     let styles = columns.map(|at| ColumnStyle {
         is_number: numbers.get(at).copied().unwrap_or_default(),
         ..ColumnStyle::default()
@@ -243,13 +245,14 @@ pub(super) fn fitted(rows: &[Vec<String>], numbers: &[bool]) -> Vec<String> {
 
 /// Returns a line for each row, and the columns that are left out. With a width, the widest texts are cut until the lines
 /// fit, and then columns left out, the last first. Nothing else is: lines may be longer even so.
-pub(super) fn fitted_within(
-    rows: &[Vec<String>],
+pub(super) fn fitted_within<'r, R: AsRef<[String]>>(
+    rows: &'r [R],
     columns: &[ColumnStyle],
     most: Option<usize>,
-) -> (Vec<String>, Vec<usize>) {
+) -> (impl Iterator<Item = String> + use<'r, R>, Vec<usize>) {
     let most = most.unwrap_or(usize::MAX);
-    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| row[at].chars().count()).max());
+    let width = |row: &R, at: usize| row.as_ref()[at].chars().count();
+    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| width(row, at)).max());
     let whole: Vec<usize> = widths.map(Option::unwrap_or_default).collect();
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     let mut left_out = Vec::new();
@@ -274,17 +277,19 @@ pub(super) fn fitted_within(
         widths[*widest] -= 1;
         surplus -= 1;
     }
-    let lines = rows.iter().map(|row| {
-        let texts = shown.iter().map(|at| {
-            let (text, width) = (cut(&row[*at], widths[*at]), widths[*at]);
-            match columns[*at].is_number {
+    let shown = shown.into_iter().map(|at| (at, widths[at], columns[at].is_number));
+    let shown: Vec<(usize, usize, bool)> = shown.collect();
+    let lines = rows.iter().map(move |row| {
+        let texts = shown.iter().map(|&(at, width, is_number)| {
+            let text = cut(&row.as_ref()[at], width);
+            match is_number {
                 true => format!("{text:>width$}"),
                 false => format!("{text:width$}"),
             }
         });
         texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     });
-    (lines.collect(), left_out)
+    (lines, left_out)
 }
 
 /// Returns a text of at most this many characters.
@@ -306,7 +311,7 @@ mod tests {
     #[test]
     fn numbers_end_at_the_same_place() {
         let rows = rows(&[&["n", "seconds"], &["8", "10.25"]]);
-        assert_eq!(fitted(&rows, &[false, true]), ["n  seconds", "8    10.25"]);
+        assert_eq!(fitted(&rows, &[false, true]).collect::<Vec<_>>(), ["n  seconds", "8    10.25"]);
     }
 
     const TEXT: ColumnStyle =
@@ -318,6 +323,7 @@ mod tests {
     fn the_widest_texts_are_cut_until_lines_fit() {
         let rows = rows(&[&["name", "what became of it", "x"], &["a", "a reason with words", "y"]]);
         let (lines, left_out) = fitted_within(&rows, &[TEXT; 3], Some(20));
+        let lines: Vec<String> = lines.collect();
         assert_eq!(lines, ["name  what becam…  x", "a     a reason w…  y"]);
         assert!(lines.iter().all(|line| line.chars().count() <= 20) && left_out.is_empty());
     }
@@ -332,7 +338,10 @@ mod tests {
         let host = ColumnStyle { may_be_left_out: true, ..TEXT };
         let time = ColumnStyle { may_be_left_out: true, ..whole };
         let styles = [NUMBER, NUMBER, whole, host, time, TEXT];
-        let fitted = |most| fitted_within(&rows, &styles, Some(most));
+        let fitted = |most| {
+            let (lines, left_out) = fitted_within(&rows, &styles, Some(most));
+            (lines.collect::<Vec<_>>(), left_out)
+        };
         assert_eq!(fitted(200).1, [0; 0]);
         let (lines, left_out) = fitted(74);
         assert!(
@@ -352,7 +361,7 @@ mod tests {
     #[test]
     fn lines_without_a_width_are_whole() {
         let rows = rows(&[&["a", &"b".repeat(500)]]);
-        assert_eq!(fitted(&rows, &[])[0].len(), 503);
+        assert!(fitted(&rows, &[]).map(|line| line.len()).eq([503]));
     }
 
     /// Characters that change the direction of others.
