@@ -15,7 +15,7 @@ use std::thread;
 
 use compeval::history::History;
 use compeval::history::collect::{CollectRequest, Fate, candidates, collect};
-use compeval::storage::{Durability, InputSource, Maintenance, Storage, Unrecorded};
+use compeval::storage::{Durability, Entry, InputSource, Maintenance, Storage, Unrecorded};
 #[cfg(debug_assertions)]
 use rustix::process::Signal;
 
@@ -154,6 +154,23 @@ fn stays_at_any_moment(lab: &Lab, prefix: &str, options: &[&str], from: usize) {
             return;
         }
     }
+}
+
+#[test]
+fn what_a_job_in_use_was_made_from_stays() {
+    let lab = swept();
+    lab.ce_run(&[]).exit(0);
+    let [user, other] = [(); 2].map(|()| open(&lab.path("storage")));
+    let history = History::read(&other).unwrap();
+    let is_job = |entry: &Entry| matches!(entry, Entry::Job(_));
+    let job = history.results().iter().find(|(entry, _)| is_job(entry)).unwrap().0.short();
+    user.gc_roots().announce([job]).unwrap();
+    let stored = || ["c_", "t_", "tables/", "tinputs/"].map(|prefix| values(&lab, prefix));
+    let before = stored();
+    assert!(collect_all(&other).iter().all(|fate| *fate == Fate::Kept));
+    assert_eq!(stored(), before);
+    drop(user);
+    assert!(collect_all(&other).iter().all(|fate| *fate == Fate::Collected));
 }
 
 const ALL: [&str; 2] = ["--no-keep", "--older=0s"];

@@ -183,21 +183,30 @@ fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
     Ok(inputs(&suspensions(storage)?).collect())
 }
 
-/// Returns the candidates that are in use: removing them would keep them.
+/// Returns the candidates that are in use, or that others were made from which are: removing them would keep them.
 pub fn in_use(
     storage: &Storage,
     history: &History,
     candidates: &[Candidate<'_>],
 ) -> Result<HashSet<Entry>, StorageError> {
+    let (retired, changes) = (HashSet::new(), RecordWatch::new(storage));
     let roots = storage.gc_roots().read()?;
+    let mut in_use = InUse { storage, history, retired, changes, roots };
     let mut used = HashSet::new();
-    for Candidate { entry, record, .. } in candidates {
-        if roots.has(entry, entry.expected_files(record).len()) {
-            used.insert((*entry).clone());
-            used.extend(history.linked(entry));
+    loop {
+        let before = in_use.roots.count();
+        for Candidate { entry, record, .. } in candidates.iter().rev() {
+            let files = entry.expected_files(record).len();
+            if !used.contains(*entry) && in_use.roots.has(entry, files) {
+                used.insert((*entry).clone());
+                used.extend(history.linked(entry));
+                in_use.add_sources(entry, record)?;
+            }
+        }
+        if in_use.roots.count() == before {
+            return Ok(used);
         }
     }
-    Ok(used)
 }
 
 /// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
@@ -232,6 +241,8 @@ pub fn collect(
             in_use.add(one.entry());
         }
     }
+    // A job that is in use keeps calls, which are taken away before jobs are.
+    settle(&retired, &mut in_use)?;
     // Calls and tables at once, since they may be links to each other; few of them have files that are moved.
     let (linked, others): (Vec<_>, Vec<_>) = retired
         .into_iter()
@@ -329,19 +340,19 @@ fn take_away(
     Ok(())
 }
 
-/// Whether each of some results stays: it is in use, or the directories of one that stays are links to it.
+/// Whether each of some results stays: it is in use, or one that stays was made from it.
 ///
-/// What a killed collection has left is in no history, so links are followed by the records of the results themselves.
+/// What a killed collection has left is in no history, so that is found by the records of the results themselves.
 fn settle(removals: &[Removal<'_>], in_use: &mut InUse<'_>) -> Result<Vec<bool>, StorageError> {
+    let mut stays = vec![false; removals.len()];
     loop {
         let before = in_use.roots.count();
-        let mut stays = Vec::with_capacity(removals.len());
-        for one in removals {
-            let is_wanted = one.is_wanted(&in_use.roots)?;
-            if is_wanted && let Record::Call(call) = one.record() {
-                in_use.add_linked(call);
+        // What others were made from comes before them.
+        for (one, stays) in removals.iter().zip(&mut stays).rev() {
+            if !*stays && one.is_wanted(&in_use.roots)? {
+                *stays = true;
+                in_use.add_sources(one.entry(), one.record())?;
             }
-            stays.push(is_wanted);
         }
         if in_use.roots.count() == before {
             return Ok(stays);
@@ -459,21 +470,25 @@ impl<'a> InUse<'a> {
     fn add_published(&mut self, entry: &Entry) -> Result<(), StorageError> {
         self.add(entry);
         match self.storage.records().read_listed(entry)? {
+            RecordState::Valid(record) => self.add_sources(entry, &record),
+            RecordState::Spoiled | RecordState::Absent => Ok(()),
+        }
+    }
+
+    /// Adds what a result was made from, as far as its record says.
+    fn add_sources(&mut self, entry: &Entry, record: &Record) -> Result<(), StorageError> {
+        match (entry, record) {
             // A job that was finished meanwhile may use a result that it found before that was retired.
-            RecordState::Valid(Record::Job(job)) => self.roots.add_job(&job),
-            // The directories of a result that was published meanwhile may be links to those of others.
-            RecordState::Valid(Record::Call(call)) => {
+            (_, Record::Job(job)) => self.roots.add_job(job),
+            // The directories of a call may be links to those of others.
+            (_, Record::Call(call)) => {
                 self.roots.add_inputs(call.inputs.iter());
-                self.add_linked(&call);
+                self.add_linked(call);
             }
-            // What a table that was published meanwhile was made from is kept with it.
-            RecordState::Valid(Record::Table(_)) => {
-                let Entry::Table(name) = entry else { return Ok(()) };
+            (Entry::Table(name), Record::Table(_)) => {
                 self.roots.add(made_from(self.storage, name)?);
             }
-            RecordState::Valid(Record::TaskInput(_))
-            | RecordState::Spoiled
-            | RecordState::Absent => {}
+            (_, Record::Table(_) | Record::TaskInput(_)) => {}
         }
         Ok(())
     }
