@@ -9,6 +9,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ce_git::{LfsPointer, LfsRemote, LfsStore, Prompts};
 use ce_history::package::AbsentFile;
@@ -18,6 +20,10 @@ use ce_storage::{Durability, Entry, Outputs, Record, Storage, StorageError, larg
 use crate::lfs::{LargeSource, at_once, has_size, is_readable, large};
 use crate::repository::stored_size;
 use crate::{ExchangeProgress, ResultsError};
+
+/// How long after `git lfs` a signal arrives here at the latest, and the interval at which it is looked for.
+const ARRIVES: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A value that is away in a clone of a results repository.
 struct AwayValue {
@@ -223,7 +229,8 @@ fn fetched(
     values: &[&AwayValue],
     prompts: Prompts,
 ) -> Result<LargeSource, ResultsError> {
-    storage.inputs().go_on()?;
+    let inputs = storage.inputs();
+    inputs.go_on()?;
     let remote = match LfsRemote::of_clone(&storage.path(""), prompts) {
         Ok(Some(remote)) => remote,
         Ok(None) => return Err(first.lost("the clone has no remote origin".to_owned())),
@@ -231,11 +238,14 @@ fn fetched(
     };
     let mut source = LargeSource::new(remote, storage.values().private_path()?)?;
     let pointers = values.iter().filter_map(|value| value.pointer().cloned());
-    let fetched = source.fetch(&pointers.collect::<Vec<_>>());
-    // An interruption ends `git lfs`, too.
-    storage.inputs().go_on()?;
-    fetched?;
-    Ok(source)
+    source.fetch(&pointers.collect::<Vec<_>>(), &|| inputs.go_on().is_err())?;
+    let began = Instant::now();
+    // Ctrl-C at a terminal is for `git lfs` and for us, and may not have arrived here yet.
+    while source.is_interrupted() && inputs.go_on().is_ok() && began.elapsed() < ARRIVES {
+        thread::sleep(LOOK);
+    }
+    inputs.go_on()?;
+    if source.is_interrupted() { Err(StorageError::Interrupted.into()) } else { Ok(source) }
 }
 
 /// What was brought for a package.

@@ -9,6 +9,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -524,12 +525,16 @@ impl LargeSource {
         Ok(Self { remote, store, place, scratch: None, failed: None })
     }
 
-    /// Fetches objects, in place of those that were fetched last. Some of them may not be there.
+    /// Fetches objects, in place of those that were fetched last, until it is to be stopped. Some of them may not be there.
     ///
     /// # Errors
     ///
     /// Fails if there is no `git lfs`, and it is needed.
-    pub(super) fn fetch(&mut self, pointers: &[LfsPointer]) -> Result<(), MirrorError> {
+    pub(super) fn fetch(
+        &mut self,
+        pointers: &[LfsPointer],
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), MirrorError> {
         (self.scratch, self.failed) = (None, None);
         if self.store.is_some() || pointers.is_empty() {
             return Ok(());
@@ -539,9 +544,17 @@ impl LargeSource {
             url: self.remote.url().to_owned(),
             source,
         })?;
-        self.failed = self.remote.download(&scratch, pointers)?;
+        self.failed = self.remote.download(&scratch, pointers, is_stopped)?;
         self.scratch = Some(scratch);
         Ok(())
+    }
+
+    /// Whether a signal has ended `git lfs`.
+    pub(super) fn is_interrupted(&self) -> bool {
+        let status = self.failed.as_ref().map(|output| output.status);
+        // `git` is ended by it, or has waited for its program, which says so.
+        let signal = status.and_then(|it| it.signal().or_else(|| it.code()?.checked_sub(128)));
+        signal.is_some_and(|signal| [1, 2, 15].contains(&signal))
     }
 
     /// The file of an object that was fetched, or why it is not here.
@@ -586,7 +599,7 @@ pub(super) fn stored_objects(
     let mut rest: Vec<LfsPointer> = pointers.into_iter().collect();
     while !rest.is_empty() {
         let part: Vec<LfsPointer> = rest.drain(..at_once(rest.iter().map(|it| it.size))).collect();
-        source.fetch(&part)?;
+        source.fetch(&part, &|| false)?;
         for pointer in part {
             let object = source.object(&pointer);
             if object.is_ok_and(|object| is_object(&object, &pointer).unwrap_or(false)) {

@@ -118,7 +118,7 @@ fn publish(
                 None => LargeSource::new(mirror.lfs()?, mirror.beside("lfs-objects"))?,
             };
             let source = large.insert(source);
-            source.fetch(&pointers(mirror, batch)?)?;
+            source.fetch(&pointers(mirror, batch)?, &|| false)?;
             Some(&*source)
         } else {
             None

@@ -8,7 +8,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Variables that lead `git` to another repository than the one that it is given.
 const VARIABLES: [&str; 9] = [
@@ -53,6 +57,9 @@ const ABSENT: &str = "0000000000000000000000000000000000000001";
 
 /// What a trace says of the command that was given, and of any that `git` starts.
 const TRACED: [&str; 2] = ["trace: built-in: git cat-file", "trace: run_command:"];
+
+/// The interval at which it is looked whether a `git` is to be stopped.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How far a `git` reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,14 +137,36 @@ pub(super) fn can_stop_lazy_fetch(repository: &Path) -> io::Result<bool> {
     let obeys = is_asked && !is_fetching;
     Ok(*KNOWN.get_or_init(|| obeys))
 }
+
 /// Runs a command with this input, and returns what it has printed.
 pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Output> {
+    output_until(command, input, &|| false)
+}
+
+/// Does the same; a `git` that runs when it is to be stopped is asked to end, and asks what it has started.
+pub(crate) fn output_until(
+    command: &mut Command,
+    input: &[u8],
+    is_stopped: &(dyn Fn() -> bool + Sync),
+) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    let stdin = child.stdin.take();
+    let (stdin, pid) = (child.stdin.take(), Pid::from_child(&child));
     thread::scope(|scope| {
         // A `git` that ends early does not read everything.
         scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
-        child.wait_with_output()
+        let (runs, end) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if is_stopped() {
+                    // It may have ended.
+                    let _asked = kill_process(pid, Signal::TERM);
+                    return;
+                }
+            }
+        });
+        let output = child.wait_with_output();
+        drop(runs);
+        output
     })
 }

@@ -12,7 +12,7 @@ use gix::objs::Tree;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::open::Options;
 
-use crate::command::{GitReach, Prompts, git, output_of, silence_ssh};
+use crate::command::{GitReach, Prompts, git, output_until, silence_ssh};
 use crate::mirror::{Mirror, MirrorError};
 use crate::opening::open;
 use crate::url::{local_path, without_password};
@@ -248,8 +248,8 @@ impl LfsRemote {
         let progress = scratch.dir.join("sent");
         for is_check in [false, true] {
             let args = ["push", "--object-id", "--stdin", "origin"];
-            let output =
-                self.run(scratch, &args, (lines.as_bytes(), is_check.then_some(&progress)))?;
+            let given = (lines.as_bytes(), is_check.then_some(&progress));
+            let output = self.run(scratch, &args, given, &|| false)?;
             if !output.status.success() {
                 return Err(self.said("lfs push", &output, None));
             }
@@ -265,8 +265,8 @@ impl LfsRemote {
         ))
     }
 
-    /// Fetches objects into a scratch repository. Each that is there then has the size and the SHA-256 of its pointer. Returns what
-    /// `git lfs` has printed if it has failed.
+    /// Fetches objects into a scratch repository, until it is to be stopped. Each that is there then has the size and the SHA-256 of its
+    /// pointer. Returns what `git lfs` has printed if it has failed.
     ///
     /// # Errors
     ///
@@ -275,6 +275,7 @@ impl LfsRemote {
         &self,
         scratch: &LfsScratch,
         pointers: &[LfsPointer],
+        is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Output>, MirrorError> {
         let own = |error: Box<dyn std::error::Error + Send + Sync>| {
             self.failed("lfs fetch", &error.to_string())
@@ -282,7 +283,7 @@ impl LfsRemote {
         let tree = scratch.tree(pointers).map_err(own)?;
         // Without both, the user's configuration may leave out everything.
         let args = ["fetch", "-I", "", "-X", "", "origin", &tree];
-        let output = self.run(scratch, &args, (&[], None))?;
+        let output = self.run(scratch, &args, (&[], None), is_stopped)?;
         Ok(Some(output).filter(|output| !output.status.success()))
     }
 
@@ -296,6 +297,7 @@ impl LfsRemote {
         scratch: &LfsScratch,
         args: &[&str],
         (input, progress): (&[u8], Option<&PathBuf>),
+        is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Output, MirrorError> {
         let mut command = git(GitReach::Remote, self.prompts);
         if self.prompts == Prompts::Off {
@@ -313,7 +315,7 @@ impl LfsRemote {
         if let Some(file) = progress {
             command.env("GIT_LFS_PROGRESS", file);
         }
-        let output = output_of(&mut command, input);
+        let output = output_until(&mut command, input, is_stopped);
         let output = output.map_err(|error| self.failed("lfs", &error.to_string()))?;
         if String::from_utf8_lossy(&output.stderr).contains(NO_LFS) {
             return Err(MirrorError::NoLfs { url: self.url.clone() });

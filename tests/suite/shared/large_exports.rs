@@ -216,7 +216,9 @@ fn what_is_interrupted_while_it_fetches_goes_on_the_next_time() {
         command.args(["../clone", "../data/x"]);
         command
     };
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, code, is_for_all) in
+        [(Signal::INT, 130, true), (Signal::TERM, 143, true), (Signal::TERM, 143, false)]
+    {
         for (command, said) in [
             (&run as &dyn Fn() -> Command, "interrupted: "),
             (&export, "interrupted: nothing is exported"),
@@ -224,8 +226,12 @@ fn what_is_interrupted_while_it_fetches_goes_on_the_next_time() {
             let stall = Stall::new(&lab);
             let running = Running::start(command().envs(VARIABLES).process_group(0));
             stall.begun();
-            // As a terminal does.
-            kill_process_group(running.pid, signal).unwrap();
+            if is_for_all {
+                // As a terminal does.
+                kill_process_group(running.pid, signal).unwrap();
+            } else {
+                running.signal(signal);
+            }
             Ran::new(&lab, running.output()).exit(code).called(vec![]).says(said);
             drop(stall);
             assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
