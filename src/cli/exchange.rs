@@ -181,7 +181,11 @@ impl Push {
         }
         Ok(match outcome.is_complete() {
             false => Exit::Failed,
-            true if self.dry_run && (outcome.is_new() || outcome.emptied > 0) => Exit::Missing,
+            true if self.dry_run
+                && (outcome.is_new() || outcome.emptied > 0 || outcome.restored > 0) =>
+            {
+                Exit::Missing
+            }
             true => Exit::Done,
         })
     }

@@ -37,6 +37,14 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
         };
         writeln!(out, "{large} ({bytes}) {are}")?;
     }
+    if pushed.restored > 0 {
+        let are = match (dry, pushed.restored) {
+            (true, _) => "would be there again",
+            (false, 1) => "is there again",
+            (false, _) => "are there again",
+        };
+        writeln!(out, "{} that the repository had lost {are}", counted(pushed.restored, "object"))?;
+    }
     if let Some(lfs) = pushed.lfs.filter(|_| pushed.is_set) {
         let are = if dry { "would become" } else { "become" };
         writeln!(out, "outputs above {} {are} Git LFS objects there from now on", size(lfs))?;

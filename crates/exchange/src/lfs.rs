@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use crate::join::without;
-use crate::repository::{Finder, GIT_ATTRIBUTES};
+use crate::repository::{Finder, GIT_ATTRIBUTES, stored_size};
 use crate::secrets::{SecretScan, Secrets};
 use crate::{ExchangeProgress, ResultsError};
 
@@ -168,6 +168,8 @@ enum ObjectSink {
 /// The large values of a push.
 #[derive(Debug)]
 pub(super) struct LargeUploads {
+    /// The store of the repository, if it is on this host.
+    store: Option<LfsStore>,
     sink: ObjectSink,
     /// Where they are sent, if that is another host.
     remote: Option<(LfsRemote, LfsScratch)>,
@@ -190,11 +192,12 @@ impl LargeUploads {
     pub(super) fn new(mirror: &Mirror, dry: bool) -> Result<Self, ResultsError> {
         let journal = mirror.beside("lfs");
         let remote = mirror.lfs()?;
-        let (sink, remote) = match remote.store(LfsUse::Push)? {
+        let store = remote.store(LfsUse::Push)?;
+        let (sink, remote) = match &store {
             _ if dry => (ObjectSink::None, None),
             Some(store) => {
-                remove_rests(&store);
-                (ObjectSink::Store(store), None)
+                remove_rests(store);
+                (ObjectSink::Store(store.clone()), None)
             }
             None => {
                 let scratch = LfsScratch::new(&mirror.beside("lfs-objects"));
@@ -210,12 +213,35 @@ impl LargeUploads {
         });
         let known = known.collect();
         let (staged, waiting) = (HashMap::new(), Vec::new());
-        Ok(Self { sink, remote, staged, waiting, known, journal, bytes: 0, objects: 0 })
+        Ok(Self { store, sink, remote, staged, waiting, known, journal, bytes: 0, objects: 0 })
     }
 
     /// What became of a value.
     pub(super) fn staged(&self, file: &ExpectedFile) -> Option<&StagedObject> {
         self.staged.get(&large_name(&file.digest))
+    }
+
+    /// Those of some values, given with their pointers in the repository, whose objects its store has lost. Only a store on this host is
+    /// looked into: a server would have to be asked for all of them at each push.
+    pub(super) fn lost<'f>(
+        &self,
+        mirror: &Mirror,
+        pointers: &[(ObjectId, &'f ExpectedFile)],
+    ) -> Result<Vec<&'f ExpectedFile>, ResultsError> {
+        let Some(objects) = self.store.as_ref().map(LfsStore::objects) else {
+            return Ok(Vec::new());
+        };
+        mirror.fetch_files(&pointers.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>())?;
+        let mut lost = Vec::new();
+        for (id, file) in pointers {
+            let text = mirror.contents(id, LfsPointer::MAX)?.unwrap_or_default();
+            let pointer =
+                LfsPointer::parse(&text).filter(|it| it.size == stored_size(&file.digest));
+            if pointer.is_some_and(|it| !has_size(&it.path(&objects), it.size)) {
+                lost.push(*file);
+            }
+        }
+        Ok(lost)
     }
 
     /// Puts values into the store, all cores at once, or where they are sent from. Those that wait are sent if they are many.

@@ -324,15 +324,15 @@ impl<'a> Selection<'a> {
         Ok(false)
     }
 
-    /// Makes objects of the large values that the repository does not have, of those results that are pushed. Returns whether there
-    /// are any.
+    /// Makes objects of the large values that the repository does not have, of those results that are pushed, or has lost. Returns whether
+    /// there are any.
     fn stage_large(
         &mut self,
         there: &mut Finder<'_>,
         offered: &[Result<SharedResult, LeftOut>],
         progress: &ExchangeProgress,
     ) -> Result<bool, ResultsError> {
-        let mut files = Vec::new();
+        let (mut files, mut pointers) = (Vec::new(), Vec::new());
         for result in offered.iter().flatten() {
             let large = result.files.iter().filter(|it| it.is_large && !it.stays);
             let large: Vec<&ExpectedFile> = large.map(|it| &it.file).collect();
@@ -340,21 +340,43 @@ impl<'a> Selection<'a> {
                 continue;
             }
             let known = there.find(&result.entry.record())?.map(|it| it.id);
-            if known.is_some() && known == result.id && !self.brings(there, result)? {
-                continue;
-            }
+            let is_new = known.is_none() || known != result.id || self.brings(there, result)?;
             for file in large {
-                if there.find(&large_name(&file.digest))?.is_none() {
-                    files.push(file);
+                match there.find(&large_name(&file.digest))? {
+                    Some(pointer) if self.storage.has(&file.name)? => {
+                        pointers.push((pointer.id, file));
+                    }
+                    None if is_new => files.push(file),
+                    _ => {}
                 }
             }
         }
-        let Some(large) = self.large.as_mut().filter(|_| !files.is_empty()) else {
+        let Some(large) = self.large.as_mut() else { return Ok(false) };
+        let mut lost = large.lost(self.mirror, &pointers)?;
+        // An output of a job is one of a call.
+        let mut names = HashSet::new();
+        lost.retain(|file| names.insert(large_name(&file.digest)));
+        files.extend(&lost);
+        if files.is_empty() {
             return Ok(false);
-        };
+        }
         let bytes = files.iter().map(|file| stored_size(&file.digest)).sum();
         progress.begin_bytes("copying large results", bytes);
         large.stage(self.storage, &files, (self.secrets.as_ref(), progress))?;
+        for file in lost {
+            let name = file.name.clone();
+            let why = match large.staged(file) {
+                Some(StagedObject::Secret(member, what)) => {
+                    Withheld::Secret { file: name.clone() + member, what: what.clone() }
+                }
+                Some(StagedObject::Damaged) => Withheld::Damaged { file: name.clone() },
+                Some(StagedObject::Object(_)) | None => {
+                    self.pushed.restored += 1;
+                    continue;
+                }
+            };
+            self.pushed.left_out.push(LeftOut { name, why });
+        }
         Ok(true)
     }
 

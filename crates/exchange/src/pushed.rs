@@ -82,6 +82,9 @@ pub struct Pushed {
     pub large: usize,
     /// The size of these, in bytes.
     pub large_bytes: u64,
+    /// The number of those that the repository had lost.
+    #[serde(skip)]
+    pub restored: usize,
     /// The size above which outputs are Git LFS objects there; none if no output is.
     pub lfs: Option<u64>,
     /// Whether that is a new rule.

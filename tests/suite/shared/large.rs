@@ -171,6 +171,39 @@ fn a_store_that_lacks_an_object_or_lies_about_it_is_found_out() {
 }
 
 #[test]
+fn what_a_store_has_lost_is_sent_again() {
+    let lab = large();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    pull(&lab, &["--limit", "1K"], "known", "results.git").exit(0);
+    let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };
+    fs::remove_file(object).unwrap();
+    let told = lab.unchanged(|| push(&lab, &["-n"], "storage", "results.git").exit(3));
+    told.shows("1 object that the repository had lost would be there again");
+    push(&lab, &[], "known", "results.git").exit(0).shows("nothing is new");
+    assert!(!object.exists(), "it is away there, too");
+    push(&lab, &[], "storage", "results.git")
+        .exit(0)
+        .shows("nothing is new to ")
+        .shows("1 large output (1.6 KiB) is a Git LFS object\n")
+        .shows("1 object that the repository had lost is there again\n");
+    let told = push(&lab, &[], "storage", "results.git").exit(0);
+    assert!(!told.stdout.contains("lost"), "{}", told.stdout);
+    pull(&lab, &[], "known", "results.git").exit(0).shows("pulled 1 call (1.6 KiB)");
+    // Who pushes something else sends it again, too, unless it is not what it was.
+    fs::remove_file(object).unwrap();
+    lab.copy("storage", "more");
+    let room = super::away::room(&lab, "more", "c_twice", "00");
+    overwrite(Path::new(&room[0]), "y".repeat(1600).as_bytes());
+    fs::write(lab.path("data/x"), "z".repeat(400)).unwrap();
+    evaluate(&lab, "more").exit(0);
+    let told = push(&lab, &[], "more", "results.git").exit(1).shows("pushed 2 calls, 1 job");
+    assert!(!told.stdout.contains("lost") && !object.exists(), "{}", told.stdout);
+    told.shows("is not as recorded: ce verify says more");
+    push(&lab, &[], "storage", "results.git").exit(0).shows("had lost is there again");
+    assert_eq!(fs::read(object).unwrap(), "x".repeat(1600).as_bytes());
+}
+
+#[test]
 fn the_store_is_where_the_repository_says_and_for_whom_it_says() {
     let lab = large();
     lab.git("results.git", &["config", "lfs.storage", "../objects"]);
