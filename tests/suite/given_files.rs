@@ -11,8 +11,7 @@ use crate::program::Ran;
 const SUM: &str = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
 
 /// Commands that read a file or directory `@`.
-const READERS: [&str; 14] = [
-    "write @",
+const READERS: [&str; 13] = [
     "run ../storage @ ../data/y",
     "run ../storage x=@ ../data/y",
     "run --points @ ../storage",
@@ -72,9 +71,7 @@ fn what_cannot_be_read_says_what_to_try() {
 fn what_is_of_another_kind_says_what_to_give() {
     let lab = lab();
     let text = "give a file; ls ../data shows those in the directory";
-    for command in ["write @", "run --points @ ../storage"] {
-        run(&lab, command, "../data").says(&format!("  try: {text}\n"));
-    }
+    run(&lab, "run --points @ ../storage", "../data").says(&format!("  try: {text}\n"));
     run(&lab, "show --manifest @", "../data/x")
         .says("  try: give a directory: ../data/x is none\n");
     run(&lab, "viz -o @", "../data").says("  try: end the name in .dot, .svg, .png or .pdf\n");
@@ -110,7 +107,6 @@ fn what_another_user_owns_says_who_may_use_it() {
     fs::create_dir(lab.path("data/locked")).unwrap();
     fs::set_permissions(lab.path("data/locked"), fs::Permissions::from_mode(0o700)).unwrap();
     for (command, advice) in [
-        ("write ../data/locked/file", "ls -ld ../data/locked shows who may read it"),
         ("show --manifest ../data/locked", "ls -ld ../data/locked shows who may read it"),
         ("commits ../data/locked/a", "ls -ld ../data/locked shows who may read it"),
         (

@@ -159,7 +159,7 @@ fn what_is_no_number_is_an_error_of_its_row() {
         assert!(ran.stderr.contains(&told) && ran.stderr.contains(hint), "{}", ran.stderr);
     };
     let one = "replicates end by the column \"seconds\", and at n=1 replicate=1 has";
-    let hint = "let exec write one finite number, such as 0.25";
+    let hint = "let exec write one finite number as JSON spells it, such as 0.25 and not .25";
     for (script, columns, what) in [
         ("echo fast >$3", "00 seconds", "\"fast\", which is no finite number"),
         ("echo 1e999 >$3", "00 seconds", "\"1e999\", which is no finite number"),
