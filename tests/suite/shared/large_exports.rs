@@ -8,11 +8,11 @@ use std::process::Command;
 use rustix::process::{Signal, kill_process_group};
 
 use super::away::{chain, room};
-use super::directories::directories;
+use super::directories::{MAKE, directories};
 use super::large::{LFS, large, objects, overwrite};
 use super::large_servers::{requests, url, without_lfs};
 use super::transport::{Stall, VARIABLES, serve};
-use super::{cloned, evaluate, large_servers, pull, push};
+use super::{cloned, evaluate, large_servers, pull, push, repository};
 use crate::lab::{Lab, files};
 use crate::needs::needs;
 use crate::program::{Ran, Running};
@@ -89,6 +89,30 @@ fn directories_of_clones_are_exported_from_objects_and_from_archives() {
         assert_eq!(package(&lab, "out"), package(&lab, "here"));
         lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     }
+}
+
+#[test]
+fn members_come_with_their_directories_and_what_no_repository_has_is_named() {
+    let text = "Inputs: 'x'\nALL(MEMBER('top' (make INPUT('x'))[0])\
+                SWEEP((make j) :over j 4 5)[01])";
+    let mut lab =
+        Lab::task(text).computation("make", "a", "tree/", MAKE).data("x", "x".repeat(2000));
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    // The directory of a table is made of the outputs of its points.
+    let told = export(&lab, &[], "clone", "out").exit(5).says("fetched 1 large output");
+    let named: Vec<&str> = told.stderr.split("t_task/").skip(1).collect();
+    assert!(matches!(named[..], [one] if one.contains("/01/")), "{}", told.stderr);
+    told.says("it is away: known, and not here");
+    evaluate(&lab, "clone").exit(0).called(vec![]);
+    export(&lab, &[], "clone", "out").exit(0);
+    export(&lab, &[], "storage", "here").exit(0);
+    assert_eq!(package(&lab, "out"), package(&lab, "here"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize, Serializer};
@@ -294,48 +295,53 @@ impl<'a> Jobs<'a> {
         Err(StorageError::Collision(self.storage.path(&last)))
     }
 
-    /// Links the outputs of a recorded job that are here by now, and were not when it was recorded. What is no output of a call or table
-    /// is linked to nothing.
+    /// Links those outputs of a recorded job that are here by now. What is no output of a call or table is linked to nothing.
     pub fn link(&self, name: &ResultName, record: &JobRecord) -> Result<()> {
-        if !self.are_known(&record.outputs)? {
-            return Ok(());
-        }
         let mut is_away = false;
-        for output in &record.outputs {
-            is_away |= !self.storage.has(&output.file)?;
+        for (number, output) in record.outputs.iter().enumerate() {
+            let is_known = self.are_known(slice::from_ref(output))?;
+            if is_known && self.storage.has(&output.file)? {
+                self.link_output(name, number, output)?;
+            } else {
+                is_away = true;
+            }
         }
-        self.link_outputs(name, &record.outputs, is_away)
+        if is_away { Ok(()) } else { self.storage.evictions().unmark_away(name) }
     }
 
     /// Links the outputs that are here. Of a job that lacks some, that is marked before.
     fn link_outputs(&self, name: &ResultName, outputs: &[JobOutput], is_away: bool) -> Result<()> {
-        let disk = &self.storage.root.disk;
         if is_away {
             self.storage.evictions().mark_away(name)?;
         }
-        for (number, JobOutput { file, digest }) in outputs.iter().enumerate() {
-            if is_away && !self.storage.has(file)? {
-                continue;
+        for (number, output) in outputs.iter().enumerate() {
+            if !is_away || self.storage.has(&output.file)? {
+                self.link_output(name, number, output)?;
             }
-            let place = self.storage.root.place(&name.output(number))?;
-            if digest.is_directory() {
-                self.link_directory(name, number, file)?;
-                self.storage.root.unsynced.note_entry(&place);
-                continue;
-            }
-            let from = self.storage.path(file);
-            // If the link fails for another reason, a copy may succeed.
-            let linked = disk.link(&from, &place).unwrap_or(false)
-                || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
-            if !linked && !self.is_the_output(&place, digest)? {
-                if disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
-                    self.set_aside(name, number, &place)?;
-                }
-                self.replace(&from, &place)?;
-            }
-            self.storage.root.unsynced.note_new(&place);
         }
         if is_away { Ok(()) } else { self.storage.evictions().unmark_away(name) }
+    }
+
+    fn link_output(&self, name: &ResultName, number: usize, output: &JobOutput) -> Result<()> {
+        let (disk, JobOutput { file, digest }) = (&self.storage.root.disk, output);
+        let place = self.storage.root.place(&name.output(number))?;
+        if digest.is_directory() {
+            self.link_directory(name, number, file)?;
+            self.storage.root.unsynced.note_entry(&place);
+            return Ok(());
+        }
+        let from = self.storage.path(file);
+        // If the link fails for another reason, a copy may succeed.
+        let linked = disk.link(&from, &place).unwrap_or(false)
+            || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
+        if !linked && !self.is_the_output(&place, digest)? {
+            if disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
+                self.set_aside(name, number, &place)?;
+            }
+            self.replace(&from, &place)?;
+        }
+        self.storage.root.unsynced.note_new(&place);
+        Ok(())
     }
 
     /// Whether it is known what these files are: outputs of calls with these digests, which are here or away.
