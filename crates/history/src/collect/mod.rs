@@ -192,21 +192,17 @@ pub fn in_use(
     let (retired, changes) = (HashSet::new(), RecordWatch::new(storage));
     let roots = storage.gc_roots().read()?;
     let mut in_use = InUse { storage, history, retired, changes, roots };
+    let results: Vec<_> = candidates.iter().map(|it| (it.entry, it.record)).collect();
+    let stays = in_use.settle(&results, |at, roots| {
+        let (entry, record) = results[at];
+        Ok(roots.has(entry, entry.expected_files(record).len()))
+    })?;
     let mut used = HashSet::new();
-    loop {
-        let before = in_use.roots.count();
-        for Candidate { entry, record, .. } in candidates.iter().rev() {
-            let files = entry.expected_files(record).len();
-            if !used.contains(*entry) && in_use.roots.has(entry, files) {
-                used.insert((*entry).clone());
-                used.extend(history.linked(entry));
-                in_use.add_sources(entry, record)?;
-            }
-        }
-        if in_use.roots.count() == before {
-            return Ok(used);
-        }
+    for ((entry, _), _) in results.iter().zip(stays).filter(|(_, stays)| *stays) {
+        used.insert((*entry).clone());
+        used.extend(history.linked(entry));
     }
+    Ok(used)
 }
 
 /// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
@@ -340,24 +336,10 @@ fn take_away(
     Ok(())
 }
 
-/// Whether each of some results stays: it is in use, or one that stays was made from it.
-///
-/// What a killed collection has left is in no history, so that is found by the records of the results themselves.
+/// Whether each of some results stays.
 fn settle(removals: &[Removal<'_>], in_use: &mut InUse<'_>) -> Result<Vec<bool>, StorageError> {
-    let mut stays = vec![false; removals.len()];
-    loop {
-        let before = in_use.roots.count();
-        // What others were made from comes before them.
-        for (one, stays) in removals.iter().zip(&mut stays).rev() {
-            if !*stays && one.is_wanted(&in_use.roots)? {
-                *stays = true;
-                in_use.add_sources(one.entry(), one.record())?;
-            }
-        }
-        if in_use.roots.count() == before {
-            return Ok(stays);
-        }
-    }
+    let results: Vec<_> = removals.iter().map(|one| (one.entry(), one.record())).collect();
+    in_use.settle(&results, |at, roots| removals[at].is_wanted(roots))
 }
 
 /// The trees of the computations of these results.
@@ -472,6 +454,31 @@ impl<'a> InUse<'a> {
         match self.storage.records().read_listed(entry)? {
             RecordState::Valid(record) => self.add_sources(entry, &record),
             RecordState::Spoiled | RecordState::Absent => Ok(()),
+        }
+    }
+
+    /// Decides for each of some results whether it stays: it is wanted, given its place, or one that stays was made from it. Adds what those that
+    /// stay were made from.
+    ///
+    /// What a killed collection has left is in no history, so that is found by the records of the results themselves.
+    fn settle(
+        &mut self,
+        results: &[(&Entry, &Record)],
+        is_wanted: impl Fn(usize, &GcRoots) -> Result<bool, StorageError>,
+    ) -> Result<Vec<bool>, StorageError> {
+        let mut stays = vec![false; results.len()];
+        loop {
+            let before = self.roots.count();
+            // What others were made from comes before them.
+            for (at, (entry, record)) in results.iter().enumerate().rev() {
+                if !stays[at] && is_wanted(at, &self.roots)? {
+                    stays[at] = true;
+                    self.add_sources(entry, record)?;
+                }
+            }
+            if self.roots.count() == before {
+                return Ok(stays);
+            }
         }
     }
 
