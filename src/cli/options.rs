@@ -23,7 +23,7 @@ use ce_model::exit::Explain;
 use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_model::task::Task;
 use ce_storage::{Durability, Finding, Storage, Survey, Unrecorded};
-use ce_task::load::{self, Loaded, Uncommitted};
+use ce_task::load::{self, Loaded, Uncommitted, Warning};
 
 /// Whether the name of a file to be written means standard output.
 pub(super) fn is_stdout(path: &Path) -> bool {
@@ -85,11 +85,16 @@ impl TaskDir {
             None => load::task(&self.task, uncommitted, cache.as_ref())?,
         };
         for warning in warnings {
-            let hint = warning.oddity.hint().unwrap_or_default();
-            say(program, &format_args!("warning: {warning}\n  try: {hint}"));
+            warn(program, &warning);
         }
         Ok(task)
     }
+}
+
+/// Prints a warning about a task, and what to try.
+pub(super) fn warn(program: &str, warning: &Warning) {
+    let hint = warning.oddity.hint().unwrap_or_default();
+    say(program, &format_args!("warning: {warning}\n  try: {hint}"));
 }
 
 /// The treatment of outputs without a record.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{TaskDir, task_dir};
+use super::options::{TaskDir, task_dir, warn};
 use crate::report::{self, say};
 use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Exit;
 use ce_model::expression::{Labels, Sharing, Style, Text, written_alone};
 use ce_model::humanize::{counted, quoted_path};
 use ce_model::name::ComputationName;
@@ -21,7 +21,7 @@ use ce_model::suggest::nearest;
 use ce_model::sweep::Lookalike;
 use ce_model::task::Task;
 use ce_task::edit::{self, Force, WorkflowForm};
-use ce_task::load::{Uncommitted, WarningKind};
+use ce_task::load::{Uncommitted, Warning, WarningKind};
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
 #[derive(Debug, Parser)]
@@ -130,10 +130,7 @@ impl Tool for Check {
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
         let empty: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         for place in empty.difference(&told) {
-            let hint = WarningKind::NoPoints.hint().unwrap_or_default();
-            let text =
-                format!("warning: {}: {}\n  try: {hint}", place.display(), WarningKind::NoPoints);
-            say("ce", &text);
+            warn("ce", &Warning { path: place.clone(), oddity: WarningKind::NoPoints });
         }
         warn_of_lookalikes(&task, &plan);
         if self.json {
