@@ -425,10 +425,8 @@ impl<'a> LevelComparison<'a> {
             };
             let counts = [ChangeVerdict::Less, ChangeVerdict::More].into_iter().filter_map(count);
             let counts: Vec<String> = counts.collect();
-            let counts = match counts.is_empty() {
-                true => "decided in 0".to_owned(),
-                false => counts.join(" and "),
-            };
+            let counts =
+                if counts.is_empty() { "decided in 0".to_owned() } else { counts.join(" and ") };
             let all = counted(rows.len(), "comparison");
             Some(format!("{name} from {old} to {new}: ×{value} [{low}, {high}], {counts} of {all}"))
         };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::chromium::Chromium;
 use super::{page, report};
 use crate::lab::Lab;
+use crate::program::Ran;
 use crate::repository::{self, LAB};
 use crate::shared;
 
@@ -52,11 +53,15 @@ printf 'name\tvalue\nα\t1\n' >"$5""#,
 const ARGUMENTS: [&str; 6] =
     ["--task", ".", "../storage", "-p", "machine=ada", "data=../data/words"];
 
+/// Evaluates the study.
+fn evaluate(lab: &Lab) -> Ran<'_> {
+    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
+}
+
 #[test]
 fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
     let lab = study();
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(0);
+    evaluate(&lab).exit(0);
     lab.unchanged(|| report(&lab, &ARGUMENTS).exit(0).says("33 calls, 1 table"));
     let page = page(&lab);
     for shown in [
@@ -114,8 +119,7 @@ fn medians_of_too_few_values_are_known_no_better_than_wide_ones() {
     let lab = lab
         .computation("measure", "method\nsize\nreplicate\nmachine", "seconds", measure)
         .commit_again();
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(1);
+    evaluate(&lab).exit(1);
     report(&lab, &ARGUMENTS).exit(0);
     let told = "4 of 4 medians are known no better than ± 20 %: 2 rest on too few measurements";
     assert!(page(&lab).contains(told));
@@ -136,8 +140,7 @@ echo "0.0$((base * 10 + replicate % 5 * 3))" >"$5""#;
     let lab = lab
         .computation("measure", "method\nflags\nreplicate\nmachine", "seconds", measure)
         .commit_again();
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(0);
+    evaluate(&lab).exit(0);
     report(&lab, &ARGUMENTS).exit(0);
     let page = page(&lab);
     for told in [
@@ -176,8 +179,7 @@ fn the_version_is_the_commit_and_the_last_one_that_changed_the_study() {
 fn without_scripts_and_on_paper_nothing_that_counts_is_missing() {
     let lab = study();
     let Some(mut browser) = Chromium::start() else { return };
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(0);
+    evaluate(&lab).exit(0);
     report(&lab, &ARGUMENTS).exit(0);
     browser.without_scripts();
     for (size, scheme) in [([400, 800], "dark"), ([1000, 800], "light")] {
@@ -196,8 +198,7 @@ fn without_scripts_and_on_paper_nothing_that_counts_is_missing() {
 #[test]
 fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
     let lab = study();
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(0);
+    evaluate(&lab).exit(0);
     // The table has more than a KiB, the others have room behind it.
     report(&lab, &[&ARGUMENTS[..], &["--embed", "1K"]].concat()).exit(0);
     let text = page(&lab);
@@ -208,8 +209,7 @@ fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
     let script = format!("echo '{token}' >\"$3\"; cp \"$3\" \"$4\"; cp \"$3\" \"$5\"");
     let lab = lab.computation("tell", "runs\ndata", "verdict.md\nfigure.svg\nlist", &script);
     let lab = lab.commit_again();
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(0);
+    evaluate(&lab).exit(0);
     report(&lab, &ARGUMENTS).exit(0);
     let text = page(&lab);
     assert!(text.contains("it seems to hold a token of GitHub"));
@@ -281,8 +281,7 @@ fn a_study_without_figures_is_plotted() {
     let text = STUDY.replace("ALL(runs (tell runs data))", "ALL(runs data)");
     fs::write(lab.path("task/workflow.ce"), text).unwrap();
     let lab = lab.commit_again();
-    lab.run("ce", &["run", "--no-sync", "../storage", "-p", "machine=ada", "data=../data/words"])
-        .exit(0);
+    evaluate(&lab).exit(0);
     report(&lab, &ARGUMENTS).exit(0);
     let page = page(&lab);
     assert!(page.contains("Medians of seconds, in ms by size, for each method."), "no caption");
