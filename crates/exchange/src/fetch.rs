@@ -1,4 +1,4 @@
-//! What a clone of a results repository gets when it is needed: outputs that are away, of which it has pointers to Git LFS objects.
+//! Fetching on demand: a clone of a results repository gets outputs that are away, of which it has pointers to Git LFS objects.
 //!
 //! Objects come from the clone itself, if `git lfs` has put them there, or from the repository, many at once: each start of `git lfs` takes
 //! longer than a small object. Nothing is in its place before it was compared with the record.
@@ -33,7 +33,7 @@ struct AwayValue {
     from: ObjectOrigin,
 }
 
-/// What a clone has of a value that is a Git LFS object.
+/// Where a clone can take a value from that is a Git LFS object.
 enum ObjectOrigin {
     /// Its pointer.
     Pointer(LfsPointer),
@@ -163,7 +163,7 @@ pub fn can_fetch_files(storage: &Storage, outputs: &Outputs) -> Result<bool, Res
     Ok(away.is_some_and(|away| away.iter().all(|it| !it.digest.is_directory())))
 }
 
-/// Whether outputs of a call that are away would be fetched, or nobody can tell before that is tried.
+/// Whether outputs of a call that are away can be fetched, or only an attempt shows it.
 pub fn may_fetch(storage: &Storage, outputs: &Outputs) -> bool {
     AwayValue::all(storage, &named(outputs)).map_or(true, |away| away.is_some())
 }
@@ -248,7 +248,7 @@ fn fetched(
     if source.is_interrupted() { Err(StorageError::Interrupted.into()) } else { Ok(source) }
 }
 
-/// What was brought for a package.
+/// The files that were fetched for a package.
 #[derive(Debug)]
 pub struct FetchedFiles {
     /// The number of Git LFS objects.

@@ -540,7 +540,7 @@ pub(super) struct LargeSource {
     /// The place of the directory into which they are fetched from another host, and the directory.
     place: PathBuf,
     scratch: Option<LfsScratch>,
-    /// What `git lfs` has printed, if it has failed.
+    /// The output of `git lfs`, if it has failed.
     failed: Option<Output>,
 }
 

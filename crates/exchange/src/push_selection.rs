@@ -1,5 +1,5 @@
-//! What a push adds: results that the repository has not, without those that stay here, and what belongs to them: executions, logs, inputs and
-//! revocations.
+//! The selection of a push: results that the repository lacks, without those that stay here, and what belongs to them: executions, logs, inputs
+//! and revocations.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What is asked of a push, and what came of it.
+//! The request for a push, and its result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::ledger::{LedgerFacts, counted_with_ledger};
 use crate::repository::CrowdedDirectory;
 use crate::{ExchangeProgress, in_words, reference_and_commit};
 
-/// What is pushed.
+/// A request for a push.
 #[derive(Debug)]
 pub struct PushRequest {
     /// The greatest size of a file, in bytes. `None` for the default one of a file in Git, and for any size of a Git LFS object.
