@@ -35,7 +35,9 @@ pub struct Ce {
     command: Command,
 }
 
+/// The options of a command are made when it is the one that is called.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Command {
     Run(Run),
     Sym(Sym),

@@ -138,7 +138,8 @@ fn examples_of(name: &str) -> Option<&'static CommandExamples> {
 }
 
 /// Returns a program whose long help ends with examples, and that of its commands.
-pub(super) fn with_examples(program: Command) -> Command {
+pub(super) fn with_examples(mut program: Command) -> Command {
+    program.build();
     let program = program.mut_subcommands(with_examples);
     let Some(examples) = examples_of(program.get_name()) else { return program };
     let mut help = program.get_after_help().map(ToString::to_string).unwrap_or_default();

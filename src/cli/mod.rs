@@ -34,6 +34,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+
 pub use self::ce::Ce;
 use self::run::Run;
 use self::task::Sym;
@@ -75,12 +77,13 @@ fn run_tool<T: Tool>() -> ExitCode {
     if let Some(code) = hidden {
         return code;
     }
-    let parsed = help::with_examples(T::command())
-        .try_get_matches()
-        .and_then(|mut given| T::from_arg_matches_mut(&mut given));
-    let tool = match parsed {
+    let tool = match T::try_parse() {
         Ok(tool) => tool,
         Err(mut error) => {
+            if error.kind() == ErrorKind::DisplayHelp {
+                let program = help::with_examples(T::command());
+                error = program.try_get_matches().err().unwrap_or(error);
+            }
             let words = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
             help::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
             // Help goes to standard output, complaints to standard error.

@@ -50,7 +50,8 @@ fn references<'a>(schema: &'a Value, within: Option<&str>, found: &mut BTreeSet<
 
 #[test]
 fn each_command_that_prints_json_has_a_definition() {
-    let program = Ce::command();
+    let mut program = Ce::command();
+    program.build();
     let prints = |command: &&clap::Command| command.get_arguments().any(|it| it.get_id() == "json");
     let commands = program.get_subcommands().filter(prints).map(clap::Command::get_name);
     let commands: BTreeSet<&str> = commands.chain([ALWAYS]).collect();
