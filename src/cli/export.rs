@@ -14,7 +14,7 @@ use crate::report::{
     CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
 };
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
-use ce_exchange::{ExchangeProgress, FetchedFiles, fetch_files};
+use ce_exchange::{ExchangeProgress, FetchedFiles, Secrets, fetch_files};
 use ce_history::package::{
     Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
     Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
@@ -101,6 +101,10 @@ struct CrateArgs {
     /// The organization that publishes the crate: `NAME` or `NAME <URL>`
     #[arg(long, value_name = "NAME", requires = "wanted", value_parser = organization)]
     publisher: Option<Contributor>,
+
+    /// Export files that seem to hold keys, tokens, or the values of variables with secrets, too
+    #[arg(long, requires = "wanted")]
+    allow_secrets: bool,
 }
 
 fn person(text: &str) -> Result<Contributor, AttributionFault> {
@@ -134,7 +138,7 @@ impl CrateArgs {
 const USAGE: &str = "ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>";
 
 const EXPORT_EXIT_CODES: &str = "\
-Exit codes: 0 exported, 2 the arguments are wrong, or a result has no record, 5 files are damaged, or away and not to be had, \
+Exit codes: 0 exported, 1 files seem to hold secrets, 2 the arguments are wrong, or a result has no record, 5 files are damaged, or away and not to be had, \
 or the storage could not be read or the directory not be written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for ExportResults {
@@ -229,6 +233,13 @@ impl ExportResults {
             Some(run_crate) => crate_texts(run_crate, &package, readme)?,
             None => vec![(README, readme)],
         };
+        if run_crate.is_some() && !self.run_crate.allow_secrets {
+            let (records, crated) = ((storage, &history), (&package, &texts[..]));
+            let found = Secrets::of_environment().find_in_package(records, crated, stop)?;
+            if !found.is_empty() && !stop.load(Ordering::Relaxed) {
+                return Err(PackageError::Secret(found).into());
+            }
+        }
         package.write(storage, (&self.dir, self.kind()), &texts, stop)?;
         Ok(package)
     }

@@ -279,6 +279,47 @@ fn what_is_no_crate_is_one_error_and_leaves_nothing() {
 }
 
 #[test]
+fn a_crate_with_a_secret_is_made_only_if_the_user_wants_that() {
+    let token = format!("{}{}", "ghp_", "a1".repeat(18));
+    let lab = written(
+        "Inputs: x, y\n\nswept = SWEEP(MEMBER('b' (leak y k)[0]) :over k 1 2)\nsum = (add x x)\n\nALL(swept sum)\n",
+    );
+    let leak = r#"mkdir "$3/a"; cp "$1" "$3/a/y"; cp "$2" "$3/b""#;
+    let lab = lab.computation("leak", "y k", "kept/", leak);
+    let lab = cited(lab.data("y", format!("token: {token}\n")));
+    let made = |options: &[&str], dir: &str, code: i32| {
+        let ran = lab.finish(&mut export(&lab, &[&WHOLE[..], options].concat(), dir)).exit(code);
+        assert_eq!(lab.path("out").exists(), code == 0 && dir == "../out");
+        ran.stderr
+    };
+    // Neither what is not in the crate nor a part of a directory that is not.
+    made(&[], "../small", 0);
+    for (options, files) in [
+        (&["--all"][..], &["c_leak/", "/a/y: it seems to hold a token of GitHub\n"][..]),
+        (&["--inputs"], &["nothing is exported: tinputs/", ": it seems to hold a token of GitHub"]),
+        (&["--inputs", "--all"], &["; c_leak/", "\n  try: --allow-secrets exports it all"]),
+        (&["--author=Eve ghp_a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"], &["ro-crate-metadata.json"]),
+    ] {
+        for dir in ["../out", "../out.zip"] {
+            let said = made(options, dir, 1);
+            assert!(files.iter().all(|file| said.contains(file)), "{files:?}: {said}");
+            assert!(!said.contains(&token), "{said}");
+        }
+    }
+    assert!(!lab.path("out.zip").exists());
+    let mut command = export(&lab, &WHOLE, "../out");
+    let said = lab.finish(command.env("LAB_PASSWORD", "0 CC-BY-4.0")).exit(0);
+    assert!(!said.stderr.contains("LAB_PASSWORD"), "{}", said.stderr);
+    fs::remove_dir_all(lab.path("out")).unwrap();
+    let mut command = export(&lab, &WHOLE, "../out");
+    let said = lab.finish(command.env("LAB_PASSWORD", "CC-BY-4.0")).exit(1);
+    assert!(said.stderr.contains("the value of the variable LAB_PASSWORD"), "{}", said.stderr);
+    made(&["--inputs", "--all", "--allow-secrets"], "../out", 0);
+    let text = fs::read_to_string(lab.path("out/inputs/y")).unwrap();
+    assert!(text.contains(&token));
+}
+
+#[test]
 fn licence_and_authors_are_asked_for() {
     for (cited, missing) in [
         (

@@ -76,7 +76,7 @@ impl<'a> Selection<'a> {
             large: lfs.map(|_| LargeUploads::new(mirror, request.dry)).transpose()?,
             logs: request.logs,
             inputs: request.inputs.then(HashSet::new),
-            secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
+            secrets: (!request.allow_secrets).then(Secrets::of_environment),
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
             compared: Vec::new(),

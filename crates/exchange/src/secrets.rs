@@ -1,10 +1,16 @@
 //! A scan for secrets, since what was pushed cannot be taken back.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ce_files::manifest::{DirectoryArchive, EntryKind, shown};
+use ce_files::manifest::{DirectoryArchive, EntryKind, ValuePiece, shown};
+use ce_history::History;
+use ce_history::package::{BadFile, Package, PackagedValue};
 use ce_model::digest::Digest;
+use ce_storage::{Storage, StorageError};
 use memchr::memmem;
+use rayon::prelude::*;
 
 /// The beginnings of tokens, and how many letters, digits, `-` and `_` follow at least.
 const TOKENS: [(&str, usize, &str); 12] = [
@@ -40,13 +46,22 @@ pub struct Secrets {
 }
 
 impl Secrets {
+    /// What is looked for in the environment of this process.
+    pub fn of_environment() -> Self {
+        Self::new(
+            std::env::vars_os().map(|(name, value)| {
+                (name.to_string_lossy().into_owned(), value.into_encoded_bytes())
+            }),
+        )
+    }
+
     /// What is looked for, given variables of the environment.
-    pub fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
+    fn new(variables: impl Iterator<Item = (String, Vec<u8>)>) -> Self {
         let secret = variables.filter(|(name, value)| {
             let name = name.to_ascii_uppercase();
             value.len() >= MIN_VALUE && NAMES.iter().any(|it| name.contains(it))
         });
-        let values = secret.map(|(name, value)| (value.into_bytes(), name)).collect();
+        let values = secret.map(|(name, value)| (value, name)).collect();
         let headers =
             KEYS.iter().map(|kind| format!("-----BEGIN {kind}PRIVATE KEY-----").into_bytes());
         Self { values, headers: headers.collect() }
@@ -79,6 +94,53 @@ impl Secrets {
         let (_, name) = self.values.iter().find(|(value, _)| has(contents, value))?;
         Some(format!("the value of the variable {name}"))
     }
+
+    /// The files of a package that seem to hold something, and the texts that are beside them, until `stop` is set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn find_in_package(
+        &self,
+        (storage, history): (&Storage, &History),
+        (package, texts): (&Package, &[(&str, String)]),
+        stop: &AtomicBool,
+    ) -> Result<Vec<BadFile>, StorageError> {
+        let bad =
+            |name: String, what: &str| BadFile { name, why: format!("it seems to hold {what}") };
+        let values: Vec<PackagedValue<'_>> = package.values(history).collect();
+        let scans = values.par_iter().with_max_len(1).map(|PackagedValue { value, member }| {
+            let (mut scan, mut is_wanted) = (SecretScan::new(self), member.is_none());
+            storage.values().pieces(value, &mut |piece| {
+                match piece {
+                    ValuePiece::File(path) => {
+                        is_wanted = member.is_none_or(|member| is_within(path, member.as_bytes()));
+                        if is_wanted {
+                            scan.begin(path);
+                        }
+                    }
+                    ValuePiece::Bytes(bytes) if is_wanted => scan.add(bytes),
+                    ValuePiece::Bytes(_) => {}
+                }
+                match scan.has_found() || stop.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            })?;
+            let found = scan.finish();
+            Ok(found.map(|(member, what)| bad(value.name.clone() + &member, &what)))
+        });
+        let found: Vec<Option<BadFile>> = scans.collect::<Result<_, StorageError>>()?;
+        let in_texts = texts
+            .iter()
+            .filter_map(|(name, text)| Some(bad((*name).to_owned(), &self.find(text.as_bytes())?)));
+        Ok(found.into_iter().flatten().chain(in_texts).collect())
+    }
+}
+
+/// Whether a path is this one, or below it.
+fn is_within(path: &[u8], dir: &[u8]) -> bool {
+    path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// The least size of a window that is looked at in a longer text, in bytes.
@@ -188,7 +250,7 @@ mod tests {
     fn found(text: &str) -> Option<String> {
         let variables =
             [("MY_TOKEN", "hunter2hunter2"), ("PIN_SECRET", "1234"), ("HOME", "/home/ada/x")];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.into()));
         Secrets::new(variables.into_iter()).find(text.as_bytes())
     }
 
@@ -214,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_found_wherever_pieces_end() {
-        let variables = [("MY_TOKEN".to_owned(), "hunter2".repeat(100))];
+        let variables = [("MY_TOKEN".to_owned(), "hunter2".repeat(100).into_bytes())];
         let secrets = Secrets::new(variables.into_iter());
         let found = |text: &[u8]| {
             let mut scan = SecretScan::new(&secrets);

@@ -1,6 +1,8 @@
 //! `ce push`: what goes to a repository, what stays here, and that a clone is a storage.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use super::{cloned, evaluate, holds, lab, listed, pull, push, repository, salt};
@@ -139,6 +141,7 @@ fn values_of_secret_variables_stay_here() {
     lab.ce_run(&[]).exit(0);
     let mut command = lab.command("ce");
     command.args(["push", "../storage", "../results.git"]).env("DEPLOY_TOKEN", "x\nx\nx\nx\n");
+    command.env("ODD", OsStr::from_bytes(b"\xff"));
     lab.finish(&mut command).exit(1).shows("the value of the variable DEPLOY_TOKEN");
 }
 

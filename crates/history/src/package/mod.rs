@@ -43,7 +43,7 @@ use self::crate_values::{INPUTS, input_path};
 use self::definitions::Definitions;
 pub use self::run_crate::{CrateError, CrateFacts, RunCrate};
 pub use self::write::{
-    BadFile, Citation, Package, PackageError, PackageKind, copy, job_of, vacant,
+    BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, copy, job_of, vacant,
 };
 
 /// The file of a package that says what made each other one.

@@ -13,7 +13,7 @@ use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::hints;
 use ce_storage::records::{CallRecord, Defect};
-use ce_storage::{Entry, Maintenance, Record, Storage, StorageError};
+use ce_storage::{Entry, ExpectedFile, Maintenance, Record, Storage, StorageError};
 use jiff::Timestamp;
 
 use super::archive::ArchiveWriter;
@@ -43,7 +43,27 @@ pub struct Package {
     pub files: Vec<PackagedFile>,
 }
 
+/// A value that is in a package, or of which a part is.
+#[derive(Debug)]
+pub struct PackagedValue<'p> {
+    /// It, as it is recorded.
+    pub value: ExpectedFile,
+    /// The part of a directory that is in the package; `None` if all of it is.
+    pub member: Option<&'p str>,
+}
+
 impl Package {
+    /// The values of its files, each once.
+    pub fn values<'p>(&'p self, history: &'p History) -> impl Iterator<Item = PackagedValue<'p>> {
+        let mut seen = HashSet::new();
+        let files = self.files.iter().filter(move |file| seen.insert(&file.file));
+        files.filter_map(|file| {
+            let value = history.subject(&file.holder)?.promise();
+            let member = file.file.strip_prefix(&file.holder)?.strip_prefix('/');
+            Some(PackagedValue { value, member })
+        })
+    }
+
     /// Reads all files of a package to their ends, and compares them with their records.
     pub fn check(
         packer: Packer<'_>,
@@ -443,6 +463,9 @@ pub enum PackageError {
     /// Files are away or damaged.
     #[error("nothing is exported, since files cannot be: {}", list(.0))]
     Bad(Vec<BadFile>),
+    /// Files seem to hold secrets.
+    #[error("nothing is exported: {}", list(.0))]
+    Secret(Vec<BadFile>),
     /// A file could not be made.
     #[error("cannot write {path}")]
     Write {
@@ -471,6 +494,7 @@ impl Explain for PackageError {
             Self::Occupied(_) | Self::Exists(_) | Self::NoName(_) | Self::Inside(_) => {
                 Exit::Malformed
             }
+            Self::Secret(_) => Exit::Failed,
             Self::Bad(_) | Self::Write { .. } | Self::Stopped => Exit::Storage,
         }
     }
@@ -484,6 +508,7 @@ impl Explain for PackageError {
                 "ce run makes again what is away or was collected, and after ce verify --repair what is \
                  damaged; ce pull brings what a repository has; without --all, intermediate results are not needed"
             }
+            Self::Secret(_) => "--allow-secrets exports it all the same",
             Self::Write { path, source } => return hints::for_writing(Path::new(path), source),
             Self::Stopped => "run the same command again: nothing was made",
         };

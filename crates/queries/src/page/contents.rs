@@ -157,7 +157,7 @@ pub(super) struct ContentsRoom {
 impl ContentsRoom {
     /// Room for so many bytes.
     pub(super) fn new(bytes: u64) -> Self {
-        Self { left: bytes, secrets: Secrets::new(std::env::vars()) }
+        Self { left: bytes, secrets: Secrets::of_environment() }
     }
 
     /// Reads the contents of an output with this name, if there is room for them.
