@@ -279,6 +279,32 @@ fn what_is_no_crate_is_one_error_and_leaves_nothing() {
 }
 
 #[test]
+fn files_have_the_types_that_their_names_or_contents_say() {
+    let script = r#"echo '%PDF' >"$2"; echo '{"a":1}' >"$3"; echo a,b >"$4"; printf 'a,b\n1,2\n' >"$5"; cp "$1" "$6/x""#;
+    let lab = written("Inputs: x\n\n(make x)\n").computation(
+        "make",
+        "x",
+        "page.PDF rows.jsonl text figures/",
+        script,
+    );
+    let mut lab =
+        lab.file("computations/make/outputs", "page.PDF\nrows.jsonl\ntext\ncells\nfigures/\n");
+    lab.inputs = vec!["x".to_owned()];
+    let lab = cited(lab);
+    lab.finish(&mut export(&lab, &WHOLE, "../out")).exit(0);
+    let entities = metadata(&lab, "out");
+    for (id, kind) in [
+        ("page.PDF", Some("application/pdf")),
+        ("rows.jsonl", Some("application/x-ndjson")),
+        ("text", Some("text/plain")),
+        ("cells", Some("text/csv")),
+        ("figures/", None),
+    ] {
+        assert_eq!(entities[id]["encodingFormat"].as_str(), kind, "{id}");
+    }
+}
+
+#[test]
 fn a_crate_with_a_secret_is_made_only_if_the_user_wants_that() {
     let token = format!("{}{}", "ghp_", "a1".repeat(18));
     let lab = written(

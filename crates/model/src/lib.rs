@@ -34,6 +34,7 @@ pub mod expression;
 pub mod hints;
 pub mod humanize;
 pub mod name;
+pub mod output_format;
 pub mod plan;
 pub mod resources;
 pub mod shared_text;

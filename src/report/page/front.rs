@@ -334,7 +334,13 @@ fn below(level: pulldown_cmark::HeadingLevel) -> pulldown_cmark::HeadingLevel {
 /// An address that holds contents.
 fn address(contents: &OutputContents, bytes: &[u8]) -> String {
     let encoded = data_encoding::BASE64.encode(bytes);
-    format!("data:{};base64,{encoded}", contents.format.media_type())
+    // Browsers show a text of another type as a text only if they know that type.
+    let kind = match contents.format {
+        OutputFormat::Picture(kind) => kind,
+        OutputFormat::Other => contents.format.media_type(),
+        _ => "text/plain;charset=utf-8",
+    };
+    format!("data:{kind};base64,{encoded}")
 }
 
 /// What made an output, and from what; and a link that saves it.
@@ -360,8 +366,10 @@ fn caption(output: &PageOutput) -> Markup {
 /// The name of the file that an output is saved as.
 fn saved_name(output: &PageOutput, format: OutputFormat) -> String {
     let name = output.output.trim_end_matches('/');
-    let name =
-        if name.contains('.') { name.to_owned() } else { format!("{name}{}", format.suffix()) };
+    let name = match format.suffix() {
+        suffix if suffix.is_empty() || name.contains('.') => name.to_owned(),
+        suffix => format!("{name}.{suffix}"),
+    };
     text(&name).replace(['/', '\\'], "-")
 }
 

@@ -1,8 +1,10 @@
 //! The document of metadata that describes a crate: <https://www.researchobject.org/workflow-run-crate/>.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fs;
 
 use ce_model::digest::Digest;
+use ce_model::output_format::OutputFormat;
 use ce_model::task::{Node, NodeId, Task, WORKFLOW_TEXT};
 use ce_storage::StorageError;
 use ce_storage::records::JobRecord;
@@ -49,6 +51,9 @@ const PLAIN_TEXT: [&str; 3] =
 const MARKDOWN: [&str; 3] =
     ["text/markdown", "https://www.nationalarchives.gov.uk/PRONOM/fmt/1149", "Markdown"];
 
+/// The greatest size of a file that is read to find its type, in bytes.
+const MOST_READ: u64 = 1 << 20;
+
 /// The language of workflows.
 const LANGUAGE: &str = "#workflow-language";
 
@@ -89,7 +94,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Value
     for file in &package.files {
         // An output of the job is what a call or sweep has made.
         let source = outputs.get(&file.file).copied().unwrap_or(&file.file);
-        parts.push(packaged(file, source, &mut values));
+        parts.push(packaged(run, (file, source), &mut values));
     }
     let mut actions = Actions::new(run, values);
     describe_parameters(run, package, &mut actions.values);
@@ -261,10 +266,20 @@ fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<Ste
 }
 
 /// Describes a file of the package, and which value it is a copy of. Returns its id.
-fn packaged(file: &PackagedFile, source: &str, values: &mut CrateValues) -> String {
+fn packaged(
+    run: &RunCrate<'_>,
+    (file, source): (&PackagedFile, &str),
+    values: &mut CrateValues,
+) -> String {
     let id = of_path(&file.path, &file.contents);
     let shown = file.path.rsplit('/').next().unwrap_or(&file.path);
-    described(values.graph.of(&id, &[kind(&file.contents)]), shown, &file.contents);
+    let entity = values.graph.of(&id, &[kind(&file.contents)]);
+    described(entity, shown, &file.contents);
+    if !file.contents.is_directory() {
+        let is_small = file.contents.size <= MOST_READ;
+        let read = || if is_small { fs::read(run.storage.path(&file.file)).ok() } else { None };
+        entity.with("encodingFormat", OutputFormat::media_type_of(shown, read));
+    }
     for name in [source, &file.file] {
         let first = values.ids.entry(name.to_owned()).or_insert_with(|| id.clone());
         if *first != id {

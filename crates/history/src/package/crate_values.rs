@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use ce_model::digest::Digest;
+use ce_model::output_format::OutputFormat;
 use ce_model::task::{Node, NodeId, Task};
 use jiff::Timestamp;
 
@@ -10,9 +11,6 @@ use super::Package;
 use super::definitions::name;
 use super::entities::{Entities, Entity, encoded, reference};
 use crate::History;
-
-/// The format of a file of which nothing is known.
-const UNKNOWN_FORMAT: &str = "application/octet-stream";
 
 /// CompEval itself.
 pub(super) const ENGINE: &str = "#compeval";
@@ -131,7 +129,8 @@ pub(super) fn described(entity: &mut Entity, name: &str, contents: &Digest) {
         entity.with("description", format!("A directory whose manifest has the SHA-1 {sha1}"));
     } else {
         entity.with("contentSize", contents.size.to_string());
-        entity.with("sha1", contents.sha1.full()).with("encodingFormat", UNKNOWN_FORMAT);
+        entity.with("sha1", contents.sha1.full());
+        entity.with("encodingFormat", OutputFormat::media_type_of(name, || None));
     }
 }
 

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 pub use self::calls::{PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin};
 use self::calls::{PageIndex, role_in};
 use self::contents::ContentsRoom;
-pub use self::contents::{NotHeld, OutputContents, OutputFormat};
+pub use self::contents::{NotHeld, OutputContents};
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 pub use self::measurements::{
     AxisKind, CommitStep, CommitSteps, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis,
@@ -34,6 +34,7 @@ use ce_exchange::{Attestations, is_fetched_on_demand};
 use ce_history::{History, Subject};
 use ce_model::digest::Digest;
 use ce_model::expression::written_alone;
+pub use ce_model::output_format::OutputFormat;
 use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
 use ce_model::task::{Node, NodeId, Task, origins};

@@ -1,0 +1,206 @@
+//! The formats of outputs: what the name of a file says of its contents, and what these are.
+
+/// What contents are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// A picture that browsers show, of this type.
+    Picture(&'static str),
+    /// Lines of cells that this character separates, the first with the names of columns.
+    Table(char),
+    /// Lines of JSON objects.
+    JsonLines,
+    /// A JSON document.
+    Json,
+    /// Markdown.
+    Markdown,
+    /// Another text.
+    Text,
+    /// Anything else.
+    Other,
+}
+
+/// The beginnings of pictures, and their types.
+const PICTURES: [(&[u8], &str); 5] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"RIFF", "image/webp"),
+];
+
+/// Suffixes of names, and the types of such files. Of the suffixes of a type, the usual one is the first.
+const TYPES: [(&str, &str); 32] = [
+    ("txt", "text/plain"),
+    ("log", "text/plain"),
+    ("csv", "text/csv"),
+    ("tsv", "text/tab-separated-values"),
+    ("md", "text/markdown"),
+    ("html", "text/html"),
+    ("htm", "text/html"),
+    ("xml", "application/xml"),
+    ("json", "application/json"),
+    ("ndjson", "application/x-ndjson"),
+    ("jsonl", "application/x-ndjson"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("toml", "application/toml"),
+    ("svg", "image/svg+xml"),
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("tif", "image/tiff"),
+    ("tiff", "image/tiff"),
+    ("pdf", "application/pdf"),
+    ("zip", "application/zip"),
+    ("tar", "application/x-tar"),
+    ("gz", "application/gzip"),
+    ("tgz", "application/gzip"),
+    ("bz2", "application/x-bzip2"),
+    ("xz", "application/x-xz"),
+    ("zst", "application/zstd"),
+    ("h5", "application/x-hdf5"),
+    ("parquet", "application/vnd.apache.parquet"),
+];
+
+/// The type of a file of which nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// A table has at least so many columns and lines that have as many cells each.
+const LEAST: usize = 2;
+
+impl OutputFormat {
+    /// What contents are, by their name and by themselves.
+    pub fn of(name: &str, contents: &[u8]) -> Self {
+        if let Some((_, kind)) = PICTURES.iter().find(|(begin, _)| contents.starts_with(begin)) {
+            return Self::Picture(kind);
+        }
+        let Ok(text) = std::str::from_utf8(contents) else { return Self::Other };
+        if text.contains('\0') {
+            return Self::Other;
+        }
+        let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+        let begin = text.trim_start();
+        let is_xml = begin.starts_with("<?xml") || begin.starts_with("<!DOCTYPE svg");
+        if begin.starts_with("<svg") || is_xml && begin.contains("<svg") {
+            return Self::Picture("image/svg+xml");
+        }
+        if suffix == "md" {
+            return Self::Markdown;
+        }
+        if begin.starts_with('{') && is_each_line_json(text) {
+            return Self::JsonLines;
+        }
+        if begin.starts_with(['{', '['])
+            && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+        {
+            return Self::Json;
+        }
+        let is_table = |separator: &char| {
+            let mut widths = text.lines().map(|line| line.split(*separator).count());
+            let first = widths.next().unwrap_or_default();
+            let mut rest = widths.peekable();
+            first >= LEAST && rest.peek().is_some() && rest.all(|width| width == first)
+        };
+        match ['\t', ','].iter().find(|it| is_table(it)) {
+            // What separates cells may be quoted in them.
+            Some(',') if text.contains('"') => Self::Text,
+            Some(separator) => Self::Table(*separator),
+            None => Self::Text,
+        }
+    }
+
+    /// The usual suffix of a file of this kind, without its dot; empty if there is none.
+    pub fn suffix(self) -> &'static str {
+        let kind = self.media_type();
+        TYPES.iter().find(|(_, known)| *known == kind).map_or("", |(suffix, _)| suffix)
+    }
+
+    /// The media type of a file of this kind.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Picture(kind) => kind,
+            Self::Table('\t') => "text/tab-separated-values",
+            Self::Table(_) => "text/csv",
+            Self::JsonLines => "application/x-ndjson",
+            Self::Json => "application/json",
+            Self::Markdown => "text/markdown",
+            Self::Text => "text/plain",
+            Self::Other => UNKNOWN,
+        }
+    }
+
+    /// The media type of a file: what the suffix of its name says, and else its contents, if they are to be had.
+    pub fn media_type_of(name: &str, contents: impl FnOnce() -> Option<Vec<u8>>) -> &'static str {
+        let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+        let named = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix));
+        match named {
+            Some((_, kind)) => kind,
+            None => contents().map_or(UNKNOWN, |it| Self::of(name, &it).media_type()),
+        }
+    }
+}
+
+/// Whether a text has several lines, each of which is an object of JSON.
+fn is_each_line_json(text: &str) -> bool {
+    text.lines().count() >= LEAST
+        && text.lines().all(|line| {
+            line.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_known_by_themselves() {
+        for (name, contents, format) in [
+            ("figure", "<svg xmlns='x'/>", OutputFormat::Picture("image/svg+xml")),
+            (
+                "figure.svg",
+                "<?xml version='1.0'?>\n<!-- a --><svg/>",
+                OutputFormat::Picture("image/svg+xml"),
+            ),
+            ("page", "<?xml version='1.0'?><html/>", OutputFormat::Text),
+            ("a", "x\ty\n1\t2\n", OutputFormat::Table('\t')),
+            ("a", "x,y\n1,2\n", OutputFormat::Table(',')),
+            ("a", "x,y\n\"1,5\",2\n", OutputFormat::Text),
+            ("a", "x\ty\n1\n", OutputFormat::Text),
+            ("a", "one line, only\n", OutputFormat::Text),
+            ("a", "{\"x\":1}\n{\"x\":2}\n", OutputFormat::JsonLines),
+            ("a", "{\n\"x\":1}\n", OutputFormat::Json),
+            ("a", "[1, 2", OutputFormat::Text),
+            ("read.md", "# Title\n", OutputFormat::Markdown),
+            ("a", "a\0b", OutputFormat::Other),
+            ("a", "", OutputFormat::Text),
+        ] {
+            assert_eq!(OutputFormat::of(name, contents.as_bytes()), format, "{contents}");
+        }
+        let png = OutputFormat::of("a", b"\x89PNG\r\n\x1a\nrest");
+        assert_eq!((png.media_type(), png.suffix()), ("image/png", "png"));
+        assert_eq!(OutputFormat::of("a", b"\xff\xfe"), OutputFormat::Other);
+    }
+
+    #[test]
+    fn a_suffix_says_the_type_and_else_the_contents_do() {
+        for (name, contents, kind) in [
+            ("notes.txt", "{}", "text/plain"),
+            ("A.CSV", "", "text/csv"),
+            ("x.tar.gz", "", "application/gzip"),
+            ("rows.jsonl", "", "application/x-ndjson"),
+            ("figure", "<svg xmlns='x'/>", "image/svg+xml"),
+            ("sum", "90\n", "text/plain"),
+            ("sum", "a,b\n1,2\n", "text/csv"),
+            ("archive.bam", "\0", "application/octet-stream"),
+        ] {
+            let found = OutputFormat::media_type_of(name, || Some(contents.into()));
+            assert_eq!(found, kind, "{name}");
+        }
+        assert_eq!(OutputFormat::media_type_of("sum", || None), UNKNOWN);
+        let kinds = [OutputFormat::Text, OutputFormat::Table('\t'), OutputFormat::JsonLines];
+        assert_eq!(kinds.map(OutputFormat::suffix), ["txt", "tsv", "ndjson"]);
+        assert_eq!(OutputFormat::Other.suffix(), "");
+    }
+}
