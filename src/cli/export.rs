@@ -89,7 +89,7 @@ struct CrateArgs {
     #[arg(long, value_name = "NAME", requires = "wanted", value_parser = person)]
     by: Option<Contributor>,
 
-    /// The licence of the crate: an identifier of SPDX, such as CC-BY-4.0, or a URL [default: the one in CITATION.cff of the
+    /// The licence of the crate: an expression of SPDX, such as CC-BY-4.0 or 'MIT OR Apache-2.0', or a URL [default: the one in CITATION.cff of the
     /// task's repository]
     #[arg(long, value_name = "LICENCE", requires = "wanted", value_parser = LicenceName::parse)]
     license: Option<LicenceName>,

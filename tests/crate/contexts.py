@@ -9,8 +9,8 @@ SCHEMA = """
     ComputerLanguage ControlAction CreateAction CreativeWork Dataset HowTo HowToStep Organization OrganizeAction Person
     PropertyValue SoftwareApplication SoftwareSourceCode WebSite
     about actionStatus additionalType affiliation agent author codeRepository contentSize creator datePublished description
-    encodingFormat endTime exampleOfWork hasPart identifier instrument license mainEntity mentions name object position
-    programmingLanguage propertyID publisher result sameAs startTime step unitCode url value version workExample
+    encodingFormat endTime exampleOfWork hasPart identifier instrument isBasedOn license mainEntity mentions name object
+    position programmingLanguage propertyID publisher result sameAs startTime step unitCode url value version workExample
 """.split()
 
 WORKFLOW_RUN = ["resourceUsage", "sha1"]

@@ -254,7 +254,7 @@ fn what_is_no_crate_is_one_error_and_leaves_nothing() {
         &["export", "--crate", "--license=a b", "../storage"],
         "../out",
         2,
-        "an identifier of SPDX",
+        "\"a\" is not in the list of SPDX, which is at https://spdx.org/licenses/",
     );
     refused(&["export", "--crate", "--author=A <b>", "../storage"], "../out", 2, "nor an ORCID");
     let call = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
@@ -276,6 +276,34 @@ fn what_is_no_crate_is_one_error_and_leaves_nothing() {
         fs::read_dir(lab.path(".")).unwrap().map(|it| it.unwrap().path()).collect();
     assert_eq!(before, after);
     assert_eq!(fs::read_to_string(lab.path("there.zip")).unwrap(), "mine");
+}
+
+#[test]
+fn licences_may_be_expressions_and_people_are_named_once() {
+    let cited = "license: Apache-2.0 WITH LLVM-exception OR MIT\nauthors:\n  - {given-names: Ada, family-names: Lovelace, \
+                 email: ada@example.org}\n  - {given-names: A., family-names: Lovelace, email: ada@example.org, \
+                 orcid: 0000-0002-1825-0097, affiliation: Example Lab}\n  - {given-names: Bob, affiliation: Bob}\n";
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");
+    let lab = lab.file("CITATION.cff", cited).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let options = [&COMPLETE[..], &[PUBLISHER, "../storage"]].concat();
+    lab.finish(&mut export(&lab, &options, "../out")).exit(0);
+    assert_whole(&lab, "out");
+    let entities = metadata(&lab, "out");
+    let ada = "https://orcid.org/0000-0002-1825-0097";
+    assert_eq!(ids(&entities["./"], "author"), [ada, "#contributor/Bob"]);
+    assert_eq!(entities[ada]["name"], "Ada Lovelace");
+    assert_eq!(of_type(&entities, "Person").len(), 2, "the agent of the call, too");
+    assert!(!serde_json::to_string(&entities).unwrap().contains("ada@example.org"));
+    let [licence] = ids(&entities["./"], "license")[..] else { panic!("one licence") };
+    assert_eq!(licence, "#licence/Apache-2.0%20WITH%20LLVM-exception%20OR%20MIT");
+    assert_eq!(entities[licence]["identifier"], "Apache-2.0 WITH LLVM-exception OR MIT");
+    let parts =
+        ["Apache-2.0", "LLVM-exception", "MIT"].map(|it| format!("https://spdx.org/licenses/{it}"));
+    assert_eq!(ids(&entities[licence], "isBasedOn"), parts);
+    let wrong = ["export", "--crate", "--license=Apache2", "../storage"];
+    let told = lab.finish(&mut export(&lab, &wrong, "../no")).exit(2);
+    assert!(told.stderr.contains("which has Apache-2.0"), "{}", told.stderr);
 }
 
 #[test]
@@ -461,7 +489,9 @@ fn crates_are_valid() {
 #[test]
 fn crates_of_sweeps_directories_and_odd_names_are_valid() {
     needs(&["validate-crate"]);
-    let complete = [&COMPLETE[..], &[PUBLISHER, "--inputs", "--all", "../storage"]].concat();
+    let licence = "--license=(MIT OR LicenseRef-own) AND Apache-2.0 WITH LLVM-exception";
+    let more = [PUBLISHER, licence, "--inputs", "--all", "../storage"];
+    let complete = [&COMPLETE[..], &more].concat();
     let swept = sweeps();
     swept.finish(&mut export(&swept, &complete, "../swept")).exit(0);
     let found = invalid(&swept, &["swept"]);

@@ -17,7 +17,7 @@ use super::crate_values::{
     COMPLETED, CrateStep, CrateValues, ENGINE, StepKey, described, kind, of_path, performed,
     revision,
 };
-use super::entities::{Entities, Entity, encoded, reference, references, valid_url};
+use super::entities::{Entities, Entity, encoded, reference, references};
 use super::run_crate::RunCrate;
 use super::{Package, PackagedFile, README};
 
@@ -196,22 +196,22 @@ fn describe_root(run: &RunCrate<'_>, graph: &mut Entities, compeval: &str) {
         "A run of the task {task}{place}, at commit {commit}{of_remote}, recorded by CompEval {compeval}"
     );
     let Attribution { licences, authors, publisher } = &run.attribution;
-    let authors: Vec<String> = authors.iter().map(|it| run.contributor(it, graph)).collect();
+    let mut ids: Vec<String> = Vec::new();
+    for author in authors {
+        let id = run.contributor(author, graph);
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
     let publisher = publisher.as_ref().map(|it| run.contributor(it, graph));
-    let licences = licences.iter().map(|licence| {
-        let address = valid_url(&licence.address());
-        let entity = graph.of(&address, &["CreativeWork"]).with("name", licence.as_str());
-        entity.with("url", address.as_str());
-        address
-    });
-    let licences: Vec<String> = licences.collect();
+    let licences: Vec<String> = licences.iter().map(|it| it.describe(graph)).collect();
     let root = graph.of("./", &[]);
     root.with("name", format!("Run of the task {task}")).with("description", description);
     root.with("datePublished", run.day.as_str()).set("license", references(licences));
-    root.set("author", references(&authors)).set("publisher", publisher.map(reference));
+    root.set("author", references(&ids)).set("publisher", publisher.map(reference));
     root.set("conformsTo", references(PROFILES.map(|(id, ..)| id)));
     root.with("mainEntity", reference(WORKFLOW_TEXT));
-    graph.of(WORKFLOW_TEXT, &[]).set("creator", references(authors));
+    graph.of(WORKFLOW_TEXT, &[]).set("creator", references(ids));
 }
 
 /// Describes the workflow, those of its sweeps, and their steps.

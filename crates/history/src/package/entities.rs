@@ -144,6 +144,14 @@ pub(super) fn valid_url(url: &str) -> String {
     valid
 }
 
+/// Whether a text is the address of a page.
+pub(super) fn is_web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| {
+        !rest.is_empty() && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

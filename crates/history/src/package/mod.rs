@@ -10,6 +10,7 @@ mod crate_document;
 mod crate_values;
 mod definitions;
 mod entities;
+mod licence;
 mod run_crate;
 mod write;
 
@@ -34,13 +35,12 @@ use serde::Serialize;
 use crate::log::OriginalExecution;
 use crate::{Ancestor, History, HistoryError, Subject};
 
-pub use self::attribution::{
-    Attribution, AttributionError, AttributionFault, Contributor, LicenceName,
-};
+pub use self::attribution::{Attribution, AttributionError, AttributionFault, Contributor};
 use self::crate_document::METADATA;
 pub use self::crate_document::crate_texts;
 use self::crate_values::{INPUTS, input_path};
 use self::definitions::Definitions;
+pub use self::licence::{LicenceFault, LicenceName};
 pub use self::run_crate::{CrateError, CrateFacts, RunCrate};
 pub use self::write::{
     BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, copy, job_of, vacant,

@@ -14,8 +14,8 @@ use ce_storage::{Entry, Record, Storage};
 use ce_task::load::{self, LoadError};
 use jiff::Timestamp;
 
-use super::attribution::{Attribution, AttributionError, Contributor, is_web_address};
-use super::entities::{Entities, encoded, reference, valid_url};
+use super::attribution::{Attribution, AttributionError, Contributor};
+use super::entities::{Entities, encoded, is_web_address, reference, valid_url};
 use crate::{History, Subject};
 
 /// What a user wants to publish of a job.
@@ -41,6 +41,8 @@ pub struct RunCrate<'a> {
     /// The text of the workflow.
     pub(super) workflow: String,
     pub(super) attribution: Attribution,
+    /// All whom the crate names, each once.
+    people: Vec<Contributor>,
     /// The repository of the current directory, and the address of its remote one.
     top: PathBuf,
     remote: Option<String>,
@@ -71,6 +73,7 @@ impl<'a> RunCrate<'a> {
             .map_err(|source| CrateError::no_workflow(job, Some(source)))?
             .task;
         let attribution = attribution.or_cited(&top, &job.commit)?;
+        let people = attribution.people(facts.by.as_ref());
         let written = Snapshot::open(&top.join(place), job.commit.full()).and_then(|snapshot| {
             let file = snapshot.find(Path::new(WORKFLOW_TEXT))?;
             snapshot.read(&file)
@@ -88,6 +91,7 @@ impl<'a> RunCrate<'a> {
             facts,
             workflow,
             attribution,
+            people,
             top,
             remote,
             day,
@@ -120,22 +124,21 @@ impl<'a> RunCrate<'a> {
         Some(self.contributor(self.facts.by.as_ref()?, graph))
     }
 
-    /// Describes a contributor. Returns the id: the same for the same name.
+    /// Describes a contributor. Returns the id: the same for the same person or organization.
     pub(super) fn contributor(&self, contributor: &Contributor, graph: &mut Entities) -> String {
-        let Attribution { authors, publisher, .. } = &self.attribution;
-        let mut known = publisher.iter().chain(authors);
-        let known = known.find(|it| it.name == contributor.name).unwrap_or(contributor);
+        let mut people = self.people.iter();
+        // A person may be called as the organization is.
+        let is_it = |it: &&Contributor| {
+            it.is(contributor) && (it.is_organization || !contributor.is_organization)
+        };
+        let known = people.find(is_it).unwrap_or(contributor);
         let id = match &known.url {
             Some(url) => valid_url(url),
+            None if known.is_organization => format!("#organization/{}", encoded(&known.name)),
             None => format!("#contributor/{}", encoded(&known.name)),
         };
         let kind = if known.is_organization { "Organization" } else { "Person" };
-        let organization = known.affiliation.as_ref().map(|name| Contributor {
-            name: name.clone(),
-            url: None,
-            affiliation: None,
-            is_organization: true,
-        });
+        let organization = known.affiliation.as_deref().map(Contributor::organization);
         let organization = organization.map(|it| self.contributor(&it, graph));
         let entity = graph.of(&id, &[kind]).with("name", known.name.as_str());
         entity.set("url", known.url.as_deref().map(valid_url));
