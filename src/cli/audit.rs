@@ -1,5 +1,6 @@
 //! `ce audit`: whether recorded calls still make what is recorded.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -12,12 +13,12 @@ use super::Tool;
 use super::options::{PlaceName, isolate, jobs, slurm, task_dir, warn_of_links};
 use super::storage_args::storage_and_results;
 use crate::report::say;
-use crate::report::{self, Bar};
-use ce_evaluate::Policy;
+use crate::report::{self, Bar, harmless};
 use ce_evaluate::session::{Error, OutputError, RunOptions, Session, named_call, named_job};
+use ce_evaluate::{AuditedEnd, Policy};
 use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
-use ce_model::humanize::{parse_count, parse_duration, parse_number};
+use ce_model::humanize::{counted, parse_count, parse_duration, parse_number};
 use ce_queries::audit::{
     AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
 };
@@ -177,9 +178,19 @@ impl AuditCalls {
         let bar = Bar::of_calls(io::stderr().is_terminal() && !self.quiet, plan.calls.len());
         let mut ends = AuditEnds::new(plan);
         let mut told = Ok(());
+        // How many more calls were not executed for each reason.
+        let mut more: BTreeMap<String, usize> = BTreeMap::new();
         let audited = audit(session, plan, &terms, &mut |at, end| {
             bar.advance(1);
-            if told.is_ok() && !(self.quiet && end.agrees()) {
+            let is_repeated = match &end {
+                AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
+                    let count = more.get_mut(why).map(|count| *count += 1);
+                    count.is_some() || more.insert(why.clone(), 0).is_some()
+                }
+                AuditedEnd::Report(_) | AuditedEnd::OverBudget => false,
+            };
+            let is_quiet = self.quiet && end.agrees() || is_repeated && !self.json;
+            if told.is_ok() && !is_quiet {
                 told = bar.print_above(|| {
                     report::audited(&plan.calls[at], &end, self.json, out)?;
                     out.flush()
@@ -188,6 +199,10 @@ impl AuditCalls {
             ends.record(at, end);
         });
         bar.clear();
+        for (why, count) in more.iter().filter(|(_, count)| **count > 0) {
+            let calls = counted(*count, "more call");
+            say("ce", &format_args!("{calls} not audited for the same reason: {}", harmless(why)));
+        }
         audited?;
         if told.is_ok() {
             told = if self.json {

@@ -18,7 +18,9 @@ use super::queue::MAX_TICKETS;
 use super::scheduler::{Scheduler, Work};
 use super::ticket::TicketCall;
 use super::{CallError, EvaluateError, ExecutionSettings, WorkerQueue};
+use ce_exchange::fetch_values;
 use ce_executor::{Ended, ExecuteError, HostTurn, Isolation, Usage};
+use ce_git::Prompts;
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
@@ -30,6 +32,9 @@ use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 
 /// The interval at which it is looked at whether the user asks to stop.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The reason why a call is not audited that reads what is not here.
+const NO_POINTER: &str = "an input of it is not in the storage";
 
 /// A call that has a result, with everything that its execution needs.
 #[derive(Clone, Debug)]
@@ -149,15 +154,58 @@ impl Audit<'_> {
         ended: &mut dyn FnMut(usize, AuditedEnd),
         look: &dyn Fn(),
     ) -> Result<(), EvaluateError> {
-        let run = self.carry_out(look, &mut |message| match message {
-            AuditMessage::Ended(at, end) => ended(at, audited(end)),
-            AuditMessage::OverBudget(at) => ended(at, AuditedEnd::OverBudget),
+        let fetched = self.fetch(ended);
+        let calls: Vec<AuditedCall> = fetched.iter().map(|at| self.calls[*at].clone()).collect();
+        let here = Audit { calls: &calls, ..*self };
+        let run = here.carry_out(look, &mut |message| match message {
+            AuditMessage::Ended(at, end) => ended(fetched[at], audited(end)),
+            AuditMessage::OverBudget(at) => ended(fetched[at], AuditedEnd::OverBudget),
             AuditMessage::Interrupted | AuditMessage::Panicked => {}
         });
         self.settings.executor.finish();
         run?;
         self.storage.flush()?;
         Ok(self.storage.availability().check_in_place()?)
+    }
+
+    /// Fetches what calls read and is away in a clone of a results repository, until there is no time left or the user asks to
+    /// stop. Returns the places of the calls that have everything; passes on the ends of those that lack something.
+    fn fetch(&self, ended: &mut dyn FnMut(usize, AuditedEnd)) -> Vec<usize> {
+        let is_away = |it: &&Stored| !self.storage.has(&it.name).unwrap_or(true);
+        let (mut here, mut lacking, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, call) in self.calls.iter().enumerate() {
+            let away = call.sources.iter().filter(is_away);
+            let away: Vec<_> = away.map(|it| (it.name.clone(), it.digest)).collect();
+            if away.is_empty() {
+                here.push(at);
+            } else {
+                lacking.push(at);
+                values.push(away);
+            }
+        }
+        let mut done = 0;
+        while done < lacking.len() && !self.settings.executor.is_cancelled() {
+            if !self.budget.allows(None) {
+                lacking[done..].iter().for_each(|at| ended(*at, AuditedEnd::OverBudget));
+                break;
+            }
+            let fetched = fetch_values(self.storage, &values[done..], Prompts::Off);
+            for (at, fetched) in lacking[done..].iter().zip(&fetched) {
+                match fetched {
+                    Ok(true) => here.push(*at),
+                    Ok(false) => ended(*at, AuditedEnd::NotAudited(NO_POINTER.to_owned())),
+                    Err(error) => {
+                        let error = CallError::Fetch(Arc::clone(error));
+                        if !error.is_interrupted() {
+                            ended(*at, audited(self.calls[*at].not_executed(&error)));
+                        }
+                    }
+                }
+            }
+            done += fetched.len();
+        }
+        here.sort_unstable();
+        here
     }
 
     /// Executes the calls, and passes on what becomes of each, in this thread.

@@ -3,6 +3,8 @@
 //! A pure function decides the state of a call from the result of the lookup and what is requested. No step waits: it returns what the
 //! next one needs.
 
+use std::sync::Arc;
+
 use super::execution::CallRunner;
 use super::step::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use super::suspension::seen_suspended;
@@ -172,7 +174,7 @@ impl<'a> Evaluator<'a> {
         match can_fetch_files(&self.evaluation.storage, &outputs) {
             Ok(true) => Ok(Found::Archived(outputs)),
             Ok(false) => Ok(Found::Away(outputs)),
-            Err(error) => Err(Outcome::failed(outputs.name, CallError::Fetch(Box::new(error)))),
+            Err(error) => Err(Outcome::failed(outputs.name, CallError::Fetch(Arc::new(error)))),
         }
     }
 

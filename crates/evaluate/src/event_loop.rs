@@ -312,7 +312,7 @@ impl<'a> Countdown<'_, 'a> {
             match fetched {
                 Ok(_) => ready.push(*call),
                 Err(error) => {
-                    let error = CallError::Fetch(Box::new(error));
+                    let error = CallError::Fetch(error);
                     self.complete_call(*call, Outcome::failed(outputs.name.clone(), error));
                     self.report_ended(*call);
                 }

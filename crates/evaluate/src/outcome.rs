@@ -275,7 +275,7 @@ pub enum CallError {
     Publish(#[from] PublishError),
     /// Its outputs are away, and not to be had.
     #[error(transparent)]
-    Fetch(Box<ResultsError>),
+    Fetch(Arc<ResultsError>),
     /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -346,6 +346,7 @@ impl CallError {
     pub fn is_common(&self) -> bool {
         match self {
             Self::Input(error) => error.is_of_repository() || self.is_storage(),
+            Self::Fetch(error) => !error.is_of_one_output(),
             _ => self.is_storage(),
         }
     }
@@ -377,6 +378,20 @@ impl CallError {
         text
     }
 
+    /// Whether the user has asked to stop.
+    pub(super) fn is_interrupted(&self) -> bool {
+        match self {
+            Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
+                matches!(error, StorageError::Interrupted)
+            }
+            Self::Flush(error) => matches!(**error, StorageError::Interrupted),
+            Self::Fetch(error) => {
+                matches!(**error, ResultsError::Storage(StorageError::Interrupted))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the storage is to blame, rather than the computation.
     pub fn is_storage(&self) -> bool {
         match self {
@@ -386,6 +401,7 @@ impl CallError {
             }
             Self::AtWorker(failed) => failed.storage,
             Self::Input(error) | Self::Outputs { first: error, .. } => error.is_storage(),
+            Self::Fetch(error) => matches!(**error, ResultsError::Storage(_)),
             Self::Ended(_)
             | Self::Remembered(_)
             | Self::NotADirectory { .. }
@@ -396,7 +412,6 @@ impl CallError {
             | Self::Unsatisfiable(_)
             | Self::Asked(..)
             | Self::Within
-            | Self::Fetch(_)
             | Self::Publish(_) => false,
         }
     }
@@ -462,17 +477,7 @@ impl Outcome {
     /// A call that failed before it could print anything, or was interrupted while a value was read.
     pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
         let error = Box::new(error.into());
-        let is_interrupted = match &*error {
-            CallError::Storage(error) | CallError::Publish(PublishError::Storage(error)) => {
-                matches!(error, StorageError::Interrupted)
-            }
-            CallError::Flush(error) => matches!(**error, StorageError::Interrupted),
-            CallError::Fetch(error) => {
-                matches!(**error, ResultsError::Storage(StorageError::Interrupted))
-            }
-            _ => false,
-        };
-        if is_interrupted {
+        if error.is_interrupted() {
             return Self::Absent(name, Absence::Interrupted);
         }
         let hint = error.hint();

@@ -4,7 +4,6 @@
 //! longer than a small object. Nothing is in its place before it was compared with the record.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use ce_git::{LfsPointer, LfsRemote, LfsStore, Prompts};
 use ce_history::package::AbsentFile;
 use ce_model::digest::Digest;
+use ce_model::exit::Error as ExplainedError;
 use ce_storage::{Durability, Entry, Outputs, Record, Storage, StorageError, large_name};
 
 use crate::lfs::{LargeSource, at_once, has_size, is_readable, large};
@@ -115,33 +115,6 @@ impl AwayValue {
     }
 }
 
-/// Why nothing was fetched. The first value has the error, and the others have its words.
-struct FailedFetch {
-    error: Option<ResultsError>,
-    is_interrupted: bool,
-    why: String,
-}
-
-impl FailedFetch {
-    fn new(error: ResultsError) -> Self {
-        let (mut why, mut cause) = (error.to_string(), error.source());
-        while let Some(error) = cause {
-            why = format!("{why}: {error}");
-            cause = error.source();
-        }
-        let is_interrupted = matches!(error, ResultsError::Storage(StorageError::Interrupted));
-        Self { error: Some(error), is_interrupted, why }
-    }
-
-    fn of(&mut self, value: &AwayValue) -> ResultsError {
-        match self.error.take() {
-            Some(error) => error,
-            None if self.is_interrupted => StorageError::Interrupted.into(),
-            None => value.lost(self.why.clone()),
-        }
-    }
-}
-
 /// The outputs of a call, with their names in the storage.
 fn named(outputs: &Outputs) -> Vec<(String, Digest)> {
     let files = outputs.files.iter().enumerate();
@@ -174,27 +147,26 @@ pub fn fetch_outputs(
     storage: &Storage,
     calls: &[&Outputs],
     prompts: Prompts,
-) -> Vec<Result<bool, ResultsError>> {
+) -> Vec<Result<bool, Arc<ResultsError>>> {
     let calls: Vec<_> = calls.iter().map(|outputs| named(outputs)).collect();
-    fetch(storage, &calls, prompts)
+    fetch_values(storage, &calls, prompts)
 }
 
-/// Does the same for groups of values with their names in the storage.
-fn fetch(
+/// Does the same for groups of values with their names in the storage. If nothing could be fetched, all have the same error.
+pub fn fetch_values(
     storage: &Storage,
     groups: &[Vec<(String, Digest)>],
     prompts: Prompts,
-) -> Vec<Result<bool, ResultsError>> {
+) -> Vec<Result<bool, Arc<ResultsError>>> {
     let size = |values: &Vec<(String, Digest)>| values.iter().map(|it| stored_size(&it.1)).sum();
     let groups = &groups[..at_once(groups.iter().map(size))];
     let groups: Vec<_> = groups.iter().map(|values| lacking(storage, values)).collect();
     let lacking: Vec<&AwayValue> = groups.iter().flatten().flatten().flatten().collect();
-    let source = lacking.first().map(|first| fetched(storage, first, &lacking, prompts));
-    let mut source = source.map(|source| source.map_err(FailedFetch::new));
-    let mut bring = |values: &[AwayValue]| {
-        values.iter().try_for_each(|value| match &mut source {
-            Some(Ok(source)) => value.bring(storage, source),
-            Some(Err(failed)) => Err(failed.of(value)),
+    let source = lacking.first().map(|_| fetched(storage, &lacking, prompts).map_err(Arc::new));
+    let bring = |values: &[AwayValue]| {
+        values.iter().try_for_each(|value| match &source {
+            Some(Ok(source)) => value.bring(storage, source).map_err(Arc::new),
+            Some(Err(failed)) => Err(Arc::clone(failed)),
             None => Ok(()),
         })
     };
@@ -222,19 +194,18 @@ fn lacking(
     Ok(Some(lacking))
 }
 
-/// Fetches the objects of values, of which this is the first one, from the repository that a clone is from. Some may not be there.
+/// Fetches the objects of values from the repository that a clone is from. Some may not be there.
 fn fetched(
     storage: &Storage,
-    first: &AwayValue,
     values: &[&AwayValue],
     prompts: Prompts,
 ) -> Result<LargeSource, ResultsError> {
     let inputs = storage.inputs();
     inputs.go_on()?;
-    let remote = match LfsRemote::of_clone(&storage.path(""), prompts) {
-        Ok(Some(remote)) => remote,
-        Ok(None) => return Err(first.lost("the clone has no remote origin".to_owned())),
-        Err(error) => return Err(first.lost(error.to_string())),
+    let clone = storage.path("");
+    let remote = match LfsRemote::of_clone(&clone, prompts) {
+        Ok(remote) => remote.ok_or(ResultsError::NoOrigin)?,
+        Err(source) => return Err(ResultsError::Origin { clone, source }),
     };
     let mut source = LargeSource::new(remote, storage.values().private_path()?)?;
     let pointers = values.iter().filter_map(|value| value.pointer().cloned());
@@ -271,7 +242,7 @@ pub fn fetch_files(
     absent: &[AbsentFile<'_>],
     stop: &Arc<AtomicBool>,
     progress: &ExchangeProgress,
-) -> Result<Option<FetchedFiles>, ResultsError> {
+) -> Result<Option<FetchedFiles>, ExplainedError> {
     let (mut objects, mut archives, mut jobs) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for AbsentFile { file, value } in absent {
         let (name, digest) = (value.file(), *value.digest);
@@ -305,7 +276,7 @@ pub fn fetch_files(
     progress.begin("fetching large outputs", objects.len());
     let mut rest = &objects[..];
     while !rest.is_empty() {
-        let fetched = fetch(&storage, rest, Prompts::Off);
+        let fetched = fetch_values(&storage, rest, Prompts::Off);
         progress.advance(fetched.len());
         rest = &rest[fetched.len()..];
         fetched.into_iter().collect::<Result<Vec<bool>, _>>()?;

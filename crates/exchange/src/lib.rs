@@ -39,7 +39,8 @@ pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
 pub use self::copies::copies;
 pub use self::fetch::{
-    FetchedFiles, can_fetch_files, fetch_files, fetch_outputs, is_fetched_on_demand, may_fetch,
+    FetchedFiles, can_fetch_files, fetch_files, fetch_outputs, fetch_values, is_fetched_on_demand,
+    may_fetch,
 };
 pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
 pub use self::pull::{PullRequest, Pulled, pull};
@@ -118,6 +119,17 @@ pub enum ResultsError {
         /// The cause.
         source: io::Error,
     },
+    /// Outputs are away in a clone that does not know where it is from.
+    #[error("large outputs are away, and the clone has no remote origin")]
+    NoOrigin,
+    /// Outputs are away in a clone that cannot be read.
+    #[error("large outputs are away, and the clone {} cannot be read", clone.display())]
+    Origin {
+        /// The clone.
+        clone: PathBuf,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// An output that is away in a clone is not to be had.
     #[error("the Git LFS object of {file} is not to be had: {why}")]
     Lost {
@@ -189,6 +201,13 @@ pub enum ResultsError {
     Busy(String),
 }
 
+impl ResultsError {
+    /// Whether it is about one output, and not about all that are fetched.
+    pub const fn is_of_one_output(&self) -> bool {
+        matches!(self, Self::Lost { .. } | Self::WrongObject { .. })
+    }
+}
+
 impl Explain for ResultsError {
     fn exit(&self) -> Exit {
         match self {
@@ -238,6 +257,8 @@ impl Explain for ResultsError {
                     "remove {pointer} in the clone: the call is executed again then"
                 ));
             }
+            Self::NoOrigin => "git remote add origin URL in the clone says where the repository is",
+            Self::Origin { .. } => "make git remote --verbose work in the clone",
             Self::Busy(_) => "push again in a while",
             Self::Settings { .. } | Self::TwoSettings(_) | Self::SettingsFile(_) => {
                 "take a later version of this program, which may have written it; or correct it in that branch"

@@ -10,8 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ce_evaluate::session::{CallNameError, Interrupted, Session, look_only};
-use ce_evaluate::{AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, How, Outcome};
-use ce_exchange::{Attestations, Attested, AuditFinding, call_identity, record_audits};
+use ce_evaluate::{
+    AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Outcome, Unavailable,
+};
+use ce_exchange::{
+    Attestations, Attested, AuditFinding, call_identity, is_fetched_on_demand, may_fetch,
+    record_audits,
+};
 use ce_files::cache::Cache;
 use ce_git::{Trees, top};
 use ce_model::digest::{Blake3, ObjectId};
@@ -20,7 +25,7 @@ use ce_model::plan::{CallId, Operation, Plan, Source};
 use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::{AuditVerdict, CallRecord, JobRecord, Origin, OutputSource, Stamp};
 use ce_storage::{
-    Entry, InputSource, Record, RecordState, ResultName, StorageError, Stored, Survey,
+    Entry, InputSource, Outputs, Record, RecordState, ResultName, StorageError, Stored, Survey,
 };
 use ce_task::load::{self, LoadError};
 
@@ -460,11 +465,9 @@ impl AuditPlanner<'_> {
         }
         let depths = depths(&evaluation.plan);
         for (id, _) in evaluation.plan.calls() {
-            let Some(name) = evaluation.outcome(id).map(|outcome| outcome.name().short()) else {
-                continue;
-            };
-            if !self.is_open(&name) || evaluation.outcome(id).map(Outcome::how) != Some(How::Reused)
-            {
+            let Some(outcome) = evaluation.outcome(id) else { continue };
+            let name = outcome.name().short();
+            if !self.is_open(&name) || self.result(outcome).is_none() {
                 continue;
             }
             match self.call(&evaluation, id, depths[id.index()]) {
@@ -531,10 +534,8 @@ impl AuditPlanner<'_> {
         depth: usize,
     ) -> Result<PlannedAudit, NotAudited> {
         let planned = evaluation.plan.call(id);
-        let (
-            Operation::Computation(computation),
-            Some(Outcome::Present(recorded, OutputSource::Reused)),
-        ) = (planned.operation, evaluation.outcome(id))
+        let (Operation::Computation(computation), Some(recorded)) =
+            (planned.operation, evaluation.outcome(id).and_then(|it| self.result(it)))
         else {
             return Err(NotAudited::Outputs);
         };
@@ -565,6 +566,18 @@ impl AuditPlanner<'_> {
         Ok(PlannedAudit { call, id, attested, depth, nondeterministic })
     }
 
+    /// The result that a call is compared with: its outputs, also if a clone of a results repository could fetch them. Their hashes
+    /// are known.
+    fn result<'e>(&self, outcome: &'e Outcome) -> Option<&'e Outputs> {
+        match outcome {
+            Outcome::Present(outputs, OutputSource::Reused) => Some(outputs),
+            Outcome::Known(outputs, Unavailable::Away | Unavailable::Archived) => {
+                Some(outputs).filter(|outputs| may_fetch(self.session.storage(), outputs))
+            }
+            _ => None,
+        }
+    }
+
     /// A file that a call reads. Where nothing is written, the task's own files need not be in the storage.
     fn source(&self, evaluation: &Evaluation, source: Source) -> Option<Stored> {
         let is_own = match evaluation.plan.origin(source) {
@@ -574,7 +587,8 @@ impl AuditPlanner<'_> {
         };
         evaluation.stored(source).or_else(|| {
             let (name, digest) = (evaluation.name(source)?, evaluation.digest(source)?);
-            let is_to_come = is_own && !self.session.stores_inputs();
+            let is_to_come = is_own && !self.session.stores_inputs()
+                || is_fetched_on_demand(self.session.storage(), &digest);
             is_to_come.then_some(Stored { name, digest, stamp: Stamp::Unknown })
         })
     }

@@ -12,7 +12,7 @@ use super::large::{LFS, large, objects, overwrite};
 use super::large_servers::{requests, url, without_lfs};
 use super::transport::{VARIABLES, serve};
 use super::{cloned, evaluate, large_servers, push};
-use crate::lab::Lab;
+use crate::lab::{Lab, files};
 use crate::needs::needs;
 use crate::program::Ran;
 
@@ -61,6 +61,70 @@ fn a_clone_fetches_only_what_is_needed() {
         .says("try: make git lfs fetch -X '' work in the clone; or remove large/");
     fs::remove_dir_all(lab.path("other/large")).unwrap();
     with_z(&lab, "other").exit(0).called(vec!["mix", "second", "third"]);
+}
+
+/// `ce audit` of a clone.
+fn audit<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    lab.run("ce", &[&["audit", "--no-isolate"], arguments].concat())
+}
+
+#[test]
+fn an_audit_fetches_what_calls_read() {
+    let lab = chain().data("x", "x".repeat(400));
+    lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);
+    let options = [LFS, &["--inputs"]].concat();
+    push(&lab, &options, "storage", "results.git").exit(0).shows("3 large outputs");
+    for clone in ["clone", "other"] {
+        cloned(&lab, "results.git", clone, &[]);
+    }
+    let here = |owner: &str| room(&lab, "clone", owner, "00").len();
+    lab.unchanged(|| audit(&lab, &["-n", "../clone"]).exit(0).says("4 calls to be executed again"));
+    audit(&lab, &["../clone", "--sample", "1", "--budget", "0s"]).exit(0);
+    let calls = files(&lab.path("clone")).into_keys();
+    let second =
+        calls.into_iter().find(|it| it.starts_with("c_second/") && it.contains("/record/"));
+    let second = second.unwrap().replace("/record/", "/").replace(".json", "");
+    audit(&lab, &["../clone", &second]).exit(0).called(vec!["second"]).says("1 agree");
+    assert_eq!(["c_second", "c_third", "c_mix"].map(here), [0, 0, 0], "it reads none of these");
+    let told = audit(&lab, &["../clone"]).exit(0).called(vec!["first", "mix", "second", "third"]);
+    told.says("4 calls audited: 4 agree");
+    assert_eq!(["c_second", "c_third", "c_mix"].map(here), [1, 1, 0]);
+    // The cause is told once; what reads nothing that is away is executed.
+    lab.git("other", &["remote", "remove", "origin"]);
+    let told = audit(&lab, &["../other"]).exit(1).called(vec!["first", "second"]);
+    let told = told.says("2 calls audited: 2 agree, 2 could not be executed");
+    let cause = "large outputs are away, and the clone has no remote origin";
+    assert_eq!(told.stdout.matches(cause).count(), 1, "{}", told.stdout);
+    told.says(&format!("ce: 1 more call not audited for the same reason: {cause}"));
+}
+
+#[test]
+fn the_cause_that_nothing_can_be_fetched_is_told_once() {
+    let script = |name: &str| format!(r#"cat "$1" "$1" "$1" >"$2"; echo {name} >>"$2""#);
+    let mut lab =
+        Lab::task("Inputs: 'x'\nALL((high INPUT('x')) (wide INPUT('x')) (deep INPUT('x')))")
+            .computation("high", "a", "b", &script("high"))
+            .computation("wide", "a", "b", &script("wide"))
+            .computation("deep", "a", "b", &script("deep"))
+            .data("x", "x".repeat(400));
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    super::repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, LFS, "storage", "results.git").exit(0).shows("3 large outputs");
+    cloned(&lab, "results.git", "clone", &[]);
+    let failed = |cause: &str, hint: &str| {
+        let told = evaluate(&lab, "clone").exit(1).called(vec![]);
+        assert_eq!(told.stderr.matches(&format!("failed: {cause}")).count(), 1, "{}", told.stderr);
+        assert_eq!(told.stderr.matches(hint).count(), 1, "{}", told.stderr);
+        told.says(&format!("2 more calls failed for the same reason: {cause}"));
+    };
+    lab.git("clone", &["remote", "remove", "origin"]);
+    let none = "large outputs are away, and the clone has no remote origin";
+    failed(none, "try: git remote add origin URL");
+    lab.git("clone", &["remote", "add", "origin", "/nowhere"]);
+    failed("git lfs of /nowhere failed: ", "try: git remote set-url origin URL");
 }
 
 /// A run in a clone with the inputs of the first one.
