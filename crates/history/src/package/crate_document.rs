@@ -9,7 +9,6 @@ use ce_model::task::{Node, NodeId, Task, WORKFLOW_TEXT};
 use ce_storage::StorageError;
 use ce_storage::records::JobRecord;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::attribution::Attribution;
 use super::crate_actions::Actions;
@@ -63,14 +62,13 @@ pub fn crate_texts(
     package: &Package,
     readme: String,
 ) -> Result<Vec<(&'static str, String)>, StorageError> {
-    let document = document(run, package, &readme)?;
-    let metadata = format!("{document:#}\n");
+    let metadata = document(run, package, &readme)?;
     let workflow = (WORKFLOW_TEXT, run.workflow.clone());
     Ok(vec![(README, readme), workflow, (METADATA, metadata)])
 }
 
 /// What the job and its package are, as a document of JSON-LD.
-fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Value, StorageError> {
+fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<String, StorageError> {
     let mut graph = Entities::default();
     let descriptor = graph.of(METADATA, &["CreativeWork"]);
     descriptor.with("about", reference("./"));
@@ -325,5 +323,5 @@ fn text<'g>(
     graph.of(address, &["WebSite"]).with("name", name);
     let entity = graph.of(path, &["File"]);
     described(entity, path, &Digest::of(text.as_bytes()));
-    entity.set("encodingFormat", [Value::from(kind), reference(address)])
+    entity.set("encodingFormat", [kind.into(), reference(address)])
 }

@@ -3,23 +3,24 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 /// A thing that metadata describe.
 #[derive(Debug)]
 pub(super) struct Entity {
     id: String,
-    properties: Vec<(&'static str, Vec<Value>)>,
+    properties: Vec<(&'static str, Vec<PropertyText>)>,
 }
 
 impl Entity {
     /// Sets a property, unless there is no value.
-    pub(super) fn set<V: Into<Value>>(
+    pub(super) fn set<V: Into<PropertyText>>(
         &mut self,
         name: &'static str,
         values: impl IntoIterator<Item = V>,
     ) -> &mut Self {
-        let values: Vec<Value> = values.into_iter().map(V::into).collect();
+        let values: Vec<PropertyText> = values.into_iter().map(V::into).collect();
         self.properties.retain(|(known, _)| *known != name);
         if !values.is_empty() {
             self.properties.push((name, values));
@@ -28,12 +29,12 @@ impl Entity {
     }
 
     /// Sets a property to one value.
-    pub(super) fn with(&mut self, name: &'static str, value: impl Into<Value>) -> &mut Self {
+    pub(super) fn with(&mut self, name: &'static str, value: impl Into<PropertyText>) -> &mut Self {
         self.set(name, [value])
     }
 
     /// Adds a value to a property, once. It looks at all others.
-    pub(super) fn add(&mut self, name: &'static str, value: Value) {
+    pub(super) fn add(&mut self, name: &'static str, value: PropertyText) {
         let known = self.properties.iter().find(|(known, _)| *known == name);
         if known.is_none_or(|(_, values)| !values.contains(&value)) {
             self.push(name, value);
@@ -41,7 +42,7 @@ impl Entity {
     }
 
     /// Adds a value to a property.
-    pub(super) fn push(&mut self, name: &'static str, value: Value) {
+    pub(super) fn push(&mut self, name: &'static str, value: PropertyText) {
         match self.properties.iter_mut().find(|(known, _)| *known == name) {
             Some((_, values)) => values.push(value),
             None => self.properties.push((name, vec![value])),
@@ -52,19 +53,50 @@ impl Entity {
     pub(super) fn knows(&self, name: &str) -> bool {
         self.properties.iter().any(|(known, _)| *known == name)
     }
+}
 
-    fn json(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("@id".to_owned(), self.id.as_str().into());
+impl Serialize for Entity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(self.properties.len() + 1))?;
+        object.serialize_entry("@id", &self.id)?;
         for (name, values) in &self.properties {
-            // A list of one is written as that one: validators ask for it.
-            let value = match &values[..] {
-                [one] => one.clone(),
-                several => several.into(),
-            };
-            object.insert((*name).to_owned(), value);
+            match &values[..] {
+                // A list of one is written as that one: validators ask for it.
+                [one] => object.serialize_entry(name, one)?,
+                several => object.serialize_entry(name, several)?,
+            }
         }
-        Value::Object(object)
+        object.end()
+    }
+}
+
+/// A value of a property. A crate of many calls has many references, of which each is small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PropertyText {
+    /// The id of an entity.
+    Reference(String),
+    /// A text.
+    Text(String),
+}
+
+impl Serialize for PropertyText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Reference(id) => serializer.collect_map([("@id", id)]),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl From<&str> for PropertyText {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for PropertyText {
+    fn from(text: String) -> Self {
+        Self::Text(text)
     }
 }
 
@@ -93,20 +125,28 @@ impl Entities {
         self.places.contains_key(id)
     }
 
-    /// The document that holds them, with terms of these contexts.
-    pub(super) fn document(&self, contexts: &[&str]) -> Value {
-        let graph: Vec<Value> = self.entities.iter().map(Entity::json).collect();
-        json!({ "@context": contexts, "@graph": graph })
+    /// The document that holds them, with terms of these contexts, as a text.
+    pub(super) fn document(&self, contexts: &[&str]) -> String {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            #[serde(rename = "@context")]
+            context: &'a [&'a str],
+            #[serde(rename = "@graph")]
+            graph: &'a [Entity],
+        }
+        let document = Document { context: contexts, graph: &self.entities };
+        // Texts and lists of them are always JSON.
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 }
 
 /// A reference to an entity.
-pub(super) fn reference(id: impl AsRef<str>) -> Value {
-    json!({ "@id": id.as_ref() })
+pub(super) fn reference(id: impl AsRef<str>) -> PropertyText {
+    PropertyText::Reference(id.as_ref().to_owned())
 }
 
 /// References to entities.
-pub(super) fn references<I: AsRef<str>>(ids: impl IntoIterator<Item = I>) -> Vec<Value> {
+pub(super) fn references<I: AsRef<str>>(ids: impl IntoIterator<Item = I>) -> Vec<PropertyText> {
     ids.into_iter().map(reference).collect()
 }
 
@@ -155,20 +195,22 @@ pub(super) fn is_web_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn an_entity_is_made_once_and_a_list_of_one_is_that_one() {
         let mut entities = Entities::default();
         entities.of("a", &["File"]).with("name", "x").add("about", reference("b"));
         entities.of("a", &["Other"]).add("about", reference("b"));
-        let document = entities.document(&["c", "d"]);
+        let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+        let document = parsed(entities.document(&["c", "d"]));
         assert_eq!(
             document["@graph"],
             json!([{ "@id": "a", "@type": "File", "name": "x", "about": { "@id": "b" } }])
         );
         entities.of("a", &[]).push("about", reference("b"));
         entities.of("a", &[]).set("name", Vec::<String>::new());
-        let a = &entities.document(&[])["@graph"][0];
+        let a = &parsed(entities.document(&[]))["@graph"][0];
         assert_eq!((a["about"].as_array().map(Vec::len), a.get("name")), (Some(2), None));
     }
 

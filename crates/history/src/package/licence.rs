@@ -196,7 +196,7 @@ mod tests {
             let mut graph = Entities::default();
             let id = licence.describe(&mut graph);
             assert_eq!(id, ids[0], "{text}");
-            let document = graph.document(&[]);
+            let document: serde_json::Value = serde_json::from_str(&graph.document(&[])).unwrap();
             let entities = document["@graph"].as_array().unwrap();
             let mut known: Vec<&str> =
                 entities.iter().filter_map(|it| it["@id"].as_str()).collect();
