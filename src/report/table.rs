@@ -1,5 +1,6 @@
 //! The table of a sweep as far as it is there: in columns, as CSV, or as JSON.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -66,7 +67,7 @@ pub fn sweep_table(
         TableFormat::Text => with_unit(name, &table.measures),
         _ => name.clone(),
     };
-    let header = table.names.iter().map(titled).chain(of_row).collect();
+    let header = table.names.iter().map(titled).chain(of_row).map(Cow::Owned).collect();
     let shown = match format {
         TableFormat::Text => ShownState {
             call: table.is_shared(),
@@ -76,11 +77,11 @@ pub fn sweep_table(
         _ => ShownState { call: true, machine: true, exclusive: true },
     };
     let rows = table.rows.iter().enumerate().map(|(at, row)| {
-        let cells = row.cells.iter().map(|cell| cell.text().to_owned());
+        let cells = row.cells.iter().map(|cell| cell.text().into());
         let attested = attested_of(at).map(|it| it.map(ToString::to_string).unwrap_or_default());
-        cells.chain(state(row, &shown)).chain(attested).collect()
+        cells.chain(state(row, &shown).into_iter().chain(attested).map(Cow::Owned)).collect()
     });
-    let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+    let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(header).chain(rows).collect();
     let style = |at: usize| {
         let is_number = table
             .rows
@@ -288,8 +289,8 @@ pub fn table_comparison(
 }
 
 /// Whether a column has a number below its header: cut, it would be another one.
-fn has_number(lines: &[Vec<String>], at: usize) -> bool {
-    lines.iter().skip(1).any(|line| line[at].parse::<f64>().is_ok())
+fn has_number(lines: &[Vec<impl AsRef<str>>], at: usize) -> bool {
+    lines.iter().skip(1).any(|line| line[at].as_ref().parse::<f64>().is_ok())
 }
 
 /// The names of the outputs that differ; `status` if nothing else does.
@@ -304,23 +305,28 @@ fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a st
 /// the names of those that are left out since there is no room.
 pub(super) fn print(
     format: TableFormat,
-    lines: &[Vec<String>],
+    lines: &[Vec<impl AsRef<str>>],
     (styles, optional): (&[ColumnStyle], usize),
     out: &mut dyn Write,
 ) -> io::Result<Vec<String>> {
     if format == TableFormat::Csv {
         for line in lines {
-            let values: Vec<String> = line.iter().map(|text| csv(text)).collect();
+            let values: Vec<Cow<'_, str>> = line.iter().map(|text| csv(text.as_ref())).collect();
             writeln!(out, "{}", values.join(","))?;
         }
         return Ok(Vec::new());
     }
-    let is_used = |at: usize| at < optional || lines[1..].iter().any(|line| !line[at].is_empty());
-    let used: Vec<usize> = (0..styles.len()).filter(|at| is_used(*at)).collect();
-    let shown = |line: &Vec<String>| -> Vec<String> {
-        used.iter().map(|at| harmless(&line[*at]).replace('\t', " ")).collect()
-    };
-    let shown: Vec<Vec<String>> = lines.iter().map(shown).collect();
+    let is_empty = |at: usize| lines[1..].iter().all(|line| line[at].as_ref().is_empty());
+    let used: Vec<usize> =
+        (0..styles.len()).filter(|at| *at < optional || !is_empty(*at)).collect();
+    let mut shown: Vec<Vec<Cow<'_, str>>> = Vec::with_capacity(lines.len());
+    for line in lines {
+        let texts = used.iter().map(|at| match harmless(line[*at].as_ref()) {
+            text if text.contains('\t') => text.replace('\t', " ").into(),
+            text => text,
+        });
+        shown.push(texts.collect());
+    }
     let styles: Vec<ColumnStyle> = used.iter().map(|at| styles[*at]).collect();
     if shown.len() == 1 {
         // A header without rows tells nothing.
@@ -328,14 +334,14 @@ pub(super) fn print(
     }
     let (mut fitted, left_out) = fitted_within(&shown, &styles, terminal_width(&io::stdout()));
     fitted.try_for_each(|line| writeln!(out, "{line}"))?;
-    Ok(left_out.into_iter().map(|at| shown[0][at].clone()).collect())
+    Ok(left_out.into_iter().map(|at| shown[0][at].to_string()).collect())
 }
 
 /// A value of a line of CSV.
-fn csv(text: &str) -> String {
+fn csv(text: &str) -> Cow<'_, str> {
     match text.contains(['"', ',', '\n', '\r']) || text.starts_with([' ', '\u{feff}']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
+        false => text.into(),
     }
 }
 

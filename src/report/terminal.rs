@@ -231,10 +231,10 @@ pub(super) fn terminal_width(out: &(impl AsFd + IsTerminal)) -> Option<usize> {
 }
 
 /// Returns a line for each row. Columns of numbers end at the same place.
-pub(super) fn fitted<'r, R: AsRef<[String]>>(
+pub(super) fn fitted<'r, R: AsRef<[T]>, T: AsRef<str>>(
     rows: &'r [R],
     numbers: &[bool],
-) -> impl Iterator<Item = String> + use<'r, R> {
+) -> impl Iterator<Item = String> + use<'r, R, T> {
     let columns = 0..rows.iter().map(|row| row.as_ref().len()).max().unwrap_or_default();
     let styles = columns.map(|at| ColumnStyle {
         is_number: numbers.get(at).copied().unwrap_or_default(),
@@ -245,13 +245,13 @@ pub(super) fn fitted<'r, R: AsRef<[String]>>(
 
 /// Returns a line for each row, and the columns that are left out. With a width, the widest texts are cut until the lines
 /// fit, and then columns left out, the last first. Nothing else is: lines may be longer even so.
-pub(super) fn fitted_within<'r, R: AsRef<[String]>>(
+pub(super) fn fitted_within<'r, R: AsRef<[T]>, T: AsRef<str>>(
     rows: &'r [R],
     columns: &[ColumnStyle],
     most: Option<usize>,
-) -> (impl Iterator<Item = String> + use<'r, R>, Vec<usize>) {
+) -> (impl Iterator<Item = String> + use<'r, R, T>, Vec<usize>) {
     let most = most.unwrap_or(usize::MAX);
-    let width = |row: &R, at: usize| row.as_ref()[at].chars().count();
+    let width = |row: &R, at: usize| row.as_ref()[at].as_ref().chars().count();
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| width(row, at)).max());
     let whole: Vec<usize> = widths.map(Option::unwrap_or_default).collect();
     let mut shown: Vec<usize> = (0..columns.len()).collect();
@@ -281,7 +281,7 @@ pub(super) fn fitted_within<'r, R: AsRef<[String]>>(
     let shown: Vec<(usize, usize, bool)> = shown.collect();
     let lines = rows.iter().map(move |row| {
         let texts = shown.iter().map(|&(at, width, is_number)| {
-            let text = cut(&row.as_ref()[at], width);
+            let text = cut(row.as_ref()[at].as_ref(), width);
             match is_number {
                 true => format!("{text:>width$}"),
                 false => format!("{text:width$}"),

@@ -4,6 +4,7 @@
 //! number rest on one execution, such as those of commits with the same tree.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -69,8 +70,8 @@ pub struct SweepRow {
     pub call: Option<usize>,
     /// The number of the call that makes each of these outputs, if that is known.
     pub output_calls: Box<[usize]>,
-    /// The execution that made its first output, if one did.
-    pub origin: Option<RowOrigin>,
+    /// The execution that made its first output, if one did. Rows of a point share it.
+    pub origin: Option<Arc<RowOrigin>>,
     /// How certain the median of its point is, if its replicates have ended, and it should be more certain: `±9.8%`.
     pub uncertain: Option<String>,
 }
@@ -103,7 +104,7 @@ impl Explain for SweepTableError {
 }
 
 /// A point, what became of it, and its outputs.
-type ReadPoint = (RowStatus, PointOutputs, Option<RowOrigin>);
+type ReadPoint = (RowStatus, PointOutputs, Option<Arc<RowOrigin>>);
 
 impl SweepTable {
     /// Reads the table of a sweep, from an evaluation that has ended. A sweep within another one has the rows of all
@@ -264,7 +265,9 @@ fn read_sweep(
         uncertain[of_point.rows.clone()].fill(end.shortfall());
     }
     for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
-        points.push((status, numbers.of_point(rows.row(number)), origin));
+        let (call, output_calls) = numbers.of_point(rows.row(number));
+        let (cells, call, uncertain) = (Vec::new(), Some(call), uncertain[number].take());
+        points.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
         outputs.push(outputs_of_point);
     }
     let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
@@ -286,9 +289,7 @@ fn read_sweep(
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
             for cells in filled(cells, recorded[number], (&names, rows.points.names().len())) {
-                let (status, (call, output_calls), origin) = points[number].clone();
-                let (call, uncertain) = (Some(call), uncertain[number].clone());
-                table.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
+                table.push(SweepRow { cells, ..points[number].clone() });
             }
         }
     };
@@ -425,7 +426,8 @@ fn recorded_point(
     attestations: &Attestations,
     sources: &[Source],
 ) -> Result<ReadPoint, CallError> {
-    Ok((RowStatus::Ok, None, RowOrigin::find(evaluation, attestations, sources)))
+    let origin = RowOrigin::find(evaluation, attestations, sources).map(Arc::new);
+    Ok((RowStatus::Ok, None, origin))
 }
 
 /// Reads a point: its outputs if they are there, or else what became of it.
@@ -447,7 +449,7 @@ fn read_point(
     let Some(outputs) = outputs else {
         return Ok((RowStatus::of(evaluation, sources), None, None));
     };
-    let origin = RowOrigin::find(evaluation, attestations, sources);
+    let origin = RowOrigin::find(evaluation, attestations, sources).map(Arc::new);
     Ok(match fault_of_outputs(columns, &outputs) {
         None => (RowStatus::Ok, Some(outputs), origin),
         Some(reason) => (RowStatus::Failed { reason, log: None }, None, origin),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -109,16 +110,18 @@ fn table(
         let [call, host, machine, time, duration, exclusive, ..] = state.map(text);
         let host = host.map(Into::into);
         let at: Option<Timestamp> = time.and_then(|it| it.parse().ok());
-        let origin = (host.is_some() || at.is_some()).then(|| RowOrigin {
-            call: String::new(),
-            executions: Vec::new(),
-            host,
-            machine: machine.map(Into::into),
-            exclusive: exclusive.map(|it| it == "yes" || it == "true"),
-            is_disturbed: false,
-            published: None,
-            at,
-            seconds: duration.and_then(|it| it.parse().ok()),
+        let origin = (host.is_some() || at.is_some()).then(|| {
+            Arc::new(RowOrigin {
+                call: String::new(),
+                executions: Vec::new(),
+                host,
+                machine: machine.map(Into::into),
+                exclusive: exclusive.map(|it| it == "yes" || it == "true"),
+                is_disturbed: false,
+                published: None,
+                at,
+                seconds: duration.and_then(|it| it.parse().ok()),
+            })
         });
         let status = match text(status) {
             None => RowStatus::Ok,
