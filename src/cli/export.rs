@@ -14,7 +14,7 @@ use crate::report::{
     CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
 };
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
-use ce_exchange::{ExchangeProgress, FetchedFiles, Secrets, fetch_files};
+use ce_exchange::{Attestations, ExchangeProgress, FetchedFiles, Secrets, fetch_files};
 use ce_history::package::{
     Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
     Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
@@ -23,6 +23,7 @@ use ce_history::package::{
 use ce_history::{History, Subject};
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, size};
+use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Maintenance, Storage};
 
 /// Make a directory with the files of results under readable names
@@ -202,7 +203,9 @@ impl ExportResults {
         stop: &Arc<AtomicBool>,
     ) -> Result<Package, Error> {
         let history = History::read(storage)?;
-        let mut packer = Packer::new(storage, &history);
+        let attestations = Attestations::read(storage)?;
+        let published = |record: &CallRecord| attestations.first_published(record);
+        let mut packer = Packer::new(storage, &history, &published);
         let (mut added, mut run_crate) = (Vec::new(), None);
         for result in results {
             let subject = packer.find(&result.display().to_string())?;
@@ -300,7 +303,10 @@ impl Tool for CiteResult {
         let subject = history.find(storage, &self.place.file)?;
         let fault = Maintenance::new(storage).check(&subject.promise());
         let fault = fault.filter(Defect::is_harm);
-        let cited = Citation::of(storage, &history, subject)?.with_repository(Path::new("."))?;
+        let attestations = Attestations::read(storage)?;
+        let published = |record: &CallRecord| attestations.first_published(record);
+        let cited = Citation::of((storage, &history, &published), subject)?;
+        let cited = cited.with_repository(Path::new("."))?;
         let format = match self.format {
             FormatName::Text => CitationFormat::Text,
             FormatName::Bibtex => CitationFormat::Bibtex,

@@ -236,7 +236,7 @@ impl WriteReport {
         let storage = &Storage::existing(&place)?;
         warn_of_links(storage)?;
         let history = History::read(storage)?.with_recipes(storage)?;
-        let packer = Packer::new(storage, &history);
+        let packer = Packer::new(storage, &history, &|_| None);
         let mut subjects: Vec<Subject<'_>> = Vec::new();
         for name in names {
             let subject = packer.find(&name.to_string_lossy())?;

@@ -55,7 +55,8 @@ pub fn package_readme(package: &Package, readers: ReadmeFor<'_>) -> String {
 }
 
 fn maker(page: &mut String, made: &FileMaker, readers: ReadmeFor<'_>) {
-    let FileMaker::Call { computation, output, commit, dirty, inputs, at, host } = made else {
+    let FileMaker::Call { computation, output, commit, dirty, inputs, at, host, published } = made
+    else {
         return line(
             page,
             match made {
@@ -73,14 +74,18 @@ fn maker(page: &mut String, made: &FileMaker, readers: ReadmeFor<'_>) {
             file.as_deref().map(code).unwrap_or_else(|| "no record of its origin".to_owned());
         line(page, &format!("- input {number:02}: {file}, SHA-1 {}", contents.sha1.full()));
     }
-    let host = match readers {
+    let place = match readers {
         ReadmeFor::Everybody { times: false } => return,
-        ReadmeFor::Everybody { times: true } => None,
-        ReadmeFor::Colleagues(_) => host.as_deref(),
+        ReadmeFor::Everybody { times: true } => String::new(),
+        ReadmeFor::Colleagues(_) => {
+            let machine = published.as_ref().and_then(|it| it.machine.as_ref());
+            let place = host.as_ref().or(machine).map(|place| format!(" on {}", code(place)));
+            let by = published.as_ref().map(|it| format!(", as published by {}", code(&it.by)));
+            [place, by].into_iter().flatten().collect()
+        }
     };
-    let host = host.map(|host| format!(" on {}", code(host))).unwrap_or_default();
     match at {
-        Some(at) => line(page, &format!("- executed: {at}{host}")),
+        Some(at) => line(page, &format!("- executed: {at}{place}")),
         None => line(page, "- executed: in another storage"),
     }
 }

@@ -344,4 +344,11 @@ fn when_and_on_which_machine_is_published_if_that_is_asked_for() {
     let text = lab.run("ce", &["log", "../mine"]).exit(0).stdout;
     let remark = "  executed then, as published by alice@lab";
     assert_eq!(text.matches(remark).count(), theirs.len(), "{text}");
+    // An export and a citation say so, too.
+    lab.run("ce", &["export", "../mine", &call, "../exported"]).exit(0);
+    let readme = fs::read_to_string(lab.path("exported/README.md")).unwrap();
+    let end = shown["published"][1]["end"].as_str().unwrap();
+    let by = format!("- executed: {end} on `{}`, as published by `alice@lab`\n", machine());
+    assert!(readme.contains(&by), "{readme}");
+    lab.run("ce", &["cite", "../mine", &call]).exit(0).shows(&format!(", of {}. ", &end[..10]));
 }

@@ -32,7 +32,7 @@ use ce_storage::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::log::OriginalExecution;
+use crate::log::{FirstPublished, OriginalExecution, PublishedExecution};
 use crate::{Ancestor, History, HistoryError, Subject};
 
 pub use self::attribution::{Attribution, AttributionError, AttributionFault, Contributor};
@@ -97,10 +97,10 @@ pub struct PackagedResult {
 }
 
 /// Collects the files of a package.
-#[derive(Debug)]
 pub struct Packer<'a> {
     storage: &'a Storage,
     history: &'a History,
+    published: &'a FirstPublished<'a>,
     names: OutputNames<'a>,
     definitions: Definitions,
     places: Places,
@@ -112,11 +112,15 @@ pub struct Packer<'a> {
 impl<'a> Packer<'a> {
     /// A package without any file. Names that the storage does not know are looked for in the repository
     /// of the current directory.
-    pub fn new(storage: &'a Storage, history: &'a History) -> Self {
+    pub fn new(
+        storage: &'a Storage,
+        history: &'a History,
+        published: &'a FirstPublished<'a>,
+    ) -> Self {
         let names = OutputNames::new(storage);
         let (definitions, places) = (Definitions::default(), Places::default());
         let (files, results, bad) = (Vec::new(), Vec::new(), Vec::new());
-        Self { storage, history, names, definitions, places, files, results, bad }
+        Self { storage, history, published, names, definitions, places, files, results, bad }
     }
 
     /// Returns the result that a user names: by any file of it, or by its short name.
@@ -149,7 +153,7 @@ impl<'a> Packer<'a> {
                 continue;
             };
             let (file, holder) = (subject.file(), subject.file());
-            let made = FileMaker::of(self.storage, self.history, subject)?;
+            let made = FileMaker::of((self.storage, self.history, self.published), subject)?;
             let (path, contents) = (input_path(input.name.as_str()), input.digest);
             self.files.push(PackagedFile { path, file, contents, definition: None, made, holder });
         }
@@ -351,7 +355,7 @@ impl<'a> Packer<'a> {
             _ => self.definitions.result(subject),
         };
         let definition = definition.map(str::to_owned);
-        let made = FileMaker::of(self.storage, self.history, subject)?;
+        let made = FileMaker::of((self.storage, self.history, self.published), subject)?;
         let holder = subject.file();
         let (file, contents) = match member {
             Some((member, digest)) => (format!("{holder}/{member}"), digest),
@@ -505,6 +509,9 @@ pub enum FileMaker {
         at: Option<Timestamp>,
         /// The host of the execution, if that is known.
         host: Option<SharedText>,
+        /// The published execution, if no record says when it ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        published: Option<Box<PublishedExecution>>,
     },
     /// A sweep: it is a table.
     Table,
@@ -532,10 +539,10 @@ impl MakerInput {
 impl FileMaker {
     /// Finds what made a file. Of an output of a job, that is what made the file that the job took it from.
     pub fn of(
-        storage: &Storage,
-        history: &History,
+        known: (&Storage, &History, &FirstPublished<'_>),
         subject: Subject<'_>,
     ) -> Result<Self, StorageError> {
+        let (storage, history, published) = known;
         Ok(match subject.record {
             Record::Table(_) => Self::Table,
             Record::TaskInput(_) => Self::TaskInput,
@@ -543,14 +550,13 @@ impl FileMaker {
                 let made = history.parents(storage, subject)?.into_iter().find_map(|it| it.subject);
                 match made {
                     // A record that leads to a job, and not to what made it, could lead to itself.
-                    Some(made) if !matches!(made.record, Record::Job(_)) => {
-                        Self::of(storage, history, made)?
-                    }
+                    Some(made) if !matches!(made.record, Record::Job(_)) => Self::of(known, made)?,
                     _ => Self::Unknown,
                 }
             }
             Record::Call(call) => {
-                let OriginalExecution { at, host, .. } = OriginalExecution::of(storage, call);
+                let made = OriginalExecution::of(storage, call).or_published(|| published(call));
+                let OriginalExecution { at, host, published, .. } = made;
                 Self::Call {
                     computation: call.computation.to_string(),
                     output: subject.number,
@@ -559,6 +565,7 @@ impl FileMaker {
                     inputs: history.parents(storage, subject)?.iter().map(MakerInput::of).collect(),
                     at,
                     host,
+                    published,
                 }
             }
         })

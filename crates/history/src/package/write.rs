@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use super::archive::ArchiveWriter;
 use super::{Definitions, FileMaker, OutputNames, PackagedFile, PackagedResult, Packer};
-use crate::{History, Subject};
+use crate::{FirstPublished, History, Subject};
 
 /// The right of the owner to write.
 const WRITE: u32 = 0o200;
@@ -315,12 +315,12 @@ pub struct Citation {
 impl Citation {
     /// Describes a file. An output of a call that is that of a job, too, is described as the newest such job's.
     pub fn of(
-        storage: &Storage,
-        history: &History,
+        known: (&Storage, &History, &FirstPublished<'_>),
         file: Subject<'_>,
     ) -> Result<Self, StorageError> {
+        let (storage, history, _) = known;
         let subject = job_output(history, file).unwrap_or(file);
-        let made = FileMaker::of(storage, history, subject)?;
+        let made = FileMaker::of(known, subject)?;
         let output = match subject.record {
             Record::Job(_) => {
                 history.parents(storage, subject)?.into_iter().find_map(|it| it.subject)
