@@ -27,7 +27,8 @@ use ce_model::resources::Resources;
 use ce_model::task::{ComputationId, Task};
 use ce_storage::records::{FailedCall, OutOfTime, Ticket, TicketEnd};
 use ce_storage::{
-    Call, ClaimedTicket, Found, Outputs, ServedQueue, Storage, StorageError, lease_timeout,
+    Call, ClaimedTicket, Found, Outputs, ServedQueue, Storage, StorageError, WorkerName,
+    lease_timeout,
 };
 
 /// The shortest and the longest pause between two looks for tickets.
@@ -95,6 +96,8 @@ struct ClaimState<'a> {
     waiting: Vec<WaitingTicket<'a>>,
     listed: Option<Instant>,
     refused: HashSet<String>,
+    /// The runs that are known to be workers.
+    workers: HashSet<WorkerName>,
     running: usize,
     given: usize,
 }
@@ -136,9 +139,10 @@ impl<'a> Worker<'a> {
         let slots = self.executor.capacity().get();
         let offer = self.executor.offer();
         let free = Reservations::new(slots, offer);
-        let (waiting, refused) = Default::default();
+        let (waiting, refused, workers) = Default::default();
+        let (listed, running, given) = Default::default();
         let mut state =
-            ClaimState { slots, offer, free, waiting, listed: None, refused, running: 0, given: 0 };
+            ClaimState { slots, offer, free, waiting, listed, refused, workers, running, given };
         let [shortest, longest] = PAUSES;
         let mut pause = shortest;
         let mut busy = Instant::now();
@@ -241,7 +245,7 @@ impl<'a> Worker<'a> {
     /// Lists the tickets that wait, and that this worker can execute.
     fn list(&self, state: &mut ClaimState<'a>, time: WorkerTime) -> Result<(), StorageError> {
         state.waiting.clear();
-        for queue in self.storage.runs().queues(&self.rules.users)? {
+        for queue in self.storage.runs().queues(&self.rules.users, &mut state.workers)? {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
                 let is_too_much =

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -193,12 +194,28 @@ impl<'a> Runs<'a> {
         write_whole(&self.storage.root, &self.storage.run.name().worker_record(), &text)
     }
 
-    /// Returns the queues of other runs that live and that belong to one of these users.
-    pub fn queues(&self, users: &[u32]) -> Result<Vec<ServedQueue<'a>>> {
-        let mut queues = Vec::new();
-        for run in runs(&self.storage.root, RUNS)? {
-            let place = self.storage.root.path(&run.queue());
-            let Some(owner) = owner(&self.storage.root, &place)? else { continue };
+    /// Returns the queues of other runs that live and that belong to one of these users. Leaves in `workers` the runs that are
+    /// workers and have no queue: these are not looked at again, since there may be a thousand, and each looks for queues.
+    pub fn queues(
+        &self,
+        users: &[u32],
+        workers: &mut HashSet<WorkerName>,
+    ) -> Result<Vec<ServedQueue<'a>>> {
+        let root = &self.storage.root;
+        let (known, mut queues) = (mem::take(workers), Vec::new());
+        for run in runs(root, RUNS)? {
+            let run = WorkerName(run);
+            if known.contains(&run) {
+                workers.insert(run);
+                continue;
+            }
+            let WorkerName(run) = run;
+            let Some(owner) = owner(root, &root.path(&run.queue()))? else {
+                if root.disk.metadata(&root.path(&run.worker_record()))?.is_some() {
+                    workers.insert(WorkerName(run));
+                }
+                continue;
+            };
             if users.contains(&owner) && run != *self.storage.run.name() && self.lives(&run) {
                 queues.push(ServedQueue { storage: self.storage, run, owner });
             }
@@ -479,4 +496,33 @@ fn submission_of_log(log: &str) -> Option<String> {
     let run: RunName =
         log.strip_prefix(RUN_LOGS)?.strip_prefix('/')?.split('/').next()?.parse().ok()?;
     Some(submission_of_run(&run))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, Unrecorded};
+
+    #[test]
+    fn known_workers_are_not_looked_at_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let (run, worker, other) = (open(), open(), open());
+        let (job, task, memory, allocation, life) = Default::default();
+        let (cpus, isolates) = (1, false);
+        let abilities = WorkerAbilities { job, task, cpus, memory, allocation, isolates, life };
+        worker.runs().become_worker(abilities).unwrap();
+        run.runs().queue().open().unwrap();
+        let users = [other.runs().own_user()];
+        let mut workers = HashSet::new();
+        assert_eq!(other.runs().queues(&users, &mut workers).unwrap().len(), 1);
+        assert_eq!(workers, [WorkerName(worker.run.name().clone())].into());
+        // Were it looked at, its queue would be seen. No worker has one.
+        worker.runs().queue().open().unwrap();
+        assert_eq!(other.runs().queues(&users, &mut workers).unwrap().len(), 1);
+        assert_eq!(other.runs().queues(&users, &mut HashSet::new()).unwrap().len(), 2);
+        drop(worker);
+        assert_eq!(other.runs().queues(&users, &mut workers).unwrap().len(), 1);
+        assert!(workers.is_empty(), "one that has ended is forgotten");
+    }
 }
