@@ -27,6 +27,7 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use crate::join::without;
+use crate::pushed::Withheld;
 use crate::repository::{Finder, GIT_ATTRIBUTES, stored_size};
 use crate::secrets::{SecretScan, Secrets};
 use crate::{ExchangeProgress, ResultsError};
@@ -152,6 +153,20 @@ pub(super) enum StagedObject {
     Damaged,
     /// It seems to hold a secret: in which member of a directory, and what.
     Secret(String, String),
+}
+
+impl StagedObject {
+    /// The pointer to it, or the reason why the value of this file is withheld.
+    pub(super) fn pointer(&self, file: &ExpectedFile) -> Result<&LfsPointer, Withheld> {
+        let name = file.name.clone();
+        match self {
+            Self::Object(pointer) => Ok(pointer),
+            Self::Damaged => Err(Withheld::Damaged { file: name }),
+            Self::Secret(member, what) => {
+                Err(Withheld::Secret { file: name + member, what: what.clone() })
+            }
+        }
+    }
 }
 
 /// Where objects are put.

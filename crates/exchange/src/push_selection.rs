@@ -364,18 +364,12 @@ impl<'a> Selection<'a> {
         progress.begin_bytes("copying large results", bytes);
         large.stage(self.storage, &files, (self.secrets.as_ref(), progress))?;
         for file in lost {
-            let name = file.name.clone();
-            let why = match large.staged(file) {
-                Some(StagedObject::Secret(member, what)) => {
-                    Withheld::Secret { file: name.clone() + member, what: what.clone() }
+            match large.staged(file).map(|staged| staged.pointer(file)) {
+                Some(Err(why)) => {
+                    self.pushed.left_out.push(LeftOut { name: file.name.clone(), why });
                 }
-                Some(StagedObject::Damaged) => Withheld::Damaged { file: name.clone() },
-                Some(StagedObject::Object(_)) | None => {
-                    self.pushed.restored += 1;
-                    continue;
-                }
-            };
-            self.pushed.left_out.push(LeftOut { name, why });
+                Some(Ok(_)) | None => self.pushed.restored += 1,
+            }
         }
         Ok(true)
     }
@@ -414,17 +408,13 @@ impl<'a> Selection<'a> {
         added.is_away = true;
         Ok(match self.large.as_ref().and_then(|large| large.staged(file)) {
             None => Ok(None),
-            Some(StagedObject::Object(pointer)) => Ok(Some(pointer.clone())),
-            Some(StagedObject::Secret(member, what)) => {
-                Err(Withheld::Secret { file: file.name.clone() + member, what: what.clone() })
-            }
             Some(StagedObject::Damaged)
                 if self.storage.evictions().is_away(&result.entry, file)? =>
             {
                 added.stays = true;
                 Ok(None)
             }
-            Some(StagedObject::Damaged) => Err(Withheld::Damaged { file: file.name.clone() }),
+            Some(staged) => staged.pointer(file).map(|pointer| Some(pointer.clone())),
         })
     }
 
