@@ -33,8 +33,8 @@ use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 /// The interval at which it is looked at whether the user asks to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The reason why a call is not audited that reads what is not here.
-const NO_POINTER: &str = "an input of it is not in the storage";
+/// The reason why a call is not audited: the planner has the same words for calls that lack an input from the beginning.
+const ABSENT_INPUT: &str = "an input of it is not in the storage";
 
 /// A call that has a result, with everything that its execution needs.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ impl Audit<'_> {
             for (at, fetched) in lacking[done..].iter().zip(&fetched) {
                 match fetched {
                     Ok(true) => here.push(*at),
-                    Ok(false) => ended(*at, AuditedEnd::NotAudited(NO_POINTER.to_owned())),
+                    Ok(false) => ended(*at, AuditedEnd::NotAudited(ABSENT_INPUT.to_owned())),
                     Err(error) => {
                         let error = CallError::Fetch(Arc::clone(error));
                         if !error.is_interrupted() {

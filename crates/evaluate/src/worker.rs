@@ -139,10 +139,17 @@ impl<'a> Worker<'a> {
         let slots = self.executor.capacity().get();
         let offer = self.executor.offer();
         let free = Reservations::new(slots, offer);
-        let (waiting, refused, workers) = Default::default();
-        let (listed, running, given) = Default::default();
-        let mut state =
-            ClaimState { slots, offer, free, waiting, listed, refused, workers, running, given };
+        let mut state = ClaimState {
+            slots,
+            offer,
+            free,
+            waiting: Vec::new(),
+            listed: None,
+            refused: HashSet::new(),
+            workers: HashSet::new(),
+            running: 0,
+            given: 0,
+        };
         let [shortest, longest] = PAUSES;
         let mut pause = shortest;
         let mut busy = Instant::now();
