@@ -170,7 +170,10 @@ impl QueueWatch {
         let mut checked = Instant::now();
         let mut alone = Some(Instant::now());
         while self.await_tickets() {
+            let began = Instant::now();
             pause = if self.read_answers(&mut read) { shortest } else { (pause * 2).min(longest) };
+            // Those of a thousand workers keep no processor busy.
+            pause = pause.max(began.elapsed());
             if checked.elapsed() > CHECK {
                 let is_served = self.check_workers(&mut read);
                 checked = Instant::now();

@@ -27,7 +27,7 @@ use ce_model::resources::Resources;
 use ce_model::task::{ComputationId, Task};
 use ce_storage::records::{FailedCall, OutOfTime, Ticket, TicketEnd};
 use ce_storage::{
-    Call, ClaimedTicket, Found, Outputs, ServedQueue, Storage, StorageError, WorkerName,
+    Call, ClaimedTicket, Found, Outputs, QueueSearch, ServedQueue, Storage, StorageError,
     lease_timeout,
 };
 
@@ -96,8 +96,7 @@ struct ClaimState<'a> {
     waiting: Vec<WaitingTicket<'a>>,
     listed: Option<Instant>,
     refused: HashSet<String>,
-    /// The runs that are known to be workers.
-    workers: HashSet<WorkerName>,
+    queues: QueueSearch<'a>,
     running: usize,
     given: usize,
 }
@@ -146,7 +145,7 @@ impl<'a> Worker<'a> {
             waiting: Vec::new(),
             listed: None,
             refused: HashSet::new(),
-            workers: HashSet::new(),
+            queues: self.storage.runs().search_queues(self.rules.users.clone()),
             running: 0,
             given: 0,
         };
@@ -225,7 +224,10 @@ impl<'a> Worker<'a> {
         if is_stale || state.waiting.is_empty() {
             self.list(state, time)?;
         }
-        // The first ticket decides: what it needs is not given to later ones.
+        // The first ticket decides: what it needs is not given to later ones. Those that are gone since they were listed follow
+        // each other: twice as many are skipped each time, or each of many workers would try all tickets. What still waits among
+        // them is listed again.
+        let mut skipped = 0;
         while let Some(first) = state.waiting.last()
             && state.free.fits(first.reservation)
             && let Some(WaitingTicket { queue, class, number, reservation }) = state.waiting.pop()
@@ -235,7 +237,12 @@ impl<'a> Worker<'a> {
                 Err(_) if !queue.is_served() => None,
                 ticket => ticket?,
             };
-            let Some(ticket) = ticket else { continue };
+            let Some(ticket) = ticket else {
+                state.waiting.truncate(state.waiting.len().saturating_sub(skipped));
+                skipped = 2 * skipped + 1;
+                continue;
+            };
+            skipped = 0;
             let key = CallId::at(state.given);
             state.given += 1;
             state.running += 1;
@@ -252,7 +259,7 @@ impl<'a> Worker<'a> {
     /// Lists the tickets that wait, and that this worker can execute.
     fn list(&self, state: &mut ClaimState<'a>, time: WorkerTime) -> Result<(), StorageError> {
         state.waiting.clear();
-        for queue in self.storage.runs().queues(&self.rules.users, &mut state.workers)? {
+        for queue in state.queues.look()? {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
                 let is_too_much =

@@ -37,7 +37,7 @@ pub use self::protocol::{
     Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job, JobOutputs, Jobs,
     Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree, OpenTree,
     OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
-    Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
+    QueueSearch, Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
     SharedContents, Site, Stage, Storage, Stored, StoredCalls, StoredTrees, Suspension,
     Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Values, WorkerName, WritableArea,
     lease_timeout, state_interval,

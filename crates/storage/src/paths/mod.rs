@@ -340,7 +340,7 @@ pub fn of_revocation(name: &str) -> Option<(Entry, Blake3)> {
 const ROOTS_SIZE: &str = "uses-";
 
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunName {
     pub(crate) host: String,
     pub(crate) boot: String,

@@ -47,7 +47,8 @@ pub use self::liveness::{Holder, lease_timeout, state_interval};
 pub use self::open::{Availability, Locator, Site};
 pub use self::queue::Runs;
 pub use self::queue::{
-    Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, ServedQueue, WorkerName,
+    Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, QueueSearch, ServedQueue,
+    WorkerName,
 };
 pub use self::record_cache::CachedRecords;
 use self::record_cache::RecordCache;

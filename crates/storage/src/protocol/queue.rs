@@ -6,10 +6,11 @@
 //!
 //! [`Activity`] lists the runs, queues and workers of a storage. It reads only private directories of runs.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -24,6 +25,7 @@ use crate::records::{
     RunState, SubmittedRun, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd, WorkerAbilities,
     WorkerRecord,
 };
+use ce_files::cache::FileStat;
 
 /// The most bytes of answers that are read of a worker at once.
 const MAX_ANSWERS: u64 = 16 << 20;
@@ -194,33 +196,59 @@ impl<'a> Runs<'a> {
         write_whole(&self.storage.root, &self.storage.run.name().worker_record(), &text)
     }
 
-    /// Returns the queues of other runs that live and that belong to one of these users. Leaves in `workers` the runs that are
-    /// workers and have no queue: these are not looked at again, since there may be a thousand, and each looks for queues.
-    pub fn queues(
-        &self,
-        users: &[u32],
-        workers: &mut HashSet<WorkerName>,
-    ) -> Result<Vec<ServedQueue<'a>>> {
-        let root = &self.storage.root;
-        let (known, mut queues) = (mem::take(workers), Vec::new());
-        for run in runs(root, RUNS)? {
-            let run = WorkerName(run);
-            if known.contains(&run) {
-                workers.insert(run);
-                continue;
-            }
-            let WorkerName(run) = run;
-            let Some(owner) = owner(root, &root.path(&run.queue()))? else {
-                if root.disk.metadata(&root.path(&run.worker_record()))?.is_some() {
-                    workers.insert(WorkerName(run));
-                }
-                continue;
-            };
-            if users.contains(&owner) && run != *self.storage.run.name() && self.lives(&run) {
-                queues.push(ServedQueue { storage: self.storage, run, owner });
+    /// Begins to look for queues of these users.
+    pub fn search_queues(&self, users: Vec<u32>) -> QueueSearch<'a> {
+        let storage = self.storage;
+        let (listed, workers, others) = Default::default();
+        QueueSearch { storage, users, listed, workers, others }
+    }
+}
+
+/// Looks for queues, again and again. There may be a thousand workers that do so: a look costs the same however many there are, unless
+/// a run has begun or ended since.
+#[derive(Debug)]
+pub struct QueueSearch<'a> {
+    storage: &'a Storage,
+    users: Vec<u32>,
+    /// The stat of the directory of runs when it was listed; `None` if it can change without another one.
+    listed: Option<FileStat>,
+    /// The runs that are workers and have no queue: these are not looked at again.
+    workers: BTreeSet<RunName>,
+    /// All other runs.
+    others: BTreeSet<RunName>,
+}
+
+impl<'a> QueueSearch<'a> {
+    /// Returns the queues of other runs that live and that belong to one of the users.
+    pub fn look(&mut self) -> Result<Vec<ServedQueue<'a>>> {
+        self.list(SystemTime::now())?;
+        let (storage, mut queues) = (self.storage, Vec::new());
+        let root = &storage.root;
+        for run in &self.others {
+            let owner = owner(root, &root.path(&run.queue()))?;
+            if owner.is_none() && root.disk.exists(&root.path(&run.worker_record()))? {
+                self.workers.insert(run.clone());
+            } else if let Some(owner) = owner.filter(|owner| self.users.contains(owner))
+                && run != storage.run.name()
+                && storage.runs().lives(run)
+            {
+                queues.push(ServedQueue { storage, run: run.clone(), owner });
             }
         }
+        self.others.retain(|run| !self.workers.contains(run));
         Ok(queues)
+    }
+
+    /// Lists the runs, if that may differ from the last time.
+    fn list(&mut self, now: SystemTime) -> Result<()> {
+        let root = &self.storage.root;
+        let stat = root.disk.directory_stat(&root.path(RUNS))?;
+        if stat.is_none() || stat != self.listed {
+            let known = mem::take(&mut self.workers);
+            (self.workers, self.others) = runs(root, RUNS)?.partition(|run| known.contains(run));
+            self.listed = stat.filter(|stat| !stat.is_racy(now));
+        }
+        Ok(())
     }
 }
 
@@ -500,6 +528,8 @@ fn submission_of_log(log: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{Durability, Unrecorded};
 
@@ -513,16 +543,38 @@ mod tests {
         let abilities = WorkerAbilities { job, task, cpus, memory, allocation, isolates, life };
         worker.runs().become_worker(abilities).unwrap();
         run.runs().queue().open().unwrap();
-        let users = [other.runs().own_user()];
-        let mut workers = HashSet::new();
-        assert_eq!(other.runs().queues(&users, &mut workers).unwrap().len(), 1);
-        assert_eq!(workers, [WorkerName(worker.run.name().clone())].into());
+        let search = || other.runs().search_queues(vec![other.runs().own_user()]);
+        let mut knowing = search();
+        assert_eq!(knowing.look().unwrap().len(), 1);
+        assert_eq!(knowing.workers, [worker.run.name().clone()].into());
         // Were it looked at, its queue would be seen. No worker has one.
         worker.runs().queue().open().unwrap();
-        assert_eq!(other.runs().queues(&users, &mut workers).unwrap().len(), 1);
-        assert_eq!(other.runs().queues(&users, &mut HashSet::new()).unwrap().len(), 2);
+        assert_eq!(knowing.look().unwrap().len(), 1);
+        assert_eq!(search().look().unwrap().len(), 2);
         drop(worker);
-        assert_eq!(other.runs().queues(&users, &mut workers).unwrap().len(), 1);
-        assert!(workers.is_empty(), "one that has ended is forgotten");
+        assert_eq!(knowing.look().unwrap().len(), 1);
+        assert!(knowing.workers.is_empty(), "one that has ended is forgotten");
+    }
+
+    #[test]
+    fn runs_are_listed_again_only_after_one_has_begun_or_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let (run, other) = (open(), open());
+        run.runs().queue().open().unwrap();
+        let mut search = other.runs().search_queues(vec![other.runs().own_user()]);
+        search.look().unwrap();
+        assert!(
+            search.listed.is_none(),
+            "the directory has just changed, and may change unnoticed"
+        );
+
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        search.list(later).unwrap();
+        search.others.clear();
+        assert_eq!(search.look().unwrap().len(), 0, "it is not listed again");
+        let second = open();
+        second.runs().queue().open().unwrap();
+        assert_eq!(search.look().unwrap().len(), 2);
     }
 }
