@@ -7,6 +7,8 @@ import subprocess
 import time
 
 FLOOR, NINJA, BARE = "floor", "ninja", "ce-run"
+# How many times as long as ninja it may take to find that there is nothing to do.
+NOTHING_GOALS = {"ce-run, one text": 1.5, "ce-run -q, one text": 1.5, "ce-run --at HEAD": 0.5, "ce-run --at HEAD -q": 0.2}
 
 
 def machine(scratch, names, jobs, runs):
@@ -56,7 +58,7 @@ def _goal(kind, who, medians, told, calls):
     if kind == "cold" and who == BARE:
         limits = [("ninja", medians.get(NINJA)), ("2 floor", _times(2, medians.get(FLOOR)))]
     elif kind == "nothing to do" and who.startswith(BARE):
-        factor = 0.5 if "--at" in who else 3
+        factor = NOTHING_GOALS.get(who, 2.5)
         limits = [(f"{factor} ninja", _times(factor, medians.get(NINJA)))]
     elif kind == "one leaf changed" and who == BARE:
         nothing = told.get((("nothing to do", calls, 0), BARE))

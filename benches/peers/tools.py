@@ -135,10 +135,15 @@ class CeRun(Tool):
     def __init__(self, name, work, jobs, scratch):
         super().__init__(name, work, jobs, scratch)
         generate.task(work, self.directory / "join", self.directory / "task")
+        text = self.directory / "text/task"
+        shutil.copytree(self.directory / "task", text)
+        for command in [[self.program.with_name("ce"), "convert", "--to", "text"], ["git", "add", "-A"],
+                        ["git", "-c", "user.name=peers", "-c", "user.email=", "commit", "-qm", "text"]]:
+            subprocess.run(command, cwd=text, env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=True)
 
-    def step(self, who, *options, storage="storage"):
+    def step(self, who, *options, storage="storage", task="task"):
         inputs = [f"in/{name}" for name in self.work.inputs]
-        command = [self.program, "-j", self.jobs, "--task", "task", *options, storage, *inputs]
+        command = [self.program, "-j", self.jobs, "--task", task, *options, storage, *inputs]
         return Step(who, command, self.directory, f"{storage}/c_join/*/00")
 
     def cold(self):
@@ -148,13 +153,22 @@ class CeRun(Tool):
             storage = f"storage-{at}" if at else "storage"
             self.aside(storage)
             yield self.step(who, *options, storage=storage)
+        self.aside("text/storage")
+        yield self.text()
 
     def nothing(self):
         for options in [(), ("-q",), ("--at", "HEAD"), ("--at", "HEAD", "-q")]:
             yield self.step(" ".join(("ce-run", *options)), *self.bare, *options)
+        yield from [self.text(), self.text("-q")]
 
     def leaf(self):
         yield self.step("ce-run", *self.bare)
+        yield self.text()
+
+    def text(self, *options):
+        """The same task as one text, with a storage of its own."""
+        who = " ".join(("ce-run", *options)) + ", one text"
+        return self.step(who, *self.bare, *options, storage="text/storage", task="text/task")
 
     def result(self):
         path = self.step("ce-run", *self.bare, "-q").run().stdout.strip()
