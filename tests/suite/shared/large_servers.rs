@@ -1,9 +1,10 @@
 //! Large results on servers, where `git lfs` moves them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::large::{LFS, large, objects};
-use super::transport::{VARIABLES, exchange, serve};
+use super::transport::{VARIABLES, exchange, serve, ssh};
 use super::{evaluate, listed};
 use crate::lab::Lab;
 use crate::needs::{is_there, needs};
@@ -79,6 +80,31 @@ fn a_server_that_lacks_an_object_or_lies_about_it_is_found_out() {
     pull().exit(1).shows("should be a Git LFS object there, and is not: git lfs fetch of");
     fs::write(object, "x".repeat(1600)).unwrap();
     pull().exit(0).shows("pulled 1 call (1.6 KiB)");
+}
+
+#[test]
+fn a_host_that_is_reached_by_ssh_says_where_its_objects_are() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    let (ssh, port) = (ssh(&lab), serve(&lab));
+    let bin = lab.path("bin");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ssh = [("GIT_SSH_COMMAND", &*ssh), ("GIT_SSH_VARIANT", "ssh"), ("PATH", &*path)];
+    let variables = [&VARIABLES[..], &ssh].concat();
+    let there = format!("ssh://ada@lab.example{}", lab.path("results.git").display());
+    let push = || exchange(&lab, &[&["push"], LFS, &["../storage", &there]].concat(), &variables);
+    push().exit(5).says("git lfs push of ssh://").says("try: make git lfs work with it");
+    assert_eq!(lab.git("results.git", &["for-each-ref"]), "", "nothing is pushed to a plain host");
+
+    fs::create_dir(&bin).unwrap();
+    let program = bin.join("git-lfs-authenticate");
+    let answer = format!(r#"{{"href":"{}/info/lfs"}}"#, url(port));
+    fs::write(&program, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    push().exit(0).shows("1 large output (1.6 KiB) is a Git LFS object");
+    assert_eq!(objects(&lab, "objects").len(), 1);
+    exchange(&lab, &["pull", "../other", &there], &variables).exit(0).shows("pulled 2 calls");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("2 calls: 2 reused");
 }
 
 #[test]

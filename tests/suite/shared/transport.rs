@@ -54,16 +54,21 @@ fn there_and_back(lab: &Lab, url: &str, variables: &[(&str, &str)]) {
     evaluate(lab, "other").exit(0).called(vec![]);
 }
 
+/// Writes a program in place of ssh, which notes how it is called: what another host is to execute is executed here. Returns its path.
+pub(super) fn ssh(lab: &Lab) -> String {
+    let place = lab.path("ssh");
+    let script =
+        "#!/bin/sh\necho \"$*\" >>\"$0.called\"\nfor command; do :; done\neval \"exec $command\"\n";
+    fs::write(&place, script).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+    place.to_str().unwrap().to_owned()
+}
+
 #[test]
 fn results_go_over_ssh() {
     let lab = lab();
-    // In place of a connection: the command is executed here.
-    let ssh = lab.path("ssh");
-    let script =
-        "#!/bin/sh\necho \"$*\" >>\"$0.called\"\nfor command; do :; done\neval \"exec $command\"\n";
-    fs::write(&ssh, script).unwrap();
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
-    let variables = [("GIT_SSH_COMMAND", ssh.to_str().unwrap()), ("GIT_SSH_VARIANT", "ssh")];
+    let ssh = ssh(&lab);
+    let variables = [("GIT_SSH_COMMAND", &*ssh), ("GIT_SSH_VARIANT", "ssh")];
     let place = lab.path("results.git");
     there_and_back(&lab, &format!("ssh://ada@lab.example{}", place.display()), &variables);
     let told = fs::read_to_string(lab.path("ssh.called")).unwrap();
