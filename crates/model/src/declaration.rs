@@ -6,14 +6,14 @@ use std::str;
 use crate::exit::Explain;
 use crate::suggest;
 
-/// What a computation in one file says of itself.
+/// The declaration of a computation that is one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declaration {
     /// The lines of each file that it stands for, with their line in this one: names of inputs and outputs one a line.
     lines: Vec<(Word, usize, String)>,
 }
 
-/// What a line of a declaration is about: the file of a directory with the same name.
+/// The subject of a line of a declaration: the file of the same name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Inputs,
@@ -23,7 +23,7 @@ enum Word {
     Nondeterministic,
 }
 
-/// Why a line of a declaration says nothing.
+/// The reason why a line of a declaration is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeclarationError {
     /// There is no such line.
@@ -140,7 +140,7 @@ impl Declaration {
             let added = match (end, str::from_utf8(text)) {
                 (None, Ok(text)) => declaration.add(number, text.trim()),
                 (None, Err(_)) => Err(DeclarationError::NotText),
-                // What follows the code is its own, unless it looks as it would above.
+                // A line after the code belongs to the code, unless it would be a valid line of the declaration above it.
                 (Some(end), Ok(text))
                     if !is_indented && Self::default().add(number, text.trim()).is_ok() =>
                 {

@@ -54,12 +54,12 @@ impl From<Exit> for ExitCode {
 
 /// An error, with advice for its user.
 pub trait Explain: error::Error + Send + Sync {
-    /// How a program ends because of it. Unless it says otherwise, what the user has given is wrong.
+    /// Returns the kind of exit that it causes. By default, the input of the user is wrong.
     fn exit(&self) -> Exit {
         Exit::Malformed
     }
 
-    /// What the user can try, unless that is obvious or not known.
+    /// Returns advice for the user, unless it is obvious or not known.
     fn hint(&self) -> Option<String> {
         None
     }
@@ -84,7 +84,7 @@ impl Error {
         self.0.exit()
     }
 
-    /// What the user can try, unless that is obvious or not known.
+    /// Returns advice for the user, unless it is obvious or not known.
     pub fn hint(&self) -> Option<String> {
         self.0.hint()
     }

@@ -1,4 +1,4 @@
-//! What the user can try if a file cannot be read or written.
+//! Advice for users about files that cannot be read or written.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::humanize::quoted_path;
 use crate::suggest::nearest;
 
-/// What to try if threads, signals or files are not to be had.
+/// Returns advice for a shortage of threads, signals or open files.
 pub fn raising_limits() -> String {
     "raise the limits of processes and open files (ulimit -u, ulimit -n), or give a smaller -j"
         .to_owned()
@@ -16,7 +16,7 @@ pub fn raising_limits() -> String {
 /// The most names of a directory that are compared with one that is not in it.
 const MOST_NAMES: usize = 10_000;
 
-/// Returns what to try if a file cannot be read, if that is known.
+/// Returns advice for a file that cannot be read, if there is any.
 pub fn for_reading(path: &Path, source: &io::Error) -> Option<String> {
     match source.kind() {
         ErrorKind::IsADirectory => {
@@ -26,7 +26,7 @@ pub fn for_reading(path: &Path, source: &io::Error) -> Option<String> {
     }
 }
 
-/// Returns what to try if a directory cannot be read, if that is known.
+/// Returns advice for a directory that cannot be read, if there is any.
 pub fn for_directory(path: &Path, source: &io::Error) -> Option<String> {
     match source.kind() {
         ErrorKind::NotADirectory if path.exists() => {
@@ -36,7 +36,7 @@ pub fn for_directory(path: &Path, source: &io::Error) -> Option<String> {
     }
 }
 
-/// Returns what to try if a file or directory cannot be written, if that is known.
+/// Returns advice for a file or directory that cannot be written, if there is any.
 pub fn for_writing(path: &Path, source: &io::Error) -> Option<String> {
     Some(match source.kind() {
         ErrorKind::NotFound
@@ -65,7 +65,7 @@ pub fn for_writing(path: &Path, source: &io::Error) -> Option<String> {
     })
 }
 
-/// What to try if something on the way to a file is not as it should be.
+/// Returns advice for an error on the way to a file, if there is any.
 fn for_finding(path: &Path, source: &io::Error) -> Option<String> {
     Some(match source.kind() {
         ErrorKind::NotFound => for_missing(path),
@@ -91,7 +91,7 @@ fn for_finding(path: &Path, source: &io::Error) -> Option<String> {
     })
 }
 
-/// What to try if a path leads to nothing: a similar name, or a look at what is there.
+/// Returns advice for a path that leads to nothing: a similar name, or a look into the directory.
 fn for_missing(path: &Path) -> String {
     let mut ways: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
     ways.reverse();

@@ -109,8 +109,8 @@ pub fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// Whether a character is invisible, or changes how others are shown. What joins letters, or chooses a form of one, is needed by some
-/// scripts and by pictures of several characters, and misleads only where it does nothing.
+/// Whether a character is invisible, or changes how others are shown. Characters that join letters, or choose a form of one, are
+/// needed by some scripts and by pictures of several characters, and mislead only where they do nothing.
 pub fn is_misleading(c: char, before: Option<char>) -> bool {
     match c {
         // Between letters: variation selectors, and the joiners.
@@ -124,7 +124,7 @@ pub fn is_misleading(c: char, before: Option<char>) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             true
         }
-        // What has no width.
+        // Characters without a width.
         '\u{ad}'
         | '\u{34f}'
         | '\u{17b4}'

@@ -1,6 +1,6 @@
-//! The formats of outputs: what the name of a file says of its contents, and what these are.
+//! The formats of outputs, recognized by the name of a file and by its contents.
 
-/// What contents are.
+/// The format of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// A picture that browsers show, of this type.
@@ -71,7 +71,7 @@ const UNKNOWN: &str = "application/octet-stream";
 const LEAST: usize = 2;
 
 impl OutputFormat {
-    /// What contents are, by their name and by themselves.
+    /// Returns the format of contents, by the name of their file and by themselves.
     pub fn of(name: &str, contents: &[u8]) -> Self {
         if let Some((_, kind)) = PICTURES.iter().find(|(begin, _)| contents.starts_with(begin)) {
             return Self::Picture(kind);
@@ -104,7 +104,7 @@ impl OutputFormat {
             first >= LEAST && rest.peek().is_some() && rest.all(|width| width == first)
         };
         match ['\t', ','].iter().find(|it| is_table(it)) {
-            // What separates cells may be quoted in them.
+            // A comma may also stand in a quoted cell.
             Some(',') if text.contains('"') => Self::Text,
             Some(separator) => Self::Table(*separator),
             None => Self::Text,

@@ -81,7 +81,7 @@ impl Resource {
         }
     }
 
-    /// What an amount of it is, in words.
+    /// Returns the description of an amount of it, in words.
     const fn amount(self) -> &'static str {
         match self {
             Self::Cpus => "a number of cpus",
@@ -150,7 +150,8 @@ impl From<TaskLauncher> for Box<str> {
     }
 }
 
-/// What a call asks for. What is not given is `None`: a call takes one cpu, and the others do not matter to it.
+/// The resources that a call requests. A resource that is not requested is `None`: a call takes one cpu, and the others do not
+/// matter to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
@@ -249,7 +250,7 @@ impl Resources {
         one.into_iter().chain(lines).collect::<Vec<_>>().join(",")
     }
 
-    /// What calls of a class ask for; `None` if it is none.
+    /// Returns the resources that calls of a class request; `None` if it is no class.
     pub fn of_class(class: &str) -> Option<Self> {
         let mut resources = Self::default();
         for part in class.split(',') {
@@ -313,9 +314,9 @@ pub fn parse_size(text: &str) -> Result<u64, AmountError> {
 /// A line of a file `resources`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResourceLine {
-    /// What it asks for.
+    /// The requested resource.
     pub resource: Resource,
-    /// How much; empty for [`Resource::Exclusive`].
+    /// The amount; empty for [`Resource::Exclusive`].
     pub amount: Template<String>,
     /// The file, relative to the task.
     pub path: PathBuf,
@@ -347,7 +348,7 @@ pub struct WrongAmount {
     pub path: PathBuf,
     /// The number of the line, counted from one.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub error: AmountError,
 }
 

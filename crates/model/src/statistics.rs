@@ -51,7 +51,7 @@ pub fn percent_up(share: f64) -> String {
         return "0".to_owned();
     }
     let unit = 10_f64.powf(percent.log10().floor() - 1.0);
-    // What is two digits already stays so, although a computer may have a little more.
+    // A share of two digits stays as it is, although floating-point arithmetic may make it a little more.
     let percent = (percent / unit - 1e-9).ceil() * unit;
     format!("{percent:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -223,7 +223,7 @@ pub struct MedianChange {
     pub is_ratio: bool,
 }
 
-/// What a change means.
+/// The verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeVerdict {
     /// Nothing was measured anew.
@@ -301,7 +301,7 @@ pub fn compare(
     (Some(MedianChange { estimate, is_ratio }), verdict)
 }
 
-/// What a change means, on a scale where none is zero, by the larger number of values of a side.
+/// Returns the verdict on a change, on a scale where no change is zero. `n` is the larger number of values of a side.
 fn verdict(change: Estimate, matters: f64, n: usize) -> ChangeVerdict {
     let Estimate { value, low, high } = change;
     if -matters <= low && high <= matters {

@@ -12,7 +12,7 @@ use crate::slice::WrittenSlice;
 use crate::sweep::{NAMES, factor_label, is_sheet};
 use crate::task::NodeId;
 
-/// Where a file of a node stands, in bytes.
+/// The positions of a file of a node, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilePlaces {
     pub(super) name: usize,
@@ -29,7 +29,7 @@ pub(super) type RawInput = (Option<Box<str>>, RawNodeId);
 /// A node as it was read, before it is known what names stand for.
 #[derive(Debug)]
 pub(super) struct RawNode {
-    /// Where it begins, in bytes.
+    /// The byte at which it begins.
     pub(super) at: usize,
     pub(super) kind: RawKind,
 }
@@ -82,7 +82,7 @@ impl RawNode {
 #[derive(Debug)]
 pub(super) struct DefinedExpression {
     pub(super) name: Box<str>,
-    /// Where it begins, in bytes.
+    /// The byte at which it begins.
     pub(super) at: usize,
     pub(super) root: RawNodeId,
 }
@@ -96,19 +96,19 @@ pub struct Definition {
     pub nodes: Vec<NodeId>,
 }
 
-/// What a text says, once names are known.
+/// The expression of a text, with its names resolved.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
     pub(super) expression: Expression,
     pub(super) definitions: Vec<Definition>,
-    /// Where each node begins, in bytes.
+    /// The byte at which each node begins.
     pub(super) places: Vec<usize>,
-    /// Where the files of nodes stand.
+    /// The positions of the files of nodes.
     pub(super) files: HashMap<NodeId, Vec<FilePlaces>>,
 }
 
-/// Finds out what each name stands for: a definition, or else an input of the task or of a sweep. Nodes that the root does not need
-/// are left out.
+/// Resolves each name to a definition, or else to an input of the task or of a sweep. Nodes that the root does not need are left
+/// out.
 ///
 /// # Errors
 ///
@@ -144,7 +144,7 @@ struct Resolver<'a> {
     definitions: &'a [DefinedExpression],
     /// The number of the definition of each name.
     defined: &'a HashMap<Box<str>, usize>,
-    /// What became of each.
+    /// The node that each raw node has become.
     done: Vec<Option<NodeId>>,
     /// The nodes of names with slices.
     sliced: HashMap<(NodeId, String), NodeId>,
@@ -190,7 +190,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a node reads, or a name stands for.
+    /// Returns a child of a raw node: an input by its number, or the root of the definition that a name stands for.
     fn child(&self, id: RawNodeId, number: usize) -> Option<RawNodeId> {
         match &self.raw[id].kind {
             RawKind::Node { inputs, .. } => inputs.get(number).map(|(_, input)| *input),

@@ -11,8 +11,8 @@ use crate::name::InputName;
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::task::NodeId;
 
-/// What an expression is as directories. Paths are relative to the directory `workflow`, which is the
-/// empty path; each directory stands after the one that it is in.
+/// An expression as directories. Paths are relative to the directory `workflow`, which is the empty path; each directory stands
+/// after the one that it is in.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkflowDirectories {
     /// All directories and links.
@@ -112,7 +112,7 @@ impl WorkflowDirectories {
 struct LayoutWalk<'a> {
     expression: &'a Expression,
     signatures: &'a Signatures,
-    /// Where each node stands.
+    /// The path of the directory of each node.
     paths: Vec<Option<String>>,
     entries: Vec<WorkflowEntry>,
     wrong: Vec<(TextPlace, Fault)>,

@@ -1,4 +1,4 @@
-//! The grammar of expressions: what the printer writes, and what the parser reads.
+//! The grammar of expressions, which the printer writes and the parser reads.
 //!
 //! ```text
 //! text       = [ inputs ] { reference "=" expression } expression
@@ -356,7 +356,7 @@ impl fmt::Display for WrittenLines<'_> {
     }
 }
 
-/// What stands between the parentheses of `TEXT(...)`.
+/// A text, displayed as the strings between the parentheses of `TEXT(...)`.
 pub(super) struct TextLines<'a>(pub(super) &'a str);
 
 impl fmt::Display for TextLines<'_> {

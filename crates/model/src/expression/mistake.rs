@@ -38,9 +38,9 @@ impl fmt::Display for Position {
 /// Something wrong at a place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where.
+    /// The place of the mistake.
     pub position: Position,
-    /// What.
+    /// The kind of the mistake.
     pub fault: Fault,
     /// The line around the place, and the column of the place in it, counted from zero.
     excerpt: (String, usize),
@@ -100,7 +100,7 @@ pub enum Fault {
     /// Something else was expected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What.
+        /// The syntax that was expected, in words.
         expected: String,
         /// The text that was found.
         found: String,
@@ -147,7 +147,7 @@ pub enum Fault {
     UnclosedBefore {
         /// The name.
         name: String,
-        /// Where the expression begins.
+        /// The beginning of the expression.
         begin: Position,
     },
     /// There is no expression behind the definitions.
@@ -403,7 +403,7 @@ impl Explain for Fault {
 }
 
 impl Fault {
-    /// What to try if something is wrong with a constant, a definition or a range.
+    /// Returns advice for a fault in a constant, a definition or a range.
     fn hint_about_names(&self) -> Option<String> {
         let hint = match self {
             Self::Unquoted(text) => return Some(format!("write '{text}'")),
@@ -474,7 +474,7 @@ impl From<SweepFault> for Fault {
     }
 }
 
-/// What to try if nothing in a workflow has a name.
+/// Returns advice for a name that nothing in a workflow has.
 pub fn unknown_name_hint(name: &str) -> &'static str {
     match Resource::of_word(name) {
         Some(_) => {

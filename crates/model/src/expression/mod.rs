@@ -50,7 +50,7 @@ pub struct Text {
     pub expression: Expression,
 }
 
-/// What an input of the task is unless it is given.
+/// The default value of an input of the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputDefault {
     /// A file with these contents.

@@ -16,15 +16,15 @@ pub struct Parsed<'a> {
     /// The names of all files in the storage that the text holds, whether or not the workflow needs them.
     pub literals: Vec<Box<str>>,
     pub(super) source: &'a str,
-    /// Where each line ends, in bytes.
+    /// The byte at which each line ends.
     pub(super) line_ends: Vec<usize>,
-    /// Where each input of the task is named, in bytes.
+    /// The byte at which each input of the task is named.
     pub(super) inputs: Vec<usize>,
-    /// Where each definition begins, in bytes.
+    /// The byte at which each definition begins.
     pub(super) definitions: Vec<usize>,
-    /// Where each node begins, in bytes.
+    /// The byte at which each node begins.
     pub(super) places: Vec<usize>,
-    /// Where the files of nodes stand.
+    /// The positions of the files of nodes.
     pub(super) files: HashMap<NodeId, Vec<FilePlaces>>,
 }
 
@@ -63,7 +63,7 @@ impl Parsed<'_> {
         wrong.into_iter().map(|(place, fault)| self.mistake_at(place, fault)).collect()
     }
 
-    /// Where a node begins.
+    /// Returns the position at which a node begins.
     pub fn position(&self, node: NodeId) -> Position {
         let byte = self.byte(TextPlace::of(node));
         let line = self.line_of(byte);
@@ -72,7 +72,8 @@ impl Parsed<'_> {
         Position { line, column: 1 + self.source[start..byte].chars().count() }
     }
 
-    /// Where each node begins, in their order. It takes one pass over the text, however long its lines are.
+    /// Returns the positions at which nodes begin, in the order of the nodes. Takes one pass over the text, however long its lines
+    /// are.
     pub fn positions(&self) -> Vec<Position> {
         let mut order: Vec<usize> = (0..self.places.len()).collect();
         order.sort_unstable_by_key(|node| self.places[*node]);

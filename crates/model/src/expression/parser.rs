@@ -66,7 +66,7 @@ struct UnfinishedNode {
     value: Box<str>,
     files: Vec<(RuleFile, FilePlaces)>,
     inputs: Vec<(Option<Box<str>>, RawNodeId)>,
-    /// Where it begins.
+    /// The byte at which it begins.
     at: usize,
     number: Option<u32>,
     /// The label of the input that comes next.

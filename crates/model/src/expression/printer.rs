@@ -226,7 +226,7 @@ impl Printer<'_> {
     }
 }
 
-/// What is written before an input of a node. The body and the points of a sweep are always named.
+/// Returns the label that is written before an input of a node. The body and the points of a sweep are always named.
 fn label(node: &ExpressionNode, at: usize, labels: Labels) -> String {
     let written = node.inputs.get(at).and_then(|input| input.label.as_deref());
     let written = written.filter(|_| labels == Labels::Show);

@@ -219,9 +219,9 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
     }
 }
 
-/// What the names in an expression are at their places.
+/// The result of checking the names in an expression at their places.
 pub(super) struct ScopeCheck {
-    /// Which names are unknown, and what is wrong with sweeps, in no order.
+    /// Unknown names and faults of sweeps, in no order.
     pub(super) wrong: Vec<(TextPlace, Fault)>,
     /// The computations of nodes whose names depend on factors.
     level_names: HashMap<NodeId, BTreeSet<String>>,

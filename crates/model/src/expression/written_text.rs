@@ -124,7 +124,7 @@ enum NodePart {
 
 struct Writer<'a> {
     nodes: &'a [ExpressionNode],
-    /// What is written for nodes that are definitions.
+    /// The text that is written for each node that is a definition.
     named: Vec<Option<String>>,
     shared: Vec<SharedNumber>,
     /// Each node in one line, if it fits in one and nothing in it has a number.
@@ -135,7 +135,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Finds out what is written for the nodes of definitions. Several nodes of one are the same but for what they pass up.
+    /// Returns the lines of definitions, and sets the texts that are written for their nodes. Several nodes of one definition
+    /// differ only in the outputs that they pass up.
     fn name(&mut self, definitions: &[Definition]) -> Vec<Line> {
         let (nodes, mut lines) = (self.nodes, Vec::new());
         for definition in definitions {
@@ -149,7 +150,7 @@ impl Writer<'_> {
                 });
                 continue;
             }
-            // Of what it is, all outputs are passed up: slices count these.
+            // The line of a definition passes up all of its outputs: slices count these.
             let is_all = first.kind == NodeKind::Computation;
             let outputs = (!is_all).then(|| WrittenSlice::parse(["00", "01"]));
             for at in definition.nodes.iter().map(|node| node.index()) {
@@ -370,7 +371,7 @@ impl Writer<'_> {
 /// A node that needs several lines, of which some parts are still to be written.
 struct LongNode {
     parts: std::vec::IntoIter<NodePart>,
-    /// Where they begin.
+    /// The column at which they begin.
     column: usize,
     end: String,
 }

@@ -74,7 +74,7 @@ pub struct Derived {
     pub from: Option<Source>,
 }
 
-/// What makes the outputs of a call.
+/// The operation that makes the outputs of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A computation, which is executed.
@@ -86,7 +86,7 @@ pub enum Operation {
 /// An operation, the sources of its inputs, and where it is in the workflow.
 #[derive(Debug)]
 pub struct Planned {
-    /// What makes its outputs.
+    /// The operation that makes its outputs.
     pub operation: Operation,
     /// The sources of the inputs of a computation, in order. For a sweep, that of its points if they are computed.
     pub inputs: Box<[Source]>,
@@ -96,9 +96,9 @@ pub struct Planned {
     pub point: Option<PointOfSweep>,
     /// Whether it occurs elsewhere than in bodies of sweeps that allow failed points.
     is_strict: AtomicBool,
-    /// Whether it is asked for, or needed for what is.
+    /// Whether it is requested, or needed for a call that is.
     is_needed: AtomicBool,
-    /// Whether it is asked for by its name.
+    /// Whether it is requested by its name.
     is_target: AtomicBool,
 }
 
@@ -190,7 +190,7 @@ pub struct ReplicatedPoint {
     pub rows: Range<usize>,
 }
 
-/// What makes a plan grow.
+/// An addition that makes a plan grow.
 #[derive(Clone, Debug)]
 pub enum PlanGrowth {
     /// The points of a sweep were computed.
@@ -290,9 +290,9 @@ pub struct Plan {
     /// The sweep whose points are jobs.
     jobs: Option<PlannedSweepId>,
     free: Arc<FreeNames>,
-    /// What calls ask for, if they do.
+    /// The resources of the calls that request any.
     resources: Mutex<HashMap<CallId, Result<Resources, WrongAmount>>>,
-    /// What is needed to add calls.
+    /// The state that is needed to add calls.
     planner: Mutex<Planner>,
 }
 
@@ -379,13 +379,13 @@ impl Plan {
         &self.calls[id.index()]
     }
 
-    /// What a call asks for, if it does.
+    /// Returns the resources that a call requests, if it requests any.
     pub fn resources(&self, id: CallId) -> Result<Option<Resources>, WrongAmount> {
         let resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         resources.get(&id).cloned().transpose()
     }
 
-    /// Adds what a node asks for to what its call asks for: the maximum counts.
+    /// Adds the resources that a node requests to those of its call: the maximum of each counts.
     fn request(&self, id: CallId, asked: Result<Resources, WrongAmount>) {
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         let known = resources.entry(id).or_insert_with(|| Ok(Resources::default()));

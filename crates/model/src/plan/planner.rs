@@ -60,7 +60,7 @@ impl Explain for WrongValue {
     }
 }
 
-/// What is known while a plan grows.
+/// The state of a planner while a plan grows.
 #[derive(Debug, Default)]
 pub(super) struct Planner {
     known: HashMap<(ComputationId, Box<[Source]>), CallId>,
@@ -129,7 +129,7 @@ impl Planner {
         self.selection.faults(&self.seen)
     }
 
-    /// What is asked for, and is no call.
+    /// Returns a fault for each requested text that names no call.
     pub(super) fn unknown_targets(&self) -> &[SelectionFault] {
         &self.targets.unknown
     }
@@ -432,7 +432,7 @@ impl Planner {
             selected = Some(points.filtered(|_| false));
         }
         let rules = &task.sweeps[plan.sweep(id).sweep.index()].product;
-        // Who asks for replicates by their numbers gets these.
+        // A selection that names replicates by their numbers gets these.
         let ends_by_results =
             |it: &&Replicates| it.until.is_some() && !self.selection.names_replicates();
         let least = rules.replicates.as_ref().filter(ends_by_results).map(Replicates::least);

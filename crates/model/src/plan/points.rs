@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// What a node of a body is at all points: each once, in the order of the plan.
+/// The steps of a node of a body at all points: each once, in the order of the plan.
 #[derive(Clone, Copy, Debug)]
 pub enum BodySteps<'a> {
     /// Calls; of a sweep, those that gather it.
@@ -175,7 +175,7 @@ impl BodySteps<'_> {
     }
 }
 
-/// The nodes of bodies that are still to be visited, and what they are at different points, with repetitions.
+/// The nodes of bodies that are still to be visited, and their steps at different points, with repetitions.
 #[derive(Default)]
 struct Waiting {
     calls: BTreeMap<NodeId, Vec<CallId>>,

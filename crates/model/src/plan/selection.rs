@@ -1,4 +1,4 @@
-//! What is asked for, where that is not everything: points of sweeps, and calls.
+//! The requested part of a workflow, where that is not all of it: points of sweeps, and calls.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;
@@ -212,12 +212,12 @@ impl PointSelection {
     }
 }
 
-/// What of a workflow is evaluated.
+/// The part of a workflow that is evaluated.
 #[derive(Debug, Default)]
 pub(super) struct RequestedNodes {
     /// The nodes that are asked for, in order. None if the whole workflow is.
     pub(super) nodes: Vec<NodeId>,
-    /// What is asked for, and is no node.
+    /// A fault for each requested text that names no node.
     pub(super) unknown: Vec<SelectionFault>,
     /// Whether each node is asked for, or is read by one that is.
     needed: Vec<bool>,

@@ -71,26 +71,26 @@ enum ComparisonOperator {
     GreaterOrEqual,
 }
 
-/// What is wrong with a condition, and where.
+/// A mistake in a condition, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {mistake}")]
 pub struct ConditionFault {
     /// The column, in characters from one.
     pub column: usize,
-    /// What is wrong there.
+    /// The mistake.
     pub mistake: ConditionMistake,
 }
 
-/// What is wrong at a place of a condition.
+/// The kind of a mistake at a place of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConditionMistake {
     /// Something else is expected.
     #[error("expected {expected}, and found {found}")]
     Expected {
-        /// What may stand there.
+        /// The syntax that may stand there, in words.
         expected: &'static str,
-        /// What does.
+        /// The text that does.
         found: String,
     },
     /// A text or a name in braces does not end.
@@ -235,7 +235,7 @@ struct ConditionParser<'a> {
 type StepsRead<T = ()> = Result<T, ConditionFault>;
 
 impl<'a> ConditionParser<'a> {
-    /// What is not read yet, without white space before it.
+    /// Skips white space, and returns the text that is not read yet.
     fn rest(&mut self) -> &'a str {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();
@@ -464,7 +464,7 @@ enum ConditionValue<'a> {
     Truth(bool),
 }
 
-/// What a value will be.
+/// The type of a value.
 #[derive(Clone, Debug)]
 enum Type {
     Number,

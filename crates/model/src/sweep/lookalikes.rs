@@ -20,11 +20,11 @@ pub struct Lookalike {
     pub first: Arc<str>,
     /// The other one.
     pub second: Arc<str>,
-    /// What they have in common.
+    /// The way in which they are alike.
     pub likeness: Likeness,
 }
 
-/// What two texts have in common that look like one.
+/// The way in which the texts of a lookalike are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likeness {
     /// They are the same number.
@@ -70,7 +70,7 @@ fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
     pairs
 }
 
-/// What a text looks like.
+/// The look of a text: lookalikes have the same one.
 #[derive(PartialEq, Eq, Hash)]
 enum Look<'a> {
     Number(Decimal),

@@ -122,7 +122,7 @@ impl Sweep {
         self.binds.iter().chain(&self.asked).copied()
     }
 
-    /// What is written of the unit and the direction of columns, by their names.
+    /// Returns the unit and the direction that are written for columns, by the names of the columns.
     pub fn measures(&self) -> impl Iterator<Item = (&str, &ColumnMeasure)> {
         let written = self.written.iter().flatten();
         written.filter_map(|WrittenColumn { shape, measure, .. }| match shape {
@@ -147,7 +147,7 @@ pub struct Product {
     pub factors: Vec<Factor>,
     /// The points that are left out. An empty cell matches anything.
     pub exclude: Option<SweepPoints>,
-    /// What holds for all others: points for which it does not are left out, too.
+    /// The condition that all other points must fulfil: points that do not are left out, too.
     pub condition: Option<Condition>,
     /// How often each point is evaluated.
     pub replicates: Option<Replicates>,
@@ -164,8 +164,8 @@ impl Product {
         self.exclude.is_some() || self.condition.is_some()
     }
 
-    /// What is known without the computed points beside which it is: the factors and replicates. What is left out may depend on these
-    /// points.
+    /// Returns the rules that are known without the computed points beside which they are: the factors and replicates. Which points
+    /// are left out may depend on the computed ones.
     fn beside_computed(&self) -> Self {
         Self { exclude: None, condition: None, ..self.clone() }
     }
@@ -187,7 +187,7 @@ pub struct WrittenColumn {
     pub output: Box<str>,
     /// The columns that it becomes.
     pub shape: ColumnShape,
-    /// What its values measure.
+    /// The measure of its values.
     pub measure: ColumnMeasure,
 }
 
@@ -201,7 +201,7 @@ impl WrittenColumn {
     }
 }
 
-/// What the values of a column measure. It is for people: no table and no call depends on it.
+/// The measure of the values of a column. It is for people: no table and no call depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnMeasure {
     /// The unit, such as `s`.
@@ -229,7 +229,7 @@ impl Better {
     }
 }
 
-/// What a line of the file `columns` says: what an output of the body becomes in the table.
+/// The meaning of a line of the file `columns`: the columns of the table that an output of the body becomes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableColumn {
     /// The number of the output among those that the body passes up.
@@ -574,7 +574,7 @@ mod tests {
         );
     }
 
-    /// What is wrong with a list of levels.
+    /// Returns the faults of a list of levels, in words.
     fn wrong_levels(levels: &[u8]) -> Vec<String> {
         read_levels("n", levels).unwrap_err().iter().map(ToString::to_string).collect()
     }

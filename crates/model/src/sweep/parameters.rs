@@ -50,7 +50,7 @@ pub enum ParameterFault {
     Json {
         /// The line, counted from one.
         line: usize,
-        /// What is wrong there.
+        /// The fault there, in words.
         reason: String,
     },
     /// A key is no input.

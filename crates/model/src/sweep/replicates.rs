@@ -25,18 +25,18 @@ const LEAST: u32 = 6;
 pub struct Replicates {
     /// The number of times, or the largest one.
     pub most: NonZeroU32,
-    /// What ends it before.
+    /// The condition under which they end before that.
     pub until: Option<Until>,
 }
 
-/// What is enough.
+/// The condition under which a point has enough replicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Until {
     /// The least number of times.
     pub least: NonZeroU32,
     /// The column of the table that is looked at.
     pub column: Box<str>,
-    /// How much of the median half of its interval may be.
+    /// The greatest share of the median that half of its interval may be.
     pub precision: Precision,
 }
 
@@ -187,7 +187,7 @@ impl ReplicatesEnd {
         self.reason == EndReason::Most && self.reached.is_none()
     }
 
-    /// What is wrong, in words; `None` if the interval is narrow enough.
+    /// Returns the reason why the interval is not narrow enough, in words; `None` if it is.
     pub fn shortfall(&self) -> Option<String> {
         let reached = self.reached.map(|share| format!("±{}%", percent_up(share)));
         Some(match (self.reason, reached) {
@@ -200,7 +200,7 @@ impl ReplicatesEnd {
     }
 }
 
-/// What a look at the replicates of a point says.
+/// The result of a look at the replicates of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplicateLook {
     /// There are to be so many.

@@ -38,10 +38,10 @@ pub const COLUMNS: &str = "columns";
 /// Its existence lets failed points become rows.
 pub const ALLOW_FAILED: &str = "allow-failed";
 
-/// What a node `points` has beside its `kind`, and a sweep as well.
+/// The files of a node `points` beside its `kind`. A sweep has them, too.
 pub const PRODUCT_FILES: [&str; 4] = [FACTORS, EXCLUDE, WHERE, REPLICATES];
 
-/// What only a sweep has.
+/// The files that only a sweep has.
 pub const SWEEP_FILES: [&str; 3] = [NAMES, COLUMNS, ALLOW_FAILED];
 
 /// The rules of a node as its files say them.
@@ -403,7 +403,7 @@ pub fn column_problems(
     problems
 }
 
-/// What is wrong with the column by which replicates end. Which fields JSON has is seen when it is there.
+/// Returns the fault of the column by which replicates end, if any. The fields of JSON are unknown until it is there.
 fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault> {
     let name = &*rules.product.replicates.as_ref()?.until.as_ref()?.column;
     let (mut known, mut has_rows) = (Vec::new(), false);
@@ -427,7 +427,7 @@ fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault
 /// The greatest number of sweeps around a node.
 pub const MAX_SWEEPS: usize = 32;
 
-/// What is wrong with a sweep.
+/// A fault of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepFault {
@@ -507,7 +507,7 @@ pub enum SweepFault {
     /// The least number of replicates has no interval.
     #[error("{0} replicates have no interval")]
     FewReplicates(NonZeroU32),
-    /// What is enough is no share of the median.
+    /// The required precision is no share of the median.
     #[error("{0:?} is not a share of the median in percent")]
     Precision(String),
     /// The replicates of a node `points` end by results, of which it has none.

@@ -205,7 +205,7 @@ impl Scopes {
     }
 }
 
-/// What the name of a computation is with the texts of some points.
+/// The name of a computation with the texts of some points.
 #[derive(Clone, Debug)]
 pub struct LevelName {
     /// The names that it depends on and their texts, in words.
@@ -215,7 +215,8 @@ pub struct LevelName {
 }
 
 impl Scopes {
-    /// Returns what a name with free names is at the points of the sweeps around a scope, by their different texts.
+    /// Returns the names that a name with free names stands for at the points of the sweeps around a scope, by their different
+    /// texts.
     /// The numbers of its free names are those of `inputs`, the task's, and then of bound names.
     ///
     /// # Errors

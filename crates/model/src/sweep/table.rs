@@ -37,7 +37,7 @@ pub enum TableFault {
         output: u8,
         /// The point, as in `threads=8 size=10`.
         point: String,
-        /// What is wrong with it.
+        /// The fault of the output, in words.
         what: String,
     },
     /// Two columns have one name.
@@ -60,7 +60,7 @@ pub enum TableFault {
         column: String,
         /// The point.
         point: String,
-        /// What is there.
+        /// The contents of the column there, in words.
         what: String,
     },
 }

@@ -307,7 +307,7 @@ impl Computation {
     }
 }
 
-/// What the nodes of a task ask for.
+/// The resources that the nodes of a task request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResources {
     /// Each set of lines once.
@@ -472,7 +472,7 @@ impl Task {
     }
 }
 
-/// What becomes of the numbers of names.
+/// The new numbers of names, some of which become bound.
 struct Renaming<'a> {
     inputs: &'a [RangedInput],
     /// The number of inputs that stay.

@@ -347,7 +347,7 @@ impl LabelPaths {
                 labels.push(name.to_string());
                 break;
             }
-            // What is within the body of a sweep is named by its point.
+            // The path ends at a sweep: a node within its body is named by its point.
             next = match workflow[node] {
                 Node::Sweep { .. } => None,
                 _ => self.0[node.index()],
