@@ -49,9 +49,9 @@ pub enum EditError {
     Replace {
         /// The place.
         path: PathBuf,
-        /// Where the old or the new one is.
+        /// The path of the old or the new one.
         aside: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The computation that a new task should call cannot be called.
@@ -74,7 +74,7 @@ pub enum EditError {
     /// A repository could not be made, or its configuration could not be read.
     #[error("cannot use the repository at {}", path.display())]
     Git {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
         /// The message of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -104,7 +104,7 @@ pub enum EditError {
     /// A sweep with computed points does not list the names that it binds.
     #[error("a sweep of which the points are computed has no file names")]
     OpenNames,
-    /// What would be written does not say the same.
+    /// The text or the files to be written would not mean the same.
     #[error("nothing is written: the other form would not say the same")]
     NotSaid,
 }

@@ -31,14 +31,14 @@ pub(super) struct Library<'a, S: TaskSource> {
     entries: Option<Vec<String>>,
 }
 
-/// Where a computation is.
+/// The place of a computation.
 pub(super) enum CodePlace<D> {
     Directory(D),
     /// The name of its file in the library.
     File(String),
 }
 
-/// The names of inputs and outputs of a computation, and what it may access; `None` of what has a problem.
+/// The names of inputs and outputs of a computation, and its access. A part that has a problem is `None`.
 type Description = (Option<Vec<String>>, Option<Vec<String>>, Option<Access>);
 
 /// Lines, with their numbers in a file.

@@ -353,7 +353,7 @@ fn read(
     Err(findings.into_error(dir))
 }
 
-/// What was read of an expression, and what its nodes refer to. What has a problem is missing.
+/// The parts of an expression that were read, and the things that its nodes refer to. A part that has a problem is missing.
 struct ReadExpression {
     inputs: Option<Vec<InputName>>,
     defaults: Vec<Option<TaskFileId>>,

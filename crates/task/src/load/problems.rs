@@ -575,7 +575,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What is wrong with a line.
+/// The fault of a line of a file `resources`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceFault {
@@ -669,7 +669,7 @@ pub fn listed(paths: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-/// What is wrong in a line of a text, with the line and its place there.
+/// Returns a mistake in a text, with its line and its place in the line.
 fn mistake_in_line(mistake: &Mistake) -> String {
     let [line, pointer] = mistake.excerpt();
     format!("{}\n    | {line}\n    | {pointer}", mistake.fault)
@@ -716,7 +716,7 @@ pub(super) fn place(path: &Path, line: Option<usize>) -> String {
     }
 }
 
-/// What to try if files have uncommitted changes.
+/// Returns advice for files with uncommitted changes.
 pub(super) const fn committing() -> &'static str {
     "git add and git commit them, or evaluate with --dirty"
 }

@@ -141,7 +141,7 @@ impl<'a, S: TaskSource> TextSource<'a, S> {
             let in_file = line.unwrap_or_default();
             *line = Some(self.parsed.line_of_file(node, &file, in_file));
             *path = WORKFLOW_TEXT.into();
-            // What is wrong with files of a sweep is told in the words of the text.
+            // Faults in files of a sweep are reported in the words of the text.
             if let LoadFault::Sweep(wrong) = fault {
                 let wrong = (**wrong).clone().into();
                 let mistake = self.parsed.mistake_of_file(node, &file, in_file, wrong);

@@ -340,7 +340,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         node
     }
 
-    /// What a node reads, as the numbers of the branches say which inputs it fills.
+    /// Returns the arguments of a node. The numbers of the branches say which inputs they fill.
     fn numbered(&mut self, frame: &OpenNode<S::Dir>) -> Vec<Argument> {
         let mut arguments = Vec::with_capacity(frame.branches.len());
         for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
@@ -358,8 +358,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         arguments
     }
 
-    /// What a node reads, of which the order says which inputs it fills: each as many as it passes up. Labels that are not written are
-    /// the names of these inputs. `None` if an input has a problem, or there are too many.
+    /// Returns the arguments of a node. Their order says which inputs they fill: each as many as it passes up. Labels that are not
+    /// written are the names of these inputs. `None` if an input has a problem, or there are too many.
     fn in_order(
         &mut self,
         frame: &OpenNode<S::Dir>,
