@@ -55,7 +55,7 @@ const SILENCE: [(&str, &str); 4] = [
 /// The id of an object that no repository has.
 const ABSENT: &str = "0000000000000000000000000000000000000001";
 
-/// What a trace says of the command that was given, and of any that `git` starts.
+/// The messages in a trace about the command that was given, and about any that `git` starts.
 const TRACED: [&str; 2] = ["trace: built-in: git cat-file", "trace: run_command:"];
 
 /// The interval at which it is looked whether a `git` is to be stopped.

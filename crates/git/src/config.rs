@@ -27,7 +27,7 @@ const OF_AUTHORS: [&str; 2] = ["storage", "results"];
 #[derive(Debug)]
 pub struct Config {
     repository: gix::Repository,
-    /// What the file `.compeval` says, if there is one.
+    /// The settings of the file `.compeval`, if there is one.
     authors: Option<gix::config::File>,
     /// The base of relative paths: the top of the work tree, relative to the current directory.
     top: PathBuf,

@@ -193,12 +193,12 @@ pub(super) fn border(repository: &Repository) -> GitResult<Option<String>> {
     Ok(Some(names.join(", ")))
 }
 
-/// What to try if a repository belongs to another user.
+/// Returns advice for a repository that belongs to another user.
 pub(super) fn hint_to_trust(repository: impl Display) -> String {
     format!("if you trust it: git config --global --add safe.directory {repository}")
 }
 
-/// What to try if a directory is in no repository.
+/// Returns advice for a directory that is in no repository.
 const fn no_repository() -> &'static str {
     "give the path of a work tree or of a bare repository"
 }
@@ -208,7 +208,7 @@ pub(super) const fn no_task_repository() -> &'static str {
     "run this in the repository of a task, or name a task with --task"
 }
 
-/// What to try if a repository cannot be read, by the cause.
+/// Returns advice for a repository that cannot be read, by the cause.
 pub(super) fn hint_for_unreadable(source: &(dyn Error + 'static)) -> &'static str {
     let mut causes = iter::successors(Some(source), |&error| error.source());
     if causes.any(|error| lacks_object(&error.to_string())) {

@@ -30,17 +30,17 @@ const SETTINGS: [&str; 4] = [
     "lfs.customtransfer.lfs-standalone-file.path=false",
 ];
 
-/// What `git` says if it has no `lfs`.
+/// The message of `git` if it has no `lfs`.
 const NO_LFS: &str = "'lfs' is not a git command";
 
 /// The greatest number of causes that an error names: `git lfs` prints one for each object.
 const NAMED: usize = 3;
 
-/// How lines of `git lfs` begin that are no causes.
+/// The beginnings of lines of `git lfs` that are no causes.
 const BESIDE_CAUSES: [&str; 4] =
     ["warning: ", "Uploading LFS objects", "fetch: Fetching", "Downloading LFS objects"];
 
-/// A pointer: what stands for an object in a Git tree.
+/// A pointer, which stands for an object in a Git tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LfsPointer {
     /// The SHA-256 of the object, all digits.
@@ -118,11 +118,11 @@ pub struct LfsRemote {
     /// The URL without what is between its `//` and `@`.
     url: String,
     prompts: Prompts,
-    /// Where it is on this host: for who fetches, and for who pushes. `None` if it is elsewhere.
+    /// Its path on this host: for fetches, and for pushes. `None` if it is elsewhere.
     places: [Option<PathBuf>; 2],
 }
 
-/// Who wants to know where objects are: `git` has settings that make a difference.
+/// The use for which objects are located: `git` has settings that make a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LfsUse {
     /// Somebody who fetches them.
@@ -140,7 +140,7 @@ pub struct LfsScratch {
 
 impl Drop for LfsScratch {
     fn drop(&mut self) {
-        // What is left is removed when a directory of this name is made next.
+        // Remains are removed when a directory of this name is made next.
         let _removed = fs::remove_dir_all(&self.dir);
     }
 }

@@ -53,7 +53,7 @@ pub use self::trees::{
 };
 use ce_model::digest::ObjectId;
 
-/// What an operation of Git returns.
+/// The result of an operation of Git.
 pub type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The path that Git writes in bytes.

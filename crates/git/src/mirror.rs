@@ -32,7 +32,7 @@ const REMOTE: &str = "origin";
 /// The number of files that are fetched at once: the time that `git fetch` takes to read their names grows with its square.
 const FETCHED: usize = 16 << 10;
 
-/// What versions of `git` say of a reference that has changed, exists already or does not any more.
+/// The messages of versions of `git` about a reference that has changed, exists already or does not any more.
 const MOVED: [&str; 6] = [
     "[rejected]",
     "failed to update ref",
@@ -62,7 +62,7 @@ pub struct Mirror {
 pub struct RemoteRef {
     /// Its full name.
     pub name: String,
-    /// What it points to.
+    /// The id of the object that it points to.
     pub id: ObjectId,
 }
 
@@ -71,9 +71,9 @@ pub struct RemoteRef {
 pub struct RefUpdate {
     /// Its full name.
     pub name: String,
-    /// What it points to before; nothing if it is not there.
+    /// The id of the object that it points to before; `None` if there is no such reference.
     pub old: Option<ObjectId>,
-    /// A commit that is here; none removes the reference.
+    /// A commit that is here; `None` removes the reference.
     pub new: Option<ObjectId>,
 }
 
@@ -165,7 +165,7 @@ impl Mirror {
         self.git("fetch", GitReach::Remote, &args, &[])?;
         let border = border(&self.repository).map_err(|source| self.own(source))?;
         let Some(border) = border else { return Ok(()) };
-        // What was fetched has no history: nobody knows what the commits at the border have added.
+        // The fetched commits have no history: nobody knows what those at the border have added.
         self.recreate()?;
         Err(MirrorError::Shallow { url: self.url.clone(), border })
     }
@@ -536,7 +536,7 @@ fn configure(dir: &Path, configuration: &str) -> GitResult<()> {
     Ok(fs::rename(new, file)?)
 }
 
-/// What begins a signature that was made with an ssh key.
+/// The beginning of a signature that was made with an ssh key.
 const SSH_SIGNATURE: &[u8] = b"-----BEGIN SSH SIGNATURE-----";
 
 /// Settings to check signatures: only those of ssh keys are looked at, and no other program is started for a commit that
@@ -548,10 +548,10 @@ const SIGNATURE_SETTINGS: [&str; 4] = [
     "log.showSignature=false",
 ];
 
-/// What `git log` prints of a commit: four fields, each of which a zero byte ends.
+/// The format in which `git log` prints a commit: four fields, each of which a zero byte ends.
 const FORMAT: &str = "--format=%H%x00%G?%x00%GS%x00%GF";
 
-/// What `git` says if it cannot start the program that checks signatures. Nothing is known of any commit then.
+/// The messages of `git` if it cannot start the program that checks signatures. Nothing is known of any commit then.
 const NOT_STARTED: [&str; 2] = ["cannot exec", "cannot run"];
 
 /// A commit, as far as it says what was added by whom.
@@ -576,7 +576,7 @@ pub enum SignatureKind {
     Other,
 }
 
-/// What was found of the signature of a commit.
+/// The result of checking the signature of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitSignature {
@@ -671,7 +671,7 @@ impl Mirror {
     }
 }
 
-/// What the letter means that `git` has for a signature.
+/// Returns the meaning of the letter that `git` has for a signature.
 fn found(state: &str, principal: &str, key: &str) -> CommitSignature {
     let (principal, key) = (principal.to_owned(), key.to_owned());
     match state {
@@ -704,7 +704,7 @@ pub enum MirrorError {
         what: &'static str,
         /// The other repository.
         url: String,
-        /// What `git` says.
+        /// The message of `git`.
         why: String,
     },
     /// There is no `git lfs`, and the other repository has large results.

@@ -34,13 +34,13 @@ const AUTHOR: (&str, &str) = ("compeval", "");
 pub struct MirrorEntry {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: MirrorKind,
     /// Its id.
     pub id: digest::ObjectId,
 }
 
-/// What an entry of a directory in a commit is.
+/// The kind of an entry of a directory in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorKind {
     /// A directory.

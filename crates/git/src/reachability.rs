@@ -54,7 +54,7 @@ pub enum ReachError {
         commit: String,
         /// The text, relative to the repository.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The fault of the text, and its place.
         fault: String,
     },
     /// The computations of a commit cannot be seen.

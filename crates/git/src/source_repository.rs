@@ -83,7 +83,7 @@ pub enum SourceError {
     Revision {
         /// The name of the repository.
         name: String,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
         /// The revision.
         rev: String,
