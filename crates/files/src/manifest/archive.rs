@@ -212,7 +212,7 @@ impl Scan {
     }
 }
 
-/// What is done with each piece, until it breaks.
+/// The function that is called with each piece, until it breaks.
 type EachPiece<'a> = dyn FnMut(ValuePiece<'_>) -> ControlFlow<()> + 'a;
 
 /// Passes a file on, and returns whether it has these contents.

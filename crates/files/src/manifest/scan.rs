@@ -200,7 +200,7 @@ impl DirectoryWalk {
             let path = descent.path().into();
             self.entries.push(ManifestEntry { path, kind: EntryKind::Empty });
         }
-        // Whatever order the file system has: errors are the same each time.
+        // Sorted, so that errors are the same each time, whatever order the file system has.
         names.sort_unstable();
         let look = |name: &[u8]| {
             if stop.load(Ordering::Relaxed) {
