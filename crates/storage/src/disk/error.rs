@@ -59,7 +59,7 @@ pub enum StorageError {
     Record {
         /// The record.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
     /// The storage was waited for, and does not answer.
@@ -67,9 +67,9 @@ pub enum StorageError {
     Away {
         /// The storage, as the user has named it.
         path: PathBuf,
-        /// How many seconds it was waited for.
+        /// The number of seconds that it was waited for.
         seconds: f32,
-        /// What it answered last.
+        /// Its last answer.
         source: io::Error,
     },
     /// The storage existed when it was opened, and does not any more.
@@ -112,7 +112,7 @@ pub enum NoStorage {
     Dangling {
         /// The link.
         link: PathBuf,
-        /// What it leads to.
+        /// The path that it leads to.
         target: PathBuf,
     },
     /// The directory has other contents.

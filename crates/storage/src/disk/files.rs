@@ -372,7 +372,7 @@ impl Disk {
     /// Tries whether a hard link is the same file under another name, and is refused if the name is taken: one file gets it, and
     /// another one tries to.
     pub(crate) fn links_refuse(&self, [one, other]: [&Path; 2], name: &Path) -> bool {
-        // Where nothing can be linked, there are no leases.
+        // A file system without hard links has no leases.
         let refuse = self.try_links([one, other], name).unwrap_or(false);
         drop(self.remove(name));
         refuse
@@ -471,8 +471,8 @@ impl Disk {
         moved
     }
 
-    /// What to return if there was no file to move. On a network file system, a file that does exist was not visible, or
-    /// the directory that it is moved to.
+    /// Returns the result of a move, or that of `gone` if there was no file to move. On a network file system, a file may exist and
+    /// not have been visible, or the directory that it is moved to: then the error is returned.
     fn or_gone<T>(
         &self,
         from: &Path,

@@ -1,4 +1,4 @@
-//! Kinds of file systems: what is known of each, for runs, collections and probes.
+//! Kinds of file systems and their known properties, for runs, collections and probes.
 
 use std::env;
 use std::os::fd::AsFd;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, fstatfs, open};
 
-/// What is known of the kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others
-/// nothing is known.
+/// The known kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others nothing is
+/// known.
 const KINDS: [(u32, &str, FileSystemKind, Option<Caveat>); 43] = [
     (0xef53, "ext2, ext3 or ext4", LOCAL, None),
     (0x5846_5342, "xfs", LOCAL, None),
@@ -54,14 +54,14 @@ const KINDS: [(u32, &str, FileSystemKind, Option<Caveat>); 43] = [
     (0x6573_5546, "fuse", UNRELIABLE, Some(Caveat::Server)),
 ];
 
-/// What who keeps results on a file system should know of it.
+/// A caveat for users who keep results on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caveat {
     /// It is memory.
     Memory,
-    /// What another host writes is seen late.
+    /// Writes of another host are seen late.
     Late,
-    /// What it does is up to a server that is not known.
+    /// Its behaviour is up to a server that is not known.
     Server,
     /// It is often the inside of a container.
     Container,
@@ -89,14 +89,14 @@ const UNRELIABLE: FileSystemKind = FileSystemKind { may_lack_links: true, ..NETW
 /// One of which nothing is known.
 pub(super) const UNKNOWN: FileSystemKind = FileSystemKind { is_on_network: false, ..UNRELIABLE };
 
-/// What is known of the file system of a directory by its kind.
+/// The properties of the file system of a directory that are known by its kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FileSystemKind {
     /// Several hosts may write to it.
     pub(super) is_on_network: bool,
-    /// It may show late what other hosts have written. Where that is not known, collections and runs take it for so.
+    /// Writes of other hosts may be seen late. Where that is not known, collections and runs assume it.
     pub(super) may_show_late: bool,
-    /// Whether its hard links are what leases need can only be tried.
+    /// Its hard links may lack properties that leases need. Only a trial can tell.
     pub(super) may_lack_links: bool,
 }
 

@@ -70,11 +70,11 @@ pub(crate) struct Disk {
     id: Option<FileId>,
     /// The mode bits of all new files and directories, if the storage is shared by a group.
     shared: Option<u32>,
-    /// What is known of its file system.
+    /// The kind of its file system.
     kind: FileSystemKind,
     /// The times when it was away.
     outages: Outages,
-    /// What directories of a network file system have listed.
+    /// The listings of directories of a network file system.
     listings: Listings,
     /// Open directories, by their paths below the top.
     directories: RwLock<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
@@ -601,7 +601,7 @@ mod tests {
         }
     }
 
-    /// What a look finds that answers these, the last one first, and how many of them were asked for.
+    /// Looks at a path with these answers, the last one first. Returns the answer that counts, and how many of them were asked for.
     fn look(disk: &Disk, path: &Path, mut answers: Vec<Option<u8>>) -> (Option<u8>, usize) {
         let all = answers.len();
         let found = disk.look_anew(path, || Ok(answers.pop().unwrap())).unwrap();

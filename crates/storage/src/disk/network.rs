@@ -41,16 +41,16 @@ const STALE: u32 = 24;
 /// The parts of it that are the first and the longest pause before an answer is asked for again.
 const STALE_PAUSES: [u32; 2] = [6000, 160];
 
-/// What to do if nothing has a name.
+/// The reaction to a name that nothing has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnNotFound {
-    /// Believe it.
+    /// Accept the answer.
     Accept,
     /// Try again: something should have it, so the answer may be stale.
     Retry,
 }
 
-/// What an error says about a network file system.
+/// The meaning of an error for a network file system.
 enum Transience {
     /// Nothing.
     No,
@@ -148,7 +148,7 @@ pub(super) fn retry<T>(
     }
 }
 
-/// What an error says of the file system.
+/// Returns the meaning of an error for the file system.
 fn lateness(disk: Option<&Disk>, on_not_found: OnNotFound, error: &StorageError) -> Transience {
     let Some(cause) = source(error) else { return Transience::No };
     let errno = cause.raw_os_error();
@@ -206,10 +206,10 @@ impl Disk {
         self.retry(OnNotFound::Accept, |_| read())
     }
 
-    /// Looks for something with a name until the answer agrees with a listing of its directory. On a network file system, what
-    /// is known of a name may be old; what a directory lists that is opened anew is not.
+    /// Looks for something with a name until the answer agrees with a listing of its directory. On a network file system, the known
+    /// state of a name may be old; the listing of a directory that is opened anew is not.
     ///
-    /// What was listed after this run had announced it stays, so a directory with many names is not listed for each.
+    /// Names that were listed after this run had announced them stay, so a directory with many names is not listed for each.
     pub(crate) fn look_anew<T>(
         &self,
         path: &Path,
@@ -228,7 +228,7 @@ impl Disk {
             }
         });
         match agreed {
-            // What is not listed is not there, and what cannot be seen cannot be used.
+            // A name that is not listed does not exist, and a file that cannot be seen cannot be used.
             Err(error) if error.is(Errno::STALE) => Ok(None),
             agreed => agreed,
         }
@@ -388,7 +388,8 @@ pub(super) fn source(error: &StorageError) -> Option<&io::Error> {
     }
 }
 
-/// What a run or a worker is told of a storage that it waits for: it is away, or a collection takes results away.
+/// An event that is reported to a run or a worker about a storage that it waits for: the storage is away, or a collection takes
+/// results away.
 #[derive(Clone, Debug)]
 pub enum Outage {
     /// This collection has closed the gate for a while.
@@ -434,13 +435,13 @@ impl fmt::Debug for Patience {
 /// The times when a storage was away.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// Who waits for it, and how the user has named it. Nobody else waits.
+    /// The patience of the process that waits for it, and the user's name for it. Unset if nobody waits.
     patience: OnceLock<(Patience, PathBuf)>,
     /// Since when it is away.
     since: Mutex<Option<Instant>>,
     /// How often it went away or came back.
     changes: AtomicU64,
-    /// What it answered last, if it was waited for and did not come back.
+    /// The error number of its last answer, if it was waited for and did not come back.
     given_up: OnceLock<i32>,
 }
 
@@ -475,7 +476,7 @@ impl Outages {
 impl Disk {
     /// Waits for the storage from now on whenever it is away. The user has named it like this.
     pub(crate) fn wait_with(&self, patience: Patience, shown: PathBuf) {
-        // Who has begun to wait goes on.
+        // The first patience counts: a process that has begun to wait goes on.
         let _is_first = self.outages.patience.set((patience, shown)).is_ok();
     }
 

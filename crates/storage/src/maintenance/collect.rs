@@ -444,7 +444,7 @@ struct Listed {
     below: Vec<String>,
 }
 
-/// What was recorded since the last look.
+/// The records that are new since the last look.
 #[derive(Debug, Default)]
 pub struct NewRecords {
     /// Results, in any order.
@@ -460,7 +460,7 @@ impl<'a> RecordWatch<'a> {
         Self { storage, listed, suspended, returned }
     }
 
-    /// Returns what was recorded since the last look, but for results that are known.
+    /// Returns the records that are new since the last look, but for results that are known.
     pub fn look(&mut self, is_known: impl Fn(&Entry) -> bool) -> Result<NewRecords> {
         let mut entries = Vec::new();
         let mut returned = std::mem::take(&mut self.returned);
@@ -523,7 +523,7 @@ impl<'a> RecordWatch<'a> {
 
     /// Lists a directory if it may have changed, and passes on the files in it. Returns whether it was listed.
     ///
-    /// What stands in the place of a record is a file, as in all surveys; what is behind a link is not there.
+    /// Anything in the place of a record counts as a file, as in all surveys. Anything behind a link counts as absent.
     fn list(
         &mut self,
         directory: &str,

@@ -345,7 +345,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// What a name stands for.
+/// The kind of result that a name stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NameKind {
     /// A call with a record: `c_NAME/CCID/INPUTS`.
@@ -502,10 +502,10 @@ fn is_number(room: &str) -> bool {
     room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// What belongs in a place.
+/// The kind of entry that belongs in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// A directory, and what is in it has places, too.
+    /// A directory whose entries have places, too.
     Directory,
     /// A directory with anything in it.
     Closed,
@@ -547,8 +547,8 @@ impl Survey<'_> {
     }
 }
 
-/// What belongs in a place, all directories above which are those of the layout. A name that the layout does not have is a
-/// user's own.
+/// Returns the kind of entry that belongs in a place, all directories above which are those of the layout. A name that the layout
+/// does not have is a user's own.
 fn expected(name: &str) -> Expected {
     let parts: Vec<&str> = name.split('/').collect();
     let (top, inner) = (parts[0], &parts[1..]);
@@ -589,7 +589,7 @@ fn expected(name: &str) -> Expected {
     }
 }
 
-/// What belongs in the directory of a version of a computation or a task.
+/// Returns the kind of entry that belongs in a place in the directory of a version of a computation or a task.
 fn of_version(rest: &[&str]) -> Expected {
     match rest {
         [] => Directory,
@@ -630,7 +630,7 @@ fn of_version(rest: &[&str]) -> Expected {
     }
 }
 
-/// What belongs in a directory whose names have two digits of a hash in front, beside its rooms.
+/// Returns the kind of entry that belongs in a directory whose names have two digits of a hash in front, beside its rooms.
 fn of_shard(shard: &str, rest: &[&str], value: Expected) -> Expected {
     match (shard, rest) {
         (QUARANTINE, _) => Closed,
@@ -642,7 +642,7 @@ fn of_shard(shard: &str, rest: &[&str], value: Expected) -> Expected {
     }
 }
 
-/// What belongs in the private directory of a run.
+/// Returns the kind of entry that belongs in a place in the private directory of a run.
 fn of_run(run: &str, rest: &[&str]) -> Expected {
     match rest {
         [] if run.parse::<RunName>().is_ok() => Directory,

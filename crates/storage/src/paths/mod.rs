@@ -486,7 +486,7 @@ impl ResultName {
         format!("{}/{WORK}", self.suspended_place())
     }
 
-    /// What a suspended call has printed.
+    /// The log of a suspended call.
     pub(crate) fn suspended_log(&self) -> String {
         format!("{}/{LOG}", self.suspended_place())
     }

@@ -147,7 +147,7 @@ struct Rights {
     group: u32,
 }
 
-/// What several users of a storage can do.
+/// Facts about the rights of several users of a storage.
 #[derive(Clone, Debug)]
 struct SharingFacts {
     /// The storage, as the user named it.

@@ -1,6 +1,6 @@
 //! Audits: the outputs of an execution are compared with the recorded ones. Nothing that is published changes.
 //!
-//! What differs goes to quarantine, so that the user can compare it.
+//! Outputs that differ go to quarantine, so that the user can compare them.
 //!
 //! The outputs of a result that is away were deliberately evicted: its record has their digests, and a new execution is compared
 //! with these. An empty file beside the record marks such a result. Without the marker, a missing output is one that the user has
@@ -24,11 +24,11 @@ use ce_model::digest::Digest;
 /// The number of bytes of a line that are shown before the first one that differs, and after it.
 const AROUND: u64 = 40;
 
-/// Where a file begins to differ from another one.
+/// The place at which a file begins to differ from another one.
 struct FirstByte {
     /// The number of equal bytes before.
     offset: u64,
-    /// The number of whole lines before, and where the line begins.
+    /// The number of whole lines before, and the byte at which the line begins.
     line: (u64, u64),
 }
 
@@ -93,7 +93,7 @@ impl Stage<'_> {
     }
 }
 
-/// Where two values differ first; `None` if one cannot be read.
+/// Returns the first difference of two values; `None` if one cannot be read.
 fn first_difference(
     storage: &Storage,
     name: &str,
@@ -178,7 +178,7 @@ fn excerpt(bytes: &[u8]) -> Option<Option<String>> {
     is_text.then(|| Some(text.chars().take(2 * AROUND as usize).collect()))
 }
 
-/// What is different about an entry that is no file with other contents.
+/// Describes the difference of an entry that is no file with other contents.
 fn what(difference: &EntryDifference<'_>) -> &'static str {
     match difference.entries {
         [Some(_), None] => "was not made",
@@ -197,7 +197,7 @@ fn what(difference: &EntryDifference<'_>) -> &'static str {
     }
 }
 
-/// What becomes of a result that is in the place of a new one.
+/// The rule for a result that is in the place of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precedence {
     /// It stays. If its outputs are away, the new ones must be equal to them.
@@ -228,7 +228,7 @@ pub struct DeviatingOutput {
     pub recorded: Digest,
     /// Its digest now.
     pub found: Digest,
-    /// What differs in a directory, in words, if the storage knows what was in it.
+    /// The differences within a directory, in words, if the storage knows its former contents.
     pub members: Option<String>,
 }
 

@@ -401,7 +401,7 @@ pub enum Takeover {
 pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
-    /// Where these are. Only those that are here can be taken over; of the others, the digests are known.
+    /// The location of these. Only those that are here can be taken over; of the others, the digests are known.
     pub whereabouts: OutputLocation,
     record: CallRecord,
 }
@@ -418,7 +418,7 @@ impl Equivalent {
     }
 }
 
-/// Where the outputs of a call are that has a record.
+/// The location of the outputs of a call that has a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub enum OutputLocation {
     /// All of them are here.
@@ -702,7 +702,7 @@ mod tests {
             format!("c_copy/{}-{}", one.full(), twin.full()),
             format!("c_copy/{}-{}", other.full(), twin.full()),
         ];
-        // Whoever comes later, and in any order, finds what the first ones have left.
+        // Later storages, in any order, find the directories that the first ones have left.
         for _ in 0..2 {
             for (&version, expected) in clean.iter().zip(&expected) {
                 assert_eq!(directory(dir.path(), version), *expected);

@@ -47,7 +47,7 @@ impl<'a> RootRegistry<'a> {
         Self { storage }
     }
 
-    /// Announces that this run is going to look for these names, or below them. What it finds then stays.
+    /// Announces that this run is going to look for these names, or below them. The files that it finds then stay.
     ///
     /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
     /// If the storage is full, used files may be collected, and a call that reads them then fails.
@@ -61,7 +61,7 @@ impl<'a> RootRegistry<'a> {
             let text: String = names.iter().map(|name| format!("{name}\n")).collect();
             drop(self.write(&format!("\n{text}")));
             self.await_gate()?;
-            // What is listed from now on stays.
+            // Files that are listed from now on stay, so older listings are dropped.
             names
                 .iter()
                 .for_each(|name| self.storage.root.disk.forget_listed(&self.storage.path(name)));
@@ -317,7 +317,7 @@ mod tests {
         let gate = other.gc_roots().close_gate().unwrap();
         let holder = run.leases().gate_holder().unwrap().unwrap();
         assert!(!holder.own);
-        // What was there before is seen for a while.
+        // For a while, another file is seen in place of the live one, as an old state would be.
         let [live, path] = ["live", GATE].map(|name| dir.path().join(name));
         fs::rename(&path, &live).unwrap();
         fs::write(&path, "host-0-1-1-1\n").unwrap();

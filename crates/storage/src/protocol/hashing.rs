@@ -26,7 +26,7 @@ pub(super) struct FileHasher {
     /// The sizes of the task inputs in the storage, once they were listed.
     sizes: OnceLock<HashSet<u64>>,
     publishing: Mutex<()>,
-    /// What is known of the small files that are looked at together.
+    /// The known digests of the small files that are looked at together.
     together: Mutex<Option<KnownFiles>>,
 }
 

@@ -11,7 +11,7 @@ use crate::records::{
 };
 use ce_model::digest::Digest;
 
-/// What becomes of a result from elsewhere.
+/// The outcome of importing a result from elsewhere.
 #[derive(Debug)]
 pub enum Import<T> {
     /// It can be published, or was.
@@ -49,7 +49,7 @@ pub struct MissingPart {
     pub is_other: bool,
 }
 
-/// Where the outputs of a job from elsewhere are.
+/// The location of the outputs of a job from elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOutputs {
     /// All of them are here.
@@ -115,7 +115,7 @@ impl<'a> Importer<'a> {
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let name = match self.storage.calls().find(call)? {
             Found::Hit(found) | Found::Archived(found) => return Ok(compared(&found, &digests)),
-            // What is away is brought back, if it is the same.
+            // A call that is away is brought back, if its outputs are the same.
             Found::Away(found) if has(&found, &digests) => found.name,
             Found::Away(_) | Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,

@@ -27,7 +27,7 @@ pub struct Job<'a> {
     pub inputs: &'a [Digest],
     /// The literals that its workflow reads.
     pub literals: &'a [Stored],
-    /// Where among these the files and texts of the commit begin and end, as far as that is known.
+    /// The ranges of literals that are the files and texts of the commit, as far as they are known.
     pub own: &'a [[usize; 2]],
     /// Its outputs, in order.
     pub outputs: &'a [Stored],
@@ -353,7 +353,7 @@ impl<'a> Jobs<'a> {
                 Some(result) => self.storage.evictions().is_marked_away(&result)?,
                 None => false,
             };
-            // What was in a directory that is away may not be known here.
+            // The former contents of a directory that is away may not be known here.
             let is_it = known.digest == *digest || member.is_some() && is_away;
             if !is_it || !is_away && !self.has(file, &known, digest)? {
                 return Ok(false);

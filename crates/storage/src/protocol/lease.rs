@@ -54,15 +54,15 @@ impl<'a> Leases<'a> {
     ///
     /// Returns the run that holds it.
     pub fn acquire(&self, name: &ResultName) -> Result<Lease<'a>, Holder> {
-        // Where there are no leases, the call is executed without one.
+        // If the storage has no leases, the call is executed without one.
         let acquired = self.acquire_file(&name.room(LEASES));
         acquired.unwrap_or_else(|_| Ok(Lease { leases: *self, paths: Vec::new() }))
     }
 
-    /// Acquires the lease of a call, and those that other versions of its tree look at. Returns who executes it for one of them
-    /// now, if the result will serve this one.
+    /// Acquires the lease of a call, and those that other versions of its tree look at. Returns the run that executes it for one of
+    /// them now, if the result will serve this one.
     ///
-    /// Who trusts trees begins with their lease: of two of these, one has both, or has looked at both.
+    /// A run that trusts trees begins with their lease: of two such runs, one has both leases, or has looked at both.
     ///
     /// # Errors
     ///

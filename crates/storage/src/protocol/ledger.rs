@@ -86,7 +86,7 @@ impl<'a> Ledger<'a> {
         Records::new(&self.storage.root).put(&signer_note(contents), note)
     }
 
-    /// Returns who vouches for a file. A note that cannot be understood is none.
+    /// Returns the note of who vouches for a file. A note that cannot be understood is none.
     pub fn signer(&self, contents: &Blake3) -> Result<Option<SignerNote>> {
         match Records::new(&self.storage.root).read(&signer_note(contents)) {
             Ok(RecordState::Valid(note)) => Ok(Some(note)),
@@ -118,7 +118,7 @@ impl<'a> Ledger<'a> {
 pub struct Revocation {
     /// The result that it is about.
     pub entry: Entry,
-    /// What it says.
+    /// Its record.
     pub record: RevocationRecord,
     /// The contents of its file.
     pub text: Vec<u8>,

@@ -223,7 +223,7 @@ impl CurrentRun {
                         _ => break,
                     }
                     if disk.is_on_network() {
-                        // What is executed may write while it is away, and not notice.
+                        // An execution may write while the storage is away, and not notice.
                         drop(disk.await_answer());
                     }
                     if count % u64::from(STATES / HEARTBEATS) == 0 {

@@ -280,7 +280,7 @@ impl Storage {
 impl Drop for Storage {
     /// Removes this run's own directory.
     fn drop(&mut self) {
-        // What the heart writes meanwhile would be left.
+        // The heartbeat ends first: the files that it writes meanwhile would be left.
         self.run.end_heartbeat();
         if self.root.writable {
             drop(self.root.disk.remove_tree(&self.path(self.run.directory())));

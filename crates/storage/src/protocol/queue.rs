@@ -267,12 +267,12 @@ pub struct ClaimedTicket<'a> {
     queue: ServedQueue<'a>,
     number: u64,
     class: String,
-    /// What it asks for; `None` if it cannot be read.
+    /// Its contents; `None` if they cannot be read.
     pub ticket: Option<Ticket>,
 }
 
 impl<'a> ServedQueue<'a> {
-    /// What distinguishes one of its tickets from all others.
+    /// Returns the id of one of its tickets, which no other ticket has.
     pub fn id(&self, number: u64) -> String {
         format!("{}/{number}", self.run)
     }
@@ -321,7 +321,7 @@ impl<'a> ServedQueue<'a> {
 }
 
 impl ClaimedTicket<'_> {
-    /// Says what became of it. If its run is gone, nobody needs to know.
+    /// Writes the answer to it. If its run is gone, nobody needs to know.
     pub fn answer(&self, end: TicketEnd) -> Result<()> {
         let root = &self.queue.storage.root;
         let (run, worker) = (&self.queue.run, self.queue.storage.run.name());
@@ -347,7 +347,7 @@ impl ClaimedTicket<'_> {
 }
 
 impl WorkerName {
-    /// Where it is, for display.
+    /// Returns its host and process, for display.
     pub fn holder(&self) -> Holder {
         Holder::new(&self.0, false)
     }
@@ -389,13 +389,13 @@ fn owner(root: &Root, path: &Path) -> Result<Option<u32>> {
 /// A process that works on a storage.
 #[derive(Clone, Debug, Serialize)]
 pub struct Activity {
-    /// Where it is, and since when.
+    /// Its host and process, and the time of its start.
     #[serde(flatten)]
     pub holder: Holder,
     /// How far it has come, if it is a run that has said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
-    /// What it is, if it is a worker.
+    /// Its record, if it is a worker.
     #[serde(skip)]
     pub worker: Option<WorkerRecord>,
     /// The number of tickets that wait for workers, by what they ask for.

@@ -249,7 +249,7 @@ mod tests {
             let record = place.call(at).record(outputs, Origin::Adopted);
             storage.records().put(&place.name(at).record(), &record).unwrap();
         }
-        // Whatever happens there shows by the clock.
+        // The directory gets an old time, so that each later change of it shows in its time.
         let records = File::open(place.record(0).parent().unwrap()).unwrap();
         records.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         place

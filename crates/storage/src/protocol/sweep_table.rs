@@ -315,7 +315,7 @@ impl<'a> Tables<'a> {
         let root = &self.storage.root;
         let files = outputs.into();
         let read = self.storage.records().read::<TableRecord>(&name.record())?;
-        // Where nothing was, another run may have put the same record meanwhile.
+        // If there was no record, another run may have put the same one meanwhile.
         let is_wrong = match &read {
             RecordState::Valid(known) => known.recipe.digest != recipe.digest,
             RecordState::Spoiled => true,

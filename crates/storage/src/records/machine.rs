@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use ce_model::humanize::{counted, size};
 
-/// Where a machine says what its processors are.
+/// The file in which a machine describes its processors.
 const PROCESSORS: &str = "/proc/cpuinfo";
 
-/// Where it says what governs the frequency of the first one.
+/// The file that names the governor of the frequency of the first one.
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
 
 /// The fields of [`PROCESSORS`] that name a model. Architectures differ in what they have.
@@ -17,8 +17,8 @@ const MODELS: [&str; 3] = ["model name", "Model", "cpu"];
 /// The longest description, in characters.
 const MOST: usize = 200;
 
-/// Describes this machine: the model and the number of its processors, its memory, its kernel, and what governs the frequency; without what cannot
-/// be read. It is read once.
+/// Describes this machine: the model and the number of its processors, its memory, its kernel, and the governor of the frequency.
+/// Parts that cannot be read are left out. It is read once.
 pub fn machine() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {

@@ -182,8 +182,8 @@ pub struct JobRecord<C = Vec<String>> {
     /// The literals that its workflow reads. Records of earlier versions of this program lack them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literals: Option<Vec<JobOutput>>,
-    /// Where among these the files and texts of the commit begin and end: nobody need look at them again. In a results repository, no
-    /// record has it.
+    /// The ranges of these literals that are the files and texts of the commit: nobody need look at them again. In a results
+    /// repository, no record has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<[usize; 2]>,
     /// Its outputs, in order.
@@ -670,7 +670,7 @@ fn unstamped(value: &Published) -> Published {
     Published { digest: value.digest, stamp: Stamp::Unknown }
 }
 
-/// What an audit of a call has found.
+/// The findings of an audit of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditReport {
@@ -710,7 +710,7 @@ pub enum AuditVerdict {
 pub struct AuditFailure {
     /// The reason, in words.
     pub reason: String,
-    /// What is behind that, if anything is known.
+    /// The cause of that, if it is known.
     pub cause: Option<String>,
     /// Advice for the user.
     pub hint: Option<String>,
@@ -730,18 +730,18 @@ pub struct OutputDifference {
     pub found: Digest,
     /// The name in the storage of the one that was made now.
     pub aside: String,
-    /// Where they differ first; `None` if the recorded one could not be read.
+    /// Their first difference; `None` if the recorded one could not be read.
     pub first: Option<FirstDifference>,
 }
 
-/// Where two values differ first.
+/// The first difference of two values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FirstDifference {
     /// The path in a directory, as manifests spell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// What is different about the member, in words, unless it is a file with other contents.
+    /// The difference of the member, in words, unless it is a file with other contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     /// The number of the first byte of a file that differs, from 1.
@@ -765,7 +765,7 @@ pub struct LineDifference {
 }
 
 impl AuditReport {
-    /// What it comes to.
+    /// Returns the verdict.
     pub const fn verdict(&self) -> AuditVerdict {
         match (&self.failed, self.differing.is_empty()) {
             (Some(_), _) => AuditVerdict::Failed,
@@ -775,7 +775,7 @@ impl AuditReport {
     }
 }
 
-/// Who vouches for a file of the ledger. A file without a note is unsigned.
+/// The note of who vouches for a file of the ledger. A file without a note is unsigned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignerNote {
     /// The file was made in this storage.
@@ -795,7 +795,7 @@ pub struct SignerNote {
     pub repository: Option<String>,
 }
 
-/// Says that a result with these outputs is wrong. Nothing is deleted because of it.
+/// The statement that a result with these outputs is wrong. Nothing is deleted because of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevocationRecord {
     /// The version of the format.

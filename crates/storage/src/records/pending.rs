@@ -49,7 +49,7 @@ pub struct Ticket {
     pub access: Access,
     /// The values that it reads, in order.
     pub values: Vec<TicketValue>,
-    /// What it asks for.
+    /// The resources that it requests.
     pub resources: Resources,
     /// Its time limit, unless it asks for one.
     pub limit: Option<Duration>,
@@ -85,17 +85,17 @@ impl Ticket {
     }
 }
 
-/// What a worker says of a ticket.
+/// The answer of a worker to a ticket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TicketAnswer {
     /// The number of the ticket.
     pub ticket: u64,
-    /// What became of the call.
+    /// The end of the call.
     pub end: TicketEnd,
 }
 
-/// What became of a call at a worker.
+/// The end of a call at a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TicketEnd {
@@ -131,13 +131,13 @@ pub struct OutOfTime {
 pub struct PublishedCall {
     /// Its short name.
     pub name: String,
-    /// Where its outputs came from.
+    /// The source of its outputs.
     pub source: OutputSource,
     /// Its outputs, in order.
     pub outputs: Vec<Published>,
 }
 
-/// Where the outputs of a call came from.
+/// The source of the outputs of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputSource {
@@ -185,7 +185,7 @@ fn checksum(text: &str) -> String {
     Blake3::of(text.as_bytes()).full()[..CHECKSUM].to_owned()
 }
 
-/// What a worker can do.
+/// The abilities of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerAbilities {
     /// The job of a scheduler that it runs in, if it was told.
@@ -226,7 +226,7 @@ impl WorkerAbilities {
     }
 }
 
-/// What a worker says of itself.
+/// The description that a worker gives of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRecord {
     /// The format: see [`TICKET_FORMAT`].
@@ -264,7 +264,7 @@ pub struct RunState {
     pub task: String,
     /// The version of the task: the commit, shortened.
     pub version: String,
-    /// Who began the run, where and when.
+    /// The user, host and time of the beginning of the run.
     pub began: Provenance,
     /// When this was written.
     pub at: Timestamp,
@@ -318,7 +318,7 @@ pub struct SubmittedRun {
     pub version: String,
     /// The name of its jobs.
     pub job: String,
-    /// Who submitted it, where and when.
+    /// The user, host and time of its submission.
     pub recorded: Provenance,
 }
 

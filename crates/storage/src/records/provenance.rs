@@ -65,7 +65,7 @@ pub struct Execution {
     /// The grants of access beyond its own tree: the lines of its file `access`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub access: Box<[String]>,
-    /// What it has asked for: lines of a file `resources`.
+    /// The resources that it has requested: lines of a file `resources`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub resources: Box<[String]>,
     /// The kind of its host; `None` if that is not known: it was suspended, a launcher has started it, or an earlier program has
@@ -163,7 +163,7 @@ pub enum Origin {
     Shared(SharedOrigin),
 }
 
-/// What a results repository says of how outputs were made.
+/// The origin of outputs, as a results repository records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedOrigin {
     /// The stage from which `ce pull` has moved them here; a record in a results repository has none.
@@ -190,7 +190,7 @@ impl Origin {
         }
     }
 
-    /// What the execution was granted; nothing of adopted outputs.
+    /// Returns the grants of access that the execution had; none of adopted outputs.
     pub fn access(&self) -> &[String] {
         match self {
             Self::Executed { execution, .. } => &execution.access,

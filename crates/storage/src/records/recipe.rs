@@ -122,7 +122,7 @@ pub enum RecipeError {
     Line {
         /// The number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The cause.
         source: serde_json::Error,
     },
     /// It is of a version that this program does not know.
