@@ -16,7 +16,7 @@ use crate::sandbox::SandboxError;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
 
-/// What an executor has for all executions together.
+/// The resources that an executor has for all executions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// The memory in bytes; `None` if it does not matter.
@@ -59,7 +59,7 @@ pub trait Executor: Send + Sync {
     fn submit(&self, invocation: Invocation, completion: Completion);
 
     /// Takes a turn for an execution, to be kept until that has ended. Returns `None` if other runs have what it needs, unless it
-    /// `waits`. Who waits must have nothing that others may wait for, such as the lease of a call.
+    /// `waits`. A caller that waits must have nothing that others may wait for, such as the lease of a call.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ pub trait Executor: Send + Sync {
     /// The number of executions that may run at once. Submitting more keeps others waiting.
     fn capacity(&self) -> NonZeroUsize;
 
-    /// What it has for all executions together, beside its capacity.
+    /// Returns its resources for all executions together, beside its capacity.
     fn offer(&self) -> Offer {
         Offer::default()
     }
@@ -86,7 +86,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns what the user should know of it by now, each thing once.
+    /// Returns the message about it that the user should see by now, if any: each thing once.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -163,7 +163,7 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// What an execution takes of its host that other runs may have.
+/// The resources of its host that an execution takes, and that other runs may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnRequest {
     /// The number of graphics processors.
@@ -191,7 +191,7 @@ impl HostTurn {
         Self::new(request, Vec::new(), ())
     }
 
-    /// What was asked for.
+    /// Returns the request.
     pub const fn request(&self) -> TurnRequest {
         self.request
     }
@@ -360,7 +360,7 @@ pub enum ExecuteError {
     /// It could not be started.
     #[error("{program} cannot be started")]
     Start {
-        /// What it is, as in `its exec`.
+        /// The program in words, as in `its exec`.
         program: String,
         /// The file.
         exec: PathBuf,
@@ -386,7 +386,7 @@ pub enum ExecuteError {
     /// It was started and cannot be waited for.
     #[error("{program} cannot be waited for")]
     Wait {
-        /// What it is, as in `its exec`.
+        /// The program in words, as in `its exec`.
         program: String,
         /// The cause.
         source: io::Error,
@@ -476,7 +476,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a shell adds to the number of the signal that has ended a process.
+/// The number that a shell adds to that of the signal that has ended a process.
 const SIGNALLED: u8 = 128;
 /// The greatest number of a signal.
 const LAST_SIGNAL: u8 = 64;
@@ -529,7 +529,7 @@ impl TaskStatuses {
 }
 
 impl fmt::Display for TaskStatuses {
-    /// Says which tasks have failed, and how.
+    /// Lists the tasks that have failed, and how.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let causes = self.causes();
         let mut reported = 0;

@@ -55,7 +55,7 @@ pub struct Invocation {
     pub exclusive: bool,
     /// A command in place of the program, with which a user looks into the sandbox.
     pub inspection: Option<Inspection>,
-    /// What it asks for of an allocation, which it has to itself. It is not isolated then.
+    /// Its request to an allocation, which it has to itself. It is not isolated then.
     pub span: Option<Span>,
 }
 
@@ -68,7 +68,7 @@ pub struct Inspection {
     pub terminal: Option<PathBuf>,
 }
 
-/// What an execution asks for of an allocation.
+/// The hosts, tasks and processors that an execution requests of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The number of hosts, if it matters.
@@ -82,7 +82,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// What a call needs of an allocation, if it needs one.
+    /// Returns the request of a call to an allocation, if it needs one.
     pub fn of(resources: &Resources) -> Option<Self> {
         let (nodes, launcher) = (resources.nodes, resources.launcher.clone());
         let cpus = resources.cpus.unwrap_or(NonZeroU32::MIN);
@@ -96,7 +96,7 @@ impl Span {
 pub enum CallProgram {
     /// Makes its outputs.
     Exec,
-    /// Tells what has become of what it has started elsewhere.
+    /// Reports the state of the things that it has started elsewhere.
     Status,
     /// Ends what it has started elsewhere.
     Cancel,
@@ -136,7 +136,7 @@ impl InputFile {
 /// A file or directory that an execution makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
-    /// Where an execution without a sandbox makes it.
+    /// The path at which an execution without a sandbox makes it.
     pub path: PathBuf,
     /// Its name in the outbox, where a sandbox lets it be made: its number, and its suffix if it has one.
     pub name: String,
@@ -149,7 +149,7 @@ pub const DIRECTORY: &str = "CE_DIRECTORY";
 pub(super) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
 
 impl Invocation {
-    /// What is executed, in words.
+    /// Returns the name of the executed program, in words.
     pub(super) fn program_words(&self) -> String {
         match &self.inspection {
             Some(_) => self.executable().display().to_string(),

@@ -259,7 +259,7 @@ fn survivor(mark: &str) -> Option<String> {
     found.map(|dir| format!("{} still runs", dir.display()))
 }
 
-/// What is said where computations are executed as root outside.
+/// The beginning of the message where computations are executed as root outside.
 const AS_ROOT: &str = "computations are root's";
 
 /// An attempt: its name, the words that say that it failed, and a function that returns what

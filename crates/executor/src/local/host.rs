@@ -1,12 +1,12 @@
-//! What runs of the same user share on a host: the right to be alone, graphics processors, and memory.
+//! Resources that runs of the same user share on a host: the right to be alone, graphics processors, and memory.
 //!
-//! There are two locked files for each host. `executions` is shared by all runs that execute something, and an exclusive
-//! execution has it alone. Who waits for that has the `gate` alone: as long as it is taken, other runs begin nothing new, so
-//! that nobody waits forever.
+//! There are two locked files for each host. `executions` is shared by all runs that execute something, and an exclusive execution
+//! has it alone. A run that waits for that has the `gate` alone: as long as it is taken, other runs begin nothing new, so that
+//! nobody waits forever.
 //!
-//! Each graphics processor has a file, locked by the run that uses it. Who takes some has the file `gpus` alone until it has them
-//! all, so that nobody waits for one and keeps another waiting for the rest. The system releases all locks when a process ends, in
-//! whatever way.
+//! Each graphics processor has a file, locked by the run that uses it. A run that takes some has the file `gpus` alone until it has
+//! them all, so that nobody waits for one and keeps another waiting for the rest. The system releases all locks when a process
+//! ends, in whatever way.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -41,9 +41,9 @@ struct HostState {
     is_exclusive: bool,
     /// When it was last looked whether another run waits.
     looked: Option<Instant>,
-    /// Why there are no locked files, until an exclusive execution tells.
+    /// The reason why there are no locked files, until an exclusive execution reports it.
     failure: Option<String>,
-    /// What is yet to be told.
+    /// The message that is yet to be reported.
     notice: Option<String>,
     has_told: bool,
 }
@@ -112,7 +112,7 @@ impl HostLock {
         if is_cancelled() { Err(ExecuteError::Interrupted) } else { Ok(None) }
     }
 
-    /// Returns what the user should know by now, each thing once.
+    /// Returns the message that the user should see by now, if any: each thing once.
     pub(super) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
@@ -258,7 +258,7 @@ pub(super) struct Gpus {
 struct GpuState {
     /// The names of those that executions of this run have.
     taken: BTreeSet<String>,
-    /// What is yet to be told.
+    /// The message that is yet to be reported.
     notice: Option<String>,
     has_told: bool,
     has_warned: bool,
@@ -321,7 +321,7 @@ impl Gpus {
         Ok(taken?.map(|()| lease))
     }
 
-    /// Returns what the user should know by now, each thing once.
+    /// Returns the message that the user should see by now, if any: each thing once.
     pub(super) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
@@ -517,7 +517,7 @@ mod tests {
         drop(one);
         let rest = run.lease(2, true, never).unwrap().unwrap();
         assert_eq!(rest.names(), ["3", "5"]);
-        // Who gives up keeps nothing, nor who does not wait.
+        // An execution that gives up keeps nothing, nor one that does not wait.
         assert!(other.lease(1, false, never).unwrap().is_none());
         assert!(matches!(other.lease(1, true, || true), Err(ExecuteError::Interrupted)));
         assert!(matches!(other.lease(4, true, never), Err(ExecuteError::Refused(_))));

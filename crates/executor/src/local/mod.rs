@@ -238,7 +238,7 @@ impl Executor for Local {
     }
 }
 
-/// Where programs are looked for if the environment has no `PATH`.
+/// The directories in which programs are searched if the environment has no `PATH`.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The number of attempts, a millisecond apart, to execute a file that another process is writing.
@@ -513,7 +513,7 @@ fn execute_spanning(
     if span.launcher.is_some() {
         let token = JobToken::random()
             .map_err(|error| ExecuteError::Refused(format!("it cannot be launched: {error}")))?;
-        // What is isolated cannot write there.
+        // An isolated execution cannot write to the stage.
         let directory = if invocation.isolate { &invocation.stage } else { &invocation.outbox };
         let places = (&*invocation.work.path, &*directory.path);
         let (mut launcher, statuses) = allocation.launcher(span, places, &token);
@@ -583,7 +583,7 @@ pub(super) struct FinishedProcess {
     pub(super) lacking: Vec<Rule>,
     /// How its tasks ended, if a launcher has started it.
     pub(super) tasks: TaskStatuses,
-    /// What its launcher said last, if that is the reason why tasks did not end.
+    /// The last error of its launcher, if that is the reason why tasks did not end.
     pub(super) launcher_error: Option<String>,
 }
 

@@ -235,7 +235,7 @@ fn fork_exec(
     Ok(None)
 }
 
-/// Opens the log; returns who is to be executed.
+/// Opens the log. Returns the user of the execution, and the log.
 fn open_log_as_user<'a>(
     root: &'a PreparedRoot,
     spec: &SandboxSpec,
@@ -251,7 +251,7 @@ fn open_log_as_user<'a>(
     }
 }
 
-/// Where a process is forked.
+/// The namespaces in which a process is forked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ForkPlace {
     /// In the launcher's mount namespace.
@@ -274,7 +274,7 @@ fn enter_shared(
         }
         namespaces.leave()?;
         if shown.is_err() {
-            // What fails is told where it is done again.
+            // The error is reported where the same is done again.
             *shared = None;
         }
     }

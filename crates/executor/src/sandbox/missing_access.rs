@@ -124,8 +124,8 @@ pub fn interpreter(script: &[u8]) -> Option<PathBuf> {
     std::str::from_utf8(line).ok()?.split_whitespace().next().map(PathBuf::from)
 }
 
-/// Returns what has to be granted for a program to work: the directory that it is installed in, with its libraries,
-/// or else only the program. That is `/opt/venv` for `/opt/venv/bin/python`.
+/// Returns the path that must be granted for a program to work: the directory that it is installed in, with its libraries, or else
+/// only the program. That is `/opt/venv` for `/opt/venv/bin/python`.
 pub fn installation(program: &Path) -> &Path {
     let home = env::var_os("HOME").map(PathBuf::from);
     let bin = program.parent().filter(|dir| dir.ends_with("bin"));

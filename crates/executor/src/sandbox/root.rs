@@ -44,7 +44,7 @@ const SHM: &str = "/dev/shm";
 /// The directories that every execution has, beside parts of the system.
 const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];
 
-/// What others may not do with the mount points of an execution.
+/// The permissions that others do not have on the mount points of an execution.
 pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 
 /// The root that is ready, in the launcher's own mount namespace.
@@ -129,10 +129,10 @@ impl PreparedRoot {
     }
 }
 
-/// Where an execution has memory of its own.
+/// The mount points at which an execution has memory of its own.
 pub(super) const MEMORY_POINTS: [&str; 2] = [SHM, HOME];
 
-/// Mounts empty memory there.
+/// Mounts empty memory at these.
 pub(super) fn mount_memory(root: &str, owners: Option<&OwnedFd>) -> Result<(), StepError> {
     let home = if owners.is_some() { MEMORY } else { c"mode=0700" };
     memory(below(root, Path::new(SHM)), c"mode=1777")?;

@@ -21,13 +21,13 @@ use super::spec::{Bind, BindMode, INPUTS, SandboxSpec};
 use super::user::SandboxUser;
 use crate::invocation::open_verified;
 
-/// The namespaces, as their launcher has them. What cannot be done in them is done in namespaces of an execution's own.
+/// The namespaces, as their launcher has them. Anything that cannot be done in them is done in namespaces of an execution's own.
 #[derive(Debug)]
 pub(super) struct SharedNamespaces {
     /// The mount namespace of the launcher.
     own: OwnedFd,
     mounts: OwnedFd,
-    /// What is mounted of the last execution.
+    /// The mounts of the last execution.
     shown: Vec<Bind>,
     has_memory: bool,
     ipc: Option<IpcNamespace>,
@@ -35,7 +35,7 @@ pub(super) struct SharedNamespaces {
     pub(super) spawner: Option<Spawner>,
 }
 
-/// What an execution is shown, and its mount, which is in no place yet, unless the last execution was shown the same.
+/// A path that an execution is shown, and its mount, which is in no place yet, unless the last execution was shown the same.
 type PreparedMount<'a> = (&'a Bind, Option<OwnedFd>);
 
 impl SharedNamespaces {
@@ -61,7 +61,7 @@ impl SharedNamespaces {
         Ok(Some(Self { own, mounts, shown: Vec::new(), has_memory: false, ipc, spawner }))
     }
 
-    /// Prepares what an execution is shown; `None` if it needs namespaces of its own.
+    /// Prepares the mounts of an execution; `None` if it needs namespaces of its own.
     fn prepare<'a>(
         &self,
         spec: &'a SandboxSpec,
@@ -85,8 +85,8 @@ impl SharedNamespaces {
         spec.binds.iter().map(prepare).collect()
     }
 
-    /// Moves the launcher there, and shows an execution what it may see in place of what the last one was shown. `false` if it needs
-    /// namespaces of its own.
+    /// Moves the launcher there, and shows an execution the paths that it may see, in place of those of the last one. `false` if it
+    /// needs namespaces of its own.
     pub(super) fn show(
         &mut self,
         root: &PreparedRoot,
@@ -152,7 +152,7 @@ impl SharedNamespaces {
     }
 }
 
-/// What of the kernel says the number of the next object of a kind: -1, or one that was set, for one time.
+/// The settings of the kernel for the number of the next object of a kind: -1, or one that was set, for one time.
 const NEXT: [&str; 3] = ["msg_next_id", "sem_next_id", "shm_next_id"];
 
 /// The number that the first object of a namespace has.

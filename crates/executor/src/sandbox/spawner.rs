@@ -52,7 +52,7 @@ impl Spawner {
         let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
         let Some(pid) = forked()? else {
             drop(socket);
-            // Whatever fails, the launcher notices that it has ended.
+            // After any failure, the launcher notices that the spawner has ended.
             let _told = serve(&other, nobody);
             return Err(ProcessEnd::Over);
         };

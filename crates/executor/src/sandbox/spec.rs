@@ -58,7 +58,7 @@ impl BindMode {
     }
 }
 
-/// A path of the host, and where it is shown.
+/// A path of the host, and the path at which it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) mode: BindMode,
@@ -69,7 +69,7 @@ pub(super) struct Bind {
     pub(super) target: PathBuf,
 }
 
-/// Where an input is mounted.
+/// The mount point of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InputPoint {
     pub(super) name: OsString,
@@ -132,7 +132,7 @@ impl SandboxSpec {
                 Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
             }
         }
-        // Where others than this execution find it, too.
+        // The directory of the call has its path of the host, where others than this execution find it, too.
         if let Some(own) = &invocation.directory {
             binds.push(Bind::verified(BindMode::Write, own, own.path.clone()));
         }
@@ -182,7 +182,7 @@ impl SandboxSpec {
         self.binds.iter().find(|bind| bind.target == target)
     }
 
-    /// What is executed, with its output in the log.
+    /// Returns the command that is executed, with its output in the log.
     pub(super) fn command(&self, log: File) -> io::Result<Command> {
         let again = log.try_clone()?;
         let mut command = Command::new(&self.exec);

@@ -72,19 +72,20 @@ const ANSWERED: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, 
 /// The directories in which a server of PMIx, which the cluster starts for tasks, shares files with them.
 const SERVER_DIRECTORIES: [&str; 2] = ["PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR"];
 
-/// The sandbox of the tasks of an execution, as who starts them has it.
+/// The sandbox of the tasks of an execution, as the process that starts them has it.
 #[derive(Debug)]
 pub(crate) struct TaskSandbox {
     /// The file of its specification.
     file: PathBuf,
-    /// What tasks may see.
+    /// The files and variables that tasks may see.
     pub(crate) spec: SandboxSpec,
     /// The words that a launcher executes on every task.
     pub(crate) words: Vec<OsString>,
 }
 
 impl TaskSandbox {
-    /// Writes down what the tasks of an invocation may see, in a file that the hosts share. `token` names it, and nobody can guess it.
+    /// Writes the specification of what the tasks of an invocation may see to a file that the hosts share. `token` names it, and
+    /// nobody can guess it.
     pub(crate) fn new(
         invocation: &Invocation,
         token: &str,
@@ -107,12 +108,12 @@ impl TaskSandbox {
         Ok(Self { file, spec, words })
     }
 
-    /// What tasks and their launcher have in their environment, beside what that sets.
+    /// Returns the environment of tasks and their launcher, beside the variables that the launcher sets.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.spec.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// Why a task could not begin. Removes the files.
+    /// Returns the reason why a task could not begin, if one could not. Removes the files.
     pub(crate) fn refused(&self) -> Option<SandboxError> {
         let told = self.file.with_extension(REFUSED);
         let why = fs::read(&told).ok().filter(|why| !why.is_empty());
@@ -122,7 +123,7 @@ impl TaskSandbox {
     }
 }
 
-/// What a task that could not begin says, if nobody else does.
+/// The message of a task that could not begin, unless the reason is reported otherwise.
 struct NotBegun(Option<Reply>);
 
 impl From<StepError> for NotBegun {
@@ -131,8 +132,8 @@ impl From<StepError> for NotBegun {
     }
 }
 
-/// Executes a task: the words are the file of its specification, what the names of files for exit statuses begin with, and the devices
-/// that it may use. The process must have one thread.
+/// Executes a task: the words are the file of its specification, the beginning of the names of files for exit statuses, and the
+/// devices that it may use. The process must have one thread.
 pub(super) fn task(words: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<PathBuf> = words.map(PathBuf::from).collect();
     let [file, statuses, devices @ ..] = &words[..] else { return NOT_BEGUN.into() };
@@ -150,7 +151,7 @@ pub(super) fn task(words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Where a task is, as Slurm says.
+/// The place of a task, as Slurm reports it.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskPlace {
     /// The number of its host.

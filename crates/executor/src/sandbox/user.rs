@@ -33,7 +33,7 @@ const EXCHANGED: &str = "0 65534 1\n1 1 65533\n65534 0 1\n65535 65535 4294901760
 /// The options of private memory of executions.
 pub(super) const MEMORY: &CStr = c"mode=0700,uid=65534,gid=65534";
 
-/// What the helper tells if the kernel refuses something.
+/// The message of the helper if the kernel refuses something.
 const REFUSED: &[u8] = b"r";
 
 /// The user namespace in which executions are root, and nobody outside.
@@ -63,7 +63,7 @@ impl Nobody {
         reap(helper)?;
         match made {
             Ok(nobody) => Ok(Some(nobody)),
-            // Whoever ended the helper does not decide how executions are isolated: the launcher ends, too.
+            // A process that ends the helper does not decide how executions are isolated: the launcher ends, too.
             Err(error) if has_ended(&error) => Err(ProcessEnd::Over),
             Err(_refused) => Ok(None),
         }
@@ -95,7 +95,7 @@ fn leave(mut asked: &File, tells: &mut File) -> io::Result<()> {
     asked.read(&mut [0]).map(drop)
 }
 
-/// Sets who is who in the namespace of the helper, and enters its mounts: the kernel does not let them be taken apart.
+/// Maps the users of the namespace of the helper, and enters its mounts: the kernel does not let them be taken apart.
 fn enter_mounts(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobody> {
     let process = Path::new("/proc").join(helper.to_string());
     let mut hear = || -> io::Result<()> {
@@ -115,7 +115,7 @@ fn enter_mounts(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobod
     Ok(Nobody { namespace })
 }
 
-/// Whether the helper had ended: it tells what the kernel refuses.
+/// Whether the helper had ended: it reports what the kernel refuses.
 fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
     let is_gone = error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
@@ -141,7 +141,7 @@ pub(super) fn give_up_privileges(but: CapabilitySet) -> Result<(), StepError> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide memory", ""))
 }
 
-/// Who an execution is to the kernel.
+/// The user of an execution, as the kernel sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SandboxUser<'a> {
     /// The user of the launcher.
@@ -153,7 +153,7 @@ pub(super) enum SandboxUser<'a> {
 }
 
 impl<'a> SandboxUser<'a> {
-    /// Returns who is to be executed, and the directory of its log as that user has it.
+    /// Returns the user of an execution, and the directory of its log as that user has it.
     pub(super) fn find(nobody: Option<&'a Nobody>, stage: OwnedFd) -> (Self, OwnedFd) {
         let Some(nobody) = nobody else { return (Self::Own, stage) };
         match exchanged(&opened(&stage), &nobody.namespace) {
@@ -170,7 +170,7 @@ impl<'a> SandboxUser<'a> {
         }
     }
 
-    /// Who that is in the namespace of users.
+    /// Returns that user as seen in the namespace of users.
     pub(super) const fn inside(self) -> InsideUser {
         match self {
             Self::Own => InsideUser::Same,
@@ -189,7 +189,7 @@ impl<'a> SandboxUser<'a> {
     }
 }
 
-/// Who an execution is, for a process that is in the namespace of users.
+/// The user of an execution, for a process that is in the namespace of users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InsideUser {
     /// The user that the process is.
@@ -201,12 +201,12 @@ pub(super) enum InsideUser {
 }
 
 impl InsideUser {
-    /// How it is sent.
+    /// Returns the byte that is sent for it.
     pub(super) const fn word(self) -> u8 {
         self as u8
     }
 
-    /// Who was sent.
+    /// Returns the user that was sent.
     pub(super) fn of(word: u8) -> Self {
         [Self::Nobody, Self::Root].into_iter().find(|it| it.word() == word).unwrap_or(Self::Same)
     }

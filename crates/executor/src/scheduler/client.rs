@@ -108,7 +108,7 @@ fn run_limited(
         }
     };
     let status = end.inspect_err(|_| kill(&mut child))?;
-    // What it has written is all there. A process that it left behind may still hold the pipes, and is not waited for.
+    // All of its output is there. A process that it left behind may still hold the pipes, and is not waited for.
     let (stdout, stderr) = pipes.rest();
     Ok(CommandOutput { status, stdout, stderr })
 }
@@ -180,7 +180,7 @@ impl<'a> ChildPipes<'a> {
 
     fn rest(mut self) -> (String, String) {
         let [mut out, mut err] = self.read;
-        // What cannot be read any more was said in vain.
+        // Output that cannot be read any more is lost.
         let _rest = read(&mut self.stdout, &mut out).and(read(&mut self.stderr, &mut err));
         (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
     }
@@ -243,7 +243,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        // Whoever holds the FIFO open for writing keeps a reader waiting.
+        // A process that holds the FIFO open for writing keeps a reader waiting.
         let script = format!("exec 9>'{}'; sleep 600 & sleep 600", fifo.display());
         let is_open = &AtomicBool::new(false);
         std::thread::scope(|scope| {

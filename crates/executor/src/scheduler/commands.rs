@@ -32,7 +32,7 @@ const CANCEL: &str = "cancel";
 
 /// The unit of `{memory}`.
 const MEBIBYTE: u64 = 1 << 20;
-/// The most lines of what a command said that are shown.
+/// The most lines of the error output of a command that are shown.
 const LINES: usize = 4;
 /// With this exit status, a start says that nothing was submitted, and that it is to be tried again: `EX_TEMPFAIL`.
 const BUSY: i32 = 75;
@@ -100,7 +100,7 @@ impl CommandSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CommandTemplate {
     text: Template<String>,
-    /// What is in the braces of the text: a name, and what stands for it where nothing is known.
+    /// The names in the braces of the text, each with the word that stands for it where nothing is known.
     names: Vec<(&'static str, Option<String>)>,
 }
 
@@ -193,7 +193,7 @@ enum CommandError {
         text: String,
         /// How it ended.
         status: ExitStatus,
-        /// What it said, after a colon.
+        /// The last lines of its error output, after a colon.
         said: String,
     },
     /// A start printed something else.
@@ -205,9 +205,9 @@ enum CommandError {
         name: &'static str,
         /// It, as it is written.
         text: String,
-        /// What it printed.
+        /// Its output.
         printed: String,
-        /// What it said, after a colon.
+        /// The last lines of its error output, after a colon.
         said: String,
     },
 }
@@ -246,7 +246,7 @@ pub struct CommandScheduler {
 }
 
 impl CommandScheduler {
-    /// What distinguishes it. It has no job arrays: each scheduler has others.
+    /// The properties of this kind of scheduler. It has no job arrays: each scheduler has others.
     pub const KIND: SchedulerKind = SchedulerKind {
         word: "scheduler",
         name: "the scheduler",
@@ -403,7 +403,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The last lines of what a command has said, after a colon.
+/// Returns the last lines of the error output of a command, after a colon.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match &lines[lines.len().saturating_sub(LINES)..] {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::settings::WorkerSettings;
 use ce_model::resources::Resources;
 
-/// What a token begins with, so that people see in a queue whose job it is.
+/// The beginning of a token, so that people see in a queue whose job it is.
 const PREFIX: &str = "ce-";
 /// The number of random bytes.
 const RANDOM: usize = 8;
@@ -76,7 +76,7 @@ impl ArrayTask {
         Some(Self { token, index })
     }
 
-    /// Returns what programs of Slurm call its job: `12_3`. The number of one task of an array is that of the array, too.
+    /// Returns the id of its job for programs of Slurm: `12_3`. The number of one task of an array is that of the array, too.
     pub fn job_id(&self, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
         Some(format!("{}_{}", variable("SLURM_ARRAY_JOB_ID")?, self.index))
     }
@@ -98,7 +98,7 @@ impl FromStr for ArrayTask {
     }
 }
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
     /// It waits.
@@ -111,19 +111,19 @@ pub enum JobState {
     Unknown,
 }
 
-/// What a scheduler says of a job.
+/// A job, as a scheduler describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledJob {
-    /// What the scheduler calls it: for Slurm the number of the job, with that of the task, `12_3`.
+    /// The scheduler's id of it: for Slurm the number of the job, with that of the task, `12_3`.
     pub id: String,
     /// The name of its array.
     pub token: JobToken,
     /// The task, or `None` for all tasks of the array that have no line of their own. Slurm prints one line for those that
     /// were cancelled before they started.
     pub index: Option<u32>,
-    /// Where it is.
+    /// Its state.
     pub state: JobState,
-    /// The scheduler's name of that; empty if it has none.
+    /// The scheduler's word for the state; empty if it has none.
     pub word: String,
     /// The node, if it is on one.
     pub node: Option<String>,
@@ -174,7 +174,8 @@ pub struct WorkerRequest {
 pub struct Submission<'a> {
     /// The workers.
     pub request: &'a WorkerRequest,
-    /// Where workers are started, if the scheduler lets one say that. It must exist on the nodes, too: Slurm tells nobody if it does not.
+    /// The directory in which workers are started, if the scheduler lets one say that. It must exist on the nodes, too: Slurm
+    /// reports no error if it does not.
     pub directory: &'a Path,
     /// A directory for the logs of the workers. It must exist on the nodes, too.
     pub logs: &'a Path,

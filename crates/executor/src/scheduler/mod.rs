@@ -35,12 +35,12 @@ pub enum CancelScope {
     All,
 }
 
-/// What distinguishes schedulers.
+/// The properties of a kind of scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerKind {
     /// The word for it: in options, in the names of settings, and of a directory of the storage.
     pub word: &'static str,
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub name: &'static str,
     /// The most workers of one submission. If that is one, a worker is told which one it is; those of a job array know it.
     pub most_at_once: u32,
@@ -48,15 +48,15 @@ pub struct SchedulerKind {
     pub reach: Reach,
 }
 
-/// What starts workers.
+/// A scheduler, which starts workers.
 ///
 /// Each method executes programs, and takes as long as these do. So none of them may be called from the main thread, whose
 /// children are taken for orphans of executions. [`interrupt`](Self::interrupt) ends a call from another thread.
 pub trait BatchScheduler: Send + Sync {
-    /// What distinguishes it.
+    /// Returns its kind.
     fn kind(&self) -> SchedulerKind;
 
-    /// How workers are started.
+    /// Returns the settings for starting workers.
     fn settings(&self) -> &WorkerSettings;
 
     /// Submits workers.
@@ -66,8 +66,8 @@ pub trait BatchScheduler: Send + Sync {
     /// Fails if it is not known that they were accepted. They may have been all the same.
     fn submit(&self, submission: &Submission<'_>) -> Result<(), SchedulerError>;
 
-    /// Returns what is known of the jobs with these names, in one question. A job that is not in the answer is unknown: it may
-    /// have ended some time ago, be lost, or be yet to come.
+    /// Returns the known jobs with these names, in one question. A job that is not in the answer is unknown: it may have ended some
+    /// time ago, be lost, or be yet to come.
     ///
     /// # Errors
     ///
@@ -78,10 +78,10 @@ pub trait BatchScheduler: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Fails if some may be left. What to try is to cancel them by hand.
+    /// Fails if some may be left. The advice is to cancel them by hand.
     fn cancel(&self, token: &JobToken, scope: CancelScope) -> Result<(), SchedulerError>;
 
-    /// What a user types to cancel the jobs with these names; `None` if it is not known.
+    /// Returns the command with which a user cancels the jobs with these names; `None` if it is not known.
     fn cancel_by_hand(&self, tokens: &[&JobToken]) -> Option<String>;
 
     /// Ends the programs that run now. A submission may or may not have succeeded then.
@@ -92,15 +92,15 @@ pub trait BatchScheduler: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct SchedulerError {
-    /// What happened, and the cause.
+    /// The failure and its cause, in words.
     pub text: String,
-    /// What to try.
+    /// Advice for the user.
     pub advice: Option<String>,
-    /// What follows from it if it is about a submission.
+    /// The consequence for a submission, if the error is about one.
     pub failure: SubmitFailure,
 }
 
-/// What follows from a submission that failed.
+/// The consequence of a submission that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitFailure {
     /// Nothing was submitted, and the same will not be accepted later.

@@ -23,7 +23,7 @@ pub struct Setting<'a> {
     pub key: &'a str,
     /// The text.
     pub value: &'a str,
-    /// Where it is written.
+    /// The place where it is written.
     pub place: &'a str,
 }
 
@@ -37,11 +37,11 @@ pub struct SettingError {
     pub key: String,
     /// The text.
     pub value: String,
-    /// Where it is written.
+    /// The place where it is written.
     pub place: String,
-    /// What is wrong with it.
+    /// Its fault, in words.
     pub problem: String,
-    /// What to try.
+    /// Advice for the user.
     pub advice: String,
 }
 
@@ -83,7 +83,7 @@ impl Default for WorkerSettings {
     }
 }
 
-/// What is wrong with a setting, and what to try.
+/// The fault of a setting, and advice for the user.
 pub(crate) type SettingProblem = (String, String);
 
 /// Reads the settings of a scheduler in the order of their places. Of two texts the later one counts; those of a list add up.

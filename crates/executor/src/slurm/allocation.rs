@@ -33,10 +33,11 @@ const OVER: Duration = Duration::from_secs(60);
 /// The interval at which it is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What each task does: it executes, and notes the exit status in a file of its own, and whether it got TERM.
+/// The shell script of each task: it executes, and notes the exit status in a file of its own, and whether it got TERM.
 ///
-/// TERM, which ends all tasks when one fails or somebody ends the step, is left to what it executes. A signal to all processes of a step
-/// reaches them one after the other. So what looks like the death by one is noted only after the signal has come here, too.
+/// TERM, which ends all tasks when one fails or somebody ends the step, is left to the executed program. A signal to all processes
+/// of a step reaches them one after the other. So an exit status that looks like the death by one is noted only after the signal
+/// has come here, too.
 const TASK: &str = r#"trap 'asked=" asked"' TERM; "$@"; status=$?
 case $status in 129 | 130 | 137 | 143) sleep 1 ;; esac
 echo "$status$asked" >"$0$SLURM_PROCID"; exit $status"#;
@@ -48,14 +49,14 @@ pub struct Allocation {
     number: String,
     shape: AllocationShape,
     slurm: Slurm,
-    /// What Slurm has said before the first call.
+    /// The job, as Slurm described it before the first call.
     known: OnceLock<KnownJob>,
 }
 
 /// The job of an allocation, as Slurm knows it.
 #[derive(Debug)]
 struct KnownJob {
-    /// What programs of Slurm call it.
+    /// The id of the job for programs of Slurm.
     id: String,
     /// The steps that were there before the first call.
     before: HashSet<String>,
@@ -176,7 +177,7 @@ impl Allocation {
 }
 
 impl StatusFiles {
-    /// What their names begin with; the number of a task follows.
+    /// Returns the beginning of their paths; the number of a task follows.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.directory.join(&self.prefix)
     }

@@ -19,7 +19,7 @@ use crate::scheduler::{
 
 /// The variable that names the configuration of the cluster.
 const CONFIGURATION: &str = "SLURM_CONF";
-/// What a program says first if nothing was asked of Slurm.
+/// The beginning of the message of a program that has asked nothing of Slurm.
 const FATAL: &str = "fatal:";
 /// The most lines of an error that are shown.
 const LINES: usize = 4;
@@ -74,8 +74,8 @@ impl Slurm {
         number.ok_or(SlurmError::Answer { program: "sbatch", text })
     }
 
-    /// Returns what Slurm knows of the jobs with these names, in one question. A job that is not in the answer is unknown: it may
-    /// have ended some time ago, be lost, or be yet to come.
+    /// Returns the jobs with these names that Slurm knows, in one question. A job that is not in the answer is unknown: it may have
+    /// ended some time ago, be lost, or be yet to come.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl Slurm {
         Some(meaning(&word).map_or(description.clone(), |it| format!("{description}: {it}")))
     }
 
-    /// Returns what programs of Slurm call the job with this number, and no other one: `12_3` if it is an element of an array. By
-    /// the number of one of its elements, which is that of the array, they mean all of them.
+    /// Returns the id by which programs of Slurm know the job with this number, and no other one: `12_3` if it is an element of an
+    /// array. By the number of one of its elements, which is that of the array, they mean all of them.
     ///
     /// Only Slurm knows it: a job that was submitted by an element of an array has inherited that one's variables.
     ///
@@ -235,7 +235,7 @@ impl SlurmScheduler {
         Self { slurm: Slurm::default(), settings }
     }
 
-    /// What distinguishes it.
+    /// The properties of this kind of scheduler.
     pub const KIND: SchedulerKind =
         SchedulerKind { word: "slurm", name: "Slurm", most_at_once: u32::MAX, reach: Reach::Any };
 }
@@ -311,7 +311,7 @@ pub enum SlurmError {
     /// The configuration of the cluster does not exist. Programs of Slurm would wait a minute for it.
     #[error("SLURM_CONF is {path:?}, and there is no such file")]
     NoConfiguration {
-        /// What the variable says.
+        /// The value of the variable.
         path: PathBuf,
     },
     /// This process should be a run that is a job, and is not.
@@ -344,7 +344,7 @@ pub enum SlurmError {
     Failed {
         /// The program.
         program: &'static str,
-        /// What it said, or else how it ended.
+        /// Its message, or else how it ended.
         message: String,
     },
     /// A program said something that it never says.
@@ -357,7 +357,8 @@ pub enum SlurmError {
     },
 }
 
-/// What Slurm says when it is too busy, or the user has too much in its queues. The last one is about the daemons of authentication.
+/// Messages of Slurm when it is too busy, or the user has too much in its queues. The last one is about the daemons of
+/// authentication.
 const BUSY: [&str; 11] = [
     "timed out",
     "unable to contact",
@@ -372,7 +373,7 @@ const BUSY: [&str; 11] = [
     "authentication",
 ];
 
-/// What it says when the job can never be executed.
+/// Messages of Slurm when the job can never be executed.
 const FINAL: [&str; 9] = [
     "configuration source",
     "invalid",
@@ -386,7 +387,7 @@ const FINAL: [&str; 9] = [
 ];
 
 impl SlurmError {
-    /// What follows from it if it is about a submission.
+    /// Returns the consequence for a submission, if the error is about one.
     pub(super) fn failure(&self) -> SubmitFailure {
         match self {
             Self::Start { .. } | Self::NoConfiguration { .. } | Self::NoJob => SubmitFailure::Final,

@@ -66,7 +66,7 @@ pub(super) fn read_accounting(text: &str, task: &ArrayTask) -> Option<String> {
     (state_of(word) == JobState::Ended).then(|| word.to_owned())
 }
 
-/// What a state means for a worker that had it, and what to try.
+/// Returns the meaning of a state for a worker that had it, and advice.
 pub(super) fn meaning(word: &str) -> Option<&'static str> {
     Some(match word {
         "OUT_OF_MEMORY" => "it took more memory than it had; ask for more `memory`",
@@ -127,7 +127,7 @@ fn resource_options(resources: &Resources) -> Vec<String> {
     let mut options: Vec<_> = numbers.map(|(name, number)| format!("--{name}={number}")).collect();
     match memory {
         Some(bytes) => options.push(format!("--mem={}M", bytes.div_ceil(MEBIBYTE))),
-        // Who has a host alone may use its memory: 0 is all of it.
+        // A job that has a host alone may use its memory: 0 is all of it.
         None if *exclusive => options.push("--mem=0".to_owned()),
         None => {}
     }
@@ -155,7 +155,7 @@ pub(super) fn option(name: &str, value: &OsStr) -> OsString {
     option
 }
 
-/// Where Slurm writes the output of each worker: [`Submission::log`], as a pattern of Slurm's.
+/// Returns the file to which Slurm writes the output of each worker: [`Submission::log`], as a pattern of Slurm's.
 fn log_pattern(logs: &Path, token: &JobToken) -> OsString {
     let mut pattern = verbatim(logs.as_os_str());
     pattern.push(format!("/{token}_%a.log"));
@@ -184,7 +184,7 @@ pub struct RunJob<'a> {
     pub token: &'a JobToken,
     /// The user's settings.
     pub settings: &'a SlurmSettings,
-    /// Where it is started. It must exist on the nodes, too.
+    /// The directory in which it is started. It must exist on the nodes, too.
     pub directory: &'a Path,
     /// The file that all its jobs print to.
     pub log: &'a Path,

@@ -15,7 +15,7 @@ const NOT_SUBMITTED: u32 = 2;
 /// So often it is tried to cancel an array.
 const CANCEL_TRIES: u32 = 3;
 
-/// What is known of a worker.
+/// The known state of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WorkerState {
     /// Its scheduler was asked to start it, and has not told where it is.
@@ -44,7 +44,7 @@ pub(super) struct ArrayWorker {
 /// A start that failed: the worker ended without a hello.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FailedStart {
-    /// What happened, in words.
+    /// The failure, in words.
     pub(super) text: String,
     /// The node that may be to blame.
     pub(super) node: Option<String>,
@@ -276,7 +276,7 @@ impl ArrayWorker {
     }
 }
 
-/// What the end of a worker without a hello is a failure of, if it is one.
+/// Returns the failed start that the end of a worker without a hello means, if it is one.
 fn failure(job: &ScheduledJob, is_cancelled: bool) -> Option<FailedStart> {
     let is_blamed = match &*job.word {
         "PREEMPTED" => return None,

@@ -40,7 +40,7 @@ pub struct WorkerDemand {
     pub at_once: NonZeroU32,
 }
 
-/// What to do next. Its result is to be reported to the pool.
+/// The next action of the caller. Its result is to be reported to the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolAction {
     /// Write down the token, submit these workers, and report by [`WorkerPool::submitted`].
@@ -268,7 +268,7 @@ impl WorkerPool {
         })
     }
 
-    /// Returns what the user should know by now, each thing once.
+    /// Returns the messages that the user should see by now, each once.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
@@ -350,7 +350,7 @@ impl WorkerPool {
         self.tell_what_waits(now);
     }
 
-    /// Tells why workers have been waiting for long.
+    /// Reports why workers have been waiting for long.
     fn tell_what_waits(&mut self, now: Duration) {
         let name = self.kind.name;
         let mut reasons = BTreeSet::new();
@@ -374,14 +374,14 @@ impl WorkerPool {
     }
 }
 
-/// What to try after an error, behind it.
+/// Returns the advice of an error, to be written behind it.
 fn advice(error: &SchedulerError) -> String {
     error.advice.as_ref().map(|advice| format!("; try: {advice}")).unwrap_or_default()
 }
 
 /// The longest time between two questions, unless the user's interval is longer.
 const LONGEST: Duration = Duration::from_secs(60);
-/// So many failures in a row are told.
+/// The number of failures in a row after which they are reported.
 const TOLD_FAILURES: u32 = 3;
 
 /// A time to wait that doubles.
@@ -463,10 +463,10 @@ impl Polling {
 const FAILURES: u32 = 5;
 /// The first time to wait after a submission that failed. It doubles.
 const RETRY: Duration = Duration::from_secs(2);
-/// So many different failures are told.
+/// The number of different failures that are reported.
 const TEXTS: usize = 3;
 
-/// What is known of the workers with certain resources.
+/// The state of the workers with certain resources.
 #[derive(Debug)]
 struct WorkerClass {
     demand: Option<WorkerDemand>,

@@ -72,7 +72,7 @@ fn submits(pool: &mut WorkerPool, now: Duration, number: u64) -> WorkerRequest {
     }
 }
 
-/// What the pool does when it must not submit.
+/// Returns the next action of a pool that must not submit.
 fn other(pool: &mut WorkerPool, now: Duration) -> PoolAction {
     pool.next(now, || panic!("it submits"))
 }
