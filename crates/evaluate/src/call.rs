@@ -164,8 +164,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Where nothing is computed, nothing is fetched, either: outputs that a clone of a results repository could fetch are as good as
-    /// archives, which are not unpacked then.
+    /// Treats outputs that a clone of a results repository could fetch as archived if nothing is to be computed. Nothing is fetched
+    /// then, just as archives are not unpacked.
     fn foreseen(&self, found: Found, demands: Demands) -> Result<Found, Outcome> {
         let outputs = match found {
             Found::Away(outputs) if demands.needed && !demands.executed => outputs,

@@ -1,4 +1,4 @@
-//! Which values are one measurement: those that one call makes, wherever they stand.
+//! Numbers for calls, which tell which values are one measurement: those that one call makes, wherever they stand.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ use ce_model::humanize::{counted, size};
 use ce_model::plan::CallId;
 use ce_model::resources::{Resources, TaskLauncher};
 
-/// What a call takes while it is in progress.
+/// The resources that a call takes while it is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reservation {
     /// The number of slots.
@@ -26,10 +26,10 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// What a call takes that asks for nothing.
+    /// The reservation of a call that requests nothing.
     pub(super) const ONE: Self = Self { slots: 1, memory: 0, gpus: 0, exclusive: false };
 
-    /// What a call takes beyond the slot that every call has; `None` if that is nothing.
+    /// Returns the reservation of a call with these resources; `None` if it is only the slot that every call has.
     pub(super) fn of(resources: &Resources) -> Option<Self> {
         let Resources { cpus, memory, gpus, .. } = resources;
         let spans = resources.spans();
@@ -44,7 +44,7 @@ impl Reservation {
     }
 }
 
-/// What a call lacks to begin.
+/// The resources that a call lacks to begin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shortage {
     slots: bool,
@@ -52,7 +52,7 @@ struct Shortage {
     gpus: bool,
 }
 
-/// What is free, what is taken, and who waits.
+/// The free and the reserved resources, and the calls that wait for some.
 #[derive(Debug)]
 pub(super) struct Reservations {
     /// The number of slots.
@@ -67,9 +67,9 @@ pub(super) struct Reservations {
     unpublished: usize,
     /// The calls that wait, in order.
     waiting: VecDeque<(CallId, Reservation)>,
-    /// What the calls in progress have that waited for it.
+    /// The reservations of the calls in progress that waited for one.
     granted: HashMap<CallId, Reservation>,
-    /// What is kept for the first call that waits: all that it has lacked since it is the first.
+    /// The resources kept for the first call that waits: all that it has lacked since it became the first.
     kept: Shortage,
 }
 
@@ -134,7 +134,7 @@ impl Reservations {
     pub(super) fn grant(&mut self) -> Option<CallId> {
         let (_, first) = *self.waiting.front()?;
         let lacks = self.lacks(first);
-        // What was kept stays so, or two that are short of different things might wait for each other's leftovers.
+        // Kept resources stay kept, or two calls that are short of different things might wait for each other's leftovers.
         self.kept.slots |= lacks.slots;
         self.kept.memory |= lacks.memory;
         self.kept.gpus |= lacks.gpus;

@@ -215,7 +215,7 @@ impl Evaluation {
         self.labels().path(&self.task, self.plan.call(call).node)
     }
 
-    /// Where the nodes of the workflow are.
+    /// Returns the places of the nodes in the workflow.
     pub fn labels(&self) -> &LabelPaths {
         self.labels.get_or_init(|| LabelPaths::new(&self.task.workflow))
     }
@@ -384,7 +384,7 @@ impl Evaluation {
         if self.outcomes().any(|outcome| outcome.suspended().is_some()) {
             return Exit::Suspended;
         }
-        // What was made from replaced outputs was not looked up again.
+        // Values made from replaced outputs were not looked up again.
         if self.has_replaced() || !self.is_complete() {
             return Exit::Missing;
         }

@@ -154,7 +154,7 @@ impl<'a> Evaluator<'a> {
         sources.filter_map(|source| self.evaluation.stored(*source)).collect()
     }
 
-    /// What a call asks for.
+    /// Returns the resources that a call requests.
     pub(super) fn resources(&self, id: CallId) -> Result<Resources, WrongAmount> {
         let Evaluation { task, plan, .. } = self.evaluation;
         if task.resources.is_empty() {

@@ -54,7 +54,7 @@ enum Message<'a> {
 struct Countdown<'e, 'a> {
     evaluator: &'e Evaluator<'a>,
     scheduler: Scheduler<'a, Running<'a>, QueuedCall>,
-    /// What calls wait for.
+    /// The calls that wait for others.
     pending: PendingCalls,
     /// Held while the plan grows.
     growing: Mutex<()>,
@@ -77,7 +77,7 @@ impl Evaluator<'_> {
         let Evaluation { task, storage, .. } = self.evaluation;
         storage.cached_records().load(&task.name);
         let carried_out = carry_out(self, jobs);
-        // Whatever was not done was not for this reason.
+        // If the storage is away, that is the reason for all that was not done.
         let carried_out =
             storage.availability().away().map_or(carried_out, |error| Err(error.into()));
         let mut in_place = Ok(());
@@ -115,7 +115,7 @@ pub(super) fn carry_out(
         Some(_) => MAX_TICKETS,
         None => it.executor.capacity().get(),
     });
-    // What nobody asks for is not looked up.
+    // The host's offer is not looked up if the task requests no resources.
     let is_asked = !evaluator.evaluation.task.resources.is_empty();
     let execution = evaluator.execution.filter(|_| is_asked);
     let offer = execution.map(|it| it.executor.offer()).unwrap_or_default();
@@ -635,7 +635,7 @@ impl PolledCalls {
         self.calls.retain_mut(|call| {
             let wait = match &mut call.reason {
                 _ if cancelled => false,
-                // What this run executes goes on, and ends soon.
+                // Calls that this run executes itself go on, and end soon.
                 reason if stopped && !reason.is_own() => false,
                 PollReason::Unsettled => call.since.elapsed() < SETTLING,
                 PollReason::Suspended(_) => {

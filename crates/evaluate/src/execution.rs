@@ -138,7 +138,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         SuspendedCalls { evaluator: self.evaluator, launcher: self.launcher }
     }
 
-    /// What must be reserved for a call, if anything.
+    /// Returns the reservation that a call needs, if any.
     fn reservation(&self, resources: &Resources) -> Result<Option<Reservation>, Unsatisfiable> {
         if self.evaluator.evaluation.task.resources.is_empty() {
             return Ok(None);
@@ -298,7 +298,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                     (execution.host_kind, execution.machine) = (None, None);
                 }
                 return stage.seal(call, execution).map_err(|(stage, error)| {
-                    // What it lacks may be lacking because of that.
+                    // Outputs may be missing because an input was lost.
                     match self.launcher.lost_input(&begun.sources) {
                         Some(how) => Outcome::Absent(
                             name.clone(),
@@ -489,7 +489,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
     }
 }
 
-/// What a call needs that other runs of the host may have. The gpus of an allocation are given out by the scheduler.
+/// Returns the request for resources that other runs of the host may have. The scheduler gives out the gpus of an allocation.
 pub(super) fn turn_request(resources: &Resources) -> TurnRequest {
     let gpus = resources.gpus.filter(|_| !resources.spans()).map_or(0, NonZeroU32::get);
     TurnRequest { gpus, exclusive: resources.exclusive }

@@ -30,7 +30,7 @@ use ce_storage::{LOG, ResultName, Stage, Storage, StorageError, Stored, Suspensi
 /// The longest time that a program has to say how a suspended call stands, or to cancel it.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a program is executed for.
+/// The purpose of an execution of a program.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose<'a> {
     /// `exec` makes outputs that are to be published under this name. A call that may be suspended has a place.
@@ -57,7 +57,7 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) purpose: Purpose<'a>,
 }
 
-/// What an execution of a program has, until it is over.
+/// The state of an execution of a program, until it is over.
 pub(super) struct Launch<'a> {
     /// The directory that it runs from.
     pub(super) tree: Arc<VerifiedPath>,
@@ -110,7 +110,7 @@ pub struct ExecutionSettings<'a> {
     pub executor: &'a dyn Executor,
     /// The directories that computations run from.
     pub exports: &'a Exports<'a>,
-    /// What the user wants.
+    /// The user's choices: retries, limits, forced calls.
     pub policy: &'a Policy,
     /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
     pub asks: bool,
@@ -324,7 +324,7 @@ impl<'a> CallLauncher<'a> {
             }
             Err(_) => (true, true),
         };
-        // What it has written may have never arrived.
+        // Data that it has written may never have arrived.
         if may_be_cut_off
             && !self.storage.availability().outages_now().is_ok_and(|now| now == launch.outages)
         {
@@ -355,7 +355,7 @@ impl<'a> CallLauncher<'a> {
         Some(format!("its input {} was removed or changed while it was executed", path.display()))
     }
 
-    /// Where a program was executed, for whoever looks for the reason of a failure.
+    /// Returns the place where a program was executed, in which hints look for the reason of a failure.
     pub(super) fn scene<'b>(
         &self,
         tree: &'b VerifiedPath,
@@ -451,7 +451,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
     }
 }
 
-/// What a program of a suspended call has said.
+/// The answer of a program of a suspended call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SuspensionAnswer {
     /// How it ended.
@@ -562,7 +562,7 @@ pub fn inspect(
     invocation.inspection = Some(inspection);
     let status = launcher.execute(&mut launch, invocation)?;
     if !has_terminal && let Ok(mut log) = File::open(launch.stage.log()) {
-        // Who does not read on wants no more.
+        // A reader who has closed the output wants no more of it.
         drop(io::copy(&mut log, out));
     }
     Ok(status)

@@ -104,7 +104,7 @@ pub struct CallFailure {
 pub struct SuspendedCall {
     /// The name under which it was begun; another commit's, if that began it.
     pub name: ResultName,
-    /// What is known of it, in words.
+    /// A description of its state, in words, if there is one.
     pub line: Option<String>,
     /// Whether this run would continue it.
     pub continues: bool,
@@ -290,7 +290,7 @@ pub enum PointsError {
     /// The sheet is wrong.
     #[error("{sheet}: the points cannot be used: {}", in_words(problems))]
     Sheet {
-        /// Where it is from, in words: a path in the task, an input of it, or a call.
+        /// The origin of the sheet, in words: a path in the task, an input of it, or a call.
         sheet: String,
         /// Its problems.
         problems: Vec<SheetProblem>,
@@ -328,7 +328,7 @@ fn in_words(problems: &[SheetProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What a program has printed, after a colon.
+/// Returns the line that a program has printed, after a colon.
 fn said(line: Option<&str>) -> String {
     line.map(|line| format!(": {line}")).unwrap_or_default()
 }
@@ -595,7 +595,7 @@ pub enum Event {
     Queued(CallId, ResultName),
     /// A call is about to be executed; its outputs will have this name. A worker may have begun it some time ago.
     Started(CallId, ResultName, Option<Box<PriorAttempt>>),
-    /// What a call has made is complete, and is being published: it does not run any more.
+    /// The outputs of a call are complete, and are being published: it does not run any more.
     Sealed(CallId),
     /// An execution of a call has failed or was lost like this; it is tried again.
     Retried(CallId, Box<Outcome>),

@@ -58,7 +58,7 @@ struct QueueState {
     tickets: HashMap<u64, PendingTicket>,
     /// The number of tickets that were answered, by what they asked for.
     answered: BTreeMap<Resources, u64>,
-    /// What the user should know.
+    /// Messages for the user.
     messages: QueueMessages,
     /// Tickets that no worker has are withdrawn.
     stopped: bool,
@@ -84,7 +84,7 @@ impl WorkerQueue {
         Ok(Self { shared, thread: Some(thread.map_err(EvaluateError::Threads)?) })
     }
 
-    /// What this run wants of workers.
+    /// Returns the rules of this run for the workers that execute its calls.
     pub(super) fn rules(&self) -> TicketRules {
         self.shared.rules
     }
@@ -250,7 +250,7 @@ impl QueueWatch {
         }
     }
 
-    /// What the user is told if nobody executes anything.
+    /// Returns the message for the user if no worker serves the storage.
     fn no_worker(&self) -> String {
         let storage = self.storage.shown_place();
         format!(
@@ -405,7 +405,7 @@ const MAX_OUT_OF_TIME: u32 = 3;
 pub(super) struct TicketWatcher {
     /// A worker executes the call. It may not be told of a short one.
     pub(super) begun: Box<dyn Fn() + Send>,
-    /// What became of the call, once; `None` if nobody executes it since the user asked to stop.
+    /// Receives the end of the call, once; `None` if nobody executes it since the user asked to stop.
     pub(super) ended: Box<dyn FnOnce(Option<TicketEnd>) + Send>,
 }
 
@@ -452,7 +452,7 @@ impl PendingTicket {
     }
 }
 
-/// What is yet to be told, and what was told.
+/// Messages that are not reported yet, and the subjects of earlier warnings.
 #[derive(Default)]
 pub(super) struct QueueMessages {
     waiting: VecDeque<String>,

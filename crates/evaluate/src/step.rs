@@ -55,7 +55,7 @@ pub(super) struct SealedCall<'a> {
     pub(super) taken_over: bool,
     /// Something is remembered of the call, which is to be forgotten.
     pub(super) remembered: bool,
-    /// What becomes of existing outputs.
+    /// Whether recorded or new outputs are kept if there are outputs already.
     pub(super) precedence: Precedence,
     /// The place that it had while it was suspended.
     pub(super) place: SuspendedPlace<'a>,
@@ -73,7 +73,7 @@ pub(super) struct BegunCall<'a> {
     pub(super) sources: Vec<Stored>,
     /// Something is remembered of it.
     pub(super) remembered: bool,
-    /// What it asks for.
+    /// The resources that it requests.
     pub(super) resources: Resources,
     /// The number of retries if it fails.
     pub(super) retries: u32,
@@ -111,7 +111,7 @@ pub(super) struct QueuedCall {
     pub(super) ticket: Ticket,
     /// The number of retries if it fails.
     pub(super) retries: u32,
-    /// What is remembered of it, until it is told that a worker executes it.
+    /// The earlier attempt that is recorded of it, until it was reported that a worker executes the call.
     pub(super) unreported: Option<Option<Box<PriorAttempt>>>,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct SuspendedPlace<'a> {
     pub(super) _lease: Option<Lease<'a>>,
 }
 
-/// What a call has that is processed.
+/// Resources that a call in progress was granted.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
     /// Whether all that it asks for is reserved.

@@ -157,7 +157,7 @@ impl<'a> Gathering<'_, 'a> {
         if !lacking.is_empty() {
             let name = ResultName::unknown_table();
             let step = self.evaluator.demand(&lacking, &name);
-            // Where it is known what a call would make, it is not known what is in it.
+            // Even if it is known which outputs a call would make, their contents are not.
             let missing = || CallStep::Ended(Outcome::Absent(name.clone(), Absence::Missing(None)));
             return Ok(Some(step.unwrap_or_else(missing)));
         }
@@ -315,7 +315,7 @@ impl<'a> Gathering<'_, 'a> {
         })
     }
 
-    /// What the table is made of: the same recipe makes the same table.
+    /// Returns the recipe of the table: the same recipe makes the same table.
     fn recipe<'b>(&'b self, states: &'b [PointState]) -> LongText<'b> {
         let Self { evaluator, rows, .. } = self;
         let header = self.header();

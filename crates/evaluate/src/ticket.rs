@@ -26,7 +26,7 @@ use ce_storage::records::{
 };
 use ce_storage::{Input, Outputs, ResultName, Storage, Stored};
 
-/// What a run wants of the workers that execute its calls.
+/// The rules of a run for the workers that execute its calls.
 #[derive(Clone, Copy, Debug)]
 pub struct TicketRules {
     /// Whether calls are isolated.
@@ -176,10 +176,10 @@ fn lines(resources: &Resources) -> ResourceLines {
     }))
 }
 
-/// What a worker says of a call that it could not execute.
+/// The answer of a worker that could not execute a call.
 const NOT_DONE: &str = "the worker could not do it";
 
-/// What a worker answers of a call that ended like this; `None` if it was interrupted, and another worker may have it.
+/// Returns a worker's answer for a call that ended like this; `None` if it was interrupted, and another worker may have it.
 pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
     let (name, absence) = match outcome {
         Outcome::Present(Outputs { name, files }, source) => {

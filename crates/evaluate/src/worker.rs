@@ -81,13 +81,13 @@ struct Assignment<'a> {
 /// A ticket that a thread has executed.
 struct Finished {
     key: CallId,
-    /// What distinguishes it, if it was refused.
+    /// The unique id of the ticket, if it was refused.
     refused: Option<String>,
     /// Fails if the storage could not be written.
     answered: Result<(), StorageError>,
 }
 
-/// What a worker has, and what of it is free.
+/// The resources of a worker, and the free ones among them.
 struct ClaimState<'a> {
     slots: usize,
     offer: Offer,
@@ -296,7 +296,7 @@ impl<'a> Worker<'a> {
             let end = match &claimed.ticket {
                 Some(ticket) => {
                     (self.observe)(WorkerEvent::Began(ticket));
-                    // What waits for another run, or for a turn on this host, has not begun.
+                    // A call that waits for another run, or for a turn on this host, has not begun.
                     let began = OnceLock::new();
                     let end = self.execute(ticket, &began);
                     let had = began.get().map(Instant::elapsed);
@@ -570,7 +570,7 @@ impl WorkerTime {
         left >= resources.time.unwrap_or(life / 2)
     }
 
-    /// What to answer of a call that was interrupted after some time, if that was because the time of the worker is over. A
+    /// Returns the answer for a call that was interrupted after some time, if that was because the time of the worker is over. A
     /// scheduler may ask it to end somewhat earlier.
     pub(super) fn out_of_time(&self, had: Duration) -> Option<TicketEnd> {
         let (life, left) = self.life.zip(self.left())?;

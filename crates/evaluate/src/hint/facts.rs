@@ -44,7 +44,7 @@ pub(super) struct MissingOutput {
     pub(super) number: usize,
     /// Its symbolic name.
     pub(super) name: String,
-    /// Which argument of `exec` is its path, from 1.
+    /// The number of the argument of `exec` that is its path, from 1.
     pub(super) argument: usize,
     /// The ending that a file beside it has after its name: `.npy`.
     pub(super) suffix: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct MissingOutput {
 #[derive(Debug)]
 pub(super) struct MissingProgram {
     pub(super) name: String,
-    /// Where it is in the `PATH` of this process.
+    /// Its file in the `PATH` of this process.
     pub(super) found: Option<PathBuf>,
     /// The path that has to be granted for it, if that is not shown.
     pub(super) grant: Option<PathBuf>,

@@ -110,7 +110,7 @@ fn unseen(facts: &FailureFacts) -> Option<String> {
     Some(format!("{words}, commit {}", granting(facts, &rules)))
 }
 
-/// Where the lines of an access are written.
+/// Returns the lines that grant the access, and the file that they belong in.
 fn granting(facts: &FailureFacts, rules: &[String]) -> String {
     let (before, file) = match facts.sign {
         Some(sign) => (format!("{sign}CE access "), &*facts.directory),
@@ -303,7 +303,7 @@ fn missing(facts: &FailureFacts) -> Option<&MissingOutput> {
     }
 }
 
-/// Where an output belongs.
+/// Describes the path of an output, and the argument of `exec` that has it.
 fn place(missing: &MissingOutput) -> String {
     let MissingOutput { number, name, argument, .. } = missing;
     format!("the path of output {number:02} ({name}), which is argument {argument} of exec")

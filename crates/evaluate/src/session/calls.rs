@@ -275,7 +275,7 @@ pub enum InspectionError {
         /// The digits of the SHA-1 of its contents.
         digest: String,
     },
-    /// What is made cannot be kept.
+    /// The outputs cannot be kept.
     #[error("no directory can be made to keep what is made")]
     Keep(#[source] std::io::Error),
     /// Its computation's directory cannot be read.
@@ -464,7 +464,7 @@ impl InspectionSession {
         })
     }
 
-    /// What the record of a call, or of its failure, says of its computation and its inputs.
+    /// Returns the computation and the inputs of a call, from its record or that of its failure.
     fn recorded(
         &self,
         name: &ResultName,

@@ -26,8 +26,8 @@ use ce_task::load;
 pub struct BoundTask {
     /// The task, without free names.
     pub task: Task,
-    /// What it is given, in the order of its inputs; `None` for one that is its default. What was read for its text has its contents in place
-    /// of a file, since a pipe can be read only once.
+    /// Its values, in the order of its inputs; `None` for one that is its default. An input that was read for its text has its
+    /// contents in place of a file, since a pipe can be read only once.
     pub(super) given: Vec<Option<InputSource>>,
     /// Whether each input is read by what is asked for.
     pub(super) is_read: Vec<bool>,

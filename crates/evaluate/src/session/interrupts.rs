@@ -1,4 +1,4 @@
-//! What goes between a session and its user meanwhile: signals in, messages out.
+//! Communication between a session and its user during an evaluation: signals in, messages out.
 //!
 //! After Ctrl-C, SIGTERM or SIGHUP, running computations are asked to end, then killed. The user is told that the storage is away, that a
 //! collection is waited for, that its hard links are not what leases need, and that nothing is isolated.
@@ -122,7 +122,7 @@ impl Stop {
     }
 }
 
-/// What is to be told. Unless somebody tells it beside the progress, it is told at once.
+/// Messages about the storage. Each is reported at once, unless somebody follows them to report them beside the progress.
 #[derive(Debug)]
 pub(super) struct StorageNotices {
     frontend: Frontend,
@@ -182,7 +182,7 @@ impl StorageNotices {
     }
 }
 
-/// What is told of an outage.
+/// Returns the message about an outage.
 fn words(outage: &Outage) -> String {
     match outage {
         Outage::Collection { storage, holder } => format!(

@@ -125,7 +125,7 @@ impl Session {
     }
 }
 
-/// Where those begin and end of which this holds.
+/// Returns the ranges of indices at which the flag is set, as pairs of a begin and an end.
 fn runs(holds: &[bool]) -> Vec<[usize; 2]> {
     let mut runs: Vec<[usize; 2]> = Vec::new();
     for (at, _) in holds.iter().enumerate().filter(|(_, holds)| **holds) {
@@ -144,7 +144,7 @@ struct FinishedPart<'a> {
     pub(super) inputs: Vec<(InputName, Input)>,
     /// The sources of its outputs.
     pub(super) sources: &'a [Source],
-    /// What these are made from.
+    /// The values that these are made from.
     pub(super) ancestors: Ancestors,
 }
 
@@ -222,7 +222,7 @@ pub enum RangeError {
     Points {
         /// The sheet.
         path: String,
-        /// What is wrong with it.
+        /// Its problems.
         problems: Vec<SheetProblem>,
     },
     /// A parameter file is wrong.
@@ -230,7 +230,7 @@ pub enum RangeError {
     Parameters {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// Its problems.
         problems: Vec<ParameterProblem>,
     },
     /// A sheet has no points.

@@ -55,9 +55,9 @@ use ce_model::task::Task;
 use ce_storage::records::RunState;
 use ce_storage::{InputSource, Patience, Storage, StorageError};
 
-/// What goes on in an evaluation.
+/// The progress of an evaluation, for an observer.
 pub struct Progression<'a> {
-    /// What happens to calls, until there is no more.
+    /// The events of its calls, until there are no more.
     pub events: &'a mpsc::Receiver<Event>,
     /// Returns the signal by which the user has asked to stop, if any.
     pub interrupted_by: &'a dyn Fn() -> Option<u8>,
@@ -94,7 +94,7 @@ pub struct Session {
     stores: bool,
     /// Whether the user was warned that nothing is isolated.
     warned: AtomicBool,
-    /// What is to be told of the storage's file system.
+    /// The messages about the storage's file system.
     notices: Arc<StorageNotices>,
     frontend: Frontend,
 }
@@ -119,7 +119,7 @@ impl Session {
     /// Fails as [`open`](Self::open) does.
     pub fn start(dir: &Path, storage: Storage, options: &RunOptions) -> Result<Self, Error> {
         Self::begin(dir, options, |patience| {
-            // What a killed run has left is recovered as soon as the storage is writable.
+            // Leftovers of a killed run are recovered as soon as the storage is writable.
             let storage = storage.treating(options.unrecorded);
             storage.into_writable_patiently(options.durability, patience)
         })
@@ -262,7 +262,7 @@ impl Session {
     /// Makes all derived values that wait for no call.
     fn with_trees(&self, evaluation: Evaluation, texts: Texts) -> Result<Evaluation, Error> {
         let evaluation = evaluation.reading(Arc::clone(&self.sources), texts);
-        // Where only some calls are asked for, they make what they need.
+        // If only some calls are requested, they make the values that they need.
         let is_whole = evaluation.plan.tops().is_empty();
         let values = evaluation.plan.derived().map(|(id, _)| id).filter(|_| is_whole);
         let values = values.map(|value| (value, Source::Derived { value, number: 0 }));
@@ -667,7 +667,7 @@ pub enum ResultPathError {
     Nowhere(PathBuf),
 }
 
-/// What to try if no result is named.
+/// Returns the advice for a user who has named no result.
 pub fn naming_results() -> String {
     "give a file of each result, after the storage".to_owned()
 }

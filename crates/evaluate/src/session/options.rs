@@ -48,9 +48,9 @@ pub struct RunOptions {
     pub isolate: bool,
     /// The treatment of outputs without a record.
     pub unrecorded: Unrecorded,
-    /// Which results of other commits are taken over.
+    /// The results of other commits that are taken over.
     pub takeover: Takeover,
-    /// Where calls are executed.
+    /// The place where calls are executed.
     pub place: Place,
     /// How workers and runs are submitted to Slurm.
     pub slurm: SlurmSettings,
@@ -58,11 +58,11 @@ pub struct RunOptions {
     pub is_job: bool,
     /// Whether the user is not told that the run waits for a collection.
     pub quiet: bool,
-    /// Who tells the user something outside of an evaluation.
+    /// The functions that report to the user outside of an evaluation.
     pub frontend: Frontend,
 }
 
-/// Where calls are executed.
+/// The place where calls are executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On this host, by this process.
@@ -109,7 +109,7 @@ impl RunOptions {
         Ok(Self { unrecorded, takeover, frontend, ..Self::default() })
     }
 
-    /// What starts workers, if this run does not leave that to others.
+    /// Returns the scheduler that starts workers; `None` if calls are executed here, or others start the workers.
     pub(super) fn scheduler(&self) -> Option<Box<dyn BatchScheduler>> {
         match &self.place {
             Place::Here | Place::Workers => None,
@@ -120,7 +120,7 @@ impl RunOptions {
         }
     }
 
-    /// Which results of other commits are taken over, as Git's configuration has it.
+    /// Returns the rule for results of other commits that are taken over, from Git's configuration.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl RunOptions {
     }
 }
 
-/// Where the results are, and what the task is given.
+/// The place of the results, and the inputs of the task.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The directory of the storage.

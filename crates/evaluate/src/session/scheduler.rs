@@ -1,7 +1,7 @@
 //! The workers of a run, which a thread submits to a scheduler as the queue of the run needs them.
 //!
-//! Which workers to submit is decided by [`WorkerPool`]. This module observes the queue and the workers of the storage, and does what the pool
-//! says.
+//! [`WorkerPool`] decides which workers to submit. This module observes the queue and the workers of the storage, and carries out
+//! the pool's decisions.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -130,7 +130,7 @@ impl Drop for ScheduledWorkers {
     }
 }
 
-/// What the thread has.
+/// The state of the thread that submits workers.
 struct WorkerDriver {
     storage: Arc<Storage>,
     queue: Arc<WorkerQueue>,

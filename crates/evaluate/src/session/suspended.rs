@@ -34,7 +34,7 @@ pub enum SuspensionError {
         call: String,
         /// How its `cancel` ended.
         status: Status,
-        /// What that has printed first.
+        /// The first line that it has printed.
         line: Option<String>,
     },
     /// Its program cannot be executed.

@@ -46,7 +46,7 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// What a worker has, and for whom it works.
+/// The resources of a worker, and the users that it works for.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// How it executes calls.
@@ -61,7 +61,7 @@ pub struct WorkerOptions {
     pub life: Option<Duration>,
     /// The job of a scheduler that it runs in.
     pub job: Option<String>,
-    /// Which worker of a submission it is, if it was told so; that of a job array knows it.
+    /// Its number in a submission, if it was given one; a worker of a job array knows its own.
     pub task: Option<ArrayTask>,
 }
 
