@@ -1,6 +1,6 @@
 //! Attestations: who has executed a call, and with which outputs, by the ledger of a storage or of a repository.
 //!
-//! What has no signature counts once, however often it is said: anybody may write it, any number of times.
+//! Statements without a signature count once, however many there are: anybody may write them, any number of times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::ledger::{LedgerLine, call_identity, parse};
 use crate::repository::{Finder, LEDGER};
 use crate::trust::{FileSigner, Trust};
 
-/// Who says that a call was executed.
+/// The author of a statement that a call was executed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attester {
     /// Somebody whose signature was verified.
@@ -58,7 +58,7 @@ impl Serialize for Attester {
 /// An execution: who says so, on which kind of host it was, if that is known, and its outputs; none if it failed.
 type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
 
-/// What is said of the executions of all calls.
+/// The statements about the executions of all calls.
 #[derive(Debug, Default)]
 pub struct Attestations {
     by_call: HashMap<Blake3, Vec<Statement>>,
@@ -69,30 +69,30 @@ pub struct Attestations {
 /// Those who have got the recorded outputs of a call, and those who have not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Agreement<T> {
-    /// Who has got the recorded outputs, and no others.
+    /// Those who have got the recorded outputs, and no others.
     pub agreeing: Vec<T>,
-    /// Who has got others, or none.
+    /// Those who have got others, or none.
     pub differing: Vec<T>,
 }
 
-/// What is said of the executions of one call.
+/// The attesters of one call, and the kinds of hosts that it was executed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Attested {
-    /// Who has executed it.
+    /// The attesters that have executed it.
     #[serde(flatten)]
     pub by: Agreement<Attester>,
     /// The kinds of hosts on which it was executed, as far as signers or this storage say so.
     pub host_kinds: Agreement<HostKind>,
 }
 
-/// What is said of the outputs of one call by an attester, or for a kind of host.
+/// The stance of an attester, or of a kind of host, on the outputs of one call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stance {
     agrees: bool,
     differs: bool,
 }
 
-/// What each attester says of one call. Who has differed once does not agree, whatever else they say.
+/// The stances of all attesters on one call. An attester who has differed once does not agree, whatever else they say.
 #[derive(Debug, Default)]
 struct AttesterStances {
     of_attester: BTreeMap<Attester, Stance>,
@@ -169,7 +169,7 @@ impl Attestations {
         Ok(attestations)
     }
 
-    /// What is said of the recorded call with this short name; `None` if there is none.
+    /// Returns the attesters of the recorded call with this short name; `None` if there is none.
     pub fn of_call(&self, storage: &Storage, name: &str) -> Result<Option<Attested>, StorageError> {
         let Some(entry @ Entry::Call(_)) = Entry::of_short(name) else { return Ok(None) };
         Ok(match storage.records().read_fitting(&entry)? {
@@ -191,7 +191,7 @@ impl Attestations {
         published.min_by_key(|it| (it.end, it.machine.is_none()))
     }
 
-    /// What is said of a call with this record, which counts as said here if it was executed here.
+    /// Returns the attesters of a call with this record. An execution here counts as a statement of this storage.
     pub fn of(&self, record: &CallRecord) -> Attested {
         let mut said = AttesterStances::default();
         let recorded: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
@@ -310,7 +310,8 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Who has attested a call with these outputs. Each signer who is trusted for it counts as one, and all others together as one.
+    /// Returns the attesters of a call with these outputs. Each signer who is trusted for it counts as one, and all others together
+    /// as one.
     pub(super) fn attested(
         &self,
         trust: &Trust,
@@ -477,10 +478,10 @@ mod tests {
         add(&other, "bob", Some("bob@lab.org"));
         assert_eq!(attested().to_string(), "2 of 3");
         assert_eq!(attested().by.names(), "alice@lab.org, unsigned; differs: bob@lab.org");
-        // What was found to differ once stays said.
+        // An attester who has differed once stays among those who differ.
         add(&other, "three", None);
         assert_eq!(attested().by.names(), "alice@lab.org; differs: bob@lab.org, unsigned");
-        // Who has only failed has not got the recorded outputs.
+        // An attester who has only failed has not got the recorded outputs.
         record_audits(&storage, &[finding(&record, None)], None).unwrap();
         assert_eq!(attested().by.names(), "alice@lab.org; differs: bob@lab.org, here, unsigned");
         record_audits(&storage, &[finding(&record, Some(&same))], None).unwrap();

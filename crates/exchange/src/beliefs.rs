@@ -1,4 +1,4 @@
-//! What is believed of the results of a repository, by trust, evidence and revocations, and why a result is not taken.
+//! The judgement on the results of a repository, by trust, evidence and revocations, and the reasons why a result is not taken.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::repository::{Finder, REVOKED};
 use crate::trust::{Distrust, Trust, TrustSettings};
 use crate::{ResultsError, in_words};
 
-/// What is believed of the results of a repository.
+/// The judgement on the results of a repository.
 #[derive(Debug)]
 pub(super) struct Beliefs<'a> {
     pub(super) mirror: &'a Mirror,
@@ -82,7 +82,7 @@ impl<'a> Beliefs<'a> {
         })
     }
 
-    /// What commits have taken away, and is not there again.
+    /// Returns the files that commits have removed, and that are not there again.
     pub(super) fn removed(&self, finder: &mut Finder<'_>) -> Result<Vec<RemovedFile>, MirrorError> {
         let mut removed = Vec::new();
         for (path, commit) in self.trust.removed() {
@@ -161,7 +161,7 @@ impl RepositoryRevocations {
     }
 }
 
-/// What the name of a result begins with: its computation or task.
+/// Returns the computation or task that the name of a result begins with.
 fn owner(path: &str) -> &str {
     path.split('/').next().unwrap_or_default()
 }

@@ -33,7 +33,7 @@ struct AwayValue {
     from: ObjectOrigin,
 }
 
-/// Where a clone can take a value from that is a Git LFS object.
+/// The place from which a clone can take a value that is a Git LFS object.
 enum ObjectOrigin {
     /// Its pointer.
     Pointer(LfsPointer),

@@ -150,7 +150,7 @@ fn unite(
                 let ids = [&ours.id, &theirs.id];
                 ours.id = unite(mirror, writer, &format!("{place}/"), ids, conflicts)?;
             }
-            // What hides a directory hides all that is in it.
+            // A file in the place of a directory would hide all that is in it.
             [MirrorKind::Blob, MirrorKind::Tree] => *ours = theirs,
             [MirrorKind::Blob, MirrorKind::Blob] if is_record(&place) => {
                 conflicts.push(Conflict { path: place, ids: [ours.id.clone(), theirs.id] });
@@ -317,7 +317,7 @@ impl Referee<'_> {
         let revoked = self.revocations(&calls)?;
         let mut wrong: HashSet<Digest> =
             revoked.all().flat_map(|it| it.record.outputs.iter().copied()).collect();
-        // What has the place now may have some of these outputs, too.
+        // The record that has the place now may have some of these outputs, too.
         let mut records = Vec::new();
         for tree in &mut self.trees {
             for call in &calls {

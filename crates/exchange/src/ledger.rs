@@ -82,7 +82,8 @@ pub(super) struct LedgerLine {
     pub(super) machine: Option<SharedText>,
 }
 
-/// What identifies a call everywhere: what was executed, from what. Its name does not, since it may be longer elsewhere.
+/// The identity of a call in all storages: the executed computation, and its inputs. The name is no identity, since it may be
+/// longer elsewhere.
 #[derive(Serialize)]
 struct CallIdentity<'a> {
     computation: &'a ComputationName,
@@ -95,13 +96,13 @@ struct CallIdentity<'a> {
 pub struct AuditFinding {
     /// Its short name.
     pub name: String,
-    /// What identifies it everywhere.
+    /// Its identity in all storages.
     pub id: Blake3,
-    /// What was found.
+    /// The finding itself.
     pub report: AuditReport,
 }
 
-/// What identifies the call of a record everywhere.
+/// Returns the identity of a recorded call, which is the same in all storages.
 pub fn call_identity(record: &CallRecord) -> Blake3 {
     let CallRecord { computation, tree, inputs, .. } = record;
     Blake3::of(&json(&CallIdentity { computation, tree, inputs }))
@@ -243,8 +244,8 @@ impl LedgerLine {
         json(self)
     }
 
-    /// What it has in common with all executions of the same call with the same outputs on the same kind of host; and with when and where it
-    /// was, if it says so.
+    /// Returns the identity that it shares with all executions of the same call with the same outputs on the same kind of host, and
+    /// the one that adds its time and machine, if it says so.
     pub(super) fn identities(&self) -> [Blake3; 2] {
         let Self { id, outputs, host_kind, end, machine, .. } = self;
         let execution = (id, outputs, host_kind);

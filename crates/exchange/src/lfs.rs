@@ -130,7 +130,7 @@ pub(super) fn setting(
         match parsed.filter(|size| name == "lfs" && *size >= MIN_LARGE) {
             Some(size) => sizes.push(size),
             None if name == "lfs" && is_replaced => {}
-            // What this program does not know may be a rule for whoever pushes.
+            // A line that this program does not know may be a rule for those who push.
             None => drop(wrong.get_or_insert(line.to_owned())),
         }
     }
@@ -144,7 +144,7 @@ pub(super) fn setting(
     }
 }
 
-/// What became of a value that is to be an object.
+/// The outcome of staging a value that is to be an object.
 #[derive(Clone, Debug)]
 pub(super) enum StagedObject {
     /// It is one, with this pointer, or will be when it was sent.
@@ -169,7 +169,7 @@ impl StagedObject {
     }
 }
 
-/// Where objects are put.
+/// The destination of objects.
 #[derive(Debug)]
 enum ObjectSink {
     /// Nowhere.
@@ -186,15 +186,15 @@ pub(super) struct LargeUploads {
     /// The store of the repository, if it is on this host.
     store: Option<LfsStore>,
     sink: ObjectSink,
-    /// Where they are sent, if that is another host.
+    /// The repository that they are sent to, if that is on another host, and the scratch repository that they are sent from.
     remote: Option<(LfsRemote, LfsScratch)>,
-    /// What was done with each value, by the name of its pointer.
+    /// The outcome for each value, by the name of its pointer.
     staged: HashMap<String, StagedObject>,
     /// The objects that wait to be sent.
     waiting: Vec<LfsPointer>,
     /// The objects that an interrupted push has put into the store, by the value.
     known: HashMap<String, LfsPointer>,
-    /// Where they are noted.
+    /// The file in which they are noted.
     journal: PathBuf,
     /// The size of the new objects, in bytes.
     pub(super) bytes: u64,
@@ -231,7 +231,7 @@ impl LargeUploads {
         Ok(Self { store, sink, remote, staged, waiting, known, journal, bytes: 0, objects: 0 })
     }
 
-    /// What became of a value.
+    /// Returns the outcome for a value.
     pub(super) fn staged(&self, file: &ExpectedFile) -> Option<&StagedObject> {
         self.staged.get(&large_name(&file.digest))
     }
@@ -330,7 +330,7 @@ struct Stager<'a> {
 
 impl Stager<'_> {
     fn stage(&self, file: &ExpectedFile) -> Result<StagedObject, ResultsError> {
-        // What was put there without a look for secrets is looked at.
+        // A value that was put there without a search for secrets is searched now.
         let scanned = if self.secrets.is_some() { "scanned" } else { "any" };
         let value = format!("{} {} {scanned}", large_name(&file.digest), file.digest.blake3.full());
         if let (Some(pointer), ObjectSink::Store(store)) = (self.known.get(&value), self.sink)
@@ -488,7 +488,7 @@ fn make_dirs(dir: &Path, shared: u32) -> Result<(), ResultsError> {
     let made = DirBuilder::new().mode(0o777).create(dir).and_then(|()| match shared {
         0 => Ok(()),
         shared => {
-            // Who may read may enter, and what is made there belongs to the group.
+            // Users who may read may also enter, and new files belong to the group.
             let enter = (shared >> 2 & 0o011) | 0o2000;
             let mode = fs::metadata(dir)?.permissions().mode() | shared | enter;
             fs::set_permissions(dir, fs::Permissions::from_mode(mode & 0o7777))
@@ -546,7 +546,7 @@ pub(super) fn large(path: &Path, source: io::Error) -> ResultsError {
     ResultsError::Large { path: path.to_owned(), source }
 }
 
-/// Where objects come from.
+/// The source of objects.
 #[derive(Debug)]
 pub(super) struct LargeSource {
     remote: LfsRemote,

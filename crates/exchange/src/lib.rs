@@ -140,7 +140,7 @@ pub enum ResultsError {
         /// The cause.
         why: String,
     },
-    /// What stands for an output that is away in a clone is another one.
+    /// The Git LFS object of an output that is away in a clone is not the recorded one.
     #[error("the Git LFS object of {file} is not what the record says")]
     WrongObject {
         /// The output.
@@ -295,7 +295,7 @@ pub fn mirror(
 #[derive(Debug, Default)]
 pub struct ExchangeProgress(Mutex<ExchangeStep>);
 
-/// What a push or a pull is doing.
+/// The current step of a push or a pull.
 #[derive(Clone, Copy, Debug, Default)]
 struct ExchangeStep {
     /// In words; empty before it begins.

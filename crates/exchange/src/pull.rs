@@ -59,7 +59,7 @@ pub fn pull(
     mirror.fetch(pulled.from.as_slice())?;
     check_history(mirror, pulled.from.as_ref(), &request.trust)?;
     let Some((tip, tree)) = branch.tip.clone().zip(branch.tree(mirror)?) else { return Ok(pulled) };
-    // What one has read is forgotten with it.
+    // A finder keeps all that it has read until it is dropped.
     let finder = || Finder::new(mirror, Some(tree.clone()));
     let beliefs = Beliefs::of(storage, (mirror, &mut finder()), &tip.id, &request.trust)?;
     let candidates = candidates(storage, &mut finder(), (request, &beliefs), &mut pulled)?;
@@ -268,12 +268,12 @@ fn publish_calls(
     publish_away(storage, &lacking, pulled)
 }
 
-/// What is pulled.
+/// The parameters of a pull.
 #[derive(Debug)]
 pub struct PullRequest {
     /// The greatest size of a file, in bytes; `None` for the default one.
     pub limit: Option<u64>,
-    /// Who is trusted for what.
+    /// The signers that are trusted, and for which results.
     pub trust: TrustSettings,
     /// Whether nothing is written.
     pub dry: bool,
@@ -289,7 +289,7 @@ impl PullRequest {
     }
 }
 
-/// What was pulled, or would be. As JSON: doc/schema/output.json describes the fields.
+/// The summary of a pull, or of its dry run. As JSON: doc/schema/output.json describes the fields.
 #[derive(Debug, Default, Serialize)]
 pub struct Pulled {
     /// The number of calls that were new.
@@ -308,13 +308,13 @@ pub struct Pulled {
     pub known: usize,
     /// The short names of results that have other outputs here.
     pub differing: Vec<String>,
-    /// What was not taken.
+    /// The results that were not taken.
     pub refused: Vec<RefusedResult>,
     /// Results that are here and that somebody has revoked.
     pub revoked: Vec<RevokedResult>,
     /// Records and evidence that are not in the repository any more.
     pub removed: Vec<RemovedFile>,
-    /// Where they are from; none if the repository has no results.
+    /// The reference and commit that they are from; none if the repository has no results.
     #[serde(flatten, serialize_with = "reference_and_commit")]
     pub from: Option<RemoteRef>,
 }
@@ -367,7 +367,7 @@ pub(super) struct PullCandidate {
     here: HereAs,
 }
 
-/// What is here in the place of a result.
+/// The state of this storage in the place of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HereAs {
     /// Nothing.
@@ -384,7 +384,7 @@ pub(super) struct NewResult {
     pub(super) entry: Entry,
     pub(super) record: Record,
     pub(super) files: Vec<FoundFile>,
-    /// What the call has printed, if the repository has that.
+    /// The log of the call, if the repository has it.
     pub(super) log: Option<ObjectId>,
     /// Whether it becomes known without its outputs.
     pub(super) is_away: bool,

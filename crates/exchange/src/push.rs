@@ -271,15 +271,15 @@ fn publish(
     Ok(())
 }
 
-/// What joins with the results of a repository.
+/// The additions that are joined with the results of a repository.
 struct Union {
-    /// What this storage adds, if that is anything.
+    /// The tree that this storage adds, if it adds anything.
     ours: Option<ObjectId>,
     /// The files at the top of the repository, in place of those that are there, if they are new.
     top: Option<ObjectId>,
     /// The inboxes that are emptied.
     inboxes: Vec<RemoteRef>,
-    /// What differs of this storage, if it adds nothing.
+    /// The paths of differing records of this storage, if it adds nothing.
     differing: Vec<String>,
     /// The message of the commit with what this storage adds.
     message: String,
@@ -309,7 +309,7 @@ impl Union {
                 own = joined(mirror, Some(top.clone()), &own, pushed)?;
             }
             if base.as_ref() == Some(&own) {
-                // What differs is in differs/ already.
+                // Differing records are in differs/ already.
                 pushed.known += pushed.calls + pushed.jobs + pushed.tables;
                 (pushed.calls, pushed.jobs, pushed.tables) = (0, 0, 0);
                 (pushed.logs, pushed.inputs, pushed.attested) = (0, 0, 0);
@@ -426,7 +426,7 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     format!("{}\n", message.trim_end())
 }
 
-/// What is revoked.
+/// The parameters of a revocation.
 #[derive(Debug)]
 pub struct RevokeRequest {
     /// The calls.
@@ -440,7 +440,7 @@ pub struct RevokeRequest {
 }
 
 /// Finds a name in a tree that no results repository has, such as a program or a workflow of a server; `None` if there is none.
-/// What a known tree has is not looked at again.
+/// Entries of a known tree are not looked at again.
 fn strange_name(
     mirror: &Mirror,
     known: Option<&ObjectId>,
@@ -504,7 +504,7 @@ fn fetch_unsent(mirror: &Mirror, tree: &ObjectId, commits: &[ObjectId]) -> Resul
             match entry.kind {
                 _ if known.iter().any(|it| it.id == entry.id) => {}
                 MirrorKind::Blob => {
-                    // What it replaces is what `git` describes it by.
+                    // `git` describes a file by the one that it replaces.
                     let replaced = known.into_iter().filter(|it| it.kind == MirrorKind::Blob);
                     files.extend(replaced.map(|it| it.id).chain([entry.id]));
                 }

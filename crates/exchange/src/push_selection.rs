@@ -34,7 +34,7 @@ pub(super) struct Selection<'a> {
     logs: PushedLogs,
     /// The task inputs that were looked at; `None` if none are pushed.
     inputs: Option<HashSet<String>>,
-    /// What is looked for in files, unless it may be pushed.
+    /// The secrets that files are searched for; `None` if these may be pushed.
     secrets: Option<Secrets>,
     /// Writes files, unless nothing is to be written.
     pub(super) writer: Option<PackWriter<'a>>,
@@ -56,7 +56,7 @@ pub(super) struct Selection<'a> {
     pub(super) ledger: Vec<ObjectId>,
     /// The jobs: the task with its commit, and the short name.
     pub(super) jobs: Vec<(String, String)>,
-    /// What is pushed.
+    /// The summary of the push.
     pub(super) pushed: Pushed,
 }
 
@@ -475,7 +475,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// What was added of a result.
+/// The size of a result that was added, and whether its outputs are there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Added {
     /// The size of its files, in bytes.
@@ -530,7 +530,7 @@ pub(super) struct SharedResult {
 /// A file or directory of a result.
 #[derive(Debug)]
 pub(super) struct SharedFile {
-    /// What the record promises.
+    /// The file that the record promises.
     pub(super) file: ExpectedFile,
     /// Its path in the repository; none if it is there by another result: a directory is not there for a job, too.
     pub(super) path: Option<String>,
@@ -628,7 +628,7 @@ fn shared_log(
     }))
 }
 
-/// What a log has of the things that no record in a results repository has.
+/// Finds something in a log that no record in a results repository has: the path of the storage, or the name of a host or a user.
 fn named(contents: &[u8], storage: &Storage, call: &CallRecord) -> Option<&'static str> {
     let names = storage.path("");
     let place = names.components().as_path().as_os_str().as_encoded_bytes();

@@ -52,7 +52,7 @@ pub enum PushedLogs {
     All,
 }
 
-/// What was pushed, or would be. As JSON: doc/schema/output.json describes the fields.
+/// The summary of a push, or of its dry run. As JSON: doc/schema/output.json describes the fields.
 #[derive(Debug, Default, Serialize)]
 pub struct Pushed {
     /// The number of calls that were new.
@@ -94,7 +94,7 @@ pub struct Pushed {
     pub known: usize,
     /// The paths of records that the repository has with other outputs.
     pub differing: Vec<String>,
-    /// What stays here.
+    /// The results that stay here.
     pub left_out: Vec<LeftOut>,
     /// The reference that has them now, and the commit; none if nothing was new.
     #[serde(flatten, serialize_with = "reference_and_commit")]
@@ -200,7 +200,7 @@ pub enum Withheld {
     Secret {
         /// Its name.
         file: String,
-        /// What it seems to hold.
+        /// A description of the secret that it seems to hold.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a results repository has: its branch, the names that no storage has, and finding files in it by their paths.
+//! The parts of a results repository: its branch, the names that no storage has, and the search for files by their paths.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,7 +63,7 @@ pub(super) const TOP: [(&str, &str); 4] = [
 /// The file that says that a repository has results, and in which format.
 pub(super) const FORMAT: &str = "format";
 
-/// What it says.
+/// The contents of that file.
 const VERSION: &str = "compeval results 1\n";
 
 /// The references of a repository that has results, or will have them.
@@ -118,7 +118,7 @@ impl ResultsBranch {
         })
     }
 
-    /// What the names of its inboxes begin with: references that each one push makes for itself.
+    /// Returns the prefix of the names of its inboxes, which are references that each push makes for itself.
     pub(super) fn inbox(&self) -> &'static str {
         match self.name {
             BRANCH => "refs/heads/ce-inbox/",

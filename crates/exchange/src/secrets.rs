@@ -37,7 +37,7 @@ const NAMES: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "C
 /// The least length of a value of a variable that is looked for: a shorter one is found everywhere.
 const MIN_VALUE: usize = 8;
 
-/// What is looked for.
+/// The secrets that are searched for.
 #[derive(Debug)]
 pub struct Secrets {
     /// The values of variables of the environment, and their names.
@@ -46,7 +46,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// What is looked for in the environment of this process.
+    /// Collects the secrets in the environment of this process.
     pub fn of_environment() -> Self {
         Self::new(
             std::env::vars_os().map(|(name, value)| {
@@ -55,7 +55,7 @@ impl Secrets {
         )
     }
 
-    /// What is looked for, given variables of the environment.
+    /// Collects the secrets among variables of the environment.
     fn new(variables: impl Iterator<Item = (String, Vec<u8>)>) -> Self {
         let secret = variables.filter(|(name, value)| {
             let name = name.to_ascii_uppercase();
@@ -67,7 +67,8 @@ impl Secrets {
         Self { values, headers: headers.collect() }
     }
 
-    /// What a value with this digest seems to hold, and in which file of a directory: a path with a slash before it, or nothing.
+    /// Finds a secret in a value with this digest. Returns the path of the file of a directory, with a slash before it, or nothing;
+    /// and a description of the secret.
     pub(super) fn find_in(&self, contents: &[u8], digest: &Digest) -> Option<(String, String)> {
         if !digest.is_directory() {
             return Some((String::new(), self.find(contents)?));
@@ -82,7 +83,7 @@ impl Secrets {
         })
     }
 
-    /// What a file seems to hold; `None` if nothing is known to be secret.
+    /// Describes the secret that a file seems to hold; `None` if nothing is known to be secret.
     pub fn find(&self, contents: &[u8]) -> Option<String> {
         if self.headers.iter().any(|header| has(contents, header)) {
             return Some("a private key".to_owned());
@@ -208,7 +209,7 @@ impl<'a> SecretScan<'a> {
         self.found.is_some()
     }
 
-    /// What was found, and in which file of a directory.
+    /// Returns the file of a directory with the secret that was found, and a description of the secret.
     pub(super) fn finish(mut self) -> Option<(String, String)> {
         self.look();
         self.found

@@ -23,7 +23,7 @@ const NOTE: &str = "history";
 /// The version of the rules: what was judged by others is judged again.
 const RULES: u32 = 3;
 
-/// What git calls the file of revoked ssh keys.
+/// Git's name of the setting for the file of revoked ssh keys.
 const REVOCATIONS: &str = "gpg.ssh.revocationFile";
 
 /// The files that decide whose signatures count.
@@ -93,7 +93,7 @@ pub(super) struct Introduction<'a> {
 #[derive(Debug, Default)]
 pub(super) struct SignedHistory {
     commits: Vec<JudgedCommit>,
-    /// Which commits introduce a file with these contents, and whether in place of another one.
+    /// The commits that introduce a file with these contents, and whether in place of another one.
     of_file: HashMap<(String, ObjectId), Vec<(usize, bool)>>,
 }
 
@@ -127,7 +127,7 @@ impl SignedHistory {
             let mut judged = JudgedCommit::of_nothing(id, signature, &commit.parents);
             match judged.judge(mirror, &commit) {
                 Ok(()) => {}
-                // What no program of ours has made cannot be joined, and nobody vouches for it.
+                // A commit that no program of ours has made cannot be joined, and nobody vouches for it.
                 Err(MirrorError::Own { .. }) => {
                     let JudgedCommit { commit: id, signature, parents, .. } = judged;
                     judged = JudgedCommit::of_nothing(id, signature, &parents);

@@ -14,12 +14,12 @@ use crate::signed_history::{Introduction, SignedHistory, Signers};
 /// The name under which a mirror remembers the last results that were seen.
 const SEEN: &str = "seen";
 
-/// Who is trusted for what.
+/// The signers that are trusted, and the results that they are trusted for.
 #[derive(Clone, Debug, Default)]
 pub struct TrustSettings {
     /// The file of allowed signers, as ssh has it. Without one, everything is believed.
     pub signers: Option<PathBuf>,
-    /// What each of them is trusted for.
+    /// The results that each of them is trusted for.
     pub rules: Vec<TrustRule>,
     /// The number of attesters that a call needs.
     pub require: Option<NonZeroUsize>,
@@ -28,7 +28,7 @@ pub struct TrustSettings {
 }
 
 impl TrustSettings {
-    /// Who is trusted: as the user says, or as Git's configuration has it.
+    /// Reads the settings: as the user says, or as Git's configuration has them.
     ///
     /// # Errors
     ///
@@ -164,10 +164,10 @@ pub(super) struct FileSigner<'a> {
     pub(super) commit: &'a ObjectId,
 }
 
-/// What is believed of the results of a repository.
+/// The trust in the results of a repository.
 #[derive(Debug)]
 pub(super) struct Trust {
-    /// Who has signed what; `None` if everything is believed.
+    /// The commits with their signatures; `None` if everything is believed.
     history: Option<SignedHistory>,
     rules: Vec<TrustRule>,
 }
@@ -297,7 +297,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut place) = (0, 0);
-    // Where the last star was, and what it stands for at least.
+    // The place of the last star, and the end of the text that it stands for at least.
     let mut star = None;
     while place < text.len() {
         match pattern.get(at) {
