@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{Ancestor, History, Subject};
 
-/// What a task input is for, as far as records say. There are several where they do not say which.
+/// The roles of a task input, as far as records tell. There are several where they do not tell which one it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InputRoles {
     /// The inputs of recorded jobs: their names, and the tasks.
@@ -168,7 +168,7 @@ impl History {
     /// The task inputs among ancestors that calls read.
     fn reads<'a>(&'a self, subject: Subject<'a>, ancestors: &[Ancestor<'a>]) -> Vec<InputRead<'a>> {
         let mut reads = Vec::new();
-        // What was made from an ancestor is the last line before it that is indented less.
+        // The result that was made from an ancestor is the last line before it that is indented less.
         let mut made = vec![Some(subject)];
         for (at, ancestor) in ancestors.iter().enumerate() {
             made.truncate(ancestor.depth);
@@ -278,7 +278,7 @@ struct CallInput<'a> {
     pub(super) record: &'a CallRecord,
 }
 
-/// What is known of an input that may be a level: the names and texts that it may be.
+/// The levels that an input may be, by their names and texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct InputLevels {
     pub(super) levels: BTreeSet<(String, String)>,
@@ -288,7 +288,7 @@ struct InputLevels {
     pub(super) tables: Vec<String>,
 }
 
-/// What all calls of a computation may have got as an input: the numbers of names, or the same contents.
+/// The origins that an input may have in all calls of a computation: the numbers of names, or the same contents.
 struct SameInput {
     names: Vec<usize>,
     is_constant: bool,
@@ -399,7 +399,7 @@ impl<'a> TableLevels<'a> {
         Some(InputLevels { levels, may_be_other, tables: Vec::new() })
     }
 
-    /// What calls of a computation may all have got as an input.
+    /// Returns the origins that an input may have in all calls of a computation.
     fn names_of(&self, calls: &[usize], number: usize) -> SameInput {
         let mut digests = calls.iter().filter_map(|call| self.digest(*call, number));
         let first = digests.next();
@@ -437,7 +437,7 @@ impl<'a> TableLevels<'a> {
     }
 }
 
-/// What tells the calls of a computation from others.
+/// Returns the name and the tree of the computation, which tell its calls from others.
 fn computation(record: &CallRecord) -> (&str, &str) {
     (record.computation.as_str(), record.tree.full())
 }

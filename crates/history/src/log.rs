@@ -52,7 +52,7 @@ pub struct Past {
     pub cpu_seconds: Option<f64>,
     /// Its peak memory in bytes, if it was measured.
     pub peak_bytes: Option<u64>,
-    /// What it has asked for: lines of a file `resources`.
+    /// The resources that it has requested: lines of a file `resources`.
     pub resources: Box<[String]>,
     /// The host that recorded it, if that is known.
     pub host: Option<SharedText>,
@@ -350,7 +350,7 @@ pub struct TakenOver {
 pub struct PublishedExecution {
     /// When it ended.
     pub end: Timestamp,
-    /// Who says so: a signer, `here` or `unsigned`.
+    /// The author of this statement: a signer, `here` or `unsigned`.
     pub by: String,
     /// The machine, in words, if it is published.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -372,13 +372,13 @@ pub struct OriginalExecution {
     pub cpu_seconds: Option<f64>,
     /// Its peak memory in bytes, if it was measured.
     pub peak_bytes: Option<u64>,
-    /// What it has asked for: lines of a file `resources`.
+    /// The resources that it has requested: lines of a file `resources`.
     pub resources: Box<[String]>,
     /// Its host, if that is known.
     pub host: Option<SharedText>,
     /// Its machine, in words, if that was recorded or published.
     pub machine: Option<SharedText>,
-    /// What is published of it, if only that says when it ended.
+    /// The published execution, if only that says when it ended.
     pub published: Option<Box<PublishedExecution>>,
     /// The result that the outputs were taken over from, if they were.
     pub taken_over: Option<Box<TakenOver>>,
@@ -517,7 +517,7 @@ pub fn earlier<'a>(
 pub struct ResourceUsage {
     /// The name of the computation.
     pub computation: String,
-    /// What they have asked for: lines of a file `resources`.
+    /// The resources that they have requested: lines of a file `resources`.
     pub resources: Box<[String]>,
     /// The number of calls.
     pub calls: usize,

@@ -76,7 +76,7 @@ pub fn recomputable<'a>(
         let is_made = match record {
             Record::Call(call) if repeatable.has(call) => {
                 let is_here = is_here(storage, entry, record)?;
-                // What stays needs not be made again.
+                // Outputs that stay need not be made again.
                 chosen.contains(entry) || !is_here
             }
             _ => false,
@@ -94,7 +94,7 @@ pub fn recomputable<'a>(
     Ok(candidates.into_iter().filter(|it| makeable.contains(it.entry)).collect())
 }
 
-/// What can be made from what is here.
+/// The search for calls that can be made again from the contents that are here.
 #[derive(Default)]
 struct Remakeable<'a> {
     /// The contents that are here, or can be made.
@@ -193,7 +193,7 @@ pub fn evict(
     storage.flush()
 }
 
-/// What the recorded repositories say of computations. One that cannot be read says nothing.
+/// The declarations of the recorded repositories about computations. A repository that cannot be read declares nothing.
 #[derive(Default)]
 struct RepeatableCalls {
     reach: ReachableSet,

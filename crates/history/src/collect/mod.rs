@@ -361,7 +361,7 @@ fn made_from(storage: &Storage, table: &ResultName) -> Result<Vec<Entry>, Storag
     Ok(results)
 }
 
-/// What is in use by other runs, by suspended calls, and by results that were published since the history was read.
+/// The results in use by other runs, by suspended calls, and by results that were published since the history was read.
 pub(super) struct InUse<'a> {
     storage: &'a Storage,
     history: &'a History,
@@ -457,10 +457,10 @@ impl<'a> InUse<'a> {
         }
     }
 
-    /// Decides for each of some results whether it stays: it is wanted, given its place, or one that stays was made from it. Adds what those that
-    /// stay were made from.
+    /// Decides for each of some results whether it stays: it is wanted, given its place, or one that stays was made from it. Adds
+    /// the sources of those that stay.
     ///
-    /// What a killed collection has left is in no history, so that is found by the records of the results themselves.
+    /// Results that a killed collection has left are in no history, so their sources are found by their own records.
     fn settle(
         &mut self,
         results: &[(&Entry, &Record)],
@@ -469,7 +469,7 @@ impl<'a> InUse<'a> {
         let mut stays = vec![false; results.len()];
         loop {
             let before = self.roots.count();
-            // What others were made from comes before them.
+            // Sources come before the results that were made from them.
             for (at, (entry, record)) in results.iter().enumerate().rev() {
                 if !stays[at] && is_wanted(at, &self.roots)? {
                     stays[at] = true;

@@ -1,4 +1,4 @@
-//! Who has made what a crate holds, and under which licence it may be used: what options say, and else the file
+//! The authors of the contents of a crate, and the licence under which it may be used: from options, or else from the file
 //! `CITATION.cff` of the task's repository.
 
 use std::path::Path;
@@ -107,7 +107,7 @@ fn page(text: &str) -> Result<String, AttributionFault> {
     }
 }
 
-/// Who has made what a crate holds, and under which licences it may be used, at the user's choice.
+/// The authors of the contents of a crate, and the licences under which it may be used, at the user's choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// The licences.
@@ -292,7 +292,7 @@ pub enum AttributionError {
         "a crate says its {missing}, and neither options nor {CITATION_FILE} at commit {commit} do"
     )]
     Missing {
-        /// What is missing, in words.
+        /// The missing part, in words.
         missing: &'static str,
         /// The commit.
         commit: String,
@@ -307,7 +307,7 @@ pub enum AttributionError {
     },
 }
 
-/// What is wrong with a licence, an author or a file that says them.
+/// A fault of a licence, of an author, or of a file that names them.
 #[derive(Debug, thiserror::Error)]
 pub enum AttributionFault {
     /// A name is missing.

@@ -1,4 +1,4 @@
-//! What was executed for a job, as entities of a crate: computations, their calls, and the points of sweeps.
+//! The executions for a job, as entities of a crate: computations, their calls, and the points of sweeps.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -316,7 +316,7 @@ fn union(one: Period, other: Period) -> Period {
     }
 }
 
-/// What is known of an execution, in words: what is relative to the storage, and the machine only if the user wants that.
+/// Describes an execution in words: its facts that are relative to the storage, and the machine only if the user wants that.
 fn description(record: &CallRecord, with_machine: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut facts: Vec<String> = Vec::new();

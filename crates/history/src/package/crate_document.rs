@@ -23,7 +23,7 @@ use super::{Package, PackagedFile, README};
 /// The file with the metadata of a crate.
 pub(super) const METADATA: &str = "ro-crate-metadata.json";
 
-/// Where the terms of the metadata are defined.
+/// The definitions of the terms of the metadata.
 const CONTEXTS: [&str; 2] =
     ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"];
 
@@ -67,7 +67,7 @@ pub fn crate_texts(
     Ok(vec![(README, readme), workflow, (METADATA, metadata)])
 }
 
-/// What the job and its package are, as a document of JSON-LD.
+/// Describes the job and its package, as a document of JSON-LD.
 fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<String, StorageError> {
     let mut graph = Entities::default();
     let descriptor = graph.of(METADATA, &["CreativeWork"]);

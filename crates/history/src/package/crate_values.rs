@@ -37,7 +37,7 @@ impl StepKey {
     }
 }
 
-/// What is known of a step.
+/// The facts about a step.
 #[derive(Debug, Default)]
 pub(super) struct CrateStep {
     pub(super) name: String,

@@ -8,7 +8,7 @@ use spdx::{AdditionItem, Expression, LicenseItem, ParseMode};
 
 use super::entities::{Entities, encoded, is_web_address, references, valid_url};
 
-/// Where the list of SPDX is.
+/// The address of the list of SPDX.
 const LIST: &str = "https://spdx.org/licenses/";
 
 /// Expressions as SPDX defines them. The list has names that it advises against, such as GPL-3.0, and some repositories use them.
@@ -92,7 +92,7 @@ fn addressed(name: &str, address: &str, graph: &mut Entities) -> String {
     address
 }
 
-/// What is wrong with a licence.
+/// A fault of a licence.
 #[derive(Debug, thiserror::Error)]
 pub enum LicenceFault {
     /// The list of SPDX does not have a name.
@@ -153,7 +153,7 @@ fn mistyped(text: &str) -> Option<String> {
     nearest(text, &names).filter(|_| text.len() > 4)
 }
 
-/// What is in the list and not advised against.
+/// Returns the names in the list that are not advised against.
 fn names() -> impl Iterator<Item = &'static str> {
     let is_good = |flags: u8| flags & IS_DEPRECATED == 0;
     let licences = LICENSES.iter().filter(move |it| is_good(it.flags)).map(|it| it.name);

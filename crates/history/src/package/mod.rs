@@ -67,7 +67,7 @@ pub struct PackagedFile {
     /// The name that the workflow defines for what made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// What made it.
+    /// Its maker.
     pub made: FileMaker,
     /// The recorded file that holds it: itself, or the directory that it is a member of.
     #[serde(skip)]
@@ -489,7 +489,7 @@ fn names_in(repository: &Trees, tree: &ObjectId) -> Option<Vec<String>> {
     Some(text_file::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
 }
 
-/// What made a file.
+/// The maker of a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FileMaker {
@@ -503,7 +503,7 @@ pub enum FileMaker {
         commit: String,
         /// The computation had uncommitted changes.
         dirty: bool,
-        /// What it has read, in order.
+        /// The inputs that it has read, in order.
         inputs: Vec<MakerInput>,
         /// The end of the execution, or else the time of the record, if one is known.
         at: Option<Timestamp>,

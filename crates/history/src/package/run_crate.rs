@@ -18,14 +18,14 @@ use super::attribution::{Attribution, AttributionError, Contributor};
 use super::entities::{Entities, encoded, is_web_address, reference, valid_url};
 use crate::{History, Subject};
 
-/// What a user wants to publish of a job.
+/// The facts about a job that a user wants to publish.
 #[derive(Clone, Debug, Default)]
 pub struct CrateFacts {
     /// When calls were executed.
     pub times: bool,
     /// On which machines: processors, memory, kernel.
     pub machine: bool,
-    /// Who has executed them.
+    /// The one who has executed them.
     pub by: Option<Contributor>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> RunCrate<'a> {
         })
     }
 
-    /// Who has executed the calls of this storage.
+    /// Describes the one who has executed the calls of this storage, and returns the id.
     pub(super) fn agent(&self, graph: &mut Entities) -> Option<String> {
         Some(self.contributor(self.facts.by.as_ref()?, graph))
     }

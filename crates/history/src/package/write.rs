@@ -248,7 +248,7 @@ fn write_error(path: &Path) -> impl FnOnce(io::Error) -> PackageError {
     move |source| PackageError::Write { path: path.display().to_string(), source }
 }
 
-/// What is written when a file of a package is.
+/// Returns the path that is written for a file of a package: that of the archive, or of the file itself.
 fn written(place: &Path, kind: PackageKind, file: &str) -> PathBuf {
     match kind {
         PackageKind::Archive => place.to_owned(),
@@ -286,10 +286,10 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a paper needs to name a result.
+/// The facts that a paper needs to name a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Citation {
-    /// What it is an output of: `task arith`, `computation add`, `a table of points`; `None` of a task input.
+    /// Its maker: `task arith`, `computation add`, `a table of points`; `None` of a task input.
     pub maker: Option<String>,
     /// The name of the output, or its number if the name is not known; and the name that the workflow defines for what made it:
     /// `variants of called`.
@@ -385,7 +385,7 @@ impl Citation {
         Ok(self)
     }
 
-    /// What the result is, in words.
+    /// Describes the result in words.
     pub fn title(&self) -> String {
         match &self.maker {
             Some(maker) => format!("Output {} of {maker}", self.output),
