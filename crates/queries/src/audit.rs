@@ -29,10 +29,10 @@ use ce_storage::{
 };
 use ce_task::load::{self, LoadError};
 
-/// How long what was found is only in memory.
+/// The time for which findings are only in memory.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// What an audit may take, and who it is by.
+/// The terms of an audit: the time that it may take, and its author.
 #[derive(Clone, Debug, Default)]
 pub struct AuditTerms {
     /// The time that it may take.
@@ -129,9 +129,9 @@ pub struct AuditPlan {
 pub struct PlannedAudit {
     /// The call.
     pub call: AuditedCall,
-    /// What identifies it everywhere.
+    /// Its identity in all storages.
     pub id: Blake3,
-    /// Who has executed it so far.
+    /// The attesters that have executed it so far.
     pub attested: Attested,
     /// The length of the longest chain of calls that it was made from.
     pub depth: usize,
@@ -169,7 +169,7 @@ pub enum NotAudited {
     /// Its outputs are not there as recorded.
     #[error("its outputs are not in the storage as recorded")]
     Outputs,
-    /// What it has started goes on elsewhere, which an audit does not wait for.
+    /// The work that it has started goes on elsewhere, which an audit does not wait for.
     #[error("it may be suspended")]
     Suspends,
     /// It asks for something that is none with the texts of its names.
@@ -208,7 +208,7 @@ impl Explain for NotAudited {
 /// The ends of the calls of an audit so far.
 #[derive(Debug)]
 pub struct AuditEnds<'a> {
-    /// What was planned.
+    /// The plan of the audit.
     pub plan: &'a AuditPlan,
     ends: Vec<Option<AuditedEnd>>,
 }
@@ -364,7 +364,7 @@ pub fn plan_audit(
         return Err(NotAuditedError(name.clone(), why.clone()).into());
     }
     plan.calls.sort_by_cached_key(|it| (it.attested.rank(), it.call.recorded.name.short()));
-    // What another commit took over is the same call, unless other outputs are recorded there.
+    // A call that another commit took over is the same call, unless other outputs are recorded there.
     if !matches!(choice, AuditChoice::Calls(_)) {
         let mut seen = HashSet::new();
         plan.calls.retain(|it| seen.insert((it.id, it.call.recorded.digests())));

@@ -68,7 +68,7 @@ pub enum BisectError {
     Output {
         /// The bad revision.
         rev: String,
-        /// What is wrong with the output.
+        /// The fault of the output.
         why: WrongOutput,
     },
     /// One of the ends cannot be judged.

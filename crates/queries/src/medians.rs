@@ -1,7 +1,8 @@
 //! Medians of two sides of a table compared, group by group: two levels of a factor, or two tables.
 //!
-//! What a call makes is one value, however many rows of a side have it: the median of theirs. Groups are told apart by names of points, but not by the
-//! replicate, nor by names of which the two sides have no text in common. The rules are those of [`statistics`].
+//! The values that a call makes count as one, however many rows of a side have them: as their median. Groups are told apart by
+//! names of points, but not by the replicate, nor by names of which the two sides have no text in common. The rules are those of
+//! [`statistics`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -29,7 +30,7 @@ pub type MedianSide<'a> = (&'a [f64], &'a [String]);
 pub struct ComparedMedians {
     /// The change, unless there are too few values.
     pub change: Option<MedianChange>,
-    /// What it means.
+    /// The verdict on the change.
     pub verdict: ChangeVerdict,
     /// Whether the spelling of the values moved an end of the interval by more than the threshold.
     pub is_coarse: bool,
@@ -37,7 +38,7 @@ pub struct ComparedMedians {
     pub is_rounded: bool,
 }
 
-/// What two sides are, before their values are looked at.
+/// The kind of the two sides, which is known before their values are looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SideKind {
     /// Both rest on the same calls.
@@ -119,7 +120,7 @@ pub enum MedianTables<'a> {
     Tables([&'a SweepTable; 2]),
 }
 
-/// What is compared, and how.
+/// The columns to compare, and the rules of the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct MedianRules {
     /// The names of the columns; without any, all columns of numbers.
@@ -130,7 +131,7 @@ pub struct MedianRules {
     pub groups: Vec<String>,
     /// The least change that matters, as a share.
     pub threshold: f64,
-    /// Which values are better, if not as the columns say.
+    /// The direction of better values, if it is not that of the columns.
     pub better: Option<Better>,
     /// Whether the confidence is that of all intervals of a column together.
     pub is_family: bool,
@@ -190,7 +191,7 @@ pub enum MedianError {
     NotNumber {
         /// The column.
         name: String,
-        /// What it has.
+        /// The text that it has.
         text: String,
         /// The row, in words.
         place: String,
@@ -245,7 +246,7 @@ impl Explain for MedianError {
 /// The comparison of two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MedianTable {
-    /// What the sides are called: the texts of levels, or nothing for tables.
+    /// The names of the sides: the texts of levels, or nothing for tables.
     pub levels: Option<[String; 2]>,
     /// The names that tell groups apart.
     pub groups: Vec<String>,
@@ -281,11 +282,11 @@ pub struct MedianRow {
     pub medians: [Option<f64>; 2],
     /// The comparison, if both sides have the group.
     pub compared: Option<ComparedMedians>,
-    /// What one should know.
+    /// Remarks on it for the user.
     pub notes: Vec<MedianNote>,
 }
 
-/// What one should know of a group.
+/// A remark on a group for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MedianNote {
     /// Rows have no values.
@@ -322,7 +323,7 @@ struct SideRow<'a> {
 }
 
 impl<'a> SideRow<'a> {
-    /// What the row has in a column, given the place of this in each table.
+    /// Returns the cell of the row in a column, given the place of this in each table.
     fn cell(&self, places: &[Option<usize>]) -> Option<&'a CellValue> {
         Some(&self.row.cells[places[self.table]?])
     }
@@ -341,7 +342,8 @@ impl<'a> SideRow<'a> {
         format!("in row {}", at.map_or(0, |at| at + 1))
     }
 
-    /// Which call has made that, in words that are the same for the same call: in one table a number, in two the execution.
+    /// Returns the call that has made the value of a column, in words that are the same for the same call: in one table a number,
+    /// in two the execution.
     fn call(&self, places: &[Option<usize>], is_one_table: bool) -> Option<String> {
         let at = places[self.table]?;
         if is_one_table {
@@ -646,7 +648,7 @@ fn is_same_calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> bool {
     are_known && !old.is_empty() && old == new
 }
 
-/// What one side of a group has in a column.
+/// The values that one side of a group has in a column.
 #[derive(Default)]
 struct SideValues {
     /// The number of rows.
@@ -733,7 +735,7 @@ fn row(
     }
 }
 
-/// What one should know of a group. Of one that was measured once for both sides, that is which rows have no values.
+/// Returns the remarks on a group. Of one that was measured once for both sides, these are only about rows without values.
 fn notes(
     (sides, shared): (&[SideValues; 2], [usize; 3]),
     kind: SideKind,

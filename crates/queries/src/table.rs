@@ -63,7 +63,7 @@ pub struct SweepTable {
 pub struct SweepRow {
     /// A value for each column.
     pub cells: Vec<CellValue>,
-    /// What became of its point.
+    /// The state of its point.
     pub status: RowStatus,
     /// The number of the calls that make the outputs of its point, from 1 in the order of the rows: rows of different points
     /// with the same number rest on the same execution. `None` for an excluded point.
@@ -456,7 +456,7 @@ fn read_point(
     })
 }
 
-/// What became of a point.
+/// The state of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowStatus {
     /// Its outputs are there.
@@ -533,7 +533,7 @@ impl RowStatus {
         let gathering = plan.calls().filter_map(|(call, _)| Some((call, plan.gathered(call)?)));
         let mut unknown = gathering.filter(|(_, sweep)| sweep.rows().is_none());
         unknown.find_map(|(call, _)| {
-            // What is wrong with points that no call makes is an error of the sweep itself.
+            // A fault of points that no call makes is an error of the sweep itself.
             if let Some(failed @ Self::Failed { .. }) = Self::of_call(evaluation, call) {
                 return Some((call, failed));
             }
@@ -609,7 +609,7 @@ pub struct TableComparison {
 pub struct ComparedRow {
     /// The texts of its point.
     pub point: Vec<CellValue>,
-    /// What the older and the newer table have for it, if they have such a point.
+    /// The rows of the older and the newer table for it, if they have such a point.
     pub sides: [Option<ComparedSide>; 2],
 }
 
@@ -618,7 +618,7 @@ pub struct ComparedRow {
 pub struct ComparedSide {
     /// The values of its outputs.
     pub outputs: Vec<CellValue>,
-    /// What became of its point.
+    /// The state of its point.
     pub status: RowStatus,
 }
 

@@ -49,7 +49,7 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
     };
     let cells = read(contents)?;
     let at = |name: &str| cells.names.iter().position(|it| it == name);
-    // What `ce table --json` prints has the values within another object.
+    // The output of `ce table --json` has the values within another object.
     if let (Some(row), Some(_)) = (at("row"), at(STATUS)) {
         let lines: Vec<&str> = cells.rows.iter().map(|cells| cells[row].text()).collect();
         if lines.iter().all(|line| line.starts_with('{')) {

@@ -29,7 +29,7 @@ pub struct ReplicateSummary {
 pub struct PointSummary {
     /// The texts of the point.
     pub point: Vec<CellValue>,
-    /// What is known of each column.
+    /// The summary of each column.
     pub columns: Vec<ColumnSummary>,
     /// The number of rows that are not there.
     pub not_ok: usize,

@@ -597,7 +597,7 @@ impl CodeHistory<'_> {
             change.came = trees.log(&inside, [older, newer], MAX_COMMITS).ok().flatten();
             change.went = trees.log(&inside, [newer, older], MAX_COMMITS).ok().flatten();
             change.files = trees.diff([&old.tree, &computation.tree]).ok().flatten();
-            // What has always been one file has its own name.
+            // A computation that has always been one file is shown by its own name.
             if let (Some([file]), Some(name)) = (change.files.as_deref_mut(), &computation.file) {
                 file.path = name.into();
             }

@@ -74,7 +74,7 @@ pub struct PageCall {
     /// How it was isolated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
-    /// What it has asked for.
+    /// The resources that it has requested.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub resources: Box<[String]>,
     /// Its inputs that are short texts.
@@ -90,10 +90,10 @@ pub struct PageCall {
     /// Why it failed, or could not be executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it has printed.
+    /// Its log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<PageLog>,
-    /// Who says that it was executed; none if only this storage does.
+    /// The attesters of its execution; none if only this storage says that it was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attested: Option<Attested>,
     /// The digests of its inputs.
@@ -101,7 +101,7 @@ pub struct PageCall {
     digests: Vec<Digest>,
 }
 
-/// What a call has printed.
+/// The log of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PageLog {
     /// The name of the log in the storage.
@@ -298,7 +298,7 @@ pub(super) fn add_logs(
     Ok(())
 }
 
-/// What made a value: a call, a table or a task input, by its number on the page.
+/// The maker of a value: a call, a table or a task input, by its number on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueOrigin {
@@ -322,7 +322,7 @@ pub struct PageValue {
     pub sha1: String,
     /// Its size in bytes.
     pub size: u64,
-    /// What made it, if that is on the page.
+    /// Its maker, if that is on the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<ValueOrigin>,
     /// The name of the task input that it is in a job with its reader.
@@ -473,7 +473,7 @@ impl<'a> PageIndex<'a> {
             .unwrap_or(subject)
     }
 
-    /// What made a recorded file.
+    /// Returns the maker of a recorded file.
     fn origin(&mut self, subject: Subject<'a>) -> Option<ValueOrigin> {
         match (subject.entry, subject.record) {
             (Entry::Call(name), _) => self.call(&name.short()).map(ValueOrigin::Call),
@@ -505,7 +505,7 @@ impl<'a> PageIndex<'a> {
         self.inputs.len() - 1
     }
 
-    /// What made a file with this name in the storage, in words, and which output of that it is.
+    /// Returns the maker of a file with this name in the storage, in words, and the name of the output of that.
     pub(super) fn maker(&mut self, file: &str, digest: &Digest) -> (String, String) {
         let Some(subject) = self.history.recorded(file, digest).map(|it| self.on_page(it, file))
         else {

@@ -9,7 +9,7 @@ use ce_model::output_format::OutputFormat;
 /// The contents of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputContents {
-    /// What they are.
+    /// Their format.
     pub format: OutputFormat,
     /// The size in bytes.
     pub size: u64,

@@ -14,7 +14,7 @@ use super::{PageCall, PageOutput, PageShape, PageTable};
 pub struct ResultGraph {
     /// The shapes, each after those that it was made from.
     pub shapes: Vec<ResultShape>,
-    /// What was made from what.
+    /// The arrows between shapes that were read and those that were made.
     pub arrows: Vec<ResultArrow>,
 }
 
@@ -46,7 +46,7 @@ pub struct ResultShape {
     pub there: usize,
 }
 
-/// What a shape was made from.
+/// An arrow from a shape that was read to one that was made from it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResultArrow {
     /// The place of the shape that was read.
@@ -57,7 +57,7 @@ pub struct ResultArrow {
     pub label: String,
 }
 
-/// What is equal for results of one shape.
+/// The properties that are equal for results of one shape.
 #[derive(PartialEq, Eq, Hash)]
 enum ShapeKey {
     Leaf(ResultShapeKey),
@@ -121,7 +121,7 @@ impl GraphBuilder<'_> {
     /// Adds a call or table after all that it was made from. Keeps its own stack: the chain may be long.
     fn add_with_origins(&mut self, origin: ValueOrigin) {
         let mut stack = vec![(origin, false)];
-        // What is begun and read again was made from itself, if records lie.
+        // A result that is reached again before it is added was made from itself, if records lie.
         let mut begun = HashSet::new();
         while let Some((origin, is_ready)) = stack.pop() {
             if is_ready {

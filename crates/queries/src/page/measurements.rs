@@ -48,13 +48,13 @@ pub struct MeasuredTable {
 pub struct PointAxis {
     /// The name.
     pub name: String,
-    /// What its texts are.
+    /// The kind of its texts.
     pub kind: AxisKind,
     /// The texts: numbers by their values, others in the order of the rows. Commits are the oldest first, if they have dates.
     pub levels: Vec<String>,
 }
 
-/// What the texts of an axis are.
+/// The kind of the texts of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisKind {
     /// All are numbers.

@@ -41,7 +41,7 @@ use ce_model::task::{Node, NodeId, Task, origins};
 use ce_storage::records::{CallRecord, RecipeHeader};
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 
-/// What a page is about.
+/// The subject of a page.
 #[derive(Debug)]
 pub enum PageScope<'a> {
     /// All results of a storage.
@@ -94,7 +94,7 @@ pub struct PageShape {
 /// The data of a page. As JSON it has what scripts of the page read.
 #[derive(Debug, Serialize)]
 pub struct PageData {
-    /// What it is about: the name of the task, of the storage, or of the result.
+    /// Its subject: the name of the task, of the storage, or of the result.
     #[serde(skip)]
     pub title: String,
     /// Facts about that: a name and a text.
@@ -203,7 +203,7 @@ impl PageData {
         })
     }
 
-    /// What was left out, in words: a sentence for each kind.
+    /// Describes the parts that were left out: a sentence for each kind.
     pub fn omissions(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(only("newest", self.calls.len(), self.calls_in_all, "calls"));
@@ -313,10 +313,10 @@ pub struct PageOutput {
     /// The name that the workflow defines for what made it.
     #[serde(skip)]
     pub defined: Option<String>,
-    /// What made it, in words: the name of a computation, or a node of the workflow.
+    /// Its maker, in words: the name of a computation, or a node of the workflow.
     #[serde(skip)]
     pub maker: String,
-    /// What that read, as the workflow names it.
+    /// The inputs of that, as the workflow names them.
     #[serde(skip)]
     pub made_from: Vec<String>,
     /// Whether it is the table of a sweep.
@@ -325,7 +325,7 @@ pub struct PageOutput {
     /// Its contents.
     #[serde(skip)]
     pub contents: Option<OutputContents>,
-    /// Where a file or directory with them is.
+    /// The place of a file or directory with them.
     #[serde(skip)]
     pub source: Option<PathBuf>,
     /// The copy beside the page, if there is one: a path relative to it.
@@ -437,7 +437,8 @@ fn node_name(task: &Task, node: NodeId) -> String {
     }
 }
 
-/// What a node reads, as its workflow names it: definitions, inputs of the task and names of computations. Constants are left out.
+/// Returns the inputs of a node, as its workflow names them: definitions, inputs of the task and names of computations. Constants
+/// are left out.
 fn node_inputs(task: &Task, node: NodeId) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for input in task.workflow[node].inputs().iter().map(|argument| argument.node) {
@@ -495,7 +496,7 @@ fn of_result(subject: Subject<'_>, index: &mut PageIndex<'_>) -> Option<PageOutp
     })
 }
 
-/// What a page is about, and facts about that.
+/// Returns the subject of a page, and facts about it.
 fn page_title(scope: &PageScope<'_>, storage: &Storage) -> (String, Vec<(String, String)>) {
     let place = storage.path("");
     let place = place.canonicalize().unwrap_or(place);
@@ -526,7 +527,7 @@ fn page_title(scope: &PageScope<'_>, storage: &Storage) -> (String, Vec<(String,
 pub struct PageTable {
     /// The short names of the recorded tables that it is.
     pub names: Vec<String>,
-    /// What people call it.
+    /// Its title for people.
     pub title: String,
     /// The names of its columns.
     pub columns: Vec<String>,
@@ -548,7 +549,7 @@ pub struct PageTable {
     /// The files that it was made from.
     #[serde(skip)]
     files: Vec<RecipeFile>,
-    /// What these were made by.
+    /// The makers of these.
     #[serde(skip)]
     pub(super) made_from: BTreeSet<ValueOrigin>,
 }
@@ -562,7 +563,7 @@ pub struct PageRow {
     /// The number of the call that made what each column has, if it is known: rows with one number have one measurement.
     #[serde(skip)]
     pub calls: Vec<Option<usize>>,
-    /// What became of its point, unless it is there.
+    /// The state of its point, unless its outputs are there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The call that has made its first output, by its number.
@@ -576,7 +577,7 @@ pub struct PageRow {
 /// The table of a sweep of a task.
 #[derive(Debug)]
 pub struct TaskTable {
-    /// What people call it.
+    /// Its title for people.
     pub title: String,
     /// The short names that it has in the storage, or would have.
     pub names: Vec<String>,

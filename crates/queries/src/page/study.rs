@@ -1,4 +1,5 @@
-//! What a page says of a task to somebody who has never heard of it: its question, its version, what was given, and how to repeat it.
+//! The introduction to a task on a page, for somebody who has never heard of it: its question, its version, its inputs, and how to
+//! repeat it.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use ce_model::humanize::{quoted, quoted_path};
 use ce_model::plan::Source;
 use ce_model::task::{InputId, LoadedFrom, Task, WORKFLOW_TEXT};
 
-/// What a page says of a task.
+/// The introduction to a task on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageStudy {
     /// The title, if its README has one.
@@ -23,7 +24,7 @@ pub struct PageStudy {
     pub last_change: Option<LastChange>,
     /// Whether its work tree has changes that are not committed.
     pub is_changed: bool,
-    /// What was given for its inputs.
+    /// The values given for its inputs.
     pub given: Vec<GivenInput>,
     /// The names of the repositories that were given, and their addresses if they say one.
     pub repositories: Vec<(String, Option<String>)>,
@@ -31,18 +32,18 @@ pub struct PageStudy {
     pub commands: Vec<String>,
 }
 
-/// What was given for an input of a task.
+/// The value given for an input of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenInput {
     /// The name of the input.
     pub name: String,
-    /// What was given.
+    /// The given value.
     pub value: GivenValue,
     /// Whether it is the default of the task.
     pub is_default: bool,
 }
 
-/// What was given.
+/// A given value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GivenValue {
     /// A line of text.
