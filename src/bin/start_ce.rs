@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// What shells return for a program that cannot be started.
+/// The exit code that shells return for a program that cannot be started.
 const CANNOT_START: u8 = 127;
 
 /// Replaces this process by the `ce` in the same directory, which sees by its name what it is. Returns only if there is none.

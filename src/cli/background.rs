@@ -20,7 +20,7 @@ use ce_model::exit::{Exit, Explain};
 use ce_storage::records::{Provenance, SubmittedRun};
 use ce_storage::{Locator, Storage};
 
-/// What is in the background cannot have this.
+/// A run in the background cannot have this.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} and --detach=job exclude each other")]
 pub(super) struct NotInJob(pub(super) &'static str);
@@ -62,7 +62,7 @@ pub(super) enum Departure {
 pub(super) fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
     let storage = &*evaluation.storage;
     let (log, name) = storage.runs().create_run_log()?;
-    // Who asks as soon as the terminal is free sees the task. It is displayed, and nothing more.
+    // A user who asks as soon as the terminal is free sees the task. It is displayed, and nothing more.
     let state = Progress::new(evaluation, false).state(&Provenance::now());
     drop(storage.runs().note_state(&state));
     let log_path = storage.shown(&name).display().to_string();
@@ -159,7 +159,7 @@ pub(super) fn end_job(
     if !is_to_be_handed_over(&end) {
         return end;
     }
-    // What is printed belongs before what the next job prints.
+    // The output of this job belongs before that of the next one.
     out.flush().map_err(OutputError)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let directory = env::current_dir().map_err(BeginError::new)?;

@@ -259,7 +259,7 @@ Exit codes: 0 everything that can be taken is here, 1 something was refused, or 
 arguments are wrong, 3 something would be taken (-n), 5 the storage or the repository could not be read or written.";
 
 impl Pull {
-    /// Who is trusted: by what was typed, and by the configuration.
+    /// Returns the settings of trust: as they were typed, and as they are configured.
     fn trust(&self, mirror: &Mirror) -> Result<TrustSettings, Error> {
         let config = mirror.config(Path::new("."))?;
         let (signers, require) = (self.signers.clone(), self.require);

@@ -140,7 +140,7 @@ impl Tool for Gc {
         if self.recomputable || !self.published.is_empty() {
             return self.make_away(storage, out);
         }
-        // What is recorded later belongs to a commit, or a repository, that may be later, too: it is no candidate.
+        // A result that is recorded later is no candidate: its commit or its repository may be later, too.
         let history = History::read(storage)?.with_recipes(storage)?;
         let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
         let candidates = collect::candidates(storage, &history, &request)?;

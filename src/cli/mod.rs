@@ -52,7 +52,7 @@ trait Tool: clap::Parser {
     ///
     /// # Errors
     ///
-    /// Whatever ends the program early.
+    /// Fails with the error that ends the program early.
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error>;
 }
 
@@ -123,7 +123,7 @@ fn is_broken_pipe(error: &Error) -> bool {
 /// Says what went wrong, its causes, and what to try.
 fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
-    // Whatever else is said of paths is misleading then.
+    // In a directory that does not exist any more, all other words about paths are misleading.
     let is_nowhere = env::current_dir().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
     let load = error.of::<LoadError>().or_else(|| match error.of::<EditError>()? {
         EditError::Load(error) => Some(error),

@@ -10,7 +10,7 @@ use crate::report::coloured;
 /// The pager of those who have chosen none. It ends at once if the text fits the screen, and leaves it there.
 const LESS: &str = "if command -v less >/dev/null; then exec less; else exec cat; fi";
 
-/// What `less` is told unless its user tells it something.
+/// The options of `less`, unless its user has chosen some.
 const OPTIONS: &str = "FRX";
 
 /// The exit code of a shell that has not found a command.

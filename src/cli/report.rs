@@ -269,7 +269,7 @@ impl Explain for NotAPage {
     }
 }
 
-/// Where a page is to be written.
+/// The file that a page is to be written to.
 #[derive(Debug)]
 struct PageFile<'a> {
     path: &'a Path,

@@ -337,7 +337,7 @@ impl Run {
             Ok(storage) => {
                 let absent = AbsentStorage::of(&storage);
                 if absent.is_some() && !self.dry_run {
-                    // What cannot be a value makes none.
+                    // An input that cannot be a value must not make a storage.
                     bound.check_directories()?;
                 }
                 let session = if self.dry_run {

@@ -123,7 +123,7 @@ pub(super) struct AbsentStorage {
 }
 
 impl AbsentStorage {
-    /// What is known of the place of a storage that was opened for reading, if it was not there.
+    /// Describes the place of a storage that was opened for reading; `None` if the storage was there.
     pub(super) fn of(storage: &Storage) -> Option<Self> {
         if storage.availability().was_there() {
             return None;
@@ -208,7 +208,7 @@ impl Ends {
             (None, storage, results) => {
                 let storage = storage.ok_or(PlaceError::NoStorage)?;
                 let results = results.ok_or(PlaceError::NoResults)?;
-                // What a task names is not mixed with other tasks' results unless the user says so.
+                // A repository that a task names is not mixed with other tasks' results unless the user says so.
                 if let (Some(config), Some(file)) = (&config, named_by)
                     && config.of_authors("storage").is_none()
                 {

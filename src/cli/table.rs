@@ -279,7 +279,7 @@ impl ShowTable {
         Ok(())
     }
 
-    /// Who has executed the call of each row, if that is asked for.
+    /// Returns the attesters of the call of each row, if they are asked for.
     fn attested(
         &self,
         evaluation: &Evaluation,

@@ -65,7 +65,7 @@ impl Tool for Init {
     }
 }
 
-/// What is to be done with a new task of which the workflow is directories.
+/// Returns the steps that remain to be done with a new task of which the workflow is directories.
 fn steps_with_directories(dir: &Path, computation: Option<&ComputationName>) -> Vec<String> {
     let mut next = Vec::new();
     match computation {

@@ -35,7 +35,7 @@ enum PictureError {
         format: &'static str,
         /// How the program ended.
         status: ExitStatus,
-        /// What it has printed first.
+        /// The first line of its error output, after a colon, if there is one.
         said: String,
     },
 }

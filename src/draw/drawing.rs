@@ -63,7 +63,7 @@ pub struct Arrow {
     pub from: usize,
     /// The place of the shape that reads them; it is greater than `from`.
     pub to: usize,
-    /// Which inputs are filled, what a human called it, and which outputs are carried.
+    /// The names of the inputs that are filled, the label by a human, and the names of the outputs that are carried.
     pub label: String,
 }
 
@@ -324,7 +324,7 @@ impl<'a> Artist<'a> {
                 Node::All { .. } => label.push_str(&input.label),
                 _ => list(&mut label, &read, input.first..=input.last),
             }
-            // What the names say already is left out.
+            // A label that repeats the names is left out.
             let is_said = *input.label == *label || self.is_named(input.node, &input.label);
             if !input.label.is_empty() && !is_said {
                 label.push_str(" : ");
@@ -655,7 +655,7 @@ const ACTIVITIES: [(ShapeState, &str); 3] = [
     (ShapeState::Suspended, "suspended"),
 ];
 
-/// What goes on with a call: a run executes it now, it is suspended, or its last execution failed. `None` if nothing does.
+/// Returns the activity of a call: a run executes it now, it is suspended, or its last execution failed. `None` if there is none.
 pub(super) fn activity(evaluation: &Evaluation, call: CallId) -> Option<ShapeState> {
     let outcome = evaluation.outcome(call)?;
     let prior = match outcome {
@@ -672,7 +672,7 @@ pub(super) fn activity(evaluation: &Evaluation, call: CallId) -> Option<ShapeSta
     prior?.failure.as_ref().map(|_| ShapeState::Failed)
 }
 
-/// What goes on with some calls, in words after a comma each: `, 2 failed, 1 running`.
+/// Returns the activities of some calls, in words after a comma each: `, 2 failed, 1 running`.
 pub(super) fn activities_in_words(evaluation: &Evaluation, calls: &[CallId]) -> String {
     let found: Vec<ShapeState> =
         calls.iter().filter_map(|call| activity(evaluation, *call)).collect();

@@ -1,7 +1,7 @@
 //! The look of pictures, the same in every format: the colours of what is there, and what is not.
 //!
-//! What is missing differs from what is there in its border as well as in its tint, so a print
-//! without colours tells as much. Knows no format.
+//! Missing things differ from present ones in their border as well as in their tint, so a print without colours tells as much.
+//! Knows no format.
 
 use super::drawing::{Shape, ShapeState};
 

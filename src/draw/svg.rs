@@ -3,7 +3,7 @@
 //! It holds plain shapes and text only, no script, no style sheet and no reference, so it can be
 //! put into a page or a paper as it is. Knows no colours and no places.
 //!
-//! What stands for many calls looks like several shapes, and its colour says how many of them are there.
+//! A shape for many calls looks like several shapes, and its colour says how many of them are there.
 
 use std::fmt;
 use std::io::{self, Write};

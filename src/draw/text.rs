@@ -61,8 +61,8 @@ pub(super) fn wrap(text: &str, limit: usize, most: usize) -> Vec<String> {
     lines
 }
 
-/// Where the first line of a text ends, in bytes: behind the last space that fits, else behind
-/// the last character at which a path can be broken, else where the room ends.
+/// Returns the end of the first line of a text, in bytes: behind the last space that fits, else behind the last character at which
+/// a path can be broken, else at the end of the room.
 fn line_end(text: &str, room: usize) -> usize {
     let (mut space, mut joint, mut used) = (None, None, 0);
     for (at, c) in text.char_indices() {

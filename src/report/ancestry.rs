@@ -54,9 +54,9 @@ pub struct Ancestry<'a> {
     pub points: Vec<PointsInTable>,
     /// The short texts that its call read.
     pub texts: InputTexts,
-    /// What others say is wrong about its result.
+    /// The revocations of its result.
     pub revoked: Vec<RevocationRecord>,
-    /// Who has executed its call, by the ledger.
+    /// The attesters of its call, by the ledger.
     pub attested: Option<Attested>,
     /// The executions with its outputs of which the ledger says when they ended.
     pub published: Vec<PublishedExecution>,
@@ -64,7 +64,7 @@ pub struct Ancestry<'a> {
     pub ancestors: Vec<Ancestor<'a>>,
     /// The short texts of those that are calls of the rows of a table, by their places.
     pub texts_of_rows: HashMap<usize, InputTexts>,
-    /// What the task inputs among all these are for.
+    /// The roles of the task inputs among all these.
     pub roles: RolesOfInputs,
 }
 
@@ -446,7 +446,7 @@ fn value(subject: Subject<'_>) -> io::Result<Value> {
     Ok(json!({ "kind": kind, "name": name, "number": number, "version": version, kind: record }))
 }
 
-/// What a task input is for, in words.
+/// Returns the role of a task input, in words.
 fn role(InputRoles { inputs, levels, text }: &InputRoles) -> String {
     let mut roles = Vec::new();
     if !inputs.is_empty() {

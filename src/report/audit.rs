@@ -1,4 +1,4 @@
-//! What audits find: a line for each call as it ends, and then what differs, leaves first.
+//! The findings of audits: a line for each call as it ends, and then the differences, leaves first.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ fn expected(call: &PlannedAudit) -> Option<f64> {
     call.call.expected.map(|it| it.as_secs_f64())
 }
 
-/// What an audit would be, or was to be: how many calls, and how long they took.
+/// Returns the size of an audit in words: the number of calls, and how long they took.
 pub fn audit_size(plan: &AuditPlan) -> String {
     let known: Vec<f64> = plan.calls.iter().filter_map(expected).collect();
     let unknown = plan.calls.len() - known.len();
@@ -164,7 +164,7 @@ fn difference_lines(
     lines
 }
 
-/// Where values differ first, in words.
+/// Returns the place of the first difference, in words.
 fn place(first: Option<&FirstDifference>) -> String {
     let Some(FirstDifference { member, what, byte, line }) = first else {
         return "differs, and the recorded one cannot be read".to_owned();

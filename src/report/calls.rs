@@ -298,7 +298,7 @@ pub(super) fn point_in_words(point: SweepPoint<'_>) -> String {
     texts_in_words(&values.iter().map(|(name, text)| (*name, &***text)).collect::<Vec<_>>())
 }
 
-/// What a result is called where results are listed: `bench n=8 tool=a`, for its computation and the texts that it is known by.
+/// Returns the title of a result in lists: `bench n=8 tool=a`, for its computation and the texts that it is known by.
 pub(super) fn result_title(record: &Record, texts: &InputTexts) -> String {
     let texts = texts_in_words(&texts.iter().collect::<Vec<_>>());
     let what = match record {
@@ -346,7 +346,7 @@ fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// What there is in the sandbox of a call.
+/// The contents of the sandbox of a call.
 pub struct SandboxContents<'a>(pub &'a InspectedCall);
 
 impl fmt::Display for SandboxContents<'_> {

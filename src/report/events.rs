@@ -220,7 +220,7 @@ impl<'a> Json<'a> {
         Ok(json)
     }
 
-    /// Which call it is.
+    /// Returns the identity of a call.
     fn of(&self, call: CallId) -> JsonCall<'a> {
         JsonCall::new(self.0, call)
     }
@@ -356,7 +356,7 @@ fn job_outputs(job: Option<&Option<ResultName>>, count: usize) -> Option<Vec<Str
     Some((0..count).map(|number| job.output(number)).collect())
 }
 
-/// Which call it is.
+/// The identity of a call.
 #[derive(Serialize)]
 pub(super) struct JsonCall<'a> {
     call: usize,
@@ -375,7 +375,7 @@ pub(super) struct JsonCall<'a> {
 /// The names that a call depends on, with their texts.
 struct PointNames<'a>(Vec<(&'a str, &'a str)>);
 
-/// What a call was made from, and how: the rest is in its record.
+/// The inputs, the duration and the host of a call: the rest is in its record.
 #[derive(Default, Serialize)]
 pub(super) struct JsonMade {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -415,7 +415,7 @@ impl<'a> JsonCall<'a> {
 }
 
 impl JsonMade {
-    /// What is known of a call that is over. How long it took and where is told only of what this run has executed.
+    /// Returns the facts about a call that is over. Its duration and its host are given only if this run has executed it.
     pub(super) fn new(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Self {
         if evaluation.computation(call).is_none() {
             return Self::default();

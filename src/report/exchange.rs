@@ -1,4 +1,4 @@
-//! What was pushed to a results repository, and pulled from one.
+//! Summaries of pushes to a results repository, and of pulls from one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -458,7 +458,7 @@ pub(super) struct SharedReason<'a> {
     pub(super) causes: &'a Causes,
 }
 
-/// What calls are called together, and their reasons, each with its causes.
+/// The common title of calls, and their reasons, each with its causes.
 type GroupKey = (String, Vec<(String, Vec<usize>)>);
 
 /// The calls of each computation that would run for the same reasons, in the order of the first of each group. That a call

@@ -31,18 +31,18 @@ const POINTS_IN_FULL: usize = 3;
 pub struct Failures {
     /// Causes why the storage or a repository failed, and the number of calls for which they were not reported any more.
     unreported: BTreeMap<String, usize>,
-    /// What happened at points of sweeps.
+    /// The events at points of sweeps.
     at_points: BTreeMap<PointEvent, SharedPoints>,
     /// Whether `ce shell` was named.
     has_named_shell: bool,
 }
 
-/// What happens to calls at several points: the same computation, and the same reason.
+/// An event of calls at several points: of the same computation, for the same reason.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PointEvent {
     /// The title of the calls, without their points.
     title: String,
-    /// What happens, in words.
+    /// The event, in words.
     what: String,
 }
 
@@ -173,8 +173,8 @@ impl Failures {
     }
 }
 
-/// What an event says of a call, without what differs from point to point; `None` if that is nothing, or the storage
-/// is to blame.
+/// Returns the call of an event, and the event in words, without parts that differ from point to point; `None` if nothing is left,
+/// or the storage is to blame.
 fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String)> {
     let (call, what) = match event {
         Event::Started(call, _, prior) => (call, tried_again(prior.as_deref()?)),

@@ -83,7 +83,7 @@ pub fn log(
     Ok(())
 }
 
-/// What remarks begin with that stand below the lines of their calls: there was no room beside them.
+/// The indentation of remarks below the lines of their calls: there was no room beside them.
 const BELOW: &str = "    ";
 
 /// A call, and who has executed it if that was asked for.

@@ -1,4 +1,4 @@
-//! What commands that look after a storage print, for people and as JSON lines: candidates of a collection, pins, repositories,
+//! The output of commands that look after a storage, for people and as JSON lines: candidates of a collection, pins, repositories,
 //! verifications.
 
 use std::collections::HashMap;

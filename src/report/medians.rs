@@ -116,7 +116,7 @@ pub fn medians(
     Ok(())
 }
 
-/// What is compared: the column with its unit, and the rest.
+/// Returns the title of a comparison: the column with its unit, and the rest.
 fn title(column: &MedianColumn, [old, new]: [&str; 2]) -> [String; 2] {
     let name = match &column.measure.unit {
         Some(unit) => format!("{} [{unit}]", column.name),

@@ -165,7 +165,7 @@ fn paragraph(citation: &Citation) -> String {
     format!("{}. {}", parts.concat(), note(citation))
 }
 
-/// What has no field of its own.
+/// Returns the facts that have no field of their own.
 fn note(citation: &Citation) -> String {
     let Citation { inputs, digest, compeval, results, .. } = citation;
     let (sha1, blake3) = (digest.sha1.full(), digest.blake3.full());

@@ -237,7 +237,7 @@ impl Reporter for Silent {
     }
 }
 
-/// What a worker has done so far. Threads may count at the same time.
+/// The counts of the calls of a worker so far. Threads may count at the same time.
 #[derive(Debug, Default)]
 pub struct WorkerReport {
     executed: AtomicUsize,
@@ -298,7 +298,7 @@ impl WorkerReport {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// What was done, in words.
+    /// Returns the counts in words.
     pub fn summary(&self) -> String {
         let all = [&self.executed, &self.found, &self.failed, &self.refused, &self.audited];
         let [executed, found, failed, refused, audited] =
@@ -316,7 +316,7 @@ fn count(counter: &AtomicUsize) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What a ticket asks for, for people.
+/// Returns the title of a ticket for people.
 fn title(ticket: &Ticket) -> String {
     format!("{} of {}", ticket.computation, ticket.task)
 }

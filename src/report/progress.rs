@@ -160,7 +160,7 @@ impl<'a> Progress<'a> {
         if let Some(since) = since {
             self.running.remove(&(since, call));
         }
-        // What a worker has executed between two looks took less than can be told.
+        // The duration of a call that a worker has begun and ended between two looks is not known.
         let since = since.filter(|since| since.elapsed() >= MIN_DURATION);
         let how = outcome.map(Outcome::how);
         let is_found = matches!(how, Some(How::Reused | How::TakenOver));
@@ -240,7 +240,8 @@ impl<'a> Progress<'a> {
         self.held.insert(call, (Instant::now(), text));
     }
 
-    /// What takes time: running calls, the longest first, calls that wait for something, and the disk.
+    /// Returns a line for each thing that takes time: running calls, the longest first, calls that wait for something, and the
+    /// disk.
     fn lines(&self) -> Vec<String> {
         let running = self.running.iter().map(|((since, _), title)| (since.elapsed(), &**title));
         let held = self.held.values().map(|(since, text)| (since.elapsed(), &**text));

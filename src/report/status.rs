@@ -18,7 +18,7 @@ use ce_storage::records::{
 };
 use ce_storage::{Activity, ClaimedCall, Holder, ResultName, Storage};
 
-/// What a suspended call has said of itself, or why it could not.
+/// The answer of a suspended call about its state, or why it could not be asked.
 pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
 
 /// Prints the calls that are suspended, each with what it has said if it was asked.
@@ -57,7 +57,7 @@ pub fn suspended_title(fact: &SuspendedFact) -> String {
     format!("{} {texts}", fact.suspension.record.computation).trim_end().to_owned()
 }
 
-/// What an input is that is no short text: the output of a call, or else its path.
+/// Describes an input that is no short text: the output of a call, or else its path.
 fn source(storage: &Storage, file: &str) -> String {
     match ResultName::maker(file) {
         Some((_, computation, number)) => format!("output {number:02} of {computation}"),
@@ -284,7 +284,7 @@ fn progress(state: &RunState) -> String {
     parts.join(", ")
 }
 
-/// What a worker is, in words.
+/// Describes a worker in words.
 fn worker_line(holder: &Holder, worker: &WorkerRecord, now: Timestamp) -> String {
     let WorkerRecord { recorded, job, cpus, memory, nodes, tasks, isolates, deadline, .. } = worker;
     let mut parts = vec![holder.to_string()];

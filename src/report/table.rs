@@ -165,7 +165,7 @@ const fn rank(status: &RowStatus) -> usize {
     }
 }
 
-/// Which of the columns [`STATE`] have texts. For humans, those that are the same in each row have none.
+/// The columns among [`STATE`] that have texts. For humans, those that are the same in each row have none.
 struct ShownState {
     call: bool,
     machine: bool,
@@ -376,7 +376,7 @@ struct JsonRow<'a> {
     attested: Option<Option<&'a Attested>>,
 }
 
-/// What a column measures.
+/// The unit of a column, and the direction of its better values.
 #[derive(Default, Serialize)]
 pub(super) struct JsonMeasure<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

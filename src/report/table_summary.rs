@@ -67,7 +67,7 @@ pub fn table_summary(
         .map(drop)
 }
 
-/// What `low` and `high` are in a summary: there may be points with an interval, and others.
+/// Returns the meaning of `low` and `high` in a summary: there may be points with an interval, and others.
 pub fn ends_in_words(summary: &ReplicateSummary) -> Option<&'static str> {
     let columns = || summary.points.iter().flat_map(|point| &point.columns);
     let has_intervals = columns().any(|column| column.has_interval);

@@ -13,7 +13,7 @@ use rustix::termios::tcgetwinsize;
 
 use ce_model::humanize::is_misleading;
 
-/// What was printed and not written yet. Nothing drops it, so what could not be written is not tried again at the end.
+/// Printed text that is not written yet. Nothing drops it, so text that could not be written is not tried again at the end.
 static BUFFER: LazyLock<Mutex<Buffer>> = LazyLock::new(|| {
     let terminal = io::stdout().is_terminal().then(TerminalText::default);
     Mutex::new(Buffer { file: BufWriter::new(io::stdout()), terminal })
@@ -29,7 +29,7 @@ pub struct Output;
 
 struct Buffer {
     file: BufWriter<Stdout>,
-    /// What is shown, if that is a terminal.
+    /// The state of the terminal's text, if the output is a terminal.
     terminal: Option<TerminalText>,
 }
 
@@ -77,10 +77,10 @@ pub(super) fn before_message() {
     }
 }
 
-/// What takes the place of a character.
+/// The replacement of a character.
 const REPLACED: char = char::REPLACEMENT_CHARACTER;
 
-/// What begins a sequence that sets a colour; numbers and `m` follow.
+/// The beginning of a sequence that sets a colour; numbers and `m` follow.
 const ESCAPE: &[u8] = b"\x1b[";
 
 /// The greatest length of such a sequence without its `m`.
@@ -121,8 +121,8 @@ fn is_command(c: char) -> bool {
     c.is_control() && c != '\t'
 }
 
-/// What a program prints on a terminal, in pieces that may end within a character. Lines, tabs and colours stay. A carriage return
-/// begins a line, since what it would be written over could not be read.
+/// The text that a program prints on a terminal, in pieces that may end within a character. Lines, tabs and colours stay. A
+/// carriage return begins a line, since the text that it would overwrite could not be read.
 #[derive(Debug, Default)]
 pub(super) struct TerminalText {
     /// The beginning of a character or colour that may go on in the next piece.
@@ -200,7 +200,7 @@ fn is_of_colour(byte: &u8) -> bool {
     matches!(byte, b'0'..=b'9' | b';' | b':')
 }
 
-/// What takes the place of text that is cut off.
+/// The replacement of text that is cut off.
 const CUT: char = '…';
 
 /// The least width of a column that is made narrower.
@@ -352,7 +352,7 @@ mod tests {
         let (lines, left_out) = fitted(56);
         assert_eq!(lines[1], "12345678.25         2.01  ok      a-long-na…  a long no…");
         assert_eq!(left_out, [4]);
-        // What may not be left out is longer than the terminal is wide.
+        // The columns that may not be left out are wider than the terminal.
         let (lines, left_out) = fitted(10);
         assert_eq!(lines[1], "12345678.25         2.01  ok      a long …");
         assert_eq!(left_out, [3, 4]);
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(harmless("é\u{200c}\u{200c}b"), "é\u{200c}\u{fffd}b");
     }
 
-    /// What is shown of a text that comes in pieces of this size.
+    /// Returns the text that is shown if it comes in pieces of this size.
     fn in_pieces(text: &[u8], size: usize) -> String {
         let mut terminal = TerminalText::default();
         let mut shown: String = text.chunks(size).map(|piece| terminal.shown(piece)).collect();

@@ -451,7 +451,7 @@ const fn colour(how: How) -> Style {
 }
 
 impl TreeStyle {
-    /// What comes after a file or directory that no call made.
+    /// Returns the remark after a file or directory that no call made.
     pub(super) fn file_state(self, source: Source, is_there: bool) -> String {
         match (self, is_there) {
             (Self::Original, true) => " ok".to_owned(),
@@ -464,7 +464,7 @@ impl TreeStyle {
         }
     }
 
-    /// What comes after a call that is over, in words.
+    /// Returns the remark after a call that is over, in words.
     pub(super) fn call_state(self, evaluation: &Evaluation, call: CallId) -> String {
         let Some(outcome) = evaluation.outcome(call) else { return String::new() };
         let [made, to_make] = match evaluation.computation(call) {
@@ -490,7 +490,7 @@ impl TreeStyle {
         self.painted(style, text)
     }
 
-    /// What comes after an output of the task that is not in its place.
+    /// Returns the remark after an output of the task that is not in its place.
     pub(super) fn absent_output_state(self, is_archived: bool) -> String {
         match (self, is_archived) {
             (Self::Original, true) => " ARCHIVED".to_owned(),

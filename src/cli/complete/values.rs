@@ -152,7 +152,7 @@ impl Cursor<'_> {
         Answer { lead: format!("{name}={given}"), ..answer }
     }
 
-    /// What the task has, as it is checked out or at the revision that is given.
+    /// Answers with candidates from the task, as it is checked out or at the revision that is given.
     fn loaded(&self, candidates: impl FnOnce(&Task) -> Vec<(String, String)>) -> Answer {
         let cache = Cache::of_user();
         let loaded = match self.given("at") {

@@ -23,9 +23,9 @@ const MOST_BENDS: usize = 200_000;
 pub(super) struct Layers {
     /// The layer of every vertex.
     pub(super) layers: Vec<usize>,
-    /// Where the labels begin: how many shapes there are.
+    /// The number of the first label, which is the number of shapes.
     pub(super) labels: usize,
-    /// Where the bends begin.
+    /// The number of the first bend.
     pub(super) bends: usize,
     /// For every vertex, the vertices in the layer before it that lead to it.
     pub(super) before: Neighbours,

@@ -1,4 +1,4 @@
-//! Where everything in a picture stands: boxes, labels and lines, from left to right.
+//! The places of everything in a picture: boxes, labels and lines, from left to right.
 //!
 //! A layer is as wide as the widest thing in it, and inside a layer every line is horizontal, in a
 //! place of its own; lines bend only between layers. So no line runs through a box or a text, and
@@ -50,7 +50,7 @@ pub(super) struct ShapeBox {
 }
 
 impl ShapeBox {
-    /// Where lines begin: behind the box, which covers them, whatever the form of its side.
+    /// Returns the point at which lines begin: behind the box, which covers them, whatever the form of its side.
     fn start(&self, y: f64) -> Point {
         Point { x: self.middle(), y }
     }

@@ -49,7 +49,7 @@ pub(super) fn middles(layers: &Layers, order: &Order, extents: &[Extent]) -> Vec
     middles
 }
 
-/// Where the first room begins and the last one ends.
+/// Returns the beginning of the first room, and the end of the last one.
 pub(super) fn span(middles: &[f64], extents: &[Extent]) -> (f64, f64) {
     let rooms = middles.iter().zip(extents);
     let rooms = rooms.map(|(y, extent)| (y - extent.above, y + extent.below));

@@ -1,4 +1,5 @@
-//! What a reader decides from: title and question, how well all is known, results, measurements, comparisons, how to repeat it, and failures.
+//! The facts that a reader decides from: title and question, how well all is known, results, measurements, comparisons, how to
+//! repeat it, and failures.
 //!
 //! It is HTML without scripts. Every text of a study stays text: only [`maud`] and the drawing of plots write markup.
 
@@ -151,7 +152,7 @@ fn machines(data: &PageData) -> String {
     })
 }
 
-/// What was given for the inputs of a task.
+/// Lists the values given for the inputs of a task.
 fn given(study: &PageStudy) -> Markup {
     let shown: Vec<String> = study.given.iter().filter_map(given_input).collect();
     html! { @if !shown.is_empty() { "Given: " (text(&shown.join(", "))) "." } }
@@ -248,7 +249,7 @@ fn result(output: &PageOutput) -> Markup {
     }
 }
 
-/// What is beside the page.
+/// Describes the file or directory beside the page.
 fn kind(contents: &OutputContents) -> String {
     let what =
         if contents.held == Err(NotHeld::Directory) { "A directory with files" } else { "A file" };
@@ -343,7 +344,7 @@ fn address(contents: &OutputContents, bytes: &[u8]) -> String {
     format!("data:{kind};base64,{encoded}")
 }
 
-/// What made an output, and from what; and a link that saves it.
+/// Describes the maker of an output and its sources, with a link that saves the output.
 fn caption(output: &PageOutput) -> Markup {
     let made_from = output.made_from.iter().map(|name| text(name)).collect::<Vec<_>>().join(", ");
     html! {

@@ -23,7 +23,7 @@ use crate::report::terminal::harmless;
 use ce_model::digest::Blake3;
 use ce_queries::page::{MeasuredTable, OutputFormat, PageData, PageTable};
 
-/// What every page has near its beginning, by which it is known.
+/// The mark near the beginning of every page, by which it is known.
 pub const PAGE_MARK: &str = r#"<meta name="generator" content="compeval report">"#;
 
 const TEMPLATE: &str = include_str!("page.html");

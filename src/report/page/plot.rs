@@ -37,7 +37,7 @@ const LEGEND: f64 = 150.0;
 pub(super) struct DefaultPlot {
     /// The drawing.
     pub(super) svg: String,
-    /// What it shows.
+    /// The description of the drawing.
     pub(super) caption: String,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn plot(table: &MeasuredTable, column: usize, unit: &ShownUnit) -> Op
 /// The marks of a panel, by the number of their series.
 type Panel<'a> = BTreeMap<usize, Vec<Mark<'a>>>;
 
-/// What is drawn.
+/// The data of a plot.
 struct Plot<'a> {
     table: &'a MeasuredTable,
     unit: &'a ShownUnit,
