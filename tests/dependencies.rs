@@ -1,4 +1,4 @@
-//! What this package depends on: where crates come from, their licences, and how often one is compiled.
+//! The dependencies of this package: the sources of crates, their licences, and how often one is compiled.
 //!
 //! Reads `Cargo.lock`, and what `cargo tree` says of the crates that are compiled for this host. Knows nothing
 //! of advisories: `CONTRIBUTING.md` says how to look for those.

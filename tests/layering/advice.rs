@@ -1,4 +1,4 @@
-//! What errors say to try: the texts in the functions `hint` and `advice` of their types.
+//! The advice of errors: the texts in the functions `hint` and `advice` of their types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use super::tokens::{Texts, group, ident, is, within};
 
-/// What each variant of each type says to try; `None` says that there is nothing.
+/// The advice of each variant of each type; `None` if there is none.
 pub(crate) struct Hints {
     /// By type and variant.
     of_variants: BTreeMap<(String, String), Option<Vec<String>>>,
-    /// What all others of a type say.
+    /// The advice of all others of a type.
     of_others: BTreeMap<String, Vec<String>>,
     /// The types that have such a function.
     pub(crate) owners: BTreeSet<String>,
 }
 
 impl Hints {
-    /// What a variant says to try.
+    /// Returns the advice of a variant.
     pub(crate) fn of(&self, owner: &str, variant: &str) -> Option<Vec<String>> {
         let others = || self.of_others.get(owner).cloned();
         match self.of_variants.get(&(owner.to_owned(), variant.to_owned())) {
@@ -46,7 +46,7 @@ impl Hints {
             found
         };
         let (arms, rest) = arms(function);
-        // What passes on the advice of its cause has no text of its own.
+        // A function that passes on the advice of its cause has no text of its own.
         let says_something = words(&rest) != "None";
         let rest = texts(&rest);
         if arms.is_empty() && says_something {

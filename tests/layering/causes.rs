@@ -1,4 +1,5 @@
-//! Which errors are only causes of others: no program ends with one of them, and whoever prints one has said before what failed.
+//! Errors that are only causes of others: no program ends with one of them, and the program that prints one has said before what
+//! failed.
 
 use std::collections::BTreeSet;
 

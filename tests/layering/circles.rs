@@ -88,7 +88,7 @@ fn no_modules_import_each_other() {
         file("a/three/part.rs", "use super::super::Other;"),
     ]);
     assert_eq!(circles(&files), Vec::<String>::new());
-    // What the root has from elsewhere is no module, and a module may be asked for what is in it.
+    // A name that the root has from elsewhere is no module, and a module may be asked for its contents.
     files.extend([file("a/three/mod.rs", "use crate::{Other, a::{Own as Mine, three::part}};")]);
     assert_eq!(circles(&files), Vec::<String>::new());
     for text in [

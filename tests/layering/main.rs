@@ -58,7 +58,7 @@ fn code(text: &str) -> String {
     lines.fold(String::new(), |code, line| code + line + "\n")
 }
 
-/// What follows `prefix::` wherever that begins a path.
+/// Returns the words that follow `prefix::` wherever that begins a path.
 fn followers<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
     let prefix = format!("{prefix}::");
     let begins =

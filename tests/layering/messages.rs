@@ -53,7 +53,7 @@ const COMPOSED: [(&str, &str); 10] = [
 /// The type of what `ce verify` finds: it says below its list what to do.
 const FINDINGS: &str = "Defect";
 
-/// What begins with a capital letter wherever it stands, beside variables of the environment.
+/// The words that begin with a capital letter wherever they stand, beside variables of the environment.
 const PROPER_NAMES: [&str; 2] = ["Git", "Slurm"];
 
 /// Words of libraries and of the compiler, which say nothing to users.

@@ -23,7 +23,7 @@ pub(crate) const RUN: [&str; 6] = [
     "y",
 ];
 
-/// What a program printed, and how it ended.
+/// The output of a program, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Printed {
     pub(crate) out: String,
@@ -96,7 +96,7 @@ impl Arith {
         format!("{owner}/{}/{rest}", commit.concat())
     }
 
-    /// Where a file of the storage is.
+    /// Returns the path of a file of the storage.
     pub(crate) fn path(&self, pattern: &str) -> PathBuf {
         let storage = self.dir.path().join("results");
         if pattern.contains("/COMMIT/") {

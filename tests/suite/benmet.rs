@@ -88,7 +88,7 @@ fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
     lab.run("ce-run", &[&["--no-sync"], arguments, &["../storage"]].concat())
 }
 
-/// What the step has put out to which the run leads.
+/// Returns the output of the step to which the run leads.
 fn put_out(ran: &Ran<'_>) -> Value {
     let (_, outputs) = ran.stdout.split_once("Task outputs are:\n").unwrap();
     serde_json::from_str(&ran.lab.stored(outputs.lines().next().unwrap().trim())).unwrap()

@@ -16,14 +16,14 @@ use crate::repository::{self, LAB};
 const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
 const FILES: [&str; 3] = ["../storage", "../data/x", "../data/y"];
 
-/// Where `mul` is: in which kind of library, in which repository, and in which directory of that.
+/// The places of `mul`: the kind of library, the repository, and the directory in that.
 const PLACES: [(Library, &str, &str); 3] = [
     (Library::Plain, "task", "computations/mul/"),
     (Library::Submodule, "task/computations", "mul/"),
     (Library::Submodules, "task/computations/mul", ""),
 ];
 
-/// What a commit of a made-up history has for `mul`.
+/// The state of `mul` at a commit of a made-up history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Good,
@@ -133,7 +133,7 @@ fn told(ran: &Ran<'_>) -> Vec<usize> {
     ran.lines().iter().map(number).collect()
 }
 
-/// What `git bisect run` tells of a clone, where the last line of `mul` says what a commit is.
+/// Returns the findings of `git bisect run` in a clone, where the last line of `mul` is the state of a commit.
 fn oracle(lab: &Lab, dir: &str, mul: &str, last: usize) -> Vec<usize> {
     lab.git("", &["clone", "--quiet", dir, "oracle"]);
     let [bad, good] = [last, 0].map(|number| lab.git(dir, &["rev-parse", &format!("c{number}")]));
@@ -187,7 +187,7 @@ fn what_cannot_be_evaluated_is_skipped_as_by_git() {
         let ran = bisect(&lab, "c0", &format!("c{last}"), &[]);
         let numbers = told(&ran);
         let git = oracle(&lab, "task", "computations/mul/", last);
-        // Which of the skipped ones are seen to be good depends on what is looked at on the way.
+        // The commits that are looked at on the way decide which of the skipped ones are seen to be good.
         let is_skipped = |number: &usize| ![Kind::Good, Kind::Bad].contains(&history[*number].1);
         for numbers in [&numbers, &git] {
             let (skipped, judged): (Vec<_>, Vec<_>) = numbers.iter().copied().partition(is_skipped);
@@ -260,7 +260,7 @@ fn one_output_can_be_what_counts() {
     assert_eq!(first(&[]), id("HEAD~1"));
     let test = ["--output", "1", "--", "sh", "-c", "[ $# = 1 ] && grep -q 1 $1", "test"];
     assert_eq!(first(&test), id("HEAD~1"));
-    // What the task has not is told before anything is executed.
+    // An output that the task lacks is reported before anything is executed.
     let lab = lab.computation("divmod", "a b", "q r", &script(3, 3)).commit_again();
     let refused = |output, why: &str| {
         let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", output]).exit(2).called(vec![]);
@@ -270,7 +270,7 @@ fn one_output_can_be_what_counts() {
     refused("2", "there is no output 02: 00 is q, 01 is r\n  try: give one of these");
     refused("p", "\"p\" is no output: there are q, r");
     refused("100", "there is no output 100: 00 is q, 01 is r");
-    // What only an earlier commit has not makes that one unknown.
+    // An output that only an earlier commit lacks makes that commit unknown.
     let lab = lab.computation("divmod", "a b", "q rest", &script(3, 3));
     let lab = lab.file("workflow/outputs", "q\nrest\n").commit_again();
     let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "rest"]).exit(1);

@@ -1,11 +1,10 @@
-//! What a call may cost in system calls, so that a change that adds one to each call is seen.
+//! The budget of a call in system calls, so that a change that adds one to each call is seen.
 //!
-//! `strace` counts what the program does, with its threads and launchers: each process until it
-//! becomes a computation. Two sizes of the same task are evaluated, and the difference is divided by
-//! that of their calls, so that what happens once does not count. The calls are a chain, so that
-//! there is one at a time. What only waits, and what is told, is not counted: how often depends on
-//! when threads get their turns. So it is with what a thread closes as its last action: the program may
-//! end before.
+//! `strace` counts what the program does, with its threads and launchers: each process until it becomes a computation. Two sizes of
+//! the same task are evaluated, and the difference is divided by that of their calls, so that what happens once does not count. The
+//! calls are a chain, so that there is one at a time. System calls that only wait, and those that report, are not counted: their
+//! number depends on when threads get their turns. Nor are those that close something as the last action of a thread: the program
+//! may end before.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -93,7 +92,7 @@ const CLASSES: [Class; 14] = [
                                              getpgid setpgid setsid prctl waitid wait4 execve"),
 ];
 
-/// What this program is executed as; whatever else a process becomes is a computation.
+/// The programs as which this one is executed; every other program of a process is a computation.
 const OWN: [&str; 3] = ["/ce-run\"", "/ce\"", "\"/proc/self/exe\""];
 
 /// A chain of so many calls, each of which adds to what it reads.
@@ -256,7 +255,7 @@ fn a_file_that_calls_have_read_is_not_read_again() {
     let labs = FILES.map(reading);
     let run = || labs.iter().for_each(|lab| drop(lab.ce_run(&[]).exit(0)));
     run();
-    // What is newer than two seconds is not cached.
+    // Files newer than two seconds are not cached.
     thread::sleep(Duration::from_millis(2100));
     run();
     let ways: [&[&str]; 3] = [&["--at", "HEAD", "-q"], &["-q"], &[]];
@@ -265,7 +264,7 @@ fn a_file_that_calls_have_read_is_not_read_again() {
     assert_eq!(kept, [true; 3], "{}", tables.concat());
 }
 
-/// What `ce-run` takes before it is `ce`: mostly the loading of the C library.
+/// The system calls of `ce-run` before it is `ce`: mostly the loading of the C library.
 #[test]
 fn a_short_form_is_ce_after_few_system_calls() {
     if !is_possible() {

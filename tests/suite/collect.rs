@@ -1,4 +1,4 @@
-//! What goes, what stays, and what becomes of those who use it meanwhile.
+//! Collected results, kept results, and the fate of those who use them meanwhile.
 
 use std::fs;
 
@@ -178,7 +178,7 @@ fn submodules_are_looked_into_at_any_depth() {
     let jobs = lab.path("storage").join(job.split('/').next().unwrap());
     fs::remove_dir_all(jobs).unwrap();
     assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
-    // What is not cloned cannot be looked into.
+    // A submodule that is not cloned cannot be looked into.
     fs::remove_dir_all(lab.path("task/.git/modules/computations")).unwrap();
     let told = "has a submodule computations at";
     gc(&lab, &["--keep=."]).exit(2).says(told).says("try: git submodule update");
@@ -230,7 +230,7 @@ fn a_run_that_goes_on_loses_nothing() {
     let never = Never::new(never);
     let running = Running::start(&mut command);
     assert_eq!(fifo.line(), "here");
-    // What would be collected is listed without what would stay.
+    // Results that would be collected are listed without those that would stay.
     for options in [&["gc"][..], &["gc", "--delete"]] {
         let ran = lab.run("ce", &[options, &ALL, &["../storage"]].concat()).exit(0);
         let ran = ran.says("stays: it is in use").says("0 results: 0 B");

@@ -57,7 +57,7 @@ fn compare<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
     if lab.path("storage").exists() { lab.unchanged(run) } else { run() }
 }
 
-/// What `--json` prints of the only column.
+/// Returns the line that `--json` prints of the only column.
 #[track_caller]
 fn column(lab: &Lab, arguments: &[&str], exit: i32) -> Value {
     let ran = compare(lab, &[&["--json"], arguments].concat()).exit(exit);
@@ -345,7 +345,7 @@ fn levels_of_a_sweep_are_compared_and_missing_rows_counted() {
     // The size is n, which is on both sides alike; by n, it is another one everywhere.
     let by_n = ["--task", ".", "--by", "n=1,2", "--exact", "size", "../storage"];
     compare(&lab, &by_n).exit(3).shows("size from 1 to 2\ntool    n  old  new  ratio");
-    // What ce table prints is a table, too.
+    // The output of ce table is a table, too.
     for (format, name) in [("--csv", "t.csv"), ("--json", "t.ndjson")] {
         let printed = lab.run("ce", &["table", format, "../storage"]).exit(3).stdout.clone();
         std::fs::write(lab.path("storage").with_file_name(name), printed).unwrap();
@@ -410,7 +410,7 @@ echo "{\"seconds\":$s,\"mb\":5.$r,\"note\":\"none\"}" >"$3""#;
     }
     let all = lab.file("all.csv", "bench,seconds\na,timeout\na,timeout\n");
     compare(&all, &["old.csv", "all.csv"]).exit(2).says("\"timeout\" in row 1 of the new table");
-    // What is empty is counted.
+    // Empty cells are counted.
     let lab = all.file("new.csv", file(""));
     let found = column(&lab, &["old.csv", "new.csv"], 0);
     assert_eq!(found["groups"][0]["n"], json!([6, 5]));

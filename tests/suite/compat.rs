@@ -1,4 +1,4 @@
-//! What the first implementation printed and stored, byte for byte.
+//! The output and the storage of the first implementation, byte for byte.
 //!
 //! `tests/compat` holds two tasks: their computations, workflows and data, and what the first
 //! implementation made of them. `text` has a submodule for each computation, `arith` one for all.
@@ -14,7 +14,7 @@ use crate::lab::{Lab, files, settle, snapshot};
 use crate::program::Ran;
 use crate::repository::{self, Author};
 
-/// Who committed the tasks of the first implementation, and when.
+/// The author of the tasks of the first implementation, and the time of their commits.
 const AUTHOR: Author =
     Author { name: "compat", email: "compat@example.org", time: "1369080501 +0200" };
 

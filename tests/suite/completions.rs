@@ -192,7 +192,7 @@ fn suspended_calls_are_those_that_can_be_cancelled() {
     assert_eq!(answer(&lab, "task", &["cancel", "--forget", "../storage", ""]), ["files", ""]);
 }
 
-/// What fish offers for a line, in the task's directory.
+/// Returns the completions that fish offers for a line, in the task's directory.
 #[track_caller]
 fn fish(lab: &Lab, line: &str) -> Vec<String> {
     let bin = command("ce");
@@ -270,8 +270,8 @@ fn somebody_elses_repository_completes_to_nothing() {
     }
 }
 
-/// What Bash puts in the place of `part`, the end of the line, in the task's directory: each choice, and
-/// before them the options that the script sets. Without a terminal, it takes quotes in paths as they are.
+/// Returns the texts that Bash puts in the place of `part`, the end of the line, in the task's directory: each choice, and before
+/// them the options that the script sets. Without a terminal, it takes quotes in paths as they are.
 #[track_caller]
 fn bash(lab: &Lab, line: &str, part: &str) -> Vec<String> {
     let bin = command("ce");

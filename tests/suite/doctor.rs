@@ -1,4 +1,4 @@
-//! What a storage needs is probed, told in words and in JSON, and nothing is left behind.
+//! The requirements of a storage are probed, reported in words and in JSON, and nothing is left behind.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -16,10 +16,10 @@ use crate::lab::{Lab, snapshot};
 use crate::needs::{self, needs};
 use crate::program::{PATIENCE, Running, through};
 
-/// What every storage can be asked.
+/// The probes of every storage.
 const ANYWHERE: [&str; 5] = ["writing", "file system", "space", "processes", "sharing"];
 
-/// What is asked where files can be written.
+/// The probes of a storage in which files can be written.
 const WRITABLE: [&str; 15] = [
     "mounts",
     "exclusive files",
@@ -38,7 +38,7 @@ const WRITABLE: [&str; 15] = [
     "removing",
 ];
 
-/// What is attempted where computations can be isolated.
+/// The attempts to break out, if computations can be isolated.
 const BREAK_OUTS: [&str; 25] = [
     "isolation",
     "inputs",
@@ -67,7 +67,7 @@ const BREAK_OUTS: [&str; 25] = [
     "left behind",
 ];
 
-/// What is attempted here, as the rest of the names tells.
+/// Returns the attempts that are made here, as the rest of the names tells.
 fn attempted(names: &[&str]) -> &'static [&'static str] {
     if names.ends_with(&["isolation"]) { &BREAK_OUTS[..1] } else { &BREAK_OUTS }
 }
@@ -90,7 +90,7 @@ fn a_storage_that_is_not_there_is_probed_and_not_left_behind() {
     let names = names(&findings);
     assert_eq!(names, [&ANYWHERE[..], &WRITABLE, attempted(&names)].concat());
     for finding in &findings {
-        // Where tests run may be memory, or slow, or nearly full, and their user may be root.
+        // The tests may run in memory, on a slow or a nearly full disk, and as root.
         let may_be = [
             "file system",
             "space",

@@ -193,12 +193,12 @@ fn git(dir: &Path, arguments: &[&str]) {
     assert!(status.unwrap().success(), "git {arguments:?}");
 }
 
-/// What became of the commands of a document.
+/// The outcome of the commands of a document.
 #[derive(Default)]
 struct Outcome {
-    /// What differs.
+    /// The differences.
     wrong: Vec<String>,
-    /// What was not there, and what was therefore left out.
+    /// The requirements that were missing, for lack of which steps were left out.
     lacks: BTreeSet<Lack>,
     left_out: Option<String>,
 }

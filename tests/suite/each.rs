@@ -20,7 +20,7 @@ fn each<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
     lab.run("ce-run", &[&["--no-sync"], arguments, &["../storage"]].concat())
 }
 
-/// What `ce-run -q` prints: the points, each with the contents of its outputs.
+/// Returns the output of `ce-run -q`: the points, each with the contents of its outputs.
 fn quiet(ran: &Ran<'_>, lab: &Lab) -> String {
     let line = |line: &str| {
         let (point, path) = line.split_once('\t').unwrap();

@@ -42,7 +42,7 @@ fn run<'a>(lab: &'a Lab, name: &str, files: &[[&str; 2]], env: &[(&str, &str)]) 
     lab.finish(command.args(text.split(' ')).envs(env.iter().copied()))
 }
 
-/// What an execution of this name was granted, as its record says.
+/// Returns the access that an execution of this name was granted, as its record says.
 fn access(lab: &Lab, name: &str) -> String {
     let names = lab.storage();
     let record = |it: &&String| it.starts_with(&format!("c_{name}/")) && it.contains("/record/");

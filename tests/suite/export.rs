@@ -25,7 +25,7 @@ fn names(dir: &Path) -> Vec<String> {
     files(dir).into_keys().collect()
 }
 
-/// What is beside the storage of an evaluated example.
+/// Returns the names beside the storage of an evaluated example.
 fn beside(arith: &Arith) -> Vec<String> {
     let entries = fs::read_dir(arith.path("..")).unwrap();
     let mut names: Vec<String> =

@@ -93,7 +93,7 @@ fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
     });
 }
 
-/// What is refused is told as what it is, with what to try, unless it can be done without.
+/// A refused operation is reported as what it is, with what to try, unless it can be done without.
 #[test]
 fn a_storage_that_refuses_at_any_operation_loses_nothing() {
     let faults = [":EDQUOT", ":EACCES", ":ENAMETOOLONG", ":ESTALE", ":EROFS"];

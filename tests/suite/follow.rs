@@ -104,7 +104,7 @@ fn a_call_of_a_worker_is_followed_and_the_follower_is_interrupted() {
     follower.wait_until_it_catches(Signal::INT);
     follower.signal(Signal::INT);
     Ran::new(&lab, follower.output()).exit(130).drop_it();
-    // Who reads no more ends it without a word.
+    // A reader who closes the output ends it without a word.
     let mut follower = show(&lab, &["-f", "../storage", CALL]).spawn().unwrap();
     drop(follower.stdout.take());
     fs::write(lab.path("go"), "").unwrap();

@@ -88,7 +88,7 @@ fn comes_to_wait(running: &Running, told: &Path) -> bool {
     }
 }
 
-/// What cannot be read is not dead: a gate stays closed for those who cannot look at it.
+/// A holder that cannot be read is not dead: a gate stays closed for those who cannot look at it.
 #[test]
 #[cfg(debug_assertions)]
 fn an_error_does_not_open_the_gate() {

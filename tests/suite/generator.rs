@@ -77,7 +77,7 @@ struct Generator<'a> {
     random: &'a mut Random,
     budget: usize,
     expression: Expression,
-    /// What may occur again: a node, and how many files it passes up.
+    /// The nodes that may occur again, each with the number of files that it passes up.
     known: Vec<(NodeId, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! What is told of commits and trees is what Git tells: its own answers are the oracle.
+//! Commits and trees are reported as Git reports them: its own answers are the oracle.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

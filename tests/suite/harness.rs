@@ -30,14 +30,14 @@ pub(crate) struct Test {
     pub(crate) run: fn(),
     /// Why it only runs if ignored tests are asked for; empty without a reason.
     pub(crate) ignored: Option<&'static str>,
-    /// What the panic contains with which the test must end.
+    /// The text in the panic with which the test must end.
     pub(crate) panics: Option<&'static str>,
 }
 
 inventory::collect!(Test);
 
 thread_local! {
-    /// What the test of this thread has printed, unless it is printed at once.
+    /// The output of the test of this thread, unless it is printed at once.
     static OUTPUT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -133,7 +133,7 @@ fn name_of(test: &Test) -> String {
     }
 }
 
-/// What is told of a panic.
+/// Returns the report of a panic.
 fn told(info: &PanicHookInfo<'_>) -> String {
     let thread = thread::current();
     let name = thread.name().unwrap_or("<unnamed>");

@@ -29,23 +29,23 @@ pub(crate) struct World {
     pub(crate) durability: Durability,
 }
 
-/// What an evaluation led to.
+/// The result of an evaluation.
 pub(crate) struct Evaluated {
     pub(crate) exit: Exit,
     pub(crate) tally: Tally,
-    /// What the outputs contain; empty if one is missing.
+    /// The contents of the outputs; empty if one is missing.
     pub(crate) outputs: Vec<String>,
     /// The names of all calls.
     pub(crate) names: Vec<String>,
     /// The tree, as it is printed.
     pub(crate) text: String,
-    /// What was executed: a computation, and what it was given.
+    /// The executed calls: a computation, and its inputs.
     pub(crate) executed: Vec<(String, Vec<String>)>,
     /// The greatest number of calls that ran at a time, by the events.
     pub(crate) most_running: usize,
 }
 
-/// What a computation of this name makes as an output, given such inputs.
+/// Returns the output that a computation of this name makes, given such inputs.
 pub(crate) fn value(name: &str, number: usize, inputs: &[String]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let text = format!("{name} {number} {}", inputs.join(" "));

@@ -27,10 +27,10 @@ use super::needs;
 use super::program::{self, Ran, Running};
 use super::repository::{self, LAB};
 
-/// What the inputs of a task contain unless a test says otherwise.
+/// The contents of the inputs of a task unless a test says otherwise.
 const NUMBERS: [&str; 4] = ["17\n", "5\n", "3\n", "2\n"];
 
-/// Which repository holds the computations.
+/// The repository that holds the computations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Library {
     /// The task's own.
@@ -251,7 +251,7 @@ impl Lab {
         user
     }
 
-    /// What `git` prints with these arguments in a directory of the laboratory.
+    /// Returns the output of `git` with these arguments in a directory of the laboratory.
     #[track_caller]
     pub(crate) fn git(&self, dir: &str, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
@@ -278,7 +278,7 @@ impl Lab {
         settle(&self.path("storage"));
     }
 
-    /// Which computations were executed since the last time it was asked, in order.
+    /// Returns the computations that were executed since the last time it was asked, in order.
     pub(crate) fn called(&self) -> Vec<String> {
         let log = self.path("called");
         let called = fs::read_to_string(&log).unwrap_or_default();
@@ -332,14 +332,14 @@ impl Lab {
         files
     }
 
-    /// What a file in the storage contains.
+    /// Returns the contents of a file in the storage.
     #[track_caller]
     pub(crate) fn stored(&self, name: &str) -> String {
         let name = name.trim_start_matches("../storage/");
         fs::read_to_string(self.path("storage").join(name)).unwrap()
     }
 
-    /// What the task's outputs contain, one after the other.
+    /// Returns the contents of the task's outputs, one after the other.
     #[track_caller]
     pub(crate) fn output(&self) -> String {
         let ran = self.ce_run(&["-n", "-q"]).exit(0);
@@ -357,7 +357,7 @@ pub(crate) fn settle(dir: &Path) {
     }
 }
 
-/// Where laboratories are: in memory, if programs may be executed there.
+/// Returns the directory of all laboratories: in memory, if programs may be executed there.
 pub(crate) fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -401,7 +401,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         }
         done.push((copy, metadata));
     }
-    // What is in a directory changes its time.
+    // New entries in a directory change its time.
     for (copy, metadata) in done.iter().rev() {
         // Only root gives files to others.
         drop(lchown(copy, Some(metadata.uid()), Some(metadata.gid())));
@@ -430,7 +430,8 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     files.filter_map(|file| Some((name(file.path()), contents(file.path())?))).collect()
 }
 
-/// What is in a file, or where a link leads that is not to a file; `None` if it was removed since it was listed.
+/// Returns the contents of a file, or the target of a link that does not lead to a file; `None` if it was removed since it was
+/// listed.
 fn contents(path: &Path) -> Option<Vec<u8>> {
     match fs::read(path) {
         Err(_) if path.is_symlink() => {

@@ -31,7 +31,7 @@ pub(crate) fn printed(task: &Task, sharing: Sharing) -> String {
     shown(&Text::from(task), Style { sharing, labels: Labels::Hide })
 }
 
-/// What is printed of an expression.
+/// Returns the printed text of an expression.
 pub(crate) fn shown(text: &Text, style: Style) -> String {
     let mut printed = Vec::new();
     text.write(style, &mut printed).unwrap();

@@ -249,7 +249,7 @@ fn calls_are_listed_and_filtered() {
     assert_eq!(arith.ce(&["log", "nowhere"]).code, 5);
 }
 
-/// What a terminal with so many columns shows of the log, with a pager or another variable of the environment.
+/// Returns the lines of the log on a terminal with so many columns, with a pager or another variable of the environment.
 fn at_terminal(
     lab: &Lab,
     columns: u16,
@@ -290,7 +290,7 @@ fn a_terminal_shows_the_log_by_a_pager() {
     assert!(absent[0].contains("no-such-pager") && absent[1].starts_with("ended "), "{absent:?}");
     let none = at_terminal(&lab, 200, &[("PAGER", "echo no thanks")], &["--failed"]);
     assert_eq!(none, ["ce: no call matches"]);
-    // What is said of the limit is said when the pager has ended.
+    // The remark on the limit is printed when the pager has ended.
     let last = at_terminal(&lab, 200, &[("PAGER", counts)], &["-n1"]).pop();
     assert_eq!(last.unwrap(), "ce: the newest 1 of 3 calls are listed; without -n, all are");
     let options = at_terminal(&lab, 200, &[("PAGER", "echo options $LESS")], &[]);

@@ -33,7 +33,7 @@ fn lab() -> Lab {
     lab.data("x", "17\n").data(&name(), "5\n").commit()
 }
 
-/// What a program shows at a terminal.
+/// Returns the text that a program shows at a terminal.
 #[track_caller]
 fn at_terminal(lab: &Lab, program: &str, arguments: &[&str], code: i32) -> String {
     let mut command = lab.command(program);

@@ -3,7 +3,7 @@
 use crate::lab::Lab;
 use crate::program::{self, Ran};
 
-/// What is typed after `ce`, and what the error says.
+/// The arguments after `ce`, and the text of the error.
 const MISTAKES: [(&[&str], &str); 16] = [
     (&["run", "-j", "0"], "'--jobs <N>': write a whole number from 1"),
     (&["run", "-j", "many"], "'--jobs <N>': write a whole number from 1"),
@@ -26,7 +26,7 @@ const MISTAKES: [(&[&str], &str); 16] = [
     (&["show", "--manifest", "../storage", "../data"], "'--manifest' cannot be used with"),
 ];
 
-/// What libraries say, and nobody else understands.
+/// Words of libraries that nobody else understands.
 const FOREIGN: [&str; 7] = [
     "non-zero type",
     "invalid digit",
@@ -93,7 +93,7 @@ fn in_a_directory_that_was_deleted_every_error_says_so() {
         assert_eq!(ran.stderr.matches("try: ").count(), 1, "{command:?}: {}", ran.stderr);
         assert!(!ran.stderr.contains("damaged"), "{command:?}: {}", ran.stderr);
     }
-    // What needs no directory of that kind works as ever, and nothing was lost.
+    // Commands that need no directory of that kind work as ever, and nothing was lost.
     from_nowhere(&lab, &["log", &storage]).exit(0).shows("add");
     lab.run("ce", &["push", &storage, &results]).exit(0).shows("nothing is new");
 }

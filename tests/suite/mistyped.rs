@@ -145,7 +145,7 @@ fn what_looks_like_an_option_is_not_to_be_passed_as_a_value() {
     {
         assert_eq!(tips(arguments), [""; 0], "{arguments}");
     }
-    // What is similar is told as ever.
+    // Similar arguments are suggested as ever.
     for arguments in ["shell --kep c_a/b/c", "shell c_a/b/c --kep"] {
         assert_eq!(tips(arguments), ["tip: a similar argument exists: '--keep'"]);
     }

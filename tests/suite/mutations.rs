@@ -16,7 +16,7 @@ use super::lab::{Lab, files};
 #[path = "../../fuzz/src/texts.rs"]
 mod texts;
 
-/// What is put into files, beside noise: paths that lead out, and numbers that are too great.
+/// The texts that are put into files, beside noise: paths that lead out, and numbers that are too great.
 const PIECES: [&str; 10] = [
     "../../data/x",
     "/etc/passwd",

@@ -1,7 +1,7 @@
-//! What tests need beyond Rust, Git and the tools of every system. A test that lacks something is skipped, wholly or in part:
-//! it is reported as ignored, with the reason, and a summary at the end says how many were skipped for what.
+//! The requirements of tests beyond Rust, Git and the tools of every system. A test that lacks something is skipped, wholly or in
+//! part: it is reported as ignored, with the reason, and a summary at the end says how many were skipped for what.
 //!
-//! Where `CE_TESTS_MUST_RUN` is set, as in `.ci/run`, it fails instead.
+//! If `CE_TESTS_MUST_RUN` is set, as in `.ci/run`, it fails instead.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ const PROGRAMS: [(&str, &str); 24] = [
     ("vim", "vim"),
 ];
 
-/// What nobody has to be: a test that only root can do may be skipped even where all must run.
+/// The user that nobody has to be: a test that only root can do may be skipped even where all must run.
 pub(crate) const ROOT: &str = "root";
 
 /// Something that is not there: a program, or what the host does not allow.
@@ -212,7 +212,7 @@ pub(crate) fn summary() -> Option<String> {
     Some(text)
 }
 
-/// What tests of this harness start it for.
+/// The test that tests of this harness start.
 #[test]
 #[ignore = "it is started by other tests"]
 fn one_that_needs_a_program() {

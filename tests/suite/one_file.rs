@@ -10,7 +10,7 @@ use crate::program::{Ran, Running};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
-/// What `mul` declares.
+/// The declarations of `mul`.
 const DECLARED: &str = "#CE inputs a 'b c'\n#CE outputs product\n";
 
 const PRODUCT: &str = r#"echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
@@ -160,7 +160,7 @@ fn a_name_stands_for_one_computation() {
         .file("computations/mul.sh~", script(DECLARED, PRODUCT))
         .mode("computations/mul.sh~", 0o755)
         .commit();
-    // What is not executable is no computation.
+    // A file that is not executable is no computation.
     check(&lab).exit(0);
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = lab.mode("computations/mul.sh", 0o755).commit_again();
@@ -263,7 +263,7 @@ fn a_change_of_the_file_is_explained() {
     let lab = lab.file("computations/mul.sh", script(DECLARED, PRODUCT) + "echo most\n");
     let dirty = ["explain", "--dirty", "../storage", "../data/x", "../data/y"];
     lab.run("ce", &dirty).exit(3).shows("    not committed: computations/mul.sh\n");
-    // What was a directory has lost its other files.
+    // A computation that was a directory has lost its other files.
     let lab = Lab::task(TASK).commit();
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = lab.without("computations/mul");

@@ -3,7 +3,7 @@
 use crate::lab::Lab;
 use crate::program::Ran;
 
-/// Where the sweep of [`sum_of_product_and_count`] is.
+/// The path of the sweep of [`sum_of_product_and_count`].
 pub(crate) const SWEEP: &str = "inputs/01-right/inputs/00-table";
 
 /// A sum of a product and of the count of a sweep's table. The sweep has these factors, and its body is yet to be written.
@@ -167,7 +167,7 @@ fn points_are_printed_in_their_order() {
     let some = texts.map(|b| format!("b={b}"));
     let ran = run(&lab, &["-q", "--only", "divmod"]).exit(0);
     assert_eq!(points(&ran), some);
-    // What is in no sweep stays in its place, and so does the tree's list.
+    // A call in no sweep stays in its place, and so does the tree's list.
     let ran = run(&lab, &["-q", "--only", "divmod", "--only", "left"]).exit(0);
     assert_eq!((points(&ran), ran.lines().len()), (some.to_vec(), 6));
     let ran = run(&lab, &["--only", "divmod"]).exit(0);

@@ -344,7 +344,7 @@ fn a_short_form_is_the_ce_in_its_directory() {
             ce.display()
         );
         assert_eq!((alone.status.code(), text), (Some(127), expected));
-        // What it starts has its name and its arguments; a link to `ce` is found as what it leads to.
+        // The program that it starts has its name and its arguments; a link to `ce` is found as its target.
         symlink(program::command("ce").get_program(), &ce).unwrap();
         let beside = Command::new(&copy).arg("--version").output().unwrap();
         assert!(beside.stdout.starts_with(format!("{name} ").as_bytes()), "{beside:?}");

@@ -30,7 +30,7 @@ pub(crate) fn command(name: &str) -> Command {
     });
     command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    // What is installed on the host writes there, too.
+    // Programs that are installed on the host write there, too.
     command.env("GIT_CONFIG_NOSYSTEM", "1");
     command
 }

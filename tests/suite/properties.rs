@@ -1,4 +1,4 @@
-//! What holds for every workflow, tried on many that are made up.
+//! Properties of every workflow, tried on many that are made up.
 //!
 //! `CE_SEED=17 cargo test properties` tries the workflow of one seed only, `CE_TIMES=100` a hundred
 //! times as many.
@@ -65,7 +65,7 @@ fn world(lab: &Lab) -> World {
     world
 }
 
-/// What a workflow's outputs contain: nothing is kept, nothing is parallel.
+/// Returns the contents of a workflow's outputs: nothing is kept, nothing is parallel.
 fn reference(expression: &Expression) -> Vec<String> {
     let names: Vec<String> = (0..4).map(output_name).collect();
     let mut values: Vec<Vec<String>> = Vec::new();
@@ -148,7 +148,7 @@ fn many() -> Lab {
 fn twice_at_the_same_time(world: &World) {
     let (arrived, both) = (Mutex::new(0), Condvar::new());
     let meet = || {
-        // What the other run removes or moves meanwhile is no lease.
+        // An entry that the other run removes or moves meanwhile is no lease.
         for entry in walkdir::WalkDir::new(&world.storage).into_iter().flatten() {
             if entry.path().parent().is_some_and(|dir| dir.ends_with("running")) {
                 drop(fs::remove_file(entry.path()));

@@ -51,7 +51,7 @@ fn found(lab: &Lab) -> Vec<Found> {
     found.collect()
 }
 
-/// What the documentation says of one kind of records, or of any.
+/// Returns the documented schema of one kind of records, or of any.
 pub(crate) fn schema(kind: Option<&str>) -> Validator {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/doc/schema/record.json");
     let mut schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
@@ -328,7 +328,7 @@ fn program_and_schema_ignore_fields_that_they_do_not_know() {
         for found in found(&lab) {
             let schema = schema(Some(found.kind));
             for place in places(&found.record).into_iter().chain([String::new()]) {
-                // What is either one thing or another has no room for more.
+                // An object that is either one thing or another has no room for more.
                 if place == "/origin" || !found.record.pointer(&place).unwrap().is_object() {
                     continue;
                 }

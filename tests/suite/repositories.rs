@@ -1,4 +1,4 @@
-//! Which repositories use a storage: recorded by runs, kept for by collections, and forgotten.
+//! The repositories that use a storage: recorded by runs, kept for by collections, and forgotten.
 
 use std::fs;
 use std::time::{Duration, SystemTime};

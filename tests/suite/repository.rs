@@ -9,7 +9,7 @@ use std::path::Path;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::open::Options;
 
-/// Who commits, and when: an id depends on it.
+/// The author of a commit, and its time: an id depends on them.
 #[derive(Clone, Copy)]
 pub(crate) struct Author {
     pub(crate) name: &'static str,

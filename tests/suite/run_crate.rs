@@ -13,7 +13,7 @@ use crate::needs::needs;
 const WHOLE: [&str; 5] = ["export", "--crate", "--license=CC-BY-4.0", "--author=Ada", "../storage"];
 const COMPLETE: [&str; 5] = ["export", "--crate", "--times", "--machine", "--by=Ada Lovelace"];
 
-/// What the file of citations in a repository says.
+/// The contents of the file of citations in a repository.
 const CITED: &str = "cff-version: 1.2.0\nlicense: [MIT, Apache-2.0]\nauthors:\n  - given-names: Ada\n    family-names: \
                      Lovelace\n    orcid: https://orcid.org/0000-0002-1825-0097\n    affiliation: Example Lab\n";
 
@@ -152,7 +152,7 @@ fn a_crate_has_the_calls_of_a_job_and_names_neither_time_nor_place() {
     let lab = quotient();
     lab.unchanged(|| lab.finish(&mut export(&lab, &WHOLE, "../out")).exit(0));
     assert_whole(&lab, "out");
-    // What a run prints is the output of a call, and the job's, too.
+    // The path that a run prints is the output of a call, and the job's, too.
     let printed = lab.ce_run(&["--no-sync", "-q"]).stdout;
     let same = [&WHOLE[..], &[printed.trim(), "../same"]].concat();
     lab.finish(lab.command("ce").args(same).env("SOURCE_DATE_EPOCH", "1800000000")).exit(0);

@@ -97,7 +97,7 @@ fn computed_points_are_selected_when_they_are_known() {
     ran.says("1 of 2 points of SWEEP OUTER").called(vec!["derive", "mul", "mul", "count"]);
     let ran = run(&lab, &["--where", "k=3"]).exit(0).called(vec!["mul"]);
     ran.says("2 of 4 points of SWEEP INNER: 2 were not asked for");
-    // What is not there can be told only after the points are known.
+    // A missing point can be reported only after the points are known.
     run(&lab, &["--where", "n=9"])
         .exit(2)
         .says("no point has n=9\n  try: there are n=1, 2")

@@ -16,7 +16,7 @@ fn lab() -> Lab {
     Lab::task(SUM).commit()
 }
 
-/// Where the output is, evaluated with these arguments in a directory of the laboratory.
+/// Returns the path of the output, evaluated with these arguments in a directory of the laboratory.
 #[track_caller]
 fn output(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
     let mut command = lab.command("ce-run");
@@ -28,7 +28,7 @@ fn output(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
 fn a_storage_in_the_configuration_need_not_be_given() {
     let lab = lab();
     lab.git("task", &["config", "compeval.storage", "../kept"]);
-    // What is done at a commit may be told without a look at the task.
+    // The output at a commit may be reported without a look at the task.
     assert!(output(&lab, "task", &["--at", "HEAD", FILES[0], FILES[1]]).starts_with("../kept/c_"));
     assert!(output(&lab, "task", &FILES).starts_with("../kept/c_add/"));
     assert!(lab.run("ce-viz", &FILES).exit(0).stdout.contains("kept"));
@@ -214,7 +214,7 @@ fn whom_one_trusts_is_read_from_all_lines_and_also_outside_of_repositories() {
     assert!(config().signers().unwrap().unwrap().ends_with("task/keys/signers"));
     assert_eq!(config().require().unwrap().map(Into::into), Some(2_usize));
     assert_eq!(config().sign().unwrap(), Some(true));
-    // Where there is no repository, that of another one says what the user has configured.
+    // Without a repository, another repository's directory says what the user has configured.
     let outside = Config::around(&lab.path("data"), &lab.path("task")).unwrap();
     assert_eq!(outside.signers().unwrap().unwrap(), lab.path("data").join("keys/signers"));
     for (key, value, kind) in [

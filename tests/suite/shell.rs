@@ -169,7 +169,7 @@ fn a_call_that_is_missing_is_opened_before_it_is_executed() {
     assert_eq!(look(&lab, &name, &["sh", "-c", script]).exit(0).stdout, "new\n17\n5\n85\n");
     let trees = |it: &String| !it.starts_with("trees/");
     assert!(lab.storage().into_iter().filter(trees).eq(before.into_iter().filter(trees)));
-    // What is to be made first is not there, and nor is what nobody has given.
+    // An input that is to be made first is not there, and nor is one that nobody has given.
     let waits = format!("c_add/{commit}/???_85");
     look(&lab, &waits, &["true"]).exit(3).says("input 00 of c_add/").says("run the task again");
     let other = format!("c_mul/{commit}/000000000000_5d9474c0309b");

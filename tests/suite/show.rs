@@ -1,4 +1,4 @@
-//! What made a file is told, with all that it was made from.
+//! The maker of a file is shown, with all that it was made from.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is told of sweeps: the tree, failures by point, totals.
+//! Reports on sweeps: the tree, failures by point, totals.
 
 use compeval::history::usual_seconds;
 use compeval::storage::{Storage, Unrecorded};
@@ -204,7 +204,7 @@ fn failures_that_are_alike_are_counted() {
          threads=8 size=1001, threads=8 size=1002, ...\n"
     );
     assert!(ran.stderr.ends_with(&last), "{}", ran.stderr);
-    // What is tried again is told in the same way, and so are failures where they are no errors.
+    // Calls that are tried again are reported in the same way, and so are failures where they are no errors.
     let again = lab.ce_run(&["-j", "1"]).exit(1);
     let tried = "7 more points: bench (body) is tried again; it ended with exit status 3: ";
     assert_eq!(said(&again.stderr, tried).len(), 1, "{}", again.stderr);

@@ -255,7 +255,7 @@ fn points_that_are_not_known_are_told() {
     assert_eq!(ran.stdout, "");
     lab.ce_run(&["--no-sync"]).exit(0);
     assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded"]);
-    // What has failed before is named, also if the call that computes the points could not begin.
+    // A call that has failed before is named, also if the call that computes the points could not begin.
     let lab = lab
         .computation("derive", "x", "points", "cp \"$1\" \"$2\"")
         .computation("fetch", "", "sheet", "echo 'no such host' >&2; exit 7")
@@ -309,7 +309,7 @@ fn a_label_is_no_other_point() {
     let ran = ran.shows(": 0 of 2 points differ\n").shows("\n  1 point only in HEAD\n");
     let ran = ran.shows("\n  1 point with other labels\n");
     assert!(!ran.stdout.contains("only in HEAD~1"), "{}", ran.stdout);
-    // Where points differ in labels only, they are told apart by these.
+    // Points that differ in labels only are told apart by these.
     let lab = with(lab, "x,y,who\n7,2,anna\n7,2,bert\n").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = with(lab, "x,y,who\n7,2,anna\n7,2,carl\n").commit_again();

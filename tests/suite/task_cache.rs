@@ -76,7 +76,7 @@ fn repository(lab: &Lab, dir: &str) {
 
 const DEEP: &str = "task/parts/one/inputs/98-wide/inputs/97-file";
 
-/// What becomes of a task: its name, which repository holds the computations, and how it is done.
+/// A change of a task: its name, the repository that holds the computations, and how it is done.
 type Change = (&'static str, Library, fn(&Lab));
 
 const CHANGES: [Change; 23] = [

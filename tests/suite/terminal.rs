@@ -15,7 +15,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::program::{PATIENCE, through};
 
-/// Which output of a program goes to its terminal. Nobody reads the other one.
+/// The output of a program that goes to its terminal. Nobody reads the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     Both,
@@ -115,7 +115,7 @@ pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
     while let Some((before, after)) = rest.split_once("\x1b[") {
         plain.push_str(before);
         let end = after.find(|c: char| c.is_ascii_alphabetic()).unwrap();
-        // Whatever is no colour moves the cursor, or clears a line.
+        // Every sequence that is no colour moves the cursor, or clears a line.
         plain.push_str(if after[end..].starts_with('m') { "" } else { "\n" });
         rest = &after[end + 1..];
     }

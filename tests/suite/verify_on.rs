@@ -123,14 +123,14 @@ fn a_signal_stops_within_a_file_and_the_command_to_go_on_is_told() {
     assert!(told.contains("ce: 1 wrong, 0 odd and harmless\n"), "{told}");
     assert!(told.contains("\nce: interrupted after "), "{told}");
     assert!(told.ends_with(&format!(" of 8 files; to go on:\n  {command}\n")), "{told}");
-    // What was found until then is set aside if that was asked for.
+    // The findings until then are set aside if that was asked for.
     let (printed, code, told) = interrupted(&arith, &["--repair"], Signal::TERM);
     assert!(printed.line().contains(".json: quarantined in results/c_divmod/"));
     assert_eq!(code, 143, "{told}");
     assert!(told.contains("ce: 1 wrong, 1 quarantined, 0 odd and harmless\n"), "{told}");
     assert!(told.ends_with(&format!("\n  ce verify --repair --from {go_on} results\n")), "{told}");
     assert!(!arith.path(REMAINDER).exists());
-    // Where it stopped there is an end now: only that is told.
+    // The file at which it stopped has an end now: only that one is reported.
     arith.overwrite(&arith.path(RECORD), "?");
     let rest = arith.ce(&command.split(' ').skip(1).collect::<Vec<_>>());
     let line = format!("results/{go_on}: the record cannot be understood\n");

@@ -10,7 +10,7 @@ fn lab(says: &str) -> Lab {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").commit();
     let program = lab.path("bin/rsvg-convert");
     fs::create_dir(lab.path("bin")).unwrap();
-    // What it reads is more than a pipe holds.
+    // The picture that it reads is more than a pipe holds.
     fs::write(&program, format!("#!/bin/sh\ncat >/dev/null\nprintf '{says}' >&2\nexit 1\n"))
         .unwrap();
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! Which calls are audited, and which cannot be.
+//! The choice of calls to audit, and calls that cannot be audited.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -74,7 +74,7 @@ fn a_job_or_calls_are_chosen_by_their_names_and_files() {
     lab.git("task", &["config", "compeval.storage", "../storage"]);
     lab.run("ce", &["audit", "--no-isolate", &one]).exit(0);
     lab.run("ce", &["audit", "--no-isolate"]).exit(0);
-    // What is none.
+    // Names of no call, job or storage, and options that exclude each other.
     audit(&lab, &["c_once/0123456789ab/0123456789ab"]).exit(2).says("is not a call of the storage");
     audit(&lab, &["--job", "t_no/0123456789ab/_"]).exit(2).says("is not a job of the storage");
     audit(&lab, &["--job", &job, "--sample", "1"]).exit(2);

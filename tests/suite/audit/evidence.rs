@@ -1,4 +1,4 @@
-//! What audits find is evidence, which is shared, counted, and refused if it is forged.
+//! The findings of audits are evidence, which is shared, counted, and refused if it is forged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use super::{audit, ledger, output, record, recorded};
 use crate::lab::{Lab, files};
 use crate::shared::{cloned, evaluate, pull, push, salt};
 
-/// Who has executed a call, without the kinds of their hosts.
+/// Returns the attesters of a call, without the kinds of their hosts.
 fn by(attested: &serde_json::Value) -> String {
     let mut attested = attested.clone();
     if let Some(attested) = attested.as_object_mut() {
@@ -50,7 +50,7 @@ fn evidence_goes_to_a_repository_comes_from_there_and_is_counted() {
     // Nobody is named who has not been asked for it, and notes of signers stay here.
     let listed = lab.git("results.git", &["ls-tree", "-r", "--name-only", "results"]);
     assert!(listed.contains("ledger/") && !listed.contains("signers"), "{listed}");
-    // What is the least attested comes first.
+    // The least attested call comes first.
     let ran = audit(&lab, &["-n"]).exit(0);
     assert!(ran.stdout.starts_with("c_twice/"), "{}", ran.stdout);
 }

@@ -104,7 +104,7 @@ fn a_hidden_dependency_differs_and_the_first_one_leaves_first_is_named() {
     );
     assert!(ran.stdout.contains("    now       pepper\n"), "{}", ran.stdout);
     assert!(published(&lab) == before, "nothing that is published changes");
-    // What was made is kept for a comparison.
+    // The new output is kept for a comparison.
     let aside = ran.stdout.lines().find_map(|it| it.split_once("what was made now is in "));
     let kept = fs::read_to_string(lab.path("task").join(aside.unwrap().1)).unwrap();
     assert_eq!(kept, "x\nx\nx\nx\npepper\n");
@@ -270,7 +270,7 @@ fn an_isolated_call_is_isolated_when_it_is_audited() {
     assert_eq!(ran.stdout.matches(r#""isolation":"namespaces""#).count(), 2, "{}", ran.stdout);
 }
 
-/// What fails because an input was taken from it is no verdict.
+/// A call that fails because an input was taken from it is no verdict.
 #[test]
 fn a_call_whose_input_is_removed_meanwhile_is_not_audited() {
     let script = r#"again=$(dirname "$1")/../../../again

@@ -55,7 +55,7 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
             lab.copy("storage", "left");
             lab.ce_run(&[]).exit(0);
             lab.ce_run(&[]).exit(0).says("2 reused");
-            // What had lost its record may be without one still.
+            // A result that had lost its record may still be without one.
             lab.run("ce", &["verify", "../storage"]).exit(0);
             lab.copy("left", "storage");
         }

@@ -31,7 +31,7 @@ fn lab() -> Lab {
 /// Runs without faults, and checks everything that must hold then.
 #[track_caller]
 fn recovers(lab: &Lab, after: &str) {
-    // What was not finished is no damage.
+    // Unfinished results are no damage.
     if lab.path("storage/tinputs").exists() {
         let ran = lab.run("ce", &["verify", "../storage"]);
         // Published outputs that could not be moved to their places are lost, and made again.

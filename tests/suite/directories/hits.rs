@@ -1,4 +1,4 @@
-//! Which changes of a published directory are noticed, and which are not.
+//! Changes of a published directory that are noticed, and others that are not.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -146,7 +146,7 @@ fn an_output_that_was_removed_is_made_again() {
     is_sound(&lab);
 }
 
-/// Whatever stands in its place goes to quarantine, and is not followed.
+/// An entry that stands in its place goes to quarantine, and is not followed.
 #[test]
 fn something_else_in_its_place_is_replaced() {
     let ways: [fn(&Path); 4] = [

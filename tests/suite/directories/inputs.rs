@@ -156,7 +156,7 @@ fn directories_whose_names_collide_are_told_apart() {
     is_sound(&lab);
 }
 
-/// What stands in its place in the storage and is something else is replaced.
+/// An entry of another kind in its place in the storage is replaced.
 #[test]
 fn a_damaged_copy_is_made_again() {
     let ways: [fn(&Path); 4] = [

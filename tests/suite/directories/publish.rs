@@ -1,4 +1,4 @@
-//! What a computation may leave in a directory, and what becomes of it.
+//! The entries that a computation may leave in a directory, and what becomes of them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

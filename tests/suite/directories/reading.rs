@@ -1,4 +1,4 @@
-//! What computations see of directories that they are given.
+//! The view that computations have of directories that they are given.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is no directory, or has something in it that no value has.
+//! Outputs that are no directories, or have entries that no value has.
 
 use super::{each_way, made_by, values};
 use crate::lab::Lab;

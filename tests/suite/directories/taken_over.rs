@@ -29,7 +29,7 @@ fn next(lab: Lab, text: &str) -> Lab {
     lab.file("README", text).commit_again()
 }
 
-/// Where the links among the outputs of `make` lead, by their names.
+/// Returns the targets of the links among the outputs of `make`, by their names.
 fn links(lab: &Lab) -> Vec<String> {
     let links = values(lab, "c_make/").into_iter().map(|name| stored(lab, &name));
     let links = links.filter(|path| path.is_symlink());
@@ -144,7 +144,7 @@ fn a_collection_keeps_the_maker_of_what_it_keeps() {
     gc(&lab, &["--no-keep"]).exit(0);
     assert!(stored(&lab, &maker).is_dir());
     is_sound(&lab);
-    // What it was made from is what its execution has read: the first commit's.
+    // It was made from the files that its execution has read: the first commit's.
     lab.ce_run(&[]).exit(0).says("1 reused, 1 taken over");
     assert_eq!(links(&lab), [format!("../../../{maker}")]);
     lab.run("ce", &["pin", "--remove", "../storage", last.to_str().unwrap()]).exit(0);

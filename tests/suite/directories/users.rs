@@ -86,7 +86,7 @@ fn the_owner_publishes_repairs_and_collects_read_only_directories() {
     }
 }
 
-/// What cannot be published is removed, whatever its modes are.
+/// Outputs that cannot be published are removed, whatever their modes are.
 #[test]
 fn nothing_is_left_of_what_was_refused_or_killed() {
     let refused = r#"mkdir -p "$2/d/e"; echo 1 >"$2/d/e/f"; ln -s / "$2/out"; chmod 0 "$2/d/e" "$2/d"; chmod 500 "$2""#;
@@ -125,7 +125,7 @@ fn a_directory_that_the_user_may_not_read_is_told_with_its_input() {
         assert!(!ran.stderr.contains("storage/tmp"), "{}", ran.stderr);
         assert!(!has_entries(&lab.path("storage/tmp")));
     }
-    // Where there is a job, the input is read for it first.
+    // If there is a job, the input is read for it first.
     for open in ["", "d", "d/f"] {
         fs::set_permissions(data.join(open), fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -160,7 +160,7 @@ fn the_owner_takes_over_and_reads_directories() {
     assert_eq!(values(&lab, ""), [""; 0]);
 }
 
-/// What one member of the group has made, another one can use, repair and collect.
+/// Directories made by one member of the group can be used, repaired and collected by another one.
 #[test]
 fn a_group_shares_directories() {
     let Some((lab, user)) = lab(SCRIPT) else { return };

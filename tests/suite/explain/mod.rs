@@ -64,7 +64,7 @@ fn explain<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
     lab.unchanged(|| lab.finish(&mut command(lab, options)))
 }
 
-/// What is told as JSON: causes, calls, and the sum.
+/// Returns the explanation in JSON: causes, calls, and the sum.
 fn told(lab: &Lab, options: &[&str], code: i32) -> (Vec<Value>, Vec<Value>, Value) {
     let ran = explain(lab, &[options, &["--json"]].concat()).exit(code);
     let mut causes: Vec<Value> =

@@ -45,7 +45,7 @@ pub(super) fn given(mut lab: Lab, texts: &[&str]) -> Lab {
     lab
 }
 
-/// What the computation makes of these inputs, in a sandbox.
+/// Returns the output that the computation makes from these inputs, in a sandbox.
 #[track_caller]
 pub(super) fn makes(name: &str, texts: &[&str]) -> String {
     let lab = given(one_call(name), texts).isolated();

@@ -35,7 +35,7 @@ pub(super) fn drawn(kind: &str, inputs: &[&str]) -> String {
     makes("plot", &of_kind(kind, inputs))
 }
 
-/// What a plot of a table says.
+/// Returns the texts in a plot of a table.
 #[track_caller]
 pub(super) fn said(kind: &str, inputs: &[&str]) -> Vec<String> {
     texts(&drawn(kind, inputs))

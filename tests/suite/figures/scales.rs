@@ -1,4 +1,4 @@
-//! Where plots put points, which ticks they have, and which changes a history marks.
+//! The places of points in plots, their ticks, and the changes that a history marks.
 
 use std::process::Command;
 

@@ -34,7 +34,7 @@ fn each_group_has_its_statistics() {
     assert_eq!(makes(NAME, &[table, "t, m\n", "s\n"]), expected);
 }
 
-/// What a summary of some values has in a column.
+/// Returns the field of a column in a summary of some values.
 fn column(numbers: &[&str], name: &str) -> String {
     let summary = makes(NAME, &[&values(numbers), "", "v"]);
     let (_, rest) = summary.split_once(&format!("\"{name}\":")).unwrap();

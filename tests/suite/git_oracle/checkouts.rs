@@ -1,4 +1,4 @@
-//! What `--at` gives is what a checkout gives.
+//! `--at` gives the same as a checkout.
 
 use std::fs;
 

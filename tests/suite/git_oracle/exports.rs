@@ -42,7 +42,7 @@ fn history(world: &mut World, random: &mut Random, commits: usize) {
     }
 }
 
-/// What Git has in its repositories.
+/// The commits and blobs that Git has in its repositories.
 struct Oracle {
     /// The repository that has a commit.
     commits: HashMap<String, PathBuf>,
@@ -138,7 +138,7 @@ fn an_export_is_the_tree_that_git_lists() {
 /// Fills a directory with what `git archive` gives of a commit, and of the submodules in it.
 fn archive(oracle: &Oracle, commit: &str, dir: &Path) {
     let repository = &oracle.commits[commit];
-    // What attributes say of archives and checkouts is no part of a tree.
+    // The attributes for archives and checkouts are no part of a tree.
     let attributes = "* !export-ignore !export-subst !text !eol !ident !filter\n";
     let info = line(repository, &["rev-parse", "--git-path", "info/attributes"]);
     fs::write(repository.join(info), attributes).unwrap();
@@ -243,7 +243,7 @@ fn a_name_that_leads_elsewhere_is_refused() {
     }
 }
 
-/// What Git prints if it is given a text.
+/// Returns the output of Git for a text on its standard input.
 fn git_with(dir: &Path, arguments: &[&str], text: &[u8]) -> String {
     let mut git = Command::new("git");
     git.current_dir(dir).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! What is said of repositories is what Git itself says of them: it is the oracle.
+//! Facts about repositories are the same as those from Git itself: it is the oracle.
 //!
 //! Histories and work trees are made up from seeds: `CE_SEED=17 cargo test --test suite git_oracle`
 //! tries one of them, `CE_TIMES=100` a hundred times as many.
@@ -27,13 +27,13 @@ fn command(dir: &Path) -> Command {
     git
 }
 
-/// What `git` prints, byte for byte; `None` if it refuses.
+/// Returns the output of `git`, byte for byte; `None` if it refuses.
 fn ask<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Option<Vec<u8>> {
     let output = command(dir).args(arguments).output().unwrap();
     output.status.success().then_some(output.stdout)
 }
 
-/// What `git` prints, which must not refuse.
+/// Returns the output of `git`, which must not refuse.
 #[track_caller]
 fn git<S: AsRef<OsStr> + std::fmt::Debug>(dir: &Path, arguments: &[S]) -> Vec<u8> {
     ask(dir, arguments).unwrap_or_else(|| panic!("git {arguments:?} in {}", dir.display()))
@@ -45,7 +45,7 @@ fn line(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8(git(dir, arguments)).unwrap().trim().to_owned()
 }
 
-/// What stands between zero bytes.
+/// Returns the texts between zero bytes.
 fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == 0).filter(|item| !item.is_empty())
 }

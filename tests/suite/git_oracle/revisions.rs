@@ -10,7 +10,7 @@ use crate::git_log;
 
 const COMMITS: u32 = 24;
 
-/// What a revision may begin with; numbers and ids are filled in.
+/// The beginnings of revisions; numbers and ids are filled in.
 const BASES: [&str; 40] = [
     "HEAD",
     "@",
@@ -54,7 +54,7 @@ const BASES: [&str; 40] = [
     "beef",
 ];
 
-/// What may follow.
+/// The endings of revisions.
 const ENDS: [&str; 37] = [
     "",
     "",
@@ -95,7 +95,7 @@ const ENDS: [&str; 37] = [
     "@{1}",
 ];
 
-/// What Git takes for options, ranges and more than one commit.
+/// Texts that Git takes for options, ranges and more than one commit.
 const ODD: [&str; 14] = [
     "^main",
     "^main~1",
@@ -155,7 +155,7 @@ fn spelling(random: &mut Random, ids: &[&str]) -> String {
     base + random.one_of(&ENDS)
 }
 
-/// What Git says, which refuses what is not one commit.
+/// Returns Git's answer, which refuses everything that is not one commit.
 fn oracle(dir: &Path, rev: &str) -> Option<String> {
     let verify = |rev: &str| {
         let text = ask(dir, &["rev-parse", "--verify", "--quiet", "--end-of-options", rev])?;

@@ -1,4 +1,4 @@
-//! What is not committed is what `git status` says.
+//! The uncommitted changes are those of `git status`.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use super::world::{World, edit};
 use super::{ask, command, git, items, line};
 use crate::generator::{Random, seeds};
 
-/// What the repositories ignore: files with these names.
+/// The ignore rules of the repositories: files with these names.
 const IGNORING: [(&str, &str); 3] = [
     (".gitignore", "*.x\nbuild/\n!kept.x\n"),
     ("deep/.gitignore", "local\n/er/b*\n!name.x\n"),
@@ -36,7 +36,7 @@ const UNTRACKED: [&str; 9] = [
 const SETTINGS: [[&str; 2]; 3] =
     [["core.fileMode", "false"], ["core.autocrlf", "true"], ["core.autocrlf", "input"]];
 
-/// What keeps Git from telling changes, and nobody else.
+/// Settings that keep Git, and nobody else, from telling changes.
 const HIDING: &str = "[status]\n\tshowUntrackedFiles = no\n[diff]\n\tignoreSubmodules = all\n";
 
 const ATTRIBUTES: [&str; 3] =
@@ -103,7 +103,7 @@ fn change(dir: &Path, random: &mut Random) -> String {
     let what = random.below(14);
     let path = tracked(dir, random);
     let full = dir.join(&path);
-    // What submodules there are has to be readable.
+    // The list of submodules has to be readable.
     let is_file = full.symlink_metadata().is_ok_and(|it| it.is_file()) && path != ".gitmodules";
     match what {
         0 if is_file => {
@@ -151,7 +151,7 @@ fn expanded(paths: impl IntoIterator<Item = PathBuf>) -> BTreeSet<PathBuf> {
     entries.filter(|entry| !entry.file_type().is_dir()).map(|it| it.path().to_owned()).collect()
 }
 
-/// What Git says of a repository, in absolute paths: changed, and ignored, file by file.
+/// Returns the changed and the ignored files of a repository as Git lists them, in absolute paths, file by file.
 fn oracle(dir: &Path) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
     let status = git(
         dir,
@@ -178,7 +178,7 @@ fn tree_of_all(world: &World, dir: &Path) -> ObjectId {
     let index = line(dir, &["rev-parse", "--absolute-git-dir"]) + "/index";
     let copy = world.root().join("index");
     fs::copy(&index, &copy).unwrap();
-    // What is younger than its index is looked at again.
+    // Files that are younger than their index are looked at again.
     let time = fs::metadata(index).unwrap().modified().unwrap();
     File::options().write(true).open(&copy).unwrap().set_modified(time).unwrap();
     let git = |arguments: &[&str]| {

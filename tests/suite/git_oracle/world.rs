@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::git;
 use crate::generator::Random;
 
-/// Where the submodule is, one commit or another.
+/// The places of the submodule, which depend on the commit.
 const PLACES: [&str; 3] = ["sub", "lib/sub", "a b/sub"];
 
 /// Names of files, some of which are below each other.
@@ -39,7 +39,7 @@ const TARGETS: [&[u8]; 5] = [b"a", b"nowhere/at all", b"/etc/hostname", b"../.."
 /// `top/`, its submodule, and the submodule of that.
 pub(super) struct World {
     root: TempDir,
-    /// Where the submodule is now.
+    /// The current place of the submodule.
     place: &'static str,
 }
 

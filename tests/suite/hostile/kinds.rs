@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// What is in a place.
+    /// Returns the kind of the entry in a place.
     fn of(path: &Path) -> Option<Self> {
         let kind = path.symlink_metadata().ok()?.file_type();
         Some(match () {
@@ -179,14 +179,14 @@ fn named(storage: &Path) -> Vec<String> {
             names.push(finding.name.clone());
         }
     });
-    // Where results cannot be listed, the error names the place.
+    // If results cannot be listed, the error names the place.
     if let Err(VerifyError::Storage(error)) = verified {
         names.push(error.to_string());
     }
     names
 }
 
-/// What a verification does not name in one place: of every third kind, or of all kinds if `CE_KILLS` is set.
+/// Returns the entries in one place that a verification does not name: of every third kind, or of all kinds if `CE_KILLS` is set.
 fn unnamed(lab: &Lab, at: usize, (place, expected): &(PathBuf, Kind)) -> Vec<String> {
     let (path, kept) = (lab.path("storage").join(place), lab.path("kept"));
     let is_there = path.symlink_metadata().is_ok();

@@ -30,7 +30,7 @@ fn two(one: &str, other: &str) -> Lab {
     lab
 }
 
-/// What a task's only output contains after an evaluation with these options.
+/// Returns the contents of a task's only output after an evaluation with these options.
 #[track_caller]
 fn evaluated(lab: &Lab, task: &str, options: &[&str]) -> String {
     let options = [&["-q", "--no-sync", "--task", task], options].concat();
@@ -145,7 +145,7 @@ fn results_that_were_copied_to_another_version_or_computation_are_not_served() {
     let ran = ran.says("the record belongs to another name");
     assert!(ran.stdout.contains("computing..."));
     assert_eq!(lab.output(), "another\n");
-    // What was there is kept aside.
+    // The entry that was there is kept aside.
     assert!(lab.storage().iter().any(|name| name.contains(&format!("{new}/aside/"))));
 }
 

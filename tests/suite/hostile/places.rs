@@ -27,7 +27,7 @@ fn furnished() -> Lab {
     lab
 }
 
-/// What is put in a place: its name, and how it is made.
+/// An entry that is put in a place: its name, and how it is made.
 type Kind = (&'static str, fn(&Lab, &Path));
 
 const KINDS: [Kind; 6] = [
@@ -36,7 +36,7 @@ const KINDS: [Kind; 6] = [
     ("a link to nothing", |lab, place| symlink(lab.path("decoy/none"), place).unwrap()),
     ("a FIFO", |_, place| fifo::make(place)),
     ("a socket", |_, place| drop(UnixListener::bind(place))),
-    // Which never ends; who may not make one leaves the place empty.
+    // It never ends; a user who may not make one leaves the place empty.
     ("a device", |_, place| {
         let zero = rustix::fs::makedev(1, 5);
         let mode = Mode::from_raw_mode(0o600);
@@ -202,7 +202,7 @@ fn what_is_no_file_in_any_place_holds_nothing_up() {
     attack_all(&KINDS[3..]);
 }
 
-/// What a computation does to the storage while it is executed without isolation.
+/// Returns a laboratory whose computation does this to the storage while it is executed without isolation.
 fn betrayed(script: &str) -> Lab {
     let script =
         format!(r#"slot=$(dirname "$3"); decoy=$(cat ../../../../../decoy-path); {script}"#);
@@ -228,7 +228,7 @@ fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
         r#"rm -f "$slot/log"; ln "$decoy/file" "$slot/log"; echo 1 >"$3""#,
         r#"rm -f "$slot/log"; mkfifo "$slot/log"; echo 1 >"$3""#,
         r#"mkfifo "$3""#,
-        // Where its results are to be.
+        // The directory for its results.
         r#"c=$(dirname "$(dirname "$(dirname "$slot")")")/c_mul; mv "$c" "$c.old"; ln -s "$decoy" "$c"; echo 1 >"$3""#,
     ] {
         let lab = betrayed(script);

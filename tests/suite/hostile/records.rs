@@ -73,7 +73,7 @@ fn a_large_file_with_another_time_is_read_once() {
     let long_ago =
         std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     fs::File::open(&output).unwrap().set_modified(long_ago).unwrap();
-    // What is racy is not cached: wait until the time of its change has passed.
+    // A racy digest is not cached: wait until the time of its change has passed.
     let changed = || {
         let age = fs::metadata(&output).unwrap();
         let age = std::os::unix::fs::MetadataExt::ctime(&age);

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::isolation;
 use crate::lab::Lab;
 
-/// What the call of `swap` does to the storage, the next call must not believe.
+/// The changes of the storage by the call of `swap`, which the next call must not believe.
 const TASK: &str = "Inputs: 'x', 'y'\n(mul (swap (mul INPUT('x') INPUT('y'))[0])[0] (mul INPUT('x') INPUT('y'))[0])[0]";
 
 /// Puts a link to a foreign copy of a directory in its place: files of the same size and time.
@@ -77,7 +77,7 @@ fn fails(isolated: bool, script: &str) {
 const INPUTS: [&str; 3] = [
     r#"foreign "$(ls -d $S/c_mul/*/00)""#,
     "foreign $S/c_mul",
-    // What this call makes is another one's input.
+    // The output of this call is another one's input.
     "foreign $S/c_swap",
 ];
 

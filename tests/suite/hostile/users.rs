@@ -151,7 +151,7 @@ fn what_one_has_printed_the_other_one_can_read_and_take_over() {
     evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
     is_shared(&lab);
     lab.git("task", &["commit", "--quiet", "--allow-empty", "--message", "more"]);
-    // Where nothing can be isolated, it is executed.
+    // If nothing can be isolated, it is executed.
     evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 ");
     is_shared(&lab);
     let logs = lab.storage().into_iter().filter(|name| name.contains("/log/"));
@@ -183,7 +183,7 @@ fn what_a_dead_run_has_left_is_cleared_away_by_another_user() {
     let lab = lab.data("x", "3\n");
     evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
     assert!(lab.is_tidy());
-    // What exec has made for nobody else stays until its owner comes, and harms nobody.
+    // Files that exec has made for nobody else stay until their owner comes, and harm nobody.
     let lab = lab.data("x", "8\n");
     assert!(!evaluate(&lab, USERS[0]).status.success());
     let lab = lab.data("x", "4\n");
@@ -259,7 +259,7 @@ fn to_cancel_all_ends_the_calls_of_who_asks() {
         lab = lab.data("x", input);
         evaluate(&lab, user).exit(4);
     }
-    // Who only asks how a call stands does not get it.
+    // A run that only asks how a call stands does not get it.
     let lab = lab.data("x", "1\n");
     evaluate(&lab, USERS[1]).exit(4);
     is_shared(&lab);

@@ -1,4 +1,4 @@
-//! What the file `access` grants, and what is said where it grants too little.
+//! The grants of the file `access`, and the advice if it grants too little.
 
 use std::fs;
 use std::path::Path;

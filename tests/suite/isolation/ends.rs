@@ -88,7 +88,7 @@ fn what_is_left_behind_is_not_there_for_the_next_call() {
         output.lines().filter_map(|line| line.split_once(' ')).unzip();
     // The shell, and once what is left behind. Number one may be another user's.
     assert_eq!(seen, ["1", "2", "1", "1"], "{output}");
-    // Where the kernel cannot give numbers again, they go on.
+    // If the kernel cannot give numbers again, they go on.
     if std::fs::exists("/proc/sys/kernel/ns_last_pid").unwrap() {
         assert_eq!(numbers, ["2"; 4], "{output}");
     }

@@ -8,7 +8,7 @@ use super::sight::{as_each_user, evaluate};
 use crate::lab::Lab;
 use crate::needs::needs;
 
-/// What there is of objects of IPC, and of private memory, in one line; then all of it is changed.
+/// Reports the objects of IPC and the private memory in one line; then it changes all of them.
 const LOOK: &str = r#"
 import stat, time
 home, new, told = os.environ['HOME'], 0o1600, []
@@ -69,7 +69,7 @@ fn objects_and_marks_of_the_one_before_are_not_there() {
     });
 }
 
-/// What the directories tell in which it may write; then it leaves marks of its own at them, and nothing in them.
+/// Reports the state of the directories in which it may write; then it leaves marks of its own at them, and nothing in them.
 const MARK: &str = r#"
 told = []
 for place in '/tmp', '/outputs':

@@ -1,6 +1,6 @@
 //! Computations that are isolated: what they see, what they can do, and how they end.
 //!
-//! Where nothing can be isolated there is nothing to be seen; that is told.
+//! If nothing can be isolated, there is nothing to be seen; that is reported.
 
 mod access;
 mod ends;

@@ -1,4 +1,4 @@
-//! Whose files an isolated computation can read and makes, where root starts it: the kernel decides, at each access.
+//! The owners of files that an isolated computation can read and makes, if root starts it: the kernel decides, at each access.
 //!
 //! Decoys are in a mount namespace of their own.
 

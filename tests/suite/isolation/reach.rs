@@ -1,4 +1,4 @@
-//! What of the kernel an isolated computation can reach.
+//! The parts of the kernel that an isolated computation can reach.
 //!
 //! Attempts are made by Python, which can make any system call. Their targets are decoys, or arguments
 //! that do nothing: where isolation fails, nobody is harmed.

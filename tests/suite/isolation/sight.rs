@@ -1,4 +1,4 @@
-//! What an isolated computation sees and can change.
+//! The files and the system that an isolated computation sees, and what it can change of them.
 
 use std::fs;
 use std::io::Read;
@@ -45,7 +45,7 @@ fn a_computation_sees_its_own_and_nothing_else() {
     as_each_user(&lab, |user| {
         let seen = evaluate(&lab, user)
             .replace(lab.path("").to_str().unwrap().trim_end_matches('/'), "LAB");
-        // Which of these the host has is its own affair.
+        // The host may have any of these.
         let seen = seen.replace(" lib32", "").replace(" lib64", "").replace(" libx32", "");
         golden::check("isolation/sight.txt", &seen);
     });

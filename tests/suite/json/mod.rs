@@ -1,4 +1,4 @@
-//! What programs print as JSON is what `doc/schema/output.json` says: every output of every test is compared with it.
+//! The JSON output of programs follows `doc/schema/output.json`: every output of every test is compared with it.
 
 mod pages;
 mod schema;
@@ -14,7 +14,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Registry, ValidationError, Validator};
 use serde_json::{Deserializer, Value, json};
 
-/// What a program was asked for, if it prints JSON: a definition of the schema.
+/// The JSON output that a program was asked for: a definition of the schema.
 #[derive(Debug)]
 pub(crate) struct Asked {
     definition: &'static str,
@@ -56,7 +56,7 @@ const ALWAYS: &str = "commits";
 const DOCUMENTS: [&str; 6] = ["check", "export", "pull", "push", "show", "status"];
 
 impl Asked {
-    /// What a command asks one of the programs for, also by way of another program that starts it.
+    /// Returns the output that a command asks one of the programs for, also by way of another program that starts it.
     pub(crate) fn of(command: &Command) -> Option<Self> {
         let words = [command.get_program()].into_iter().chain(command.get_args());
         let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -121,7 +121,7 @@ fn file(name: &str) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// What is wrong with a value that is to be one of a definition.
+/// Returns the faults of a value that is to be one of a definition.
 fn faults(definition: &str, value: &Value) -> Vec<String> {
     static VALIDATORS: OnceLock<BTreeMap<&str, Validator>> = OnceLock::new();
     let validators = VALIDATORS.get_or_init(|| {

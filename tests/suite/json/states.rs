@@ -18,7 +18,7 @@ const SUM: &str = "Inputs: 'x', 'y'
 /// The storage, and the inputs of the task.
 const GIVEN: [&str; 3] = ["../storage", "../data/x", "../data/y"];
 
-/// What commands have printed, by its definition.
+/// The output of commands, by its definition.
 #[derive(Default)]
 struct PrintedJson(BTreeMap<&'static str, Vec<Value>>);
 
@@ -200,13 +200,13 @@ fn results(printed: &mut PrintedJson) {
     let jobs = fs::read_dir(lab.path("pulled/t_task")).unwrap();
     jobs.for_each(|job| fs::remove_dir_all(job.unwrap().path()).unwrap());
     printed.ce(&lab, 0, [&audit, &["../pulled"]]);
-    // What the repository has need not be here.
+    // Results that the repository has need not be here.
     let published = ["--delete", "--published=../results.git", "../storage"];
     printed.ce(&lab, 0, [&["gc", "--json"], &published]);
     printed.ce(&lab, 0, [&["log", "--json", "../storage"], &[]]);
     printed.ce(&lab, 3, [&["explain", "--json"], &["../storage", "../data/x"]]);
     printed.ce(&lab, 1, [&["run", "--json", "--no-isolate"], &["../storage", "../data/x"]]);
-    // What has uncommitted changes is not pushed.
+    // Results of uncommitted changes are not pushed.
     let lab = lab.computation("once", "a", "b", r#"cat "$1" >"$2""#);
     printed.ce(
         &lab,

@@ -82,7 +82,7 @@ fn links_are_followed_at_each_commit() {
             .commit_with(library);
         let mut expected = read(&lab);
         assert_eq!(expected, BTreeSet::from([NAME.to_owned(), "other".to_owned()]));
-        // What the links lead to changes, and the links do not.
+        // The targets of the links change, and the links do not.
         for name in ["value", "other"] {
             fs::write(lab.path("task/names").join(name), format!("new {name}\n")).unwrap();
             repository::commit(&lab.path("task"), LAB, "more\n");

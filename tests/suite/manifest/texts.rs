@@ -14,7 +14,7 @@ use compeval::manifest::{Manifest, shown};
 use super::{directory, put, read, scan, text};
 use crate::generator::{Random, seeds};
 
-/// What names are made of, so that many are neighbours in one order and not in another.
+/// The parts of names, so that many are neighbours in one order and not in another.
 const LETTERS: [&[u8]; 12] =
     [b"a", b"b", b"A", b".", b"-", b"0", b" ", b"\\", b"\n", b"\xff", "é".as_bytes(), b"\xe2\x82"];
 

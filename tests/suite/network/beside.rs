@@ -120,7 +120,7 @@ fn a_run_makes_again_what_a_collection_on_another_host_has_just_made_away() {
     let published = ["gc", "--delete", "-q", "--published", results.to_str().unwrap()];
     for round in 1..=rounds(4) {
         lab.finish(&mut collector.command("ce", &published, "away")).exit(0);
-        // What the host of the run knows of it is as old as it can be.
+        // The view that the host of the run has of it is as old as it can be.
         run(round);
     }
     is_whole(&gluster, &runner, "away");

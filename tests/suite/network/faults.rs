@@ -1,5 +1,5 @@
-//! What a network file system may answer, at any operation of the storage: an old answer once, or none for a while. A run asks
-//! again or waits, and ends as if nothing had been.
+//! The answers that a network file system may give, at any operation of the storage: an old answer once, or none for a while. A run
+//! asks again or waits, and ends as if nothing had been.
 //!
 //! A longer form lets each error come at each operation: `CE_FAULTS=all cargo test --test suite network::faults`.
 
@@ -66,7 +66,7 @@ fn a_storage_that_is_away_for_a_while_at_any_operation_is_waited_for() {
     assert!(operations > 50, "{operations} operations failed");
 }
 
-/// What does not come back is told once, with what to try.
+/// A storage that does not come back is reported once, with what to try.
 #[test]
 fn a_storage_that_stays_away_is_told_of_once() {
     let lab = lab();

@@ -70,9 +70,9 @@ CACHESvolume shared
 end-volume
 ";
 
-/// What a client remembers as it is shipped. If two hosts make a directory at once, that may be an identity that the server drops, for
-/// minutes: on a machine that is busy, one of two runs on a new storage ends with 5 in some rounds of a hundred. So tests are without, but
-/// if `CE_CACHES` is set.
+/// The caches of a client as it is shipped. If two hosts make a directory at once, a client may remember an identity that the
+/// server drops, for minutes: on a machine that is busy, one of two runs on a new storage ends with 5 in some rounds of a hundred.
+/// So tests are without them, unless `CE_CACHES` is set.
 const CACHES: &str = "volume write-behind
     type performance/write-behind
     subvolumes utime

@@ -12,7 +12,7 @@ use crate::lab::Lab;
 use crate::needs::{self, needs};
 use crate::program::through;
 
-/// What a host does: it mounts the file system by what it is given, says so, and ends with its standard input.
+/// The script of a host: it mounts the file system by what it is given, says so, and ends with its standard input.
 const HOST: &str = r#"
     set -e
     name=$1 place=$2 shared=$3; shift 3
@@ -25,7 +25,7 @@ const HOST: &str = r#"
     exec cat
 "#;
 
-/// What a process does that is to end with the one that has started it.
+/// The command in front of a process that is to end with the one that has started it.
 pub(super) const LEASHED: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
 
 /// A host.

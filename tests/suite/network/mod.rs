@@ -122,7 +122,7 @@ fn a_run_that_is_killed_leaves_what_one_on_another_host_can_use() {
         let start = |host: &Host<'_>| {
             let task = host.task();
             let options = ["-q", "--task", &task, "-j2"];
-            // Who is silent is soon taken for dead.
+            // A silent run is soon taken for dead.
             Running::start(host.command("ce-run", &options, &storage).env("CE_SILENCE", "2"))
         };
         let killed = start(&hosts[round % 2]);

@@ -149,11 +149,11 @@ fn the_policy_keeps_everything_else_out() {
     }
 }
 
-/// What a keyboard has to reach, in the order of the page.
+/// The elements that a keyboard has to reach, in the order of the page.
 const REACHABLE: &str = "[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]\
     .filter((it) => !it.disabled && it.tabIndex >= 0 && it.checkVisibility({ visibilityProperty: true }))";
 
-/// What has the focus, for messages.
+/// The element that has the focus, for messages.
 const FOCUSED: &str = "document.activeElement.outerHTML.slice(0, 120)";
 
 #[test]
@@ -172,7 +172,7 @@ fn a_keyboard_reaches_everything_in_order_and_sees_where_it_is() {
             let focused = page.value(FOCUSED);
             let place = page.value("reachable.indexOf(document.activeElement)");
             if place == -1 {
-                // What is wider or higher than its place is scrolled by keys, and has none of its own to reach.
+                // An element that is wider or higher than its place is scrolled by keys, and has none of its own to reach.
                 let scrolls = "(() => { const it = document.activeElement; \
                     return it.scrollWidth > it.clientWidth || it.scrollHeight > it.clientHeight; })()";
                 assert_eq!(page.value(scrolls), true, "{focused}, the {at}th of {count}");

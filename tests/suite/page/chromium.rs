@@ -191,7 +191,7 @@ impl Chromium {
         }
     }
 
-    /// What has gone wrong so far: errors, anything printed to the console, and requests for anything but the page.
+    /// Returns the troubles so far: errors, anything printed to the console, and requests for anything but the page.
     pub(super) fn troubles(&mut self) -> Vec<String> {
         self.value("0");
         let is_trouble = |event: &&Value| match event["method"].as_str() {

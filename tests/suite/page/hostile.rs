@@ -76,7 +76,7 @@ fn hostile_texts_break_no_page() {
             "[...document.querySelectorAll('#tables td:first-child')].map((it) => it.textContent)";
         let shown = browser.value(shown);
         for text in HOSTILE {
-            // What misleads is shown as a mark, as everywhere.
+            // A misleading character is shown as a mark, as everywhere.
             let text = text.replace(['\u{202e}', '\u{2028}'], "\u{fffd}");
             assert!(shown.as_array().unwrap().iter().any(|it| *it == text), "{text}: {shown}");
         }

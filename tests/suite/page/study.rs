@@ -237,7 +237,7 @@ fn the_question_is_that_of_the_commit() {
     }
 }
 
-/// What came from elsewhere was not measured when it came, nor here.
+/// A result that came from elsewhere was not measured when it came, nor here.
 #[test]
 fn times_and_hosts_that_are_not_published_are_not_made_up() {
     let lab = study();
@@ -313,7 +313,7 @@ fn repositories_that_were_given_are_named_to_repeat_it() {
     told("a clone of https://example.org/lib.git");
 }
 
-/// What has failed before counts as that at another commit, too, where nothing is recorded of it.
+/// A call that has failed before counts as failed at another commit, too, where nothing is recorded of it.
 #[test]
 fn failures_at_another_commit_are_failures() {
     let mut lab = Lab::empty()

@@ -6,8 +6,8 @@ use super::lease::Lease;
 use super::world::{May, Run, Step, Storage, World};
 
 impl World {
-    /// What must hold whenever and wherever everything stops: the next run, alone, ends with the
-    /// outputs of one execution in their places.
+    /// Checks the law that must hold whenever and wherever everything stops: the next run, alone, ends with the outputs of one
+    /// execution in their places.
     fn check(&self, lease: Lease) {
         for run in &self.runs {
             if let Step::Done([one, other]) = run.step {
@@ -32,7 +32,7 @@ impl World {
         assert_eq!(after.storage.places, [Some(one); 2], "other files than told after {self:?}");
     }
 
-    /// What must hold of runs that respect leases, wherever it is.
+    /// Checks the laws that must hold of runs that respect leases, wherever they are.
     fn check_leases(&self, may: May) {
         let is_over = |run: &Run| !run.is_alive();
         let can_go_on = (0..self.runs.len()).any(|at| self.clone().advance(at));

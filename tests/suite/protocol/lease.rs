@@ -2,7 +2,7 @@
 
 use super::world::{Execution, Outputs, Run, Step, World};
 
-/// What a run does about leases.
+/// The state of a run with respect to leases.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Lease {
     /// It executes without.
@@ -17,7 +17,7 @@ pub(super) enum Lease {
 pub(super) enum LeaseStep {
     Link,
     See,
-    /// Who holds it now, after it was seen to be this one's?
+    /// Finds out who holds it now, after it was seen to be this one's.
     Judge(Option<Execution>),
     IsStill(Execution),
     Remove,
@@ -121,7 +121,7 @@ impl World {
     }
 }
 
-/// What is done after the holder of the lease was found to be no more, or not to be there.
+/// Returns the step after the holder of the lease was found to be no more, or not to be there.
 fn after_death(seen: Option<Execution>) -> Step {
     Step::Lease(seen.map_or(LeaseStep::Link, LeaseStep::IsStill))
 }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 const TICKETS: usize = 2;
 const WORKERS: usize = 3;
 
-/// What a worker does with a ticket.
+/// The state of a worker with a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Worker {
     Idle,
@@ -23,7 +23,7 @@ enum Worker {
     Dead,
 }
 
-/// What the run does.
+/// The state of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Run {
     Reads,

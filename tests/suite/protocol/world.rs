@@ -5,20 +5,20 @@ use super::lease::{Lease, LeaseStep};
 /// An execution; what it leaves in the storage is marked with it.
 pub(super) type Execution = u8;
 
-/// What a record says of the two outputs.
+/// The two outputs in a record.
 pub(super) type Outputs = [Execution; 2];
 
-/// What is under the name of the call, and what waits in the stage of each execution.
+/// The files under the name of the call, and those that wait in the stage of each execution.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Storage {
     pub(super) record: Option<Outputs>,
     pub(super) places: [Option<Execution>; 2],
     pub(super) staged: Vec<[bool; 2]>,
-    /// Whose lease of the call is there.
+    /// The execution whose lease of the call is there.
     pub(super) lease: Option<Execution>,
 }
 
-/// Where a run is: the operation that it does next.
+/// The place of a run: the operation that it does next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Step {
     ReadRecord,
@@ -58,7 +58,7 @@ pub(super) struct World {
     pub(super) may_still: May,
 }
 
-/// What may still happen to runs.
+/// The events that may still happen to runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct May {
     /// How many of them may die.
@@ -179,7 +179,7 @@ impl World {
             }
         };
         if let Step::Done(_) = step {
-            // What it did not need is thrown away.
+            // Outputs that it did not need are thrown away.
             storage.staged[usize::from(own)] = [false; 2];
             *step = lease.after_all(*step);
         }

@@ -9,7 +9,7 @@ use crate::fifo::Never;
 use crate::isolation;
 use crate::lab::{Lab, Library};
 
-/// What calls have asked for, by their computations, as their records say.
+/// Returns the resources that calls have requested, by their computations, as their records say.
 pub(super) fn asked(lab: &Lab) -> BTreeMap<String, Vec<String>> {
     let mut asked = BTreeMap::<String, Vec<String>>::new();
     for name in lab.storage().iter().filter(|it| it.starts_with("c_") && it.contains("/record/")) {

@@ -106,7 +106,7 @@ fn other_resources_execute_nothing() {
     lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
     lab.called();
     let lab = lab.file("resources", "c1 exclusive\n").file("workflow/resources", "time 1h\n");
-    // What is not committed of them is no part of the task.
+    // Uncommitted parts of them are no part of the task.
     lab.ce_run(&[]).exit(0).says("4 calls: 4 reused").called(vec![]);
     let lab = lab.commit_again();
     lab.ce_run(&[]).exit(0).says("4 calls: 4 reused").called(vec![]);

@@ -146,7 +146,7 @@ fn a_run_without_a_cache_and_one_whose_cache_cannot_be_written_go_on() {
     fs::write(lab.path("file"), "").unwrap();
     let ran = lab.finish(lab.run_as("file").env("XDG_CACHE_HOME", lab.path("file")));
     ran.exit(0).says("warning: other runs on this host are not waited for");
-    // Who is not exclusive needs nobody to wait.
+    // A call that is not exclusive needs nobody to wait.
     let lab = lab.exclusive(false);
     let ran = lab.finish(lab.run_as("other").env("XDG_CACHE_HOME", lab.path("file"))).exit(0);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! What calls ask for: how it is written, and what becomes of it.
+//! Requests of resources by calls: how they are written, and what becomes of them.
 
 mod amounts;
 mod exclusive;
@@ -29,7 +29,7 @@ impl Lab {
         command
     }
 
-    /// What was noted since the last time it was asked, in order.
+    /// Returns the notes since the last time it was asked, in order.
     fn notes(&self) -> Vec<String> {
         let notes = fs::read_to_string(self.path("notes")).unwrap_or_default();
         drop(fs::remove_file(self.path("notes")));

@@ -1,4 +1,4 @@
-//! What calls in sweeps ask for: amounts that depend on the point.
+//! Requests of resources by calls in sweeps: amounts that depend on the point.
 
 use super::amounts::asked;
 use crate::lab::Lab;
@@ -32,7 +32,7 @@ fn points_that_are_left_out_need_not_fit() {
     lab.ce_run(&["-j2", "--where", "threads=2"]).exit(0).called(vec!["run"]);
     lab.ce_run(&["-j1", "--where", "threads=2"]).exit(0).called(vec![]);
     lab.ce_run(&["-j1", "--where", "threads=64"]).exit(2).says("it asks for 64 cpus");
-    // What needs a table of all points is left out, too.
+    // A call that needs a table of all points is left out, too.
     let lab = lab
         .rename("workflow", "body")
         .computation("sum", "table", "sum", r#"cat "$1" >"$2""#)
@@ -93,7 +93,7 @@ fn a_text_that_is_no_amount_is_an_error_of_its_call() {
     let lab = sweep(&computed, "n", "cpus {cpus}\n");
     let ran =
         lab.ce_run(&["-j4"]).exit(1).says("body/resources:1: \"many\" is not a number of cpus");
-    // What is known only later cannot be told before.
+    // Amounts that are known only later cannot be reported before.
     ran.says("it asks for 9 cpus, and only 4 may be used").called(vec!["run"]);
     let lab = sweep(&computed, "n", "memory {memory}G\n");
     lab.ce_run(&[]).exit(2).says("the points have no column \"memory\"").called(vec![]);

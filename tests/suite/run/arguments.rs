@@ -1,4 +1,4 @@
-//! What users may type, and what they may not.
+//! Arguments that users may type, and others that they may not.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -226,7 +226,7 @@ fn an_id_is_what_it_names_whatever_replaces_it() {
 fn a_job_that_is_done_is_told_of_a_work_tree_that_is_as_committed() {
     let lab = Lab::task(TASK).commit();
     let told = lab.ce_run(&["-q"]).exit(0).called(vec!["add", "mul"]).stdout;
-    // What led to the outputs is not looked at.
+    // The calls that led to the outputs are not looked at.
     let calls = lab.storage().into_iter().filter(|name| name.starts_with("c_mul/"));
     calls.for_each(|name| fs::remove_file(lab.path("storage").join(name)).unwrap());
     let ran = lab.unchanged(|| lab.ce_run(&["-q"]).exit(0).called(vec![]).stdout);

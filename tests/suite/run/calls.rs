@@ -1,4 +1,4 @@
-//! Which calls are executed, and what they are given.
+//! The calls that are executed, and their inputs.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

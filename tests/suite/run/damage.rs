@@ -42,7 +42,7 @@ fn an_object_under_the_id_of_another_one_is_not_executed() {
             for options in ways {
                 let ran = lab.ce_run(options);
                 assert_ne!(ran.status.code(), Some(0), "{old} {options:?}");
-                // What is checked out is not what such a tree has.
+                // The checked out directory is not the tree of the other object.
                 if !old.ends_with("deep") || options.contains(&"--at=HEAD") {
                     ran.says(&format!("the object {id} in ")).says(" is damaged").says("git fsck");
                 }

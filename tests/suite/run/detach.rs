@@ -7,7 +7,7 @@ use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 
 impl Lab {
-    /// What the only detached run has printed.
+    /// Returns the log of the only detached run.
     fn run_log(&self) -> String {
         let runs: Vec<PathBuf> =
             fs::read_dir(self.path("storage/runs")).unwrap().map(|it| it.unwrap().path()).collect();
@@ -29,7 +29,7 @@ fn a_detached_run_goes_on_with_the_commit_and_the_inputs_that_it_was_given() {
     // It ends at once, though its only call waits.
     let ran = lab.finish(&mut command).exit(0).says("goes on in the background as process");
     assert_eq!(ran.stdout, "");
-    // What it does is known as soon as the terminal is free.
+    // Its progress is known as soon as the terminal is free.
     let status = lab.run("ce", &["status", "../storage"]).exit(0);
     status.shows("run of task at ").shows("0 of 2 calls are over");
     assert_eq!(fifo.line(), "here");

@@ -55,7 +55,7 @@ fn set_fifos(lab: &Lab, command: &mut Command) {
     }
 }
 
-/// What the file of a computation contains that is in this room.
+/// Returns the contents of the file of a computation that is in this room.
 #[track_caller]
 fn in_room(lab: &Lab, computation: &str, room: &str) -> String {
     let names = lab.storage();

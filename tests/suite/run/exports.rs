@@ -1,4 +1,4 @@
-//! What is executed is what the name says, whatever becomes of the work tree.
+//! The executed program is the one that the name says, whatever becomes of the work tree.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -46,7 +46,7 @@ fn nothing_is_started_after_a_failure() {
     let ran = lab.ce_run(&["-j1", "--fail-fast"]).exit(1).called(vec!["bad"]);
     let ran = ran.says("3 calls: 1 failed, 1 blocked, 1 not started");
     ran.shows("`* not started: another call had failed");
-    // What is there is found all the same, and the last one of both options counts.
+    // Existing results are found all the same, and the last one of both options counts.
     lab.ce_run(&["-j1", "--fail-fast", "--keep-going"]).exit(1).called(vec!["bad", "mul"]);
     let ran = lab.ce_run(&["-j1", "--keep-going", "--fail-fast"]).exit(1).called(vec!["bad"]);
     ran.says("3 calls: 1 reused, 1 failed, 1 blocked");

@@ -160,7 +160,7 @@ fn inputs_with_one_label_have_numbers() {
     lab.ce_run(&[]).exit(1).says("bad (x[00]) failed: ");
 }
 
-/// What fails because an input was taken from it has not failed by itself.
+/// A call that fails because an input was taken from it has not failed by itself.
 #[test]
 fn a_call_whose_input_is_removed_meanwhile_is_lost() {
     for end in ["exit 3", "exit 0", "kill -9 $$"] {

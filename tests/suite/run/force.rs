@@ -32,7 +32,7 @@ fn a_call_is_computed_again_and_what_was_there_goes_aside() {
         [format!("../storage/{product}"), product.clone(), short].iter().enumerate()
     {
         fs::write(lab.path("count"), format!("{}\n", number + 2)).unwrap();
-        // What reads it is another call by now, and computed as well.
+        // The call that reads it is another one by now, and computed as well.
         lab.ce_run(&["--no-sync", "--force", name]).exit(0).called(vec!["add", "mul"]);
         assert_eq!(lab.stored(&product), format!("{}\n", number + 2));
         assert_eq!(lab.output(), format!("{}\n", number + 7));

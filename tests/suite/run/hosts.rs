@@ -65,9 +65,9 @@ fn lab() -> Option<Lab> {
 struct Host {
     running: Running,
     says: Fifo,
-    /// Where `twins` says that it is executed.
+    /// The FIFO into which `twins` says that it is executed.
     meets: Option<Fifo>,
-    /// What `twins` waits for.
+    /// The FIFO that `twins` waits for.
     waits: Never,
     waits_at: PathBuf,
 }
@@ -150,7 +150,7 @@ pub(crate) fn child(process: Pid) -> Pid {
     Pid::from_raw(children.unwrap().trim().parse().unwrap()).unwrap()
 }
 
-/// What must hold when all runs are over: one result, whole, and nothing else.
+/// Checks the law that must hold when all runs are over: one result, whole, and nothing else.
 #[track_caller]
 fn is_right(lab: &Lab, called: &[&str]) {
     let mut now = lab.called();
@@ -225,7 +225,7 @@ fn a_run_on_another_host_that_dies_is_replaced() {
     second.done(&lab);
     third.done(&lab);
     first.running.output();
-    // What the dead has left is removed by a run on its host.
+    // Leftovers of the dead run are removed by a run on its host.
     let theirs = lab.path("storage/tmp").read_dir().unwrap().map(|entry| entry.unwrap().path());
     theirs.for_each(|left| fs::remove_dir_all(left).unwrap());
     is_right(&lab, &["same", "twins", "twins"]);

@@ -1,5 +1,4 @@
-//! Where a storage comes to its limits: one clear error, nothing half published, and everything
-//! that can be finished is.
+//! A storage at its limits: one clear error, nothing half published, and everything that can be finished is.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -218,7 +217,7 @@ fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
 #[test]
 fn a_storage_whose_path_is_too_long_is_told_of_and_shorter_ones_are_used() {
     let lab = lab();
-    // What is below a storage is reached from there, however long its own path is.
+    // Files below a storage are reached from there, however long its own path is.
     run_deep(&lab, 3950).exit(0).says("11 calls: 11 computed\n");
     run_deep(&lab, 3950).exit(0).says("11 calls: 11 reused\n");
     for length in [4080, 5000] {

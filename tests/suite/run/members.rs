@@ -17,7 +17,7 @@ fn lab(member: &str) -> Lab {
         .commit()
 }
 
-/// What went wrong, without the storage's names.
+/// Returns the reason of the failure, without the storage's names.
 fn complaint(ran: &Ran<'_>) -> String {
     let line = ran.stderr.lines().find(|line| line.contains(" failed: ")).unwrap();
     let (_, reason) = line.split_once(" failed: ").unwrap();

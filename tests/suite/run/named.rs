@@ -12,7 +12,7 @@ fn lab() -> Lab {
     lab.data("x", "7\n").data("y", "2\n").commit()
 }
 
-/// What the task's only output contains, after a run with these arguments.
+/// Returns the contents of the task's only output, after a run with these arguments.
 fn output(lab: &Lab, arguments: &[&str]) -> String {
     let ran = lab.run("ce-run", &[&["-q"], arguments].concat()).exit(0);
     fs::read_to_string(lab.path("task").join(ran.stdout.trim_end())).unwrap()

@@ -1,4 +1,4 @@
-//! What results are called when there are many inputs, or when hashes collide.
+//! The names of results with many inputs, or with hashes that collide.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is printed, for programs to read and whoever reads it or stops reading.
+//! The printed output, for programs to read, and for others who read it or stop reading.
 
 use std::fs::File;
 use std::io::pipe;

@@ -23,7 +23,7 @@ fn lab() -> Lab {
     lab.commit()
 }
 
-/// What the task's only output contains, after a run with these arguments.
+/// Returns the contents of the task's only output, after a run with these arguments.
 #[track_caller]
 fn output(lab: &Lab, arguments: &[&str]) -> String {
     let ran = lab.run("ce-run", &[&["-q", "../storage"], arguments].concat()).exit(0);

@@ -9,7 +9,7 @@ use crate::isolation;
 use crate::lab::Lab;
 use crate::program::{Ran, Running, through};
 
-/// What a process inherits, but for two signals of threads that glibc has ignored by what it starts.
+/// The signal state that a process inherits, but for two signals of threads that glibc has ignored by the programs that it starts.
 const SEES: &str =
     r#"grep -E '^Sig(Ign|Blk):' /proc/self/status | sed 's/00000001800*$/0000000000000000/' >"$2""#;
 

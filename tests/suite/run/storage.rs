@@ -1,4 +1,4 @@
-//! What is in the storage, and what becomes of a storage that somebody touched.
+//! The contents of the storage, and the fate of a storage that somebody touched.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -30,7 +30,7 @@ enum Target {
     Init,
     /// The process that starts calls in the sandbox, where they have no grants.
     Spawner,
-    /// What the call executes.
+    /// The process that the call executes.
     Exec,
 }
 

@@ -34,7 +34,7 @@ fn lab_of(literal: &str, file: &str) -> Lab {
     lab
 }
 
-/// What the task's only output contains, after a run with these arguments.
+/// Returns the contents of the task's only output, after a run with these arguments.
 #[track_caller]
 fn output(lab: &Lab, arguments: &[&str]) -> String {
     let ran = lab.run("ce-run", &[&["-q", "../storage"], arguments].concat()).exit(0);

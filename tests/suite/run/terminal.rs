@@ -1,4 +1,4 @@
-//! What a run shows at a terminal.
+//! The text that a run shows at a terminal.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -104,7 +104,7 @@ fn the_progress_counts_what_is_asked_for() {
     let lab = sweep().file("workflow/inputs/00-table/factors/00-a", "1\n2\n3\n");
     let lab = lab.file("workflow/inputs/00-table/factors/01-b", "5\n").commit();
     shows(&lab, &["--where", "a=2"], "] 0/1 calls, ");
-    // Which points there are is known later, and what needs the table is left out then.
+    // The points are known later, and the calls that need the table are left out then.
     let lab = sweep().file("workflow/inputs/00-table/names", "a\nb\n");
     let rows = "printf 'a\\tb\\n1\\t2\\n3\\t4\\n' >\"$2\"";
     let lab = lab.computation("rows", "x", "points", rows);
@@ -185,7 +185,7 @@ fn a_terminal_gets_words_and_colours_and_a_pipe_the_original() {
     let expected: Vec<&str> = words.lines().into_iter().filter(|line| !line.is_empty()).collect();
     assert!(expected.contains(&"add (TASK)  reused"), "{expected:?}");
     assert_eq!(lines(&text, usize::MAX), expected);
-    // What is piped is what the first implementation printed, and so is what a terminal is asked for.
+    // Piped output is that of the first implementation, and so is the output that a terminal is asked for.
     let piped = lab.ce_run(&["--no-sync"]).exit(0);
     assert!(!piped.stdout.contains("reused") && !piped.stdout.contains('\x1b'), "{}", piped.stdout);
     let original = at_terminal(&["--style", "original"]);

@@ -27,7 +27,7 @@ fn lab(text: &str) -> Lab {
     lab.commit_again()
 }
 
-/// What the task's only output contains, after a run with these arguments.
+/// Returns the contents of the task's only output, after a run with these arguments.
 #[track_caller]
 fn output(lab: &Lab, arguments: &[&str]) -> String {
     let ran = lab.run("ce-run", &[&["-q", "../storage"], arguments].concat()).exit(0);
@@ -193,7 +193,7 @@ fn a_dirty_submodule_is_taken_as_it_stands() {
     let refused = lab.run("ce-run", &["../storage"]).exit(2);
     refused.says("lib: has uncommitted changes: src/file");
     assert!(output(&lab, &["--dirty"]).ends_with("\n./file:three\n"));
-    // What is committed there is a commit.
+    // A change that is committed there is a commit.
     repository::commit(&lab.path("task/lib"), LAB, "three\n");
     lab.run("ce-run", &["../storage"]).exit(2).says("lib: has uncommitted changes: lib");
     let head = lab.git("task/lib", &["rev-parse", "HEAD"]);

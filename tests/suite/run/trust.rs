@@ -18,7 +18,7 @@ fn lab(library: Library) -> Option<(Lab, u32)> {
     Some((lab, user))
 }
 
-/// What the other user gets to see of the task with this environment.
+/// Returns the task as the other user gets to see it with this environment.
 fn look<'a>(lab: &'a Lab, user: u32, environment: &[(&str, &str)]) -> Ran<'a> {
     let mut command = lab.command("ce-run");
     command.args(["-n", "../storage", "../data/x", "../data/y"]).uid(user).env("HOME", "/nowhere");

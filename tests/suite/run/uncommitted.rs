@@ -1,4 +1,4 @@
-//! What no commit records, and what becomes of it.
+//! Changes that no commit records, and what becomes of them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +27,7 @@ fn git(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// What can happen to a computation: what is done, and the files that are told.
+/// A change of a computation: how it is made, and the files that are reported.
 type Change = (fn(&Path), &'static str);
 
 const CHANGES: [Change; 7] = [
@@ -102,7 +102,7 @@ fn a_dirty_computation_is_known_by_the_tree_that_git_would_make() {
         let lab = lab(library);
         let mul = lab.path("task/computations/mul");
         change(&mul);
-        // Whatever else it does not need, it needs these.
+        // The mode of `exec` and the file `outputs` are needed in any case.
         let lab = lab.mode("computations/mul/exec", 0o755);
         if !mul.join("outputs").exists() {
             continue;

@@ -18,7 +18,7 @@ const IMPOSSIBLE: i32 = 77;
 
 /// A cluster, which ends when it is dropped, or else with this process, however that ends.
 struct GridEngine {
-    /// What its programs need to know.
+    /// The variables that its programs need.
     variables: Vec<(String, String)>,
     /// Waits for the end of its standard input, and then ends the cluster.
     keeper: Child,

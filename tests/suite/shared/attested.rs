@@ -86,9 +86,9 @@ fn who_has_executed_what_is_there_already_can_attest_it_once() {
     push_as(&lab, "bob", &["--attest"], attest).exit(0).shows("pushed 2 attestations to ");
     push_as(&lab, "bob", &["--attest"], attest).exit(0).shows("nothing is new to ");
     pull(&lab, &["--require", "2"], "mine").exit(0).shows("pulled 2 calls, 1 job");
-    // What was pulled was not executed here.
+    // Calls that were pulled were not executed here.
     push_as(&lab, "alice", &["--attest"], ["mine", "results.git"]).exit(0).shows("nothing is new");
-    // Who has had other outputs has said so with the first push.
+    // An attester who has had other outputs has said so with the first push.
     salt(&lab, "salt\n");
     evaluate(&lab, "differs").exit(0);
     push_as(&lab, "bob", &[], ["differs", "results.git"]).exit(1).shows("pushed 1 call, 1 job");
@@ -281,11 +281,11 @@ fn a_history_that_no_program_of_ours_makes_is_no_obstacle() {
     let merge = commit(&one, &[&sides[0], &sides[1]]);
     let last = commit(&good, &[&tip, &merge]);
     lab.git("results.git", &["update-ref", "refs/heads/results", &last]);
-    // What alice has signed is believed as before.
+    // Results that alice has signed are believed as before.
     for storage in ["mine", "again"] {
         pull(&lab, &[], storage).exit(0).shows("pulled 2 calls, 1 job");
     }
-    // What such a merge leaves out is named all the same.
+    // Files that such a merge leaves out are named all the same.
     let all = lab.git("results.git", &["ls-tree", &good]);
     let others: Vec<&str> = all.lines().filter(|it| !it.ends_with("\tledger")).collect();
     let hiding = commit(&make(others.join("\n")), &[&last, &sides[0], &sides[1]]);
@@ -306,7 +306,7 @@ fn when_and_on_which_machine_is_published_if_that_is_asked_for() {
     };
     push_as(&lab, "alice", &[], ["alice", "results.git"]).exit(0);
     assert!(!holds(&lab, "results.git", "\"end\"") && !holds(&lab, "results.git", "\"machine\""));
-    // What was said without is said again, and once.
+    // Statements that were made without are made again, and once.
     push_as(&lab, "alice", &["--attest", "--times"], ["alice", "results.git"]).exit(0);
     let calls = ledger("\"end\"");
     assert!(calls > 0 && !holds(&lab, "results.git", "\"machine\""));

@@ -192,7 +192,7 @@ fn the_user_accepts_other_outputs() {
     away(&lab, "storage", "second");
     away(&lab, "storage", "third");
     salt(&lab, "salt\n");
-    // What was made from the old outputs is looked up anew by the next run.
+    // Calls made from the old outputs are looked up anew by the next run.
     let told = with_z(&lab, &["--accept"]).exit(3);
     told.says("recorded outputs were replaced by others; run it again");
     let salted = "x\nx\nx\nx\nsalt\n";

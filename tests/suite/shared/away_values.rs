@@ -50,7 +50,7 @@ fn trees(lab: &Lab) -> Vec<PathBuf> {
 #[test]
 fn a_member_of_what_is_away_demands_it() {
     let lab = members();
-    // What the member is, only the directory says.
+    // Only the directory says what the member is.
     lab.ce_run(&["-n"]).exit(3).says("make").says("its outputs are away, and needed");
     lab.ce_run(&[]).exit(0).called(vec!["make"]).says("4 calls: 3 reused, 1 computed");
     assert_eq!(trees(&lab).len(), 1);

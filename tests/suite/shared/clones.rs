@@ -7,7 +7,7 @@ use super::{cloned, evaluate, listed, push, repository};
 use crate::lab::Lab;
 use crate::program::Ran;
 
-/// What a run would do in the clone.
+/// Returns the dry run in the clone.
 fn dry<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
     let mut command = lab.command("ce-run");
     lab.finish(command.arg("-n").args(options).args(["../clone", "../data/x"]))
@@ -29,7 +29,7 @@ fn a_clone_unpacks_directories_when_they_are_needed() {
     lab.called();
     push(&lab, &[], "storage", "results.git").exit(0);
     cloned(&lab, "results.git", "clone", &[]);
-    // What only reads makes nothing, and takes nothing for damaged.
+    // A command that only reads makes nothing, and takes nothing for damaged.
     assert_eq!(odd(&lab, "clone"), 4, "three calls and the job");
     lab.run("ce", &["verify", "--repair", "../clone"]).exit(0).says("0 wrong, 4 odd");
     lab.run("ce", &["log", "../clone"]).exit(0).shows("  shared  ");
@@ -80,7 +80,7 @@ fn a_clone_with_a_forged_archive_executes_the_call() {
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
 }
 
-/// What `ce verify` counts in a clone.
+/// Returns the counts of `ce verify` in a clone.
 fn odd_or_wrong(lab: &Lab) -> String {
     let told = lab.run("ce", &["verify", "../clone"]).stderr;
     let counts = told.lines().find(|line| line.contains(" wrong, ")).unwrap();

@@ -31,7 +31,7 @@ pub(crate) fn directories() -> Lab {
     lab
 }
 
-/// What is done to an archive.
+/// A change of an archive.
 type Forgery = fn(&mut Vec<u8>);
 
 /// The archives that a repository has.

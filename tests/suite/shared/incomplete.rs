@@ -13,10 +13,10 @@ use crate::program::Ran;
 /// More than this number of processes of `git` is a storm: no command here needs half of it.
 const MOST: usize = 40;
 
-/// What ends a fetch from a clone of depth 1.
+/// The advice at the end of a fetch from a clone of depth 1.
 const UNSHALLOW: &str = "try: git fetch --unshallow in it, or clone it again without --depth\n";
 
-/// What ends a fetch from a partial clone.
+/// The advice at the end of a fetch from a partial clone.
 const REFETCH: &str =
     "try: git fetch --refetch --no-filter in it, or clone it again without --filter\n";
 
@@ -308,7 +308,7 @@ fn a_task_in_a_shallow_or_partial_clone_is_evaluated_as_far_as_it_is_there() {
             git.run(&lab, "ce", &["log", &storage]).exit(0);
             git.run(&lab, "ce", &["explain", task, &storage, "../data/x"]).exit(0);
             git.run(&lab, "ce", &["push", &storage, "../results.git"]).exit(0);
-            // What is not there is said to be so.
+            // Missing commits and objects are reported as such.
             let (says, hint) = match option {
                 "--depth=1" => (
                     "HEAD is there, and has no such ancestor: the repository is a shallow clone, whose history ends at the commit ",

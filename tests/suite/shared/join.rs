@@ -233,7 +233,7 @@ fn hook(lab: &Lab, repository: &str, script: &str) {
 fn hook_always(lab: &Lab, repository: &str, script: &str) {
     let hook = lab.path(repository).join("hooks/pre-receive");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    // What is pushed is in quarantine meanwhile, in which nothing else may be written.
+    // Pushed objects are in quarantine meanwhile, in which nothing else may be written.
     let clean = "unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES";
     fs::write(&hook, format!("#!/bin/sh\n{clean}\n{script}\n")).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();

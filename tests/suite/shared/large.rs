@@ -115,7 +115,7 @@ fn objects_are_pulled_up_to_the_limit() {
     evaluate(&lab, "other").exit(0).called(vec![]).says("2 calls: 2 reused");
     lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd");
     assert!(lab.path("other/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
-    // What was pulled can be pushed to a repository without the setting.
+    // Results that were pulled can be pushed to a repository without the setting.
     repository(&lab, "plain.git");
     push(&lab, &[], "other", "plain.git").exit(0).shows("pushed 2 calls, 1 job (2.3 KiB)");
     repository(&lab, "again.git");
@@ -189,7 +189,7 @@ fn what_a_store_has_lost_is_sent_again() {
     let told = push(&lab, &[], "storage", "results.git").exit(0);
     assert!(!told.stdout.contains("lost"), "{}", told.stdout);
     pull(&lab, &[], "known", "results.git").exit(0).shows("pulled 1 call (1.6 KiB)");
-    // Who pushes something else sends it again, too, unless it is not what it was.
+    // A push of something else sends it again, too, unless the value is not what it was.
     fs::remove_file(object).unwrap();
     lab.copy("storage", "more");
     let room = super::away::room(&lab, "more", "c_twice", "00");
@@ -215,7 +215,7 @@ fn the_store_is_where_the_repository_says_and_for_whom_it_says() {
     let mode = fs::metadata(object.parent().unwrap()).unwrap().permissions().mode();
     assert_eq!(mode & 0o2070, 0o2070);
     pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 2 calls, 1 job");
-    // Where nothing can be stored, nothing is pushed.
+    // If nothing can be stored, nothing is pushed.
     repository(&lab, "full.git");
     fs::write(lab.path("full.git/lfs"), "").unwrap();
     let told = push(&lab, LFS, "storage", "full.git").exit(5);

@@ -31,7 +31,7 @@ fn logs(lab: &Lab) -> usize {
     listed(lab, "results.git").iter().filter(|line| line.contains("/log/")).count()
 }
 
-/// What `ce show --log` prints of the call in a storage.
+/// Returns the output of `ce show --log` for the call in a storage.
 fn shown<'a>(lab: &'a Lab, storage: &str) -> Ran<'a> {
     lab.run(
         "ce",

@@ -1,4 +1,4 @@
-//! Who is asked for passwords: the user at a terminal who pushes or pulls, and nobody else.
+//! Prompts for passwords: the user at a terminal who pushes or pulls is asked, and nobody else.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -91,7 +91,7 @@ fn at_a_terminal_a_push_and_a_pull_may_ask_and_a_collection_may_not() {
         assert_eq!(told.contains("BatchMode"), !may_ask, "{told}");
         let end = if may_ask { "prompt= askpass=ask ssh=ask" } else { SILENT };
         assert!(told.ends_with(end), "{told}");
-        // Who does not see what is asked is not asked.
+        // A user who does not see the question is not asked.
         let terminal = Terminal::start(&command(&lab, arguments), 80, Shown::Output);
         terminal.end();
         assert!(asked(&lab).ends_with(SILENT));

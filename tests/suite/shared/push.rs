@@ -71,7 +71,7 @@ fn whoever_executes_a_call_makes_the_same_results() {
         push(&lab, &[], storage, repository_of_it).exit(0);
     }
     assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
-    // What the ledger says of the second execution is evidence for the first repository, too.
+    // The ledger's statement of the second execution is evidence for the first repository, too.
     push(&lab, &[], "other", "results.git").exit(0).shows("pushed 1 ledger file to ");
     assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
     push(&lab, &[], "other", "results.git").exit(0).shows("nothing is new");

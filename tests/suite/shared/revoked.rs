@@ -54,7 +54,7 @@ fn what_is_made_again_takes_the_place_of_what_is_revoked() {
     assert_eq!(fs::read(lab.path("clone").join(&file)).unwrap(), right);
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong");
     evaluate(&lab, "clone").exit(0).called(vec![]);
-    // Who has the revoked one and does not know that loses the place.
+    // A user who has the revoked one and does not know that loses the place.
     fs::remove_dir_all(lab.path("alice/revoked")).unwrap();
     push_as(&lab, "alice", &[], ["alice", "results.git"]).exit(1).shows("goes to differs/");
     assert_eq!(listed(&lab, "results.git"), after);

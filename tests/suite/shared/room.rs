@@ -46,7 +46,7 @@ fn what_is_too_large_stays_here_and_is_known_there() {
     let told = evaluate(&lab, "clone").exit(0).called(vec!["mix", "third"]);
     told.says("4 calls: 2 reused, 2 computed");
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
-    // What was made again is brought there, and the marks mean nothing from now on.
+    // Outputs that were made again are brought there, and the marks mean nothing from now on.
     let told = push(&lab, &[], "clone", "results.git").exit(0);
     told.shows("pushed 2 calls, 1 job (3.1 KiB)");
     pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 4 calls, 1 job");
@@ -73,7 +73,7 @@ fn what_is_not_pulled_is_known_and_comes_later() {
     json.shows(r#""calls":2,"away":0,"#);
     evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 reused");
     lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd and harmless\n");
-    // What is away is pushed like that.
+    // Calls that are away are pushed like that.
     pull(&lab, LIMIT, "third", "results.git").exit(0);
     repository(&lab, "others.git");
     let told = push(&lab, &[], "third", "others.git").exit(0);
@@ -246,7 +246,7 @@ fn what_differs_each_time_is_never_made_away() {
     assert_eq!(room(&lab, "storage", "c_second", "00").len(), 1);
     // They come back, from what stayed.
     lab.ce_run(&[]).exit(0).says("4 calls: 1 reused, 1 away, 2 computed");
-    // What is made from outputs that are gone, and that nothing makes again, stays; and what is made from that need not.
+    // An output made from outputs that are gone, and that nothing makes again, stays; and one made from that need not.
     super::away::away(&lab, "storage", "second");
     assert_eq!(made_away(&lab, &["--delete"]), ["mix"]);
     assert_eq!(room(&lab, "storage", "c_third", "00").len(), 1);
@@ -305,7 +305,7 @@ cat "$1" "$2" >"$3""#;
     let running =
         Running::start(command.args(["--no-isolate", "../storage", "../data/x", "../data/z"]));
     assert_eq!(fifo.line(), "here");
-    // What would be made away is listed without what would stay.
+    // Results that would be made away are listed without those that would stay.
     let recomputable: &[&str] = &["--recomputable"];
     let rules = if is_possible() { &[PUBLISHED, recomputable][..] } else { &[PUBLISHED] };
     for rule in rules {

@@ -154,7 +154,7 @@ impl Drop for Stall {
     }
 }
 
-/// Where a server says that it would send an object, and waits.
+/// The FIFOs by which a server says that it would send an object, and waits.
 const STALL: [&str; 2] = ["begun", "never"];
 
 /// Answers a request by git's own program for servers, if the request has the password.

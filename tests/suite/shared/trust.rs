@@ -226,7 +226,7 @@ fn a_key_that_was_stolen_can_be_revoked_or_expire() {
         revoked.display()
     );
     fs::write(lab.path("home/.gitconfig"), config).unwrap();
-    // What was remembered of the signatures counts no more.
+    // The remembered signatures count no more.
     pull(&lab, &[], "mine").exit(1).shows("its signature is wrong, or its key revoked");
     fs::copy(lab.path("keys/mallory.pub"), &revoked).unwrap();
     pull(&lab, &[], "mine").exit(0).shows("pulled 2 calls, 1 job");
@@ -322,7 +322,7 @@ fn a_history_that_was_rewritten_is_refused() {
     super::pull(&lab, &[], "mine", "results.git").exit(0);
     lab.git("results.git", &["update-ref", "-d", "refs/heads/results"]);
     super::pull(&lab, &[], "mine", "results.git").exit(1).says("was rewritten").says("nothing");
-    // Who has seen nothing believes it.
+    // A user who has seen nothing believes it.
     fs::remove_dir_all(lab.path("cache")).unwrap();
     super::pull(&lab, &[], "mine", "results.git").exit(0).shows("has no results");
 }

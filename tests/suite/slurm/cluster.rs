@@ -71,7 +71,7 @@ impl Cluster {
         Slurm::default().with_variable("SLURM_CONF", &self.conf)
     }
 
-    /// What a program of Slurm prints with these arguments.
+    /// Returns the output of a program of Slurm with these arguments.
     #[track_caller]
     pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(program);

@@ -13,7 +13,7 @@ use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-/// What the first execution does: it waits until it is let go.
+/// The script of the first execution: it waits until it is let go.
 pub(crate) const MEET: &str = r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT" || kill $$; fi"#;
 
 /// The time within which a program ends that does not wait for Slurm.
@@ -123,7 +123,7 @@ fn what_a_killed_run_has_begun_is_published_and_its_workers_end() {
     assert!(lab.is_tidy());
 }
 
-/// What happens to the worker that executes a call.
+/// Lets something happen to the worker that executes a call. Returns the number of executions, and the messages of the run.
 #[track_caller]
 fn after(act: impl FnOnce(&Cluster, &Lab, &mut Option<Never>)) -> (usize, String) {
     let cluster = Cluster::shared().unwrap();

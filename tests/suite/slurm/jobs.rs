@@ -43,7 +43,7 @@ impl<'a> RunJob<'a> {
     }
 }
 
-/// What the only run in the background has printed.
+/// Returns the log of the only run in the background.
 fn log(lab: &Lab) -> String {
     let runs = fs::read_dir(lab.path("storage/runs")).unwrap();
     let logs: Vec<_> = runs.map(|run| run.unwrap().path().join("log")).collect();

@@ -165,7 +165,7 @@ fn status_names_what_each_call_reads_as_the_log_does() {
             assert_eq!(log.matches(&texts).count(), 1, "{log}");
         }
     }
-    // What is no text has a path.
+    // An input that is no text has a path.
     assert_eq!(status.matches("    input data: ../storage/tinputs/").count(), 6, "{status}");
     assert_eq!(status.matches("    input ").count(), 6, "{status}");
 }

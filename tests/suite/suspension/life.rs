@@ -66,7 +66,7 @@ fn a_call_with_a_status_is_asked_before_it_is_continued() {
         assert_eq!(state["attempts"], 1, "exec was not started again");
         assert_eq!(fs::read_to_string(place.join("log")).unwrap(), "submitted\n");
 
-        // What it says else is reported, and changes nothing.
+        // Other answers of its program are reported, and change nothing.
         fs::write(lab.path("spool/lost"), "").unwrap();
         let ran = lab.ce_run(&[]).exit(1).says("it ended with exit status 3: the job is lost");
         ran.says("ce cancel --forget lets the next run start it from the beginning");

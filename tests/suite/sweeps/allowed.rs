@@ -84,7 +84,7 @@ fn a_failure_at_another_commit_is_remembered_like_a_result() {
     lab.ce_run(&[]).exit(0);
     let table = lab.table();
     lab.called();
-    // What was not isolated may depend on anything.
+    // A call that was not isolated may depend on anything.
     let lab = lab.file("README", "1").commit_again();
     lab.ce_run(&[]).exit(0).called(vec!["add", "add", "fail", "fail", "fail"]);
     as_if_isolated(&lab);

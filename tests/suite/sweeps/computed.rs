@@ -209,7 +209,7 @@ fn a_check_reads_sheets_that_are_files_of_the_task() {
         let ran = other.run("ce", version).exit(2);
         ran.says("the points have no column \"b\"").says("try: ");
     }
-    // What is changed and not committed is read as it stands.
+    // A changed file that is not committed is read as it stands.
     let lab = with_sheet("a,b\n1,2\n").file("sheet.csv", "a,b\n1,2\n1,2\n");
     lab.run("ce", &["check"]).exit(2).says("sheet.csv: the points cannot be used");
     lab.run("ce", &["check", "--at", "HEAD"]).exit(0);

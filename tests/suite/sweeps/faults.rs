@@ -1,4 +1,4 @@
-//! Whatever happens to a run, the next one makes the same table.
+//! Faults at any operation of a run: the next one makes the same table.
 
 use std::fs;
 

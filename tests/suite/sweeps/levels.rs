@@ -1,11 +1,11 @@
-//! Which names `ce show` gives to the levels that a call has read, where several have the same text.
+//! The names that `ce show` gives to the levels that a call has read, where several have the same text.
 
 use serde_json::{Value, json};
 
 use super::sweep;
 use crate::lab::Lab;
 
-/// What a call of `list` has read, which is one line for each input.
+/// The texts that a call of `list` has read, one line for each input.
 const LIST: &str = r#"for name; do [ "$name" = "$4" ] || cat "$name"; done >"$4""#;
 
 /// The calls of a computation: the first output, and the texts that were read. Their names are the numbers of the inputs, since a
@@ -22,7 +22,7 @@ fn calls(lab: &Lab, computation: &str) -> Vec<(String, Vec<String>)> {
     ran.lines().iter().map(call).collect()
 }
 
-/// What `ce show` says of the direct inputs of a call.
+/// Returns the remarks of `ce show` on the direct inputs of a call.
 fn said(lab: &Lab, file: &str) -> Vec<String> {
     let ran = lab.run("ce", &["show", "../storage", file]).exit(0);
     let (_, tree) = ran.stdout.split_once("made from:\n").unwrap();

@@ -1,4 +1,4 @@
-//! What is one measurement is decided for each column: one that a call makes for all replicates was measured once.
+//! Measurements are told apart for each column: one that a call makes for all replicates was measured once.
 
 use serde_json::{Value, json};
 

@@ -97,7 +97,7 @@ fn lists_of_results_name_them_by_their_texts() {
     let table = table.filter(|name| name.starts_with("tables/")).find(|name| name.ends_with("/00"));
     let shown = lab.run("ce", &["show", "../storage", &table.unwrap()]).exit(0).stdout;
     assert_eq!(shown.matches(" (add b=7, output 00)\n").count(), 2, "{shown}");
-    // What goes is named, too, although its texts go with it.
+    // A result that goes is named, too, although its texts go with it.
     let ran = ce(&[&["gc", "--delete"][..], &none_kept].concat()).stdout;
     assert!(ran.contains("  add b=11"), "{ran}");
 }

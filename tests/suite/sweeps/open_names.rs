@@ -66,7 +66,7 @@ fn names_of_several_factors_are_those_of_their_points() {
         .computation("add-small", "a b", "c", r#"echo 2 >"$3""#)
         .computation("mul-small", "a b", "c", r#"echo 3 >"$3""#)
     };
-    // What is left out need not exist.
+    // Computations of points that are left out need not exist.
     let left_out = lab(":exclude.tsv ('size' 'op') ('big' 'mul')").commit();
     left_out.ce_run(&[]).exit(0).called(vec!["add-big", "add-small", "mul-small"]);
     is_refused(

@@ -1,4 +1,4 @@
-//! What holds for every sweep, tried on many that are made up.
+//! Properties of every sweep, tried on many that are made up.
 //!
 //! A sweep is compared with plain tasks: its body with literals in place of names, for one point after the other. Only
 //! plans are compared, so nothing is executed. The cases cover one or two factors, some of them zipped, up to three levels,
@@ -20,7 +20,7 @@ use crate::lab::Lab;
 use crate::lisp;
 use crate::properties::Case;
 
-/// What a task would execute, and what it passes up: as expressions of inputs and literals.
+/// The calls that a task would execute, and the outputs that it passes up: as expressions of inputs and literals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Planned {
     calls: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Which names a body has.
+//! The names in the scope of a body.
 
 use super::sweep;
 use crate::lab::Lab;

@@ -1,4 +1,4 @@
-//! What a table has, whatever came first.
+//! The contents of a table, whatever came first.
 
 use super::{FACTORS, product, sweep};
 use crate::lab::{Lab, Library};

@@ -132,7 +132,7 @@ fn failed_replicates_are_rows_and_no_values() {
     assert_eq!(rows(&lab, &[1]), [6]);
 }
 
-/// What a replicate waits for has failed: each is one that has failed, although none has a name.
+/// A replicate that waits for a failed call has failed, too, although it has no name.
 #[test]
 fn replicates_that_are_blocked_have_failed_too() {
     let lab = measured("1\n", "6..30 until seconds ±50%")
@@ -300,7 +300,7 @@ fn a_page_says_which_medians_are_less_certain() {
     }
 }
 
-/// What a look has seen is kept, sent and taken over.
+/// The results of a look are kept, sent and taken over.
 #[test]
 fn what_was_measured_is_kept() {
     let lab = measured("1\n9\n", "6..10 until seconds ±5%\n").commit();
@@ -332,7 +332,7 @@ fn outputs_that_are_away_are_looked_at_in_the_table() {
     lab.ce_run(&["-n"]).exit(3).says("at least 20 calls: 20 missing");
 }
 
-/// What a table has recorded is shown, also of outputs that are away; what none has is missing.
+/// Values that a table has recorded are shown, also of outputs that are away; values that none has are missing.
 #[test]
 fn outputs_that_are_away_are_shown_from_the_table() {
     // The same for each n: a row is that of its point all the same.
@@ -363,7 +363,7 @@ fn outputs_that_are_away_are_shown_from_the_table() {
     }
 }
 
-/// Who asks for replicates by their numbers gets these, else points are looked at as ever.
+/// A user who asks for replicates by their numbers gets these, else points are looked at as ever.
 #[test]
 fn points_may_be_chosen() {
     let lab = measured("1\n2\n9\n", "10..45 until seconds ±5%\n").commit();

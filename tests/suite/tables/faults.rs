@@ -13,7 +13,7 @@ use crate::lab::Lab;
 /// The storage of the other process.
 const PLACE: &str = "TABLE_STORAGE";
 
-/// What the other process says of an error, if it is that of a read-only storage.
+/// The message of the other process for an error of a read-only storage.
 const READ_ONLY: &str = "the storage is read-only";
 
 /// This is the other process: it publishes the table without its directory, and then with it.
@@ -102,13 +102,13 @@ fn a_run_that_dies_leaves_nothing_or_a_whole_table() {
 #[cfg(debug_assertions)]
 fn a_disk_that_fails_leaves_nothing_or_a_whole_table() {
     fail_everywhere(2, &[":EIO", "+:ENOSPC", ":EACCES", "+:EROFS"], |fault, said| {
-        // What only costs time if it fails is not an error.
+        // A failure that only costs time is not an error.
         let is_read_only = said.contains(READ_ONLY) || said.contains("1 passed");
         assert!(!fault.ends_with("EROFS") || is_read_only, "{fault} {said}");
     });
 }
 
-/// What is made in a storage that a group shares is the group's, whatever the umask.
+/// Files made in a storage that a group shares are the group's, whatever the umask.
 #[test]
 fn a_shared_storage_shares_its_tables() {
     let lab = lab();

@@ -24,7 +24,7 @@ const LEVELS: [&str; 2] = ["1", "2"];
 const MAKE: &str = r#"echo $(($(cat "$1") * 10)) >"$2"; mkdir "$3/d" "$3/none"; cp "$1" "$3/d/x"
 ln -s d/x "$3/link"; [ "$(cat "$1")" = 1 ] || chmod +x "$2" "$3/d/x""#;
 
-/// What a sweep leads to.
+/// The results of a sweep.
 struct Sweep {
     recipe: LongText<'static>,
     table: Vec<u8>,
@@ -143,7 +143,7 @@ fn record(lab: &Lab, name: &ResultName) -> Value {
     serde_json::from_str(&lab.stored(&format!("{place}.json"))).unwrap()
 }
 
-/// What is in quarantine.
+/// Returns the names in quarantine.
 fn aside(lab: &Lab) -> Vec<String> {
     let names = lab.storage().into_iter().filter(|name| name.contains("aside/"));
     names.map(|name| name.rsplit('/').next().unwrap().to_owned()).collect()

@@ -107,7 +107,7 @@ fn a_directory_has_the_outputs_under_the_names_of_their_points() {
         "file x=2/tenfold",
     ];
     assert_eq!(lines, expected);
-    // What can be shared is.
+    // Files that can be shared are shared.
     for (member, level, number, path, shared) in [
         ("x=1/tenfold", "1", 0, "", true),
         ("x=2/tenfold", "2", 0, "", false),
@@ -165,7 +165,7 @@ fn outputs_that_do_not_fit_into_one_directory_are_refused() {
     assert!(lab.is_tidy() && !lab.storage().iter().any(|name| name.starts_with("tables/")));
 }
 
-/// What is in the place of a part of a table, or of its record.
+/// The entries in the place of a part of a table, or of its record.
 #[test]
 fn what_is_in_the_way_goes_to_quarantine() {
     for part in ["00", "01", "recipe", "record.json"] {

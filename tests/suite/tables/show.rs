@@ -1,4 +1,4 @@
-//! What `ce show` tells of tables, and of what was made from them.
+//! The output of `ce show` for tables, and for results that were made from them.
 
 use compeval::digest::Digest;
 use compeval::storage::{LongText, RecipeHeader, RecipeWriter};

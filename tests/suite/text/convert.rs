@@ -42,7 +42,7 @@ fn random_workflows_are_the_same_task_there_and_back() {
     }
 }
 
-/// What people write: definitions, slices of them, other names of them, defaults, resources, rows, and long lines.
+/// A text as people write it: definitions, slices of them, other names of them, defaults, resources, rows, and long lines.
 const WRITTEN: &str = "\
 Inputs: x, |a b|, quality = '20', kept = OWN('data/kept')
 
@@ -197,7 +197,7 @@ fn what_does_not_exist_yet_is_converted_and_told() {
     lab.run("ce", &["check"]).exit(2).complains("text/not-yet.txt");
     to(&lab, "directories").exit(0);
     assert!(lab.path("task/workflow/inputs/00_01-later/inputs/00-x").exists());
-    // What cannot be read is not known.
+    // A computation that cannot be read is not known.
     let lab = Lab::empty().file("computations/odd/outputs", b"\xff").commit();
     let pipe = Never::new(lab.path("task/computations/odd/inputs"));
     let lab = lab.one_text("Inputs: x\n(odd x)");

@@ -1,4 +1,4 @@
-//! What is wrong with a text, and the exact words for it.
+//! Mistakes in a text, and the exact words for them.
 
 use compeval::expression::parse;
 

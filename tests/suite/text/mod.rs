@@ -40,8 +40,8 @@ fn write(task: &Path, text: &str) {
     }
 }
 
-/// What converting and checking a task tell of texts that are wrong, once where they tell the same. The task has the inputs `x` and
-/// `y`, which stand in a line before each text that names none. Nothing of it changes.
+/// Returns the messages of converting and checking a task for texts that are wrong, once where they are the same. The task has the
+/// inputs `x` and `y`, which stand in a line before each text that names none. Nothing of it changes.
 fn mistakes(texts: impl IntoIterator<Item = String>) -> String {
     let lab = one_text::task("").commit();
     let mut told = String::new();

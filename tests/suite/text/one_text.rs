@@ -332,7 +332,7 @@ fn a_default_that_a_text_holds_differs_by_its_input() {
     assert!(told.contains(r#""input":"y""#), "{told}");
 }
 
-/// What somebody writes who has just begun, each in the place of the workflow of a task with the inputs `x` and `y`.
+/// The texts of beginners, each in the place of the workflow of a task with the inputs `x` and `y`.
 const OF_BEGINNERS: &[&str] = &[
     "(add x y",
     "(add x (mul x y)",

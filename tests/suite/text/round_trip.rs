@@ -97,7 +97,7 @@ fn the_examples_are_the_same_after_they_were_text() {
         let text = shown(&load::written(&task).unwrap().text, ALL);
         write(&task, &text);
         assert_eq!(loaded(&task), before, "{name}");
-        // What is shared is now a directory where it stands first in the text.
+        // A shared node is now a directory where it stands first in the text.
         let (again, files) = (load::written(&task).unwrap().text, tree(&task));
         assert_eq!(shown(&again, ALL), text, "{name}");
         write(&task, &text);

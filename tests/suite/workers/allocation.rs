@@ -192,7 +192,7 @@ fn a_task_that_was_killed_alone_has_failed() {
 
 #[test]
 fn a_launcher_that_was_killed_has_left_no_failure() {
-    // What its tasks write to is closed then.
+    // The output that its tasks write to is closed then.
     let lab = lab("tasks 3\nlauncher srun\n", "exit 3");
     lab.plays("srun", &format!("{}\nkill -KILL $$", SRUN.trim_end_matches("exit $worst")));
     lab.ce_run_on_tasks().exit(3).says("it was lost: its launcher failed");

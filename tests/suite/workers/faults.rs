@@ -16,7 +16,7 @@ use crate::program::{Ran, Running};
 /// The first operations, most of which belong to a call.
 const OPERATIONS: usize = 140;
 
-/// What happens at an operation.
+/// The events at an operation.
 const FAULTS: [&str; 4] = ["KILL", "ENOSPC", "EIO", "EACCES"];
 
 /// Does something for many operations, from the given one on, several at once.
@@ -80,7 +80,7 @@ fn a_worker_on_a_storage_that_fails_ends_with_5_and_says_so() {
         weak.args(["worker", "--no-isolate", "-q", "--idle", "1ms", "../storage"]);
         let weak = Running::start(weak.env("CE_FAULT", fault));
         let weak = Ran::new(lab, weak.output());
-        // What it has not answered is another one's.
+        // A ticket that it has not answered is another worker's.
         let strong = lab.serve(&["--no-isolate"]);
         let ran = Ran::new(lab, run.output());
         strong.wait_until_it_catches(Signal::TERM);
@@ -92,8 +92,8 @@ fn a_worker_on_a_storage_that_fails_ends_with_5_and_says_so() {
         }
         recovers(lab, at);
     };
-    // Which operation belongs to a call depends on how often the worker looked before. So the others have their
-    // turn until one failed a call.
+    // The operations that belong to a call depend on how often the worker looked before. So the others have their turn until one
+    // failed a call.
     for from in 1..=stride(11) {
         at_operations(from, fails);
         if failed.load(Ordering::Relaxed) > 0 {

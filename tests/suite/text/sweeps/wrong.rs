@@ -1,4 +1,4 @@
-//! What is wrong with sweeps in a text, and the exact words for it.
+//! Mistakes in the sweeps of a text, and the exact words for them.
 
 use compeval::expression::parse;
 
