@@ -49,7 +49,7 @@ pub struct AuditedCall {
     pub resources: Resources,
     /// The result.
     pub recorded: Outputs,
-    /// How long it took, if that is recorded.
+    /// Its recorded duration, if there is one.
     pub expected: Option<Duration>,
 }
 
@@ -84,7 +84,7 @@ impl AuditedEnd {
 pub struct Audit<'a> {
     /// The storage with the results.
     pub storage: &'a Arc<Storage>,
-    /// How calls are executed, and where.
+    /// The settings of the executions, such as the executor and the queue of workers.
     pub settings: ExecutionSettings<'a>,
     /// The calls, in the order in which they begin.
     pub calls: &'a [AuditedCall],

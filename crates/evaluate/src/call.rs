@@ -355,7 +355,7 @@ mod tests {
     use super::*;
     use crate::How;
 
-    /// How a call ends of which such outputs were found; `None` if it is absent.
+    /// Returns the kind of outcome of a call of which such outputs were found; `None` if it is absent.
     fn decided(found: fn(Outputs) -> Found, demands: Demands) -> Option<How> {
         let outputs = Outputs { name: ResultName::unknown_table(), files: Box::default() };
         match CallLookup::of(found(outputs), demands) {

@@ -195,7 +195,7 @@ impl Reservations {
     }
 }
 
-/// Why a call can never be executed here.
+/// The reason why a call can never be executed here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsatisfiable {
     /// It asks for more processors.

@@ -335,7 +335,7 @@ mod tests {
             let storage = storage.unwrap();
             repository(&place("own"));
             repository(&place("slow"));
-            // Whoever opens this repository waits for somebody who writes its configuration.
+            // Opening this repository waits for somebody who writes its configuration.
             let config = place("slow/.git/config");
             assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
             let trees = Trees::new(&place("own"));

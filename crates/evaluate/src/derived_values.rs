@@ -519,7 +519,7 @@ pub enum ValueError {
     OwnFile {
         /// Its path.
         path: String,
-        /// Why.
+        /// The cause.
         fault: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The storage could not be read or written.

@@ -62,11 +62,11 @@ pub struct Evaluation {
     labels: OnceLock<LabelPaths>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Default)]
 struct CallOutcome {
     first: OnceLock<Outcome>,
-    /// How it ended again, if its outputs were away, and were needed.
+    /// The outcome after its outputs were demanded, if they were away, and were needed.
     demanded: OnceLock<Box<Outcome>>,
 }
 

@@ -88,7 +88,7 @@ impl Evaluator<'_> {
         storage.cached_records().save();
         carried_out.and(in_place.map_err(EvaluateError::from))?;
         if self.evaluation.plan.jobs().is_some() {
-            // That was done for each point, and a call has the errors.
+            // The outputs were derived for each point, and a call has the errors.
             return Ok(());
         }
         // An output may be derived from values that are known by now.
@@ -347,7 +347,7 @@ impl<'a> Countdown<'_, 'a> {
         self.scheduler.ready(ready);
     }
 
-    /// Tells that a call is over.
+    /// Reports the end of a call.
     fn report_ended(&self, id: CallId) {
         (self.evaluator.observe)(Event::Ended(id));
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -432,7 +432,7 @@ struct PendingCalls {
 
 #[derive(Debug)]
 struct PendingCall {
-    /// How many of its inputs are not known yet.
+    /// The number of its inputs that are not known yet.
     inputs: AtomicU32,
     /// The first edge to a reader.
     readers: AtomicU32,
@@ -561,7 +561,7 @@ struct PolledCall {
     since: Instant,
 }
 
-/// Why a call is looked at again.
+/// The reason to look at a call again.
 enum PollReason {
     /// Another run executes it.
     Executed(Holder),
@@ -584,7 +584,7 @@ impl PolledCall {
         Self { id, name, reason, since: Instant::now() }
     }
 
-    /// Tells for whom it waits.
+    /// Reports the holder for which it waits.
     fn report_holder(&self, evaluator: &Evaluator<'_>) {
         if let PollReason::Executed(holder) = &self.reason
             && !holder.own
@@ -598,7 +598,7 @@ impl PolledCall {
 #[derive(Default)]
 struct PolledCalls {
     calls: Vec<PolledCall>,
-    /// How long each suspended call is left alone.
+    /// The pause before each suspended call is looked at again.
     pauses: HashMap<CallId, Duration>,
 }
 

@@ -440,7 +440,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, unreported }))
     }
 
-    /// Tells that a worker executes a call, once.
+    /// Reports, once, that a worker executes a call.
     pub(super) fn report_begun(&self, queued: &mut QueuedCall) {
         if let Some(prior) = queued.unreported.take() {
             (self.evaluator.observe)(Event::Started(queued.id, queued.name.clone(), prior));

@@ -63,7 +63,7 @@ pub(super) struct Launch<'a> {
     pub(super) tree: Arc<VerifiedPath>,
     /// The stage of its outputs.
     pub(super) stage: Stage<'a>,
-    /// How often the storage had gone away or come back when it began.
+    /// The number of times that the storage had gone away or come back when it began.
     outages: u64,
 }
 
@@ -84,7 +84,7 @@ impl ForcedCalls {
     }
 }
 
-/// How missing calls are executed, as the user wants it.
+/// The user's policy for executing missing calls.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// The number of retries of a failed call.
@@ -303,8 +303,8 @@ impl<'a> CallLauncher<'a> {
         Ok(status)
     }
 
-    /// How an execution ended that read these files, by all that is known. It was interrupted if somebody who ends this process may
-    /// have disturbed it, and is lost if it may have failed because of the storage.
+    /// Returns the end of an execution that read these files, by all that is known. It was interrupted if somebody who ends this
+    /// process may have disturbed it, and is lost if it may have failed because of the storage.
     pub(super) fn judge(
         &self,
         launch: &Launch<'_>,
@@ -348,7 +348,7 @@ impl<'a> CallLauncher<'a> {
             && self.settings.exports.forget(&computation.tree, &launch.tree)
     }
 
-    /// Says which file is gone or was changed since it was found, if one of these was.
+    /// Describes the file that is gone or was changed since it was found, if one of these was.
     pub(super) fn lost_input(&self, sources: &[Stored]) -> Option<String> {
         let lost = sources.iter().find(|file| self.storage.inputs().is_lost(file))?;
         let path = self.storage.path(&lost.name);
@@ -401,7 +401,7 @@ fn leaves_processes(end: &Result<Ended, ExecuteError>) -> bool {
     usage.left_behind && usage.isolation == Isolation::None
 }
 
-/// Says where an execution may have left something.
+/// Sets the area in which an execution may have left something.
 pub(super) fn limit(stage: &mut Stage<'_>, usage: &Usage) {
     stage.set_writable_area(match usage.isolation {
         Isolation::None => WritableArea::Stage,
@@ -412,7 +412,7 @@ pub(super) fn limit(stage: &mut Stage<'_>, usage: &Usage) {
     }
 }
 
-/// How records spell an isolation.
+/// Returns the word for an isolation in records.
 pub(super) const fn isolation_word(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::None => NOT_ISOLATED,
@@ -454,7 +454,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
 /// The answer of a program of a suspended call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SuspensionAnswer {
-    /// How it ended.
+    /// The status with which it ended.
     pub status: Status,
     /// The first line that it has printed.
     pub line: Option<String>,

@@ -1,6 +1,6 @@
 //! Evaluation: each call of a plan once, in parallel, by counting down.
 //!
-//! A call is ready when no input of it is pending any more. Whatever is ready is processed by the next
+//! A call is ready when no input of it is pending any more. A ready call is processed by the next
 //! free worker, and submitted if it is to be executed; a call that is over counts down its dependents.
 //! No thread waits for a call, so there is no depth of recursion and no deadlock. The only place where
 //! plan, storage and executor meet.

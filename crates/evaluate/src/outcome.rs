@@ -66,7 +66,7 @@ pub enum Absence {
     Interrupted,
 }
 
-/// Why no more calls are started.
+/// The reason to start no more calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// A call has failed.
@@ -91,7 +91,7 @@ impl StopReason {
 /// The failure of a call.
 #[derive(Debug)]
 pub struct CallFailure {
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: Box<CallError>,
     /// The end of its log, if it printed anything.
     pub log: Option<LogTail>,
@@ -139,7 +139,7 @@ impl Explain for Unfinished {
     }
 }
 
-/// How a call ended: the kind of its outcome, which is counted, coloured and named in events.
+/// The kind of a call's outcome, which is counted, coloured and named in events.
 ///
 /// The names in events are those of the variants, in `snake_case`. Events count in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -250,7 +250,7 @@ pub enum CallError {
     /// Outputs of several points of a sweep, which no call makes, are not to be had.
     #[error("{first}; {} an output, too", if *.more == 1 { "1 more point lacks".to_owned() } else { format!("{more} more points lack") })]
     Outputs {
-        /// Why that of the first point is not.
+        /// The cause at the first point.
         first: Arc<ValueError>,
         /// The number of the other points.
         more: usize,
@@ -284,7 +284,7 @@ pub enum CallError {
     Flush(#[from] Arc<StorageError>),
 }
 
-/// Why the computed points of a sweep cannot be used.
+/// The reason why the computed points of a sweep cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PointsError {
     /// The sheet is wrong.
@@ -342,7 +342,7 @@ impl CallError {
         }
     }
 
-    /// Whether the same happens to other calls, whatever their points are: the storage is to blame, or a repository.
+    /// Whether the same happens to other calls, regardless of their points: the storage is to blame, or a repository.
     pub fn is_common(&self) -> bool {
         match self {
             Self::Input(error) => error.is_of_repository() || self.is_storage(),

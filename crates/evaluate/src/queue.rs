@@ -1,7 +1,7 @@
 //! The queue of a run: calls that workers execute, and a thread that waits for their answers.
 //!
-//! A worker may die, refuse a ticket, or answer one that another worker has answered: each call is delivered once, whatever
-//! they do. A ticket reserves nothing, so it may be given to another worker at any time.
+//! A worker may die, refuse a ticket, or answer one that another worker has answered: each call is delivered once in all these
+//! cases. A ticket reserves nothing, so it may be given to another worker at any time.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
@@ -31,7 +31,7 @@ const CHECK: Duration = Duration::from_secs(1);
 /// The number of workers that may die while they execute a call alone.
 const MAX_DEATHS: u32 = 3;
 
-/// The time without any worker after which the user is told.
+/// The time without any worker after which the user is warned.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The queue of a run.
@@ -42,7 +42,7 @@ pub struct WorkerQueue {
 
 struct QueueWatch {
     storage: Arc<Storage>,
-    /// Tells whether the user has asked to stop.
+    /// The executor, which knows whether the user has asked to stop.
     executor: Arc<dyn Executor>,
     rules: TicketRules,
     /// The run starts workers itself, which may take any time.
@@ -67,7 +67,7 @@ struct QueueState {
 
 impl WorkerQueue {
     /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn. Unless the run
-    /// `expects_workers`, the user is told if there are none.
+    /// `expects_workers`, the user is warned if there are none.
     pub fn open(
         storage: Arc<Storage>,
         executor: Arc<dyn Executor>,
@@ -141,7 +141,7 @@ impl WorkerQueue {
         self.shared.changed.notify_all();
     }
 
-    /// Returns what the user should know by now, each thing once.
+    /// Returns the next message that the user should see by now, each one once.
     pub fn notice(&self) -> Option<String> {
         self.shared.lock().messages.take()
     }
@@ -287,7 +287,7 @@ impl QueueWatch {
         !living.is_empty()
     }
 
-    /// Tells which calls workers execute.
+    /// Reports the calls that workers execute.
     fn report_begun(&self, claimed: &HashSet<u64>) {
         let mut state = self.lock();
         for number in claimed {
@@ -413,7 +413,7 @@ pub(super) struct TicketWatcher {
 pub(super) struct PendingTicket {
     pub(super) ticket: Ticket,
     pub(super) watcher: TicketWatcher,
-    /// It was told that a worker executes it.
+    /// Whether it was reported that a worker executes it.
     pub(super) is_begun: bool,
     /// The number of workers that died while they executed it alone.
     pub(super) deaths: u32,
@@ -429,11 +429,11 @@ pub(super) struct PendingTicket {
 /// The tickets that ask for the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TicketCounts {
-    /// How many wait.
+    /// The number of tickets that wait.
     pub queued: u64,
-    /// How many workers have.
+    /// The number of tickets that workers have.
     pub running: u64,
-    /// How many were answered so far.
+    /// The number of tickets that were answered so far.
     pub answered: u64,
 }
 
@@ -470,7 +470,7 @@ impl QueueMessages {
         self.waiting.push_back(notice);
     }
 
-    /// Tells that a computation is not isolated although the run isolates.
+    /// Warns that a computation is not isolated although the run isolates.
     pub(super) fn warn_not_isolated(&mut self, ticket: &Ticket, rules: TicketRules) {
         if rules.isolated && !ticket.isolated && self.exposed.insert(ticket.computation.clone()) {
             let name = &ticket.computation;
@@ -480,7 +480,7 @@ impl QueueMessages {
         }
     }
 
-    /// Tells that no worker has the shape of a call that waits, if there are workers.
+    /// Warns that no worker has the shape of a call that waits, if there are workers.
     pub(super) fn warn_no_shape<'a>(
         &mut self,
         tickets: impl Iterator<Item = &'a PendingTicket>,

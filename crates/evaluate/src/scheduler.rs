@@ -234,7 +234,7 @@ enum NextWork {
     Completed(CallId, ExecutionEnd),
 }
 
-/// How an execution ended.
+/// The end of an execution.
 #[derive(Debug)]
 enum ExecutionEnd {
     /// By an executor of this process.

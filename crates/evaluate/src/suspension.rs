@@ -1,7 +1,7 @@
 //! Suspended calls: what has become of them is asked, and they are continued where and as they were begun.
 //!
-//! A call that has a place in the storage is continued there, under the commit that began it, whatever commit asks for it. When
-//! it is over, it is published under its first name, and then taken over like any result of another commit.
+//! A call that has a place in the storage is continued there, under the commit that began it, even if another commit asks for it.
+//! When it is over, it is published under its first name, and then taken over like any result of another commit.
 
 use super::launcher::CallLauncher;
 use super::step::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};

@@ -404,7 +404,7 @@ fn read_points<'a>(evaluator: &Evaluator<'a>, id: CallId) -> CallStep<'a> {
     }
 }
 
-/// Says in words where computed points are from.
+/// Describes in words the origin of computed points.
 fn sheet_words(evaluation: &Evaluation, source: Source) -> String {
     let (whole, member) = evaluation.plan.whole(source);
     let words = match whole {

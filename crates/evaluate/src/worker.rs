@@ -322,7 +322,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Executes a ticket, and notes when that began. Returns what became of it; `None` if another worker may have it.
+    /// Executes a ticket, and notes when that began. Returns its end; `None` if another worker may have it.
     fn execute(&self, ticket: &Ticket, began: &OnceLock<Instant>) -> Option<TicketEnd> {
         if ticket.isolated && !self.executor.isolates() {
             let why = self.executor.exposed().map(|error| format!(": {error}"));
@@ -543,7 +543,7 @@ pub struct WorkerRules {
     pub only_spanning: bool,
 }
 
-/// How long before its time is over a scheduler may ask a worker to end for that reason.
+/// The longest time before the limit of a worker at which a scheduler may ask it to end for that reason.
 const EARLY: Duration = Duration::from_secs(60);
 
 /// When a worker began, and how long it lives, if that is limited.

@@ -24,7 +24,7 @@ pub enum Attester {
     Signer(String),
     /// This storage.
     Here,
-    /// Whoever has not signed.
+    /// Everybody who has not signed.
     Unsigned,
 }
 
@@ -92,7 +92,8 @@ struct Stance {
     differs: bool,
 }
 
-/// The stances of all attesters on one call. An attester who has differed once does not agree, whatever else they say.
+/// The stances of all attesters on one call. An attester who has differed once does not agree, regardless of their other
+/// statements.
 #[derive(Debug, Default)]
 struct AttesterStances {
     of_attester: BTreeMap<Attester, Stance>,
@@ -233,7 +234,7 @@ impl<T: fmt::Display> fmt::Display for Agreement<T> {
 }
 
 impl Attested {
-    /// How well attested it is: by how many, then on how many kinds of hosts.
+    /// Returns how well attested it is: the number of agreeing attesters, then of agreeing kinds of hosts.
     pub const fn rank(&self) -> (usize, usize) {
         (self.by.agreeing.len(), self.host_kinds.agreeing.len())
     }

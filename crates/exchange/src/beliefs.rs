@@ -93,8 +93,8 @@ impl<'a> Beliefs<'a> {
         Ok(removed)
     }
 
-    /// Brings the ledger and the revocations, unless nothing is to be written. Returns what was new of the ledger, and the results
-    /// that are here and revoked.
+    /// Brings the ledger and the revocations, unless nothing is to be written. Returns the evidence of the ledger that was new, and
+    /// the results that are here and revoked.
     pub(super) fn import(
         &self,
         storage: &Storage,
@@ -198,7 +198,7 @@ pub enum RefusedFor {
     Object {
         /// The name of the file.
         file: String,
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
     /// A file is larger than the limit.

@@ -1,4 +1,4 @@
-//! How many repositories have a result, before it is made away here.
+//! The number of repositories that have a result, before it is made away here.
 
 use std::collections::{HashMap, HashSet};
 

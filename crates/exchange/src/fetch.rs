@@ -21,7 +21,7 @@ use crate::lfs::{LargeSource, at_once, has_size, is_readable, large};
 use crate::repository::stored_size;
 use crate::{ExchangeProgress, ResultsError};
 
-/// How long after `git lfs` a signal arrives here at the latest, and the interval at which it is looked for.
+/// The longest time after `git lfs` at which a signal arrives here, and the interval at which it is looked for.
 const ARRIVES: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(5);
 

@@ -174,7 +174,7 @@ pub(super) struct Conflict {
     pub(super) ids: [ObjectId; 2],
 }
 
-/// How the other record compares with the one in the place.
+/// The comparison of the other record with the one in the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordComparison {
     /// It has the same outputs.
@@ -192,13 +192,13 @@ pub(super) enum RecordComparison {
 pub(super) struct SettledConflict {
     /// The conflict.
     pub(super) conflict: Conflict,
-    /// How the other record compares with the one in the place.
+    /// The comparison of the other record with the one in the place.
     pub(super) comparison: RecordComparison,
     /// The paths of what means something only with the record that has lost: that, its log, and outputs that the other one does not have.
     pub(super) lost: Vec<String>,
 }
 
-/// Settles conflicts by the revocations in these trees, whoever has signed them.
+/// Settles conflicts by the revocations in these trees, regardless of their signers.
 pub(super) fn settled(
     mirror: &Mirror,
     trees: &[&ObjectId],

@@ -39,7 +39,7 @@ pub struct LedgerFacts {
     pub machine: bool,
 }
 
-/// Why executions are in the ledger.
+/// The reason why executions are in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LedgerReason {
@@ -173,7 +173,7 @@ impl LedgerWriter {
     }
 }
 
-/// How many results of each kind there are, in words; without any, how many files of the ledger. These come with results.
+/// Returns the number of results of each kind, in words; without any, the number of files of the ledger. These come with results.
 pub(super) fn counted_with_ledger(results: &[(usize, &str)], files: usize) -> String {
     match counted_all(results) {
         none if none.is_empty() => counted_all(&[(files, "ledger file")]),

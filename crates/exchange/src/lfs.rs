@@ -1,5 +1,5 @@
 //! Large results: a results repository with the setting `lfs SIZE` has values above that size as Git LFS objects, and pointers to
-//! them in `large/`. In their places they are away, so whoever does not know pointers sees what is known and not here.
+//! them in `large/`. In their places they are away, so a program that does not know pointers sees them as known and not here.
 //!
 //! An object is in its store before any reference leads to its pointer: here by a copy that was hashed, elsewhere by the server's word
 //! when it is asked again. What comes back is compared with the record, in a clone by `fetch`.
@@ -51,8 +51,8 @@ const MIN_LARGE: u64 = LfsPointer::MAX + 1;
 const WAITING_BYTES: u64 = 1 << 30;
 const WAITING: usize = 1000;
 
-/// How many of some objects, or groups of them, with these sizes are fetched at once: from one up, if there are any. All of them are in a
-/// directory of our own then.
+/// Returns the number of some objects, or groups of them, with these sizes that are fetched at once: from one up, if there are any.
+/// All of them are in a directory of our own then.
 pub(super) fn at_once(sizes: impl Iterator<Item = u64>) -> usize {
     let mut bytes = 0_u64;
     let fits = |(at, size): (usize, u64)| {
@@ -435,7 +435,7 @@ impl Drop for Temporary {
     }
 }
 
-/// How the names of files begin that are not objects yet.
+/// The prefix of the names of files that are not objects yet.
 const TEMPORARY: &str = "compeval-";
 
 impl Temporary {

@@ -291,7 +291,7 @@ pub fn mirror(
     Ok(Mirror::open(&cache.mirror(&url), &url, prompts)?)
 }
 
-/// How far a push or a pull is. It may be asked at any time, by any thread.
+/// The progress of a push or a pull. It may be asked at any time, by any thread.
 #[derive(Debug, Default)]
 pub struct ExchangeProgress(Mutex<ExchangeStep>);
 
@@ -329,7 +329,7 @@ impl ExchangeProgress {
         self.change(|step| step.done += results);
     }
 
-    /// How far it is, in words; `None` before it begins.
+    /// Returns the progress in words; `None` before it begins.
     pub fn shown(&self) -> Option<String> {
         let ExchangeStep { what, done, all, in_mib } = *self.0.lock().ok()?;
         match (what, all) {

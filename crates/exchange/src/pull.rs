@@ -33,7 +33,7 @@ const BATCH: usize = 256;
 /// The size of the outputs that are published at once, in bytes.
 const BATCH_BYTES: u64 = 64 << 20;
 
-/// Why there is no object where a pointer cannot be understood.
+/// The reason why there is no object where a pointer cannot be understood.
 const NO_POINTER: &str = "what stands there is no pointer to it";
 
 /// The number of results whose records and files are fetched at once: only their records are in memory. A build with debug
@@ -328,7 +328,7 @@ impl Pulled {
             && !self.refused.iter().any(|it| it.why.is_wrong())
     }
 
-    /// How many of each kind were new, in words; empty if nothing was.
+    /// Returns the number of new ones of each kind, in words; empty if nothing was new.
     pub fn summary(&self) -> String {
         let results = [(self.calls, "call"), (self.jobs, "job"), (self.tables, "table")];
         counted_with_ledger(&results, self.ledger)

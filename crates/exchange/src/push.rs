@@ -20,7 +20,7 @@ use crate::push_selection::Selection;
 use crate::pushed::{PushRequest, Pushed, StrangeInbox};
 use crate::repository::{Finder, MAX_RECORD, ResultsBranch, TOP, crowded};
 
-/// How often a push is tried before it goes to the inbox.
+/// The number of attempts of a push before it goes to the inbox.
 const ATTEMPTS: u32 = 5;
 
 /// The greatest number of jobs that the message of a commit names.
@@ -197,7 +197,7 @@ fn written_tree(
     Ok(tree)
 }
 
-/// Joins these files with what is there, and notes where they differ. Results that change nothing there count as known.
+/// Joins these files with those of the repository, and notes where they differ. Results that change nothing there count as known.
 fn compare(
     mirror: &Mirror,
     there: Option<ObjectId>,
@@ -225,8 +225,7 @@ fn fetched(mirror: &Mirror, branch: &ResultsBranch) -> Result<Option<ObjectId>, 
     branch.tree(mirror)
 }
 
-/// Makes a commit of what is there and what is new the results of the repository. If others push all the time, it goes to an
-/// inbox.
+/// Makes a commit of the old and the new results the results of the repository. If others push all the time, it goes to an inbox.
 fn publish(
     mirror: &Mirror,
     mut branch: ResultsBranch,
@@ -288,9 +287,9 @@ struct Union {
 }
 
 impl Union {
-    /// Joins all with what is there, which has precedence: first what this storage adds, in a commit of its own, for which a
-    /// signer vouches, and then the inboxes, in a merge that is nothing but a join. Inboxes with something else than results are
-    /// left alone. Returns `None` if nothing is added.
+    /// Joins all with the results of the repository, which have precedence: first what this storage adds, in a commit of its own,
+    /// for which a signer vouches, and then the inboxes, in a merge that is nothing but a join. Inboxes with something else than
+    /// results are left alone. Returns `None` if nothing is added.
     fn commit(
         &mut self,
         mirror: &Mirror,
@@ -389,7 +388,7 @@ impl Union {
     }
 }
 
-/// Joins a tree with what is there, and notes where they differ.
+/// Joins a tree with that of the repository, and notes where they differ.
 fn joined(
     mirror: &Mirror,
     there: Option<ObjectId>,
@@ -402,7 +401,7 @@ fn joined(
     Ok(joined.tree)
 }
 
-/// How long one waits after an attempt at which another one was faster: up to a tenth of a second, doubled each time.
+/// Returns the pause after an attempt at which another one was faster: up to a tenth of a second, doubled each time.
 fn pause(attempt: u32) -> Duration {
     let random = RandomState::new().build_hasher().finish();
     Duration::from_millis(random % 100) * (1 << attempt.min(ATTEMPTS))

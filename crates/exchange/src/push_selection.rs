@@ -194,7 +194,7 @@ impl<'a> Selection<'a> {
         Ok(true)
     }
 
-    /// Why a result is kept here if it is revoked, or is a job with a revoked call.
+    /// Returns the reason to keep a result here if it is revoked, or is a job with a revoked call.
     fn revoked(&self, result: &SharedResult) -> Option<Withheld> {
         let revoked = |name: &String| Some((name.clone(), self.revoked.get(name)?.clone()));
         if let Record::Job(job) = &result.record {
@@ -540,7 +540,7 @@ pub(super) struct SharedFile {
     pub(super) is_large: bool,
 }
 
-/// Returns what a storage offers of a result, or why it keeps it to itself.
+/// Returns the part of a result that a storage offers, or the reason why it keeps it to itself.
 fn shared_result(
     storage: &Storage,
     (entry, record): (Entry, Record),

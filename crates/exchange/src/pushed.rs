@@ -18,7 +18,7 @@ pub struct PushRequest {
     pub limit: Option<u64>,
     /// The size above which outputs are to be Git LFS objects in this repository from now on; `None` if that stays as it is.
     pub lfs: Option<u64>,
-    /// How the one who pushes wants to be called in the ledger.
+    /// The name that the one who pushes wants to have in the ledger.
     pub by: Option<String>,
     /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
     pub attest: bool,
@@ -129,7 +129,7 @@ impl Pushed {
         !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
     }
 
-    /// How many of each kind were new, in words; empty if nothing was.
+    /// Returns the number of new ones of each kind, in words; empty if nothing was new.
     pub fn summary(&self) -> String {
         let Self { calls, jobs, tables, logs, inputs, attested, revoked, ledger, .. } = self;
         let results = [

@@ -177,7 +177,7 @@ pub(super) fn differs(record: &str) -> String {
     format!("{DIFFERS}/{}", record.trim_end_matches(".json"))
 }
 
-/// Says whether a path counts.
+/// A rule that decides whether a path counts.
 type PathRule = fn(&str) -> bool;
 
 /// Trees that were read, to find paths in them.
@@ -310,7 +310,7 @@ pub(super) fn crowded(
 pub(super) struct FileSizes {
     /// The greatest one of a file in Git.
     pub(super) limit: u64,
-    /// That above which an output is a Git LFS object; `None` if none is.
+    /// The size above which an output is a Git LFS object; `None` if none is.
     pub(super) large: Option<u64>,
     /// The greatest one of such an object.
     pub(super) large_limit: u64,

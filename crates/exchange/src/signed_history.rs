@@ -1,7 +1,7 @@
 //! The history of results: what each commit adds, who has signed it, and whose signatures count.
 //!
 //! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each side
-//! vouches for its own. A commit that takes away or replaces what is there, other than by joining, vouches for nothing of that.
+//! vouches for its own. A commit that takes away or replaces present files, other than by joining, vouches for nothing of that.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -200,7 +200,7 @@ impl Trust {
         Err(nearest)
     }
 
-    /// The allowed signers of a file with these contents, whatever they are trusted for.
+    /// Returns the allowed signers of a file with these contents, regardless of what they are trusted for.
     pub(super) fn signers(&self, path: &str, id: &ObjectId) -> Vec<FileSigner<'_>> {
         let history = self.history.iter();
         let introductions = history.flat_map(|history| history.introductions(path, id));

@@ -319,7 +319,7 @@ pub struct Usage {
     pub passed_on: bool,
     /// Its isolation.
     pub isolation: Isolation,
-    /// How its tasks ended, if a launcher has started it. What they used is not known then.
+    /// The statuses of its tasks, if a launcher has started it. What they used is not known then.
     pub tasks: TaskStatuses,
 }
 

@@ -25,7 +25,7 @@ pub struct Invocation {
     pub storage: PathBuf,
     /// The directory of the computation.
     pub tree: VerifiedPath,
-    /// Which of its files is executed.
+    /// The one of its files that is executed.
     pub program: CallProgram,
     /// The Git tree that this directory is an export of.
     pub tree_id: ObjectId,
@@ -195,7 +195,7 @@ pub struct VerifiedPath {
 }
 
 impl VerifiedPath {
-    /// Verifies whatever is at this path, which has no symbolic link.
+    /// Verifies the file or directory at this path, which has no symbolic link.
     pub fn of(path: PathBuf) -> io::Result<Self> {
         let stat = lstat(&path)?;
         Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
@@ -239,11 +239,11 @@ pub(super) fn is_replaced(error: &io::Error) -> bool {
     is_link || matches!(error.kind(), NotADirectory | NotFound | StaleNetworkFileHandle)
 }
 
-/// How many bytes at the end of a log are searched for why an execution failed.
+/// The number of bytes at the end of a log that are searched for the reason of a failed execution.
 pub const TAIL: u64 = 4000;
 
-/// How many bytes at the beginning of a script are read: as many as the kernel reads of the line that names
-/// the interpreter.
+/// The number of bytes at the beginning of a script that are read: as many as the kernel reads of the line that names the
+/// interpreter.
 pub const HEAD: u64 = 256;
 
 /// Opens the file that takes what an execution prints: an empty one, or one that is yet to be made.

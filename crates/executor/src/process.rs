@@ -68,7 +68,7 @@ const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Which of two processes this one is.
+/// The role of this process after a split in two.
 #[derive(Debug)]
 pub enum Detach {
     /// The one that goes on.
@@ -131,7 +131,7 @@ pub fn is_terminal() -> bool {
 pub struct TerminalRelay {
     /// Its path on the host.
     pub path: PathBuf,
-    /// How the user's terminal was.
+    /// The settings of the user's terminal before.
     saved: Termios,
     /// Kept open, so that it is not hung up before the execution has it.
     slave: Option<OwnedFd>,

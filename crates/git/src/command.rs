@@ -61,7 +61,7 @@ const TRACED: [&str; 2] = ["trace: built-in: git cat-file", "trace: run_command:
 /// The interval at which it is looked whether a `git` is to be stopped.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How far a `git` reaches.
+/// The reach of a `git`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GitReach {
     /// It reads and writes one repository, and cannot connect to another one.

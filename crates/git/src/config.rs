@@ -210,7 +210,7 @@ impl Config {
         (self.value(key).is_none() && self.authors_value(key).is_some()).then_some(AUTHORS)
     }
 
-    /// Whether a path that the authors have written is one in the work tree, whatever links are on its way.
+    /// Whether a path that the authors have written is one in the work tree once all links on its way are resolved.
     fn is_in_work_tree(&self, path: &str) -> bool {
         let top = if self.top.as_os_str().is_empty() { Path::new(".") } else { &self.top };
         let place = top.join(path);

@@ -1,4 +1,4 @@
-//! Which repository and work tree a directory is in; what Git says of a directory there; and new repositories.
+//! The repository and work tree of a directory; the answers of Git about a directory there; and new repositories.
 
 use std::fs;
 use std::io;

@@ -167,7 +167,7 @@ const NAMED: usize = 3;
 #[derive(Debug, thiserror::Error)]
 #[error("{why}: the repository is a shallow clone, whose history ends at the commit {border}")]
 pub(super) struct CutOff {
-    /// Why it is not there, in words.
+    /// The reason why it is not there, in words.
     pub(super) why: String,
     /// The commits without their parents.
     pub(super) border: String,

@@ -277,7 +277,7 @@ fn open_head(top: &Path) -> GitResult<Option<Opened>> {
 }
 
 impl Opened {
-    /// Returns what the commit has at this place, or the submodule that has this place.
+    /// Returns the entry that the commit has at this place, or the submodule that has this place.
     fn entry(&self, inside: &Path) -> GitResult<Option<(gix::ObjectId, EntryKind)>> {
         let root = tree_of(&self.repository, self.commit)?;
         if inside.as_os_str().is_empty() {

@@ -287,7 +287,7 @@ impl LogWalk<'_> {
     }
 }
 
-/// Which commits of a repository.
+/// A filter of the commits of a repository.
 #[derive(Clone, Debug)]
 pub struct CommitFilter {
     /// The revision whose history is left out, with itself.
@@ -405,7 +405,7 @@ impl CommitHistory {
     }
 
     fn walk<'a>(&'a self, range: LogRange<'a>, is_asked: &'a AtomicBool) -> GitResult<LogWalk<'a>> {
-        // The whole history of the old commit: whatever the dates are, it tells what is in it.
+        // The whole history of the old commit: it decides what is in it, regardless of the dates.
         let old = self.repository.rev_walk(range.old).all()?;
         let old = old.take_while(|_| !is_asked.load(Ordering::Relaxed));
         let old = old.map(|it| Ok(it?.id)).collect::<GitResult<HashSet<ObjectId>>>()?;

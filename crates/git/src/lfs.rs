@@ -266,7 +266,7 @@ impl LfsRemote {
     }
 
     /// Fetches objects into a scratch repository, until it is to be stopped. Each that is there then has the size and the SHA-256 of its
-    /// pointer. Returns what `git lfs` has printed if it has failed.
+    /// pointer. Returns the output of `git lfs` if it has failed.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ fn digits(id: Option<&ObjectId>) -> &str {
 }
 
 impl Mirror {
-    /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits for whoever uses it.
+    /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits as long as it is in use.
     pub fn open(dir: &Path, url: &str, prompts: Prompts) -> Result<Self, MirrorError> {
         let (repository, files, lock) = locked(dir).map_err(|source| {
             let (dir, url) = (dir.to_owned(), without_password(url));
@@ -235,7 +235,7 @@ impl Mirror {
         Ok(ids)
     }
 
-    /// How it names files by their contents.
+    /// Returns the way in which it names files by their contents.
     pub fn blob_hash(&self) -> BlobHash {
         BlobHash(self.repository.object_hash())
     }
@@ -362,7 +362,7 @@ const PARTIAL_FETCH: [&str; 2] =
 /// serves it cannot connect to a third one.
 const ALONE: &str = "remote.origin.uploadpack=GIT_ALLOW_PROTOCOL=none git-upload-pack";
 
-/// How lines begin that `git` prints beside causes: warnings, advice, and that the whole has failed.
+/// The beginnings of lines that `git` prints beside causes: warnings, advice, and that the whole has failed.
 const BESIDE_CAUSES: [&str; 6] = [
     "warning: ",
     "To add an exception for this directory",
@@ -570,7 +570,7 @@ pub struct MirrorCommit {
 pub enum SignatureKind {
     /// None.
     None,
-    /// That of an ssh key.
+    /// The signature of an ssh key.
     Ssh,
     /// Any other, such as that of an OpenPGP key.
     Other,

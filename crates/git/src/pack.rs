@@ -26,7 +26,7 @@ const HEADER: usize = 12;
 /// The number of objects that are moved into a pack at once.
 const PART: usize = 256;
 
-/// The name under which results are committed: the commits of one result are the same, whoever makes them.
+/// The name under which results are committed: the commits of one result are the same, regardless of who makes them.
 const AUTHOR: (&str, &str) = ("compeval", "");
 
 /// An entry of a directory in a commit.
@@ -151,7 +151,7 @@ impl<'a> PackWriter<'a> {
         let id = gix::objs::compute_hash(hash, kind, data)?;
         // A new object is nowhere: looking for packs that others have added meanwhile takes longer than to write it.
         if !self.written.contains(&id) && !self.repository.objects.exists_without_refresh(&id) {
-            // Not once it is full: whoever has written a large file last has that in memory, too, until then.
+            // Not once it is full: a caller that has written a large file last has that in memory, too, until then.
             if self.bytes >= PACK {
                 self.flush()?;
             }
@@ -206,7 +206,7 @@ impl<'a> PackWriter<'a> {
     }
 }
 
-/// How a repository names files by their contents. Threads can share it.
+/// The way in which a repository names files by their contents. Threads can share it.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobHash(pub(super) gix::hash::Kind);
 

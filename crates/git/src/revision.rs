@@ -22,7 +22,7 @@ pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResul
     Ok(repository.find_object(id)?.peel_to_commit()?.id)
 }
 
-/// Says why no commit is meant by a revision.
+/// Returns the reason why a revision means no commit.
 fn why_none(repository: &Repository, rev: &str) -> Box<dyn Error + Send + Sync> {
     let base = rev.split(['~', '^']).next().unwrap_or(rev);
     if base == "HEAD"
@@ -42,7 +42,7 @@ fn why_none(repository: &Repository, rev: &str) -> Box<dyn Error + Send + Sync> 
     }
 }
 
-/// Says why HEAD leads to no commit, unless it leads to one.
+/// Returns the reason why HEAD leads to no commit, unless it leads to one.
 fn why_no_head(repository: &Repository) -> Option<String> {
     match repository.head() {
         Ok(head) if head.is_unborn() => {

@@ -171,7 +171,7 @@ fn staged(
     Ok(staged)
 }
 
-/// Returns what HEAD records in a directory, or for its path: everything but trees.
+/// Returns the entries that HEAD has in a directory, or for its path: everything but trees.
 fn committed(repository: &Repository, dir: &Path) -> GitResult<HashMap<PathBuf, (Mode, ObjectId)>> {
     let root = repository.head_tree_id_or_empty()?.object()?.into_tree();
     let tree = if dir.as_os_str().is_empty() {
@@ -247,7 +247,7 @@ fn work_dir(repository: &Repository) -> &Path {
     repository.workdir().unwrap_or(repository.git_dir())
 }
 
-/// The pattern of everything in a directory, whatever characters its name has.
+/// Returns the pattern of everything in a directory, whose name is taken literally.
 fn pattern(dir: &Path) -> Option<BString> {
     let dir = dir.as_os_str().as_bytes();
     (!dir.is_empty()).then(|| [b":(top,literal)", dir].concat().into())

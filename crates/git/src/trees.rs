@@ -75,8 +75,8 @@ impl Trees {
         Self { dir: dir.to_owned(), draft: None, repositories: Mutex::default() }
     }
 
-    /// The same with the tree that a directory has as it stands, or the blob of a file, whatever of it is committed. It
-    /// must have been this one before: else nothing is to be had.
+    /// The same with the tree that a directory has as it stands, or the blob of a file, committed or not. It must have been this
+    /// one before: else nothing is to be had.
     pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
     }
@@ -153,7 +153,7 @@ impl Trees {
         })
     }
 
-    /// Returns what a computation in one file says of itself, given by its blob; `None` of a tree.
+    /// Returns the declaration of a computation in one file, given by its blob; `None` for a tree.
     pub fn declaration(&self, tree: &digest::ObjectId) -> GitResult<Option<Declaration>> {
         let id = from(tree)?;
         self.with(|repositories| {
@@ -193,7 +193,7 @@ impl Trees {
     }
 }
 
-/// How many files a thread reads before it looks for more.
+/// The number of files that a thread reads before it looks for more.
 const PART: usize = 64;
 
 /// Passes those files to a function that no other thread has begun with.

@@ -43,7 +43,7 @@ const NONE: &InputRoles =
 /// The roles of the task inputs among a file and its ancestors.
 #[derive(Clone, Debug, Default)]
 pub struct RolesOfInputs {
-    /// Those of some contents, whoever reads them.
+    /// The roles of some contents, regardless of their readers.
     of_contents: HashMap<Digest, InputRoles>,
     /// Those that ancestors have for the calls that read them, by their places.
     of_ancestors: HashMap<usize, InputRoles>,
@@ -183,7 +183,7 @@ impl History {
         reads
     }
 
-    /// Returns the roles of the contents of the task inputs among a file and its ancestors, whoever reads them.
+    /// Returns the roles of the contents of the task inputs among a file and its ancestors, regardless of their readers.
     fn roles_of_contents(
         &self,
         storage: &Storage,

@@ -39,7 +39,7 @@ pub use self::points::{
     texts_of_rows,
 };
 
-/// How many records are read before they are put to the others.
+/// The number of records that are read before they are put to the others.
 const READ_AT_ONCE: usize = 10_000;
 
 /// All records of results.
@@ -259,8 +259,8 @@ impl History {
         Ok(ancestry)
     }
 
-    /// Returns what a file's result was made from directly, in order: the inputs of a call, the output of a call that a
-    /// job's output is. Of a table, the first [`LISTED`](Self::LISTED) outputs.
+    /// Returns the direct ancestors of a file's result, in order: the inputs of a call, the output of a call that a job's output
+    /// is. Of a table, the first [`LISTED`](Self::LISTED) outputs.
     pub fn parents<'a>(
         &'a self,
         storage: &Storage,
@@ -449,7 +449,7 @@ fn why_absent(storage: &Storage, name: &str, file: &str) -> Option<HistoryError>
 /// The least number of digits that identify a content.
 pub const MIN_DIGITS: usize = 4;
 
-/// How many calls an error names.
+/// The largest number of calls that an error names.
 const NAMED: usize = 20;
 
 /// The reason why a file has no history.

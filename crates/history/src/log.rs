@@ -360,7 +360,7 @@ pub struct PublishedExecution {
 /// Finds the first published execution of a call.
 pub type FirstPublished<'a> = dyn Fn(&CallRecord) -> Option<PublishedExecution> + Sync + 'a;
 
-/// The execution that made the outputs of a call, wherever these were taken over from. Whoever tells of it asks here.
+/// The execution that made the outputs of a call, wherever these were taken over from. All reports of it take it from here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OriginalExecution {
     /// Its end, or else the time of the record. A results repository keeps neither, nor does who got the results from one: then it is
@@ -574,7 +574,7 @@ impl SuspendedFact {
     /// All values of [`SuspendedFact::state`].
     pub const STATES: [&'static str; 4] = ["suspended", "executing", "interrupted", "failed"];
 
-    /// How the call stands, in a word: interrupted if its run has died.
+    /// Returns the state of the call in a word: interrupted if its run has died.
     pub const fn state(&self) -> &'static str {
         let [suspended, executing, interrupted, failed] = Self::STATES;
         match (&self.holder, self.suspension.record.state) {

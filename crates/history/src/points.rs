@@ -33,7 +33,7 @@ pub struct TableSummary {
 }
 
 impl History {
-    /// How many of the outputs that a table was made from are listed.
+    /// The largest number of outputs that are listed of those that a table was made from.
     pub const LISTED: usize = 1000;
 
     /// Reads the recipes of all tables. Only then are the origins of tables known.
@@ -160,7 +160,7 @@ impl FoundPoints {
 }
 
 impl History {
-    /// How many points of a table are listed.
+    /// The largest number of points of a table that are listed.
     pub const POINTS: usize = 3;
 
     /// Returns the points at which a call is, of each table that has one: those whose outputs it has made, or was among

@@ -39,7 +39,7 @@ pub struct InputLabel {
     pub number: usize,
 }
 
-/// Why a line grants nothing.
+/// The reason why a line grants nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It begins with another word.

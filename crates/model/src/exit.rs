@@ -1,4 +1,4 @@
-//! How programs end: their exit codes, which scripts of users depend on, and the errors that end them early.
+//! The ends of programs: their exit codes, which scripts of users depend on, and the errors that end them early.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl<E: Explain> Explain for Arc<E> {
     }
 }
 
-/// Why a program ends early: any error that explains itself.
+/// The reason why a program ends early: any error that explains itself.
 pub struct Error(Box<dyn Explain>);
 
 impl Error {

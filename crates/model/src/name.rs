@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Explain;
 
-/// Why a text is no name.
+/// The reason why a text is no name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// There is nothing.

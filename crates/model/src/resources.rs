@@ -29,9 +29,9 @@ pub enum Resource {
     Nodes,
     /// So many processes that a cluster starts.
     Tasks,
-    /// That this program starts `exec` on every task.
+    /// A start of `exec` by this program on every task.
     Launcher,
-    /// That nothing else is executed on the host meanwhile.
+    /// No other execution on the host meanwhile.
     Exclusive,
 }
 
@@ -371,8 +371,8 @@ impl ResourceLines {
         self.0.iter()
     }
 
-    /// Returns what they ask for with the texts of the names in them. A line with a name that has no text counts for other
-    /// nodes.
+    /// Returns the amounts that they ask for with the texts of the names in them. A line with a name that has no text counts for
+    /// other nodes.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How many texts a thread remembers. Then it forgets all of them.
+/// The number of texts that a thread remembers before it forgets all of them.
 const REMEMBERED: usize = 4096;
 
 thread_local! {

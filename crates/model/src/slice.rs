@@ -34,7 +34,7 @@ struct ChosenOutput {
     written: WrittenOutput,
 }
 
-/// Why a line does not choose an output.
+/// The reason why a line does not choose an output.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
     /// It has digits only, and too large a number.

@@ -14,7 +14,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The smallest change that matters, as a share: 1 %.
 pub const THRESHOLD: f64 = 0.01;
 
-/// How many median absolute deviations from the median an outlier is: 10 standard deviations of a normal distribution.
+/// The distance of an outlier from the median, in median absolute deviations: 10 standard deviations of a normal distribution.
 const OUTLIER: f64 = 14.8;
 
 /// The probability that two medians at 95 % show no change where there is none.
@@ -198,7 +198,7 @@ pub fn resolution<'a>(spelled: impl IntoIterator<Item = &'a str>) -> f64 {
     half.and_then(|half| half.parse().ok()).unwrap_or_default()
 }
 
-/// How the values of two compared sides were obtained.
+/// The origin of the values of two compared sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ComparedSides {
     /// Both rest on the same calls.
@@ -209,12 +209,12 @@ pub enum ComparedSides {
     Measured {
         /// The confidence of the interval, such as [`CONFIDENCE`].
         confidence: f64,
-        /// How far rounding may have moved a value: see [`resolution`].
+        /// The largest distance by which rounding may have moved a value: see [`resolution`].
         resolution: f64,
     },
 }
 
-/// How the median of a new side compares with that of an old one.
+/// The comparison of the median of a new side with that of an old one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MedianChange {
     /// New by old; or new less old, if a value is not above zero.
@@ -276,7 +276,7 @@ pub fn compare(
             let [Some(a), Some(b)] = estimates else { return (None, ChangeVerdict::TooFew) };
             on_scale.low -= (b.value - b.low).hypot(a.high - a.value);
             on_scale.high += (b.high - b.value).hypot(a.value - a.low);
-            // How far the medians may have been moved, down and up.
+            // The distance by which the medians may have been moved, down and up.
             let moved = |median: f64, by: f64| match is_ratio {
                 true => (1.0 + by / median).max(0.0).ln(),
                 false => by,

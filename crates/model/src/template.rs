@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The greatest size of a text, in bytes.
 pub const MAX_TEXT: usize = 4096;
 
-/// Why contents are not the text of a name.
+/// The reason why contents are not the text of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoText {
     /// They are something other than UTF-8.
@@ -143,7 +143,7 @@ impl<T: AsRef<str>> Template<T> {
 }
 
 impl<T> From<T> for Template<T> {
-    /// The value itself, whatever braces it has.
+    /// Returns the value itself, regardless of its braces.
     fn from(written: T) -> Self {
         Self { written, free: Box::default(), place: PathBuf::new() }
     }
@@ -170,8 +170,8 @@ impl<T: fmt::Display> fmt::Display for Template<T> {
     }
 }
 
-/// Whether a written path may be this one, whatever names and texts there are. Components that texts make
-/// empty or `.` do not count, so slashes and dots are ignored.
+/// Whether a written path may be this one for some names and texts. Components that texts make empty or `.` do not count, so
+/// slashes and dots are ignored.
 pub fn may_be(written: &str, path: &str) -> bool {
     let (path, mut end) = (without_slashes(path), 0);
     let mut rest = path.as_str();

@@ -12,7 +12,7 @@ pub const MAX_FILE: usize = 1 << 20;
 /// The same of a factor of a sweep, or of the points that are excluded.
 pub const MAX_POINTS_FILE: usize = 64 << 20;
 
-/// Why the contents of a file are no such text.
+/// The reason why the contents of a file are no such text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// The file holds something other than UTF-8.

@@ -37,7 +37,7 @@ const KEPT: Duration = Duration::from_secs(600);
 pub struct AuditTerms {
     /// The time that it may take.
     pub budget: Option<Duration>,
-    /// How the ledger calls the one who audits.
+    /// The name of the auditor in the ledger.
     pub by: Option<String>,
 }
 
@@ -213,7 +213,7 @@ pub struct AuditEnds<'a> {
     ends: Vec<Option<AuditedEnd>>,
 }
 
-/// How many calls of an audit ended in each way.
+/// The number of calls of an audit that ended in each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditCounts {
     /// They have the recorded outputs.
@@ -317,7 +317,7 @@ struct AuditPlanner<'a> {
     top: &'a Path,
     records: &'a RecordedCalls,
     attestations: Attestations,
-    /// Calls that are named are audited whatever their computations say.
+    /// Whether calls are named: these are audited even if their computations are nondeterministic.
     named: bool,
     nondeterministic: HashMap<ObjectId, bool>,
     /// The calls that are looked for, and why they cannot be audited as far as that is known.

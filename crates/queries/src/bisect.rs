@@ -92,7 +92,7 @@ pub enum BisectError {
     },
 }
 
-/// Why an output is none of a task.
+/// The reason why an output is none of a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongOutput {
     /// It is not called so.
@@ -280,7 +280,7 @@ fn parents(commits: &[Commit]) -> Vec<Vec<usize>> {
 struct TestError {
     /// Its first word.
     program: String,
-    /// Why.
+    /// The cause.
     source: ExecuteError,
 }
 
@@ -307,7 +307,7 @@ pub struct Criterion<'a> {
     /// A command that gets the paths of the outputs; without it, outputs like the good commit's are
     /// good.
     pub test: &'a [OsString],
-    /// How the task is evaluated.
+    /// The options for evaluating the task.
     pub options: &'a RunOptions,
     /// Evaluates, and tells the user what they should know meanwhile.
     pub evaluate: fn(&Session, &Evaluation) -> Result<(), Error>,

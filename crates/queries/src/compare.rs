@@ -338,7 +338,7 @@ pub struct ComparedPoint {
 /// The greatest number of points that are listed.
 const FIRST: usize = 5;
 
-/// A point as names and texts, whatever their order.
+/// A point as names and texts, regardless of their order.
 type PointKey = Vec<(String, Arc<str>)>;
 
 /// Compares the sweeps that both tasks have in the same place and whose tables are not the same. Those within other

@@ -19,7 +19,7 @@ use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
 
 use crate::table::{RowStatus, SweepRow, SweepTable};
 
-/// How much more often one side may be measured than the other one before that is told.
+/// The factor by which one side may be measured more often than the other one before that is reported.
 const UNEVEN: usize = 2;
 
 /// The values of one side, and how they are spelled. What rests on one call is one value.
@@ -139,7 +139,7 @@ pub struct MedianRules {
     pub is_sorted: bool,
 }
 
-/// Why nothing is compared.
+/// The reason why nothing is compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MedianError {
     /// No column has this name.
@@ -183,7 +183,7 @@ pub enum MedianError {
     NoNumbers {
         /// The column.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A column of numbers has something else.
@@ -204,7 +204,7 @@ pub enum MedianError {
     Nothing(Vec<String>),
 }
 
-/// Says which columns there are.
+/// Describes in words the columns that there are.
 fn columns_in_words(names: &[String]) -> String {
     match names {
         [] => "there are no columns".to_owned(),
@@ -544,7 +544,8 @@ fn gathered<'a>(
     groups
 }
 
-/// Why a column is not one of numbers on both sides. One that has other texts among its numbers is of numbers, and wrong.
+/// Returns the reason why a column is not one of numbers on both sides. One that has other texts among its numbers is of numbers,
+/// and wrong.
 fn numbers_problem(
     name: &String,
     sides: &GroupRows<'_>,
@@ -655,7 +656,7 @@ struct SideValues {
     rows: usize,
     /// A value for each call.
     values: Vec<f64>,
-    /// How all values are spelled.
+    /// The spelling of all values.
     spelled: Vec<String>,
     /// The number of calls whose rows are not there.
     not_ok: usize,

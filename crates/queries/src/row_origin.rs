@@ -29,7 +29,7 @@ pub struct RowOrigin {
     pub published: Option<Box<PublishedExecution>>,
     /// Its end, or the time at which outputs were adopted, if it is known.
     pub at: Option<Timestamp>,
-    /// How long it took, if it is known.
+    /// Its duration in seconds, if it is known.
     pub seconds: Option<f64>,
 }
 

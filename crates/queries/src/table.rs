@@ -72,11 +72,11 @@ pub struct SweepRow {
     pub output_calls: Box<[usize]>,
     /// The execution that made its first output, if one did. Rows of a point share it.
     pub origin: Option<Arc<RowOrigin>>,
-    /// How certain the median of its point is, if its replicates have ended, and it should be more certain: `±9.8%`.
+    /// The uncertainty of the median of its point, if its replicates have ended, and it should be more certain: `±9.8%`.
     pub uncertain: Option<String>,
 }
 
-/// Why there is no table.
+/// The reason why there is no table.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepTableError {
     /// The columns are wrong.
@@ -471,7 +471,7 @@ pub enum RowStatus {
     Missing,
     /// A call that it needs has failed, and has not succeeded since.
     Failed {
-        /// Why, in words.
+        /// The reason, in words.
         reason: String,
         /// The log, as the user would write its path.
         log: Option<String>,
@@ -717,7 +717,7 @@ pub struct SweepChoice {
     body: NodeId,
 }
 
-/// Why no sweep is chosen.
+/// The reason why no sweep is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SweepChoiceError {
     /// There is none.

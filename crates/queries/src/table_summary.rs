@@ -1,4 +1,4 @@
-//! The summary of a table: the medians of its measurements at each point, whatever the replicate, with their intervals.
+//! The summary of a table: the medians of its measurements at each point over all replicates, with their intervals.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -33,7 +33,7 @@ pub struct PointSummary {
     pub columns: Vec<ColumnSummary>,
     /// The number of rows that are not there.
     pub not_ok: usize,
-    /// How certain its median is, if it has no more replicates and should be more certain.
+    /// The uncertainty of its median, if it has no more replicates and should be more certain.
     pub uncertain: Option<String>,
 }
 

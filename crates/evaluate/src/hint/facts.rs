@@ -16,13 +16,13 @@ use ce_model::name::is_directory;
 use ce_model::task::Computation;
 use ce_storage::{PublishError, Stage};
 
-/// How many lines at the end of a log are searched: as many as are shown.
+/// The number of lines at the end of a log that are searched: as many as are shown.
 const LINES: usize = 12;
 
-/// How many files of a directory are looked at.
+/// The largest number of files of a directory that are looked at.
 const FILES: usize = 1000;
 
-/// How an execution failed.
+/// The way in which an execution failed.
 #[derive(Debug, Default)]
 pub(super) enum Ending {
     /// A file that it takes to start `exec` is not there.
@@ -85,7 +85,7 @@ pub(super) struct FailureFacts {
     pub(super) no_interpreter: bool,
     /// The last lines that were printed.
     pub(super) log: String,
-    /// How many bytes were printed.
+    /// The number of bytes that were printed.
     pub(super) printed: u64,
     /// A link that leads out of the computation and that the log mentions, and its target.
     pub(super) link: Option<(PathBuf, PathBuf)>,

@@ -48,7 +48,7 @@ pub(super) fn missing_package(log: &str) -> Option<(Language, String)> {
     })
 }
 
-/// Returns what follows in a line that names a Python module that is missing.
+/// Returns the end of a line that names a missing Python module, from that name on.
 fn python_module(line: &str) -> Option<&str> {
     let (begin, name) = line.split_once(": No module named ")?;
     let program = begin.rsplit('/').next().unwrap_or(begin);

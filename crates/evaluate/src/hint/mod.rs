@@ -50,7 +50,7 @@ pub(super) struct Scene<'a> {
     pub(super) isolated: bool,
 }
 
-/// Returns what to try after a call has failed, before its stage is emptied.
+/// Returns the advice after a call has failed, before its stage is emptied.
 pub(super) fn hint(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Option<String> {
     first(&FailureFacts::gather(stage, scene, error)).or_else(|| error.hint())
 }

@@ -28,7 +28,7 @@ use ce_model::task::{Computation, Task, Uncommitted};
 use ce_storage::{Entry, Locator, Record, RecordState, ResultName, Storage, Stored};
 use ce_task::load;
 
-/// Why a text names no call or job.
+/// The reason why a text names no call or job.
 #[derive(Debug, thiserror::Error)]
 pub enum CallNameError {
     /// A text names no call.
@@ -248,7 +248,7 @@ fn copy(storage: &Storage, log: &str, from: u64, out: &mut dyn Write) -> Result<
     }
 }
 
-/// Why a call cannot be looked into.
+/// The reason why a call cannot be looked into.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectionError {
     /// No call is named.
@@ -294,7 +294,7 @@ pub enum InspectionError {
         program: OsString,
         /// The short name of the call.
         call: String,
-        /// Why.
+        /// The cause.
         source: Box<CallError>,
     },
 }

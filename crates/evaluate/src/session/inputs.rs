@@ -308,7 +308,7 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
     Ok(())
 }
 
-/// Why the inputs of a task, or its repositories, cannot be used.
+/// The reason why the inputs of a task, or its repositories, cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -372,7 +372,7 @@ pub enum InputError {
         name: String,
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// An input cannot be a value, or not be read to its end.
@@ -380,7 +380,7 @@ pub enum InputError {
     InputValue {
         /// Its symbolic name.
         name: String,
-        /// Why.
+        /// The cause.
         source: StorageError,
     },
     /// A file of the task cannot be read from its repository.
@@ -407,7 +407,7 @@ pub enum InputError {
 }
 
 impl InputError {
-    /// That a task has no input of a name.
+    /// Returns the error for a name that no input of a task has.
     pub fn unknown(task: &Task, name: &str) -> Self {
         let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
         let (task, nearest) = (task.name.to_string(), nearest(name, &inputs));
@@ -483,7 +483,7 @@ fn list_inputs(names: &[String]) -> String {
     }
 }
 
-/// How to give a storage and these inputs.
+/// Describes in words how to give a storage and these inputs.
 fn giving(names: &[String], has_storage: bool) -> String {
     let storage = if has_storage { "if not compeval.storage" } else { "first" };
     match names {

@@ -1,7 +1,7 @@
 //! Communication between a session and its user during an evaluation: signals in, messages out.
 //!
-//! After Ctrl-C, SIGTERM or SIGHUP, running computations are asked to end, then killed. The user is told that the storage is away, that a
-//! collection is waited for, that its hard links are not what leases need, and that nothing is isolated.
+//! After Ctrl-C, SIGTERM or SIGHUP, running computations are asked to end, then killed. The user is notified that the storage is
+//! away, that a collection is waited for, that its hard links are not what leases need, and that nothing is isolated.
 
 use std::collections::VecDeque;
 use std::error::Error as _;
@@ -222,7 +222,7 @@ pub(super) fn unless_interrupted<T>(
 }
 
 impl Session {
-    /// Returns what the user should know of executions by now, each thing once.
+    /// Returns the next message on executions that the user should see by now, each one once.
     pub(super) fn notice(&self) -> Option<String> {
         let (executor, _) = self.executor.as_ref()?;
         if let Some(notice) = self.notices.next().or_else(|| self.notices.links(&self.storage)) {

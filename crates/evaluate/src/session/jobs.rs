@@ -196,7 +196,7 @@ pub(super) fn record_use(storage: &Storage, dir: &Path) -> Result<(), Error> {
     Ok(KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?)
 }
 
-/// Why a task cannot be evaluated for each of some points over its own inputs.
+/// The reason why a task cannot be evaluated for each of some points over its own inputs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RangeError {
@@ -214,7 +214,7 @@ pub enum RangeError {
     ReadPoints {
         /// The sheet.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A sheet of points is wrong.
@@ -387,7 +387,7 @@ fn text_contents(text: &str) -> Vec<u8> {
 }
 
 impl Session {
-    /// Stores the outputs of each point under the name of its job, if all of them exist. Returns what became of each.
+    /// Stores the outputs of each point under the name of its job, if all of them exist. Returns the fate of each.
     ///
     /// # Errors
     ///

@@ -72,11 +72,11 @@ pub trait Observer {
     /// Follows until there are no more events.
     fn follow(&mut self, progression: &Progression<'_>);
 
-    /// Whether the user was told of a failure of a call with this error.
+    /// Whether a failure of a call with this error was reported to the user.
     fn has_reported(&self, error: &StorageError) -> bool;
 }
 
-/// A storage, and whatever is needed to evaluate tasks of one repository with it.
+/// A storage, and everything that is needed to evaluate tasks of one repository with it.
 pub struct Session {
     storage: Arc<Storage>,
     trees: Trees,
@@ -623,7 +623,7 @@ impl Explain for OutputError {
 pub struct WriteError {
     /// The file.
     pub path: String,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 

@@ -20,10 +20,10 @@ use ce_task::load::{self, Exposed, LoadError};
 /// Some work, which may be done in another thread.
 pub type InputReading<'a> = &'a mut (dyn FnMut() + Send);
 
-/// How a session speaks to its user outside of an evaluation. The default says nothing.
+/// The interface of a session to its user outside of an evaluation. The default says nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontend {
-    /// Tells the user something that they should know.
+    /// Shows the user a message.
     pub notify: fn(&str),
     /// Does some work, and shows meanwhile how many bytes of how many were read.
     pub while_reading: fn(&dyn Fn() -> (u64, u64), InputReading<'_>),
@@ -40,7 +40,7 @@ impl Default for Frontend {
 pub struct RunOptions {
     /// The greatest number of computations that run at the same time.
     pub jobs: NonZeroUsize,
-    /// How missing calls are executed.
+    /// The policy for executing missing calls.
     pub policy: Policy,
     /// Whether results are flushed to the disk before they are published.
     pub durability: Durability,
@@ -52,7 +52,7 @@ pub struct RunOptions {
     pub takeover: Takeover,
     /// The place where calls are executed.
     pub place: Place,
-    /// How workers and runs are submitted to Slurm.
+    /// The settings for submitting workers and runs to Slurm.
     pub slurm: SlurmSettings,
     /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
     pub is_job: bool,

@@ -30,7 +30,7 @@ const POOL_INTERVAL: Duration = Duration::from_millis(500);
 /// The interval at which it is looked at whether the thread has ended.
 const END_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How workers execute calls.
+/// The options of workers for executing calls.
 #[derive(Clone, Copy, Debug)]
 struct WorkerFlags {
     /// Whether they isolate calls.
@@ -103,7 +103,7 @@ impl ScheduledWorkers {
         self.shared.scheduler.kind().reach
     }
 
-    /// Returns what the user should know by now, each thing once.
+    /// Returns the next message that the user should see by now, each one once.
     pub(super) fn notice(&self) -> Option<String> {
         let mut notices = self.shared.notices();
         (!notices.is_empty()).then(|| notices.remove(0))
@@ -134,7 +134,7 @@ impl Drop for ScheduledWorkers {
 struct WorkerDriver {
     storage: Arc<Storage>,
     queue: Arc<WorkerQueue>,
-    /// Tells whether the user has asked to stop.
+    /// The executor, which knows whether the user has asked to stop.
     executor: Arc<dyn Executor>,
     shared: Arc<SharedScheduler>,
     pool: WorkerPool,
@@ -172,7 +172,7 @@ impl WorkerDriver {
         }
     }
 
-    /// Tells which jobs may be left.
+    /// Reports the jobs that may be left.
     fn tell_what_is_left(&self) {
         let left = self.pool.unsettled();
         if !left.is_empty() {
@@ -188,7 +188,7 @@ impl WorkerDriver {
         self.began.elapsed() * haste()
     }
 
-    /// Tells the pool which calls wait, and which workers live.
+    /// Passes to the pool the calls that wait, and the workers that live.
     fn observe(&mut self) {
         let demand: BTreeMap<Resources, WorkerDemand> = self
             .queue

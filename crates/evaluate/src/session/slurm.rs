@@ -16,7 +16,7 @@ use ce_storage::records::{Provenance, SubmittedRun};
 
 /// The pauses between attempts to submit a job: the first one, and the longest.
 const SUBMIT_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
-/// How long a job tries to submit itself again. Its time is over afterwards.
+/// The time for which a job tries to submit itself again. The job's own time is over afterwards.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(100);
 /// The interval at which it is looked at whether the user asks to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
 use ce_model::exit::{Exit, Explain};
 use ce_storage::{Holder, Lease, Locator, ResultName, Storage, StorageError, Suspension};
 
-/// Why nothing was done to a suspended call.
+/// The reason why nothing was done to a suspended call.
 #[derive(Debug, thiserror::Error)]
 pub enum SuspensionError {
     /// It is not suspended.
@@ -32,7 +32,7 @@ pub enum SuspensionError {
     Cancel {
         /// Its short name.
         call: String,
-        /// How its `cancel` ended.
+        /// The status with which its `cancel` ended.
         status: Status,
         /// The first line that it has printed.
         line: Option<String>,
@@ -42,7 +42,7 @@ pub enum SuspensionError {
     Execute {
         /// Its short name.
         call: String,
-        /// Why.
+        /// The cause.
         source: CallError,
     },
 }
@@ -166,8 +166,8 @@ impl SuspensionSession {
         Ok((own, others))
     }
 
-    /// Ends what a suspended call has started, if it has a program for that, and removes its directory. Returns what the program
-    /// has printed first.
+    /// Ends what a suspended call has started, if it has a program for that, and removes its directory. Returns the first line that
+    /// the program has printed.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ fn variable(name: &str) -> Option<String> {
 /// The resources of a worker, and the users that it works for.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// How it executes calls.
+    /// The options for executing calls.
     pub run: RunOptions,
     /// The memory that its calls may use, in bytes, if it is less than that of the host.
     pub memory: Option<u64>,

@@ -6,7 +6,7 @@
 //!
 //! Each graphics processor has a file, locked by the run that uses it. A run that takes some has the file `gpus` alone until it has
 //! them all, so that nobody waits for one and keeps another waiting for the rest. The system releases all locks when a process
-//! ends, in whatever way.
+//! ends, in any way.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};

@@ -244,7 +244,7 @@ const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The number of attempts, a millisecond apart, to execute a file that another process is writing.
 const BUSY: usize = 1000;
 
-/// How `exec` is started beyond what its invocation says.
+/// Settings for starting `exec` beside those of its invocation.
 #[derive(Default)]
 pub(super) struct Starter {
     /// The words before it: a program that executes the rest of its arguments.
@@ -581,7 +581,7 @@ pub(super) struct FinishedProcess {
     never_executed: bool,
     pub(super) isolation: Isolation,
     pub(super) lacking: Vec<Rule>,
-    /// How its tasks ended, if a launcher has started it.
+    /// The statuses of its tasks, if a launcher has started it.
     pub(super) tasks: TaskStatuses,
     /// The last error of its launcher, if that is the reason why tasks did not end.
     pub(super) launcher_error: Option<String>,

@@ -331,7 +331,7 @@ fn prepare_exec(
     match place {
         ForkPlace::Own => {
             unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
-            // Mount points are seen by the execution, whatever files of its own are to be.
+            // The execution sees mount points, regardless of the modes of files of its own.
             let mask = umask(MASK);
             enter(root.complete(spec, user)?, TMP)?;
             umask(mask);
@@ -426,7 +426,7 @@ pub(super) struct NamespaceInit {
 }
 
 impl NamespaceInit {
-    /// Forks it. Whatever this process forks from now on is in its namespace.
+    /// Forks it. Everything that this process forks from now on is in its namespace.
     ///
     /// It keeps these capabilities, beside that to set the numbers of its processes.
     pub(super) fn start(keeps: CapabilitySet) -> Result<Self, ProcessEnd> {

@@ -1,4 +1,5 @@
-//! Why an execution failed that would not have failed outside: a path that is not shown to it, such as its interpreter's.
+//! The reason why an execution failed that would not have failed outside: a path that is not shown to it, such as its
+//! interpreter's.
 
 use std::path::{Component, Path, PathBuf};
 use std::{env, fs};
@@ -12,7 +13,7 @@ use ce_model::access::{Access, Rule};
 /// Paths under which every execution has something of its own.
 const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];
 
-/// Private memory of each execution, whatever the host has under this name.
+/// Private memory of each execution, regardless of what the host has under this name.
 const MEMORY: &str = "/dev/shm";
 
 /// The names below `/dev` that every execution has.
@@ -115,7 +116,7 @@ fn rule(
     }
 }
 
-/// How many symbolic links are followed from an interpreter.
+/// The largest number of symbolic links that are followed from an interpreter.
 const MAX_LINKS: usize = 16;
 
 /// Returns the interpreter that the first line of a script names.

@@ -141,7 +141,7 @@ pub struct Sandbox {
 }
 
 impl Default for Sandbox {
-    /// Launchers that are this very program, whatever has its name by now.
+    /// Launchers that are this very program, even if another file has its name by now.
     fn default() -> Self {
         Self::of("/proc/self/exe".into())
     }

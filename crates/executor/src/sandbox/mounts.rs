@@ -39,7 +39,7 @@ pub(super) fn below(root: impl AsRef<Path>, path: &Path) -> PathBuf {
     root.as_ref().join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// A file or directory that is open, whatever has its name by now.
+/// Returns the path of an open file or directory, even if another one has its name by now.
 pub(super) fn opened(fd: &OwnedFd) -> PathBuf {
     below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())))
 }

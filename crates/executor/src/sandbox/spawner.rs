@@ -65,14 +65,14 @@ impl Spawner {
         self.socket.read_exact(&mut [0])
     }
 
-    /// Asks for an execution. It tells whoever has started the launcher that it has begun, and how it has ended.
+    /// Requests an execution. It reports its beginning and its end to the process that has started the launcher.
     pub(super) fn start(&mut self, spec: &SandboxSpec, log: &File) -> io::Result<()> {
         let mut message = vec![START];
         spec.write(&mut message)?;
         send_message(self.socket.get_ref(), &message, &[log.as_fd()])
     }
 
-    /// Why nothing was begun. Readable only then.
+    /// Returns the reason why nothing was begun. Readable only then.
     pub(super) fn failure(&mut self) -> io::Result<Reply> {
         Reply::read(&mut self.socket)
     }

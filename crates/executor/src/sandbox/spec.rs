@@ -49,7 +49,7 @@ pub(super) enum BindMode {
 }
 
 impl BindMode {
-    /// How it is sent to a launcher.
+    /// Returns the letter by which it is sent to a launcher.
     fn letter(self) -> &'static OsStr {
         OsStr::new(match self {
             Self::Read => "r",

@@ -52,7 +52,8 @@ impl Client {
     }
 }
 
-/// How much faster than real time all waiting for a scheduler is: once. A build with debug assertions obeys `CE_HASTE`.
+/// Returns the factor by which all waiting for a scheduler is faster than real time: 1. A build with debug assertions obeys
+/// `CE_HASTE`.
 pub fn haste() -> u32 {
     static HASTE: OnceLock<Option<NonZeroU32>> = OnceLock::new();
     if !cfg!(debug_assertions) {
@@ -186,7 +187,7 @@ impl<'a> ChildPipes<'a> {
     }
 }
 
-/// Reads what is there, and closes the pipe at its end.
+/// Reads all that is available, and closes the pipe at its end.
 fn read<R: Read>(pipe: &mut Option<R>, text: &mut Vec<u8>) -> io::Result<()> {
     let mut piece = [0; 4096];
     while let Some(open) = pipe.as_mut() {

@@ -191,7 +191,7 @@ enum CommandError {
         name: &'static str,
         /// It, as it is written.
         text: String,
-        /// How it ended.
+        /// The status with which it ended.
         status: ExitStatus,
         /// The last lines of its error output, after a colon.
         said: String,
@@ -263,7 +263,7 @@ impl CommandScheduler {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes a command with these texts for its names. Returns what it has printed.
+    /// Executes a command with these texts for its names. Returns its standard output.
     fn run(
         &self,
         name: &'static str,
@@ -275,7 +275,7 @@ impl CommandScheduler {
             POLL => poll,
             _ => cancel,
         };
-        // As it is written: so the same failure has the same text, whatever was to be started.
+        // As it is written: so the same failure has the same text, regardless of what was to be started.
         let text = template.text.as_str().to_owned();
         let mut command = Command::new("sh");
         command.args(["-c", &template.fill(texts)]);

@@ -127,12 +127,12 @@ pub struct ScheduledJob {
     pub word: String,
     /// The node, if it is on one.
     pub node: Option<String>,
-    /// Why it waits or ended, if it says so; `None` is a word, too.
+    /// The reason why it waits or ended, if it says so; `None` is a word, too.
     pub reason: String,
 }
 
 impl ScheduledJob {
-    /// How it ended, or where it is, in the scheduler's words: `FAILED (NonZeroExitCode)`.
+    /// Returns its end, or its present state, in the scheduler's words: `FAILED (NonZeroExitCode)`.
     pub fn description(&self) -> String {
         let is_said = !matches!(&*self.reason, "" | "None" | "N/A");
         let reason = if is_said { format!(" ({})", self.reason) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Schedulers of clusters: whatever starts workers, says which of them wait or run, and cancels them.
+//! Schedulers of clusters, which start workers, say which of them wait or run, and cancel them.
 //!
 //! A [`BatchScheduler`] is known in depth, as Slurm is, or by three commands of its users: [`CommandScheduler`]. A submission has a random
 //! [`JobToken`], which its submitter writes down before it begins. `pool` decides what to ask: it is pure, and knows neither processes
@@ -26,7 +26,7 @@ pub use self::settings::{Setting, SettingError, SettingsError, WorkerSettings};
 
 use crate::executor::Reach;
 
-/// Which jobs of a submission are cancelled.
+/// The jobs of a submission that are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CancelScope {
     /// Those that have not started.
@@ -42,7 +42,7 @@ pub struct SchedulerKind {
     pub word: &'static str,
     /// Its name in a sentence.
     pub name: &'static str,
-    /// The most workers of one submission. If that is one, a worker is told which one it is; those of a job array know it.
+    /// The most workers of one submission. If that is one, a worker is given its number; those of a job array know it.
     pub most_at_once: u32,
     /// The hosts and tasks that one call may have.
     pub reach: Reach,

@@ -56,7 +56,7 @@ impl Explain for SettingsError {
     }
 }
 
-/// How workers are started, whatever starts them.
+/// The settings for starting workers that all schedulers have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerSettings {
     /// Lines of shell before the worker.

@@ -2,7 +2,7 @@
 //!
 //! Slurm starts and ends the processes of a step, on all nodes. A step that outlives the call which has started it is ended here.
 //! `srun` ends its step when it gets TERM, so it is started by a guard: this program, which becomes `srun` and is asked to end when
-//! the worker dies, in whatever way.
+//! the worker dies, in any way.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};

@@ -183,7 +183,7 @@ impl Slurm {
         self.client.interrupt();
     }
 
-    /// The configuration that programs are told to read, if it does not exist.
+    /// Returns the configuration that programs are to read, if it does not exist.
     fn missing_configuration(&self) -> Option<PathBuf> {
         let own = self.environment.iter().rev().find(|(name, _)| name == CONFIGURATION);
         let path = own.map(|(_, path)| path.clone()).or_else(|| env::var_os(CONFIGURATION))?;

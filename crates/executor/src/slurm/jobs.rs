@@ -174,7 +174,7 @@ fn verbatim(path: &OsStr) -> OsString {
 /// The signal that asks a job to submit itself again: SIGUSR1.
 pub const HANDOVER: u8 = 10;
 
-/// How long before its time is over a job is asked, or half of its time.
+/// The time before its limit at which a job is asked to submit itself again, or half of the limit.
 const NOTICE: Duration = Duration::from_secs(120);
 
 /// A run, with all that the cluster has to know.

@@ -7,7 +7,7 @@ use crate::scheduler::{
     read_all, wrong,
 };
 
-/// How workers are submitted. What is `None` is left to the cluster.
+/// The settings for submitting workers. What is `None` is left to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlurmSettings {
     /// The settings that all schedulers have.

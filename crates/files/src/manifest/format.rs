@@ -11,7 +11,7 @@ use ce_model::digest::{Blake3, Digest, Hasher, Sha1};
 
 use super::path::{LinkFault, PathFault, check_link, check_path, escape, shown, unescape};
 
-/// How much of a text is hashed at a time, in bytes.
+/// The size of the pieces in which a text is hashed, in bytes.
 const PIECE: usize = 64 << 10;
 
 /// The contents of a directory: its files, its symbolic links, and the empty directories in it.
@@ -79,7 +79,7 @@ impl Manifest {
         &self.entries
     }
 
-    /// How many bytes all files have together. A file counts once for each of its names.
+    /// Returns the size of all files together, in bytes. A file counts once for each of its names.
     pub fn bytes(&self) -> u64 {
         self.entries.iter().fold(0, |sum: u64, entry| match &entry.kind {
             EntryKind::File { contents, .. } => sum.saturating_add(contents.size),
@@ -229,7 +229,7 @@ fn split_line(line: &[u8]) -> Option<(&[u8], EntryKind<Digest>)> {
     }
 }
 
-/// Why a text is not a manifest.
+/// The reason why a text is not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
 pub struct ManifestError {

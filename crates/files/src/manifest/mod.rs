@@ -33,10 +33,10 @@ pub use self::path::{LinkFault, PathFault, check_link, check_path, shown};
 pub use self::scan::Scan;
 pub use self::seal::{seal, sealed_directory};
 
-/// How many entries an error names.
+/// The largest number of entries that an error names.
 const NAMED: usize = 10;
 
-/// Why a directory could not be read. Paths are relative to it, and spelled as in a manifest.
+/// The reason why a directory could not be read. Paths are relative to it, and spelled as in a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// The operating system refused.
@@ -44,7 +44,7 @@ pub enum DirectoryError {
     Io {
         /// The path; empty for the directory itself.
         path: Box<[u8]>,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The operating system refused to write a copy of it.
@@ -52,7 +52,7 @@ pub enum DirectoryError {
     Write {
         /// The path; empty for the directory itself.
         path: Box<[u8]>,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// Entries that cannot be part of a value, sorted by their paths.
@@ -71,11 +71,11 @@ pub enum DirectoryError {
 pub struct Refused {
     /// Its path in the directory.
     pub path: Box<[u8]>,
-    /// Why it cannot.
+    /// The reason why it cannot.
     pub why: Refusal,
 }
 
-/// Why an entry cannot be part of a value.
+/// The reason why an entry cannot be part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It is called `.git`.
@@ -86,7 +86,7 @@ pub enum Refusal {
     Link {
         /// Its target.
         target: Box<[u8]>,
-        /// How it leads out.
+        /// The way in which it leads out.
         fault: LinkFault,
     },
 }
@@ -155,7 +155,7 @@ impl Explain for DirectoryError {
 }
 
 impl Refused {
-    /// Tells of the first few.
+    /// Describes the first few in words.
     fn list(refused: &[Self]) -> String {
         match refused {
             [one] => one.to_string(),

@@ -3,7 +3,7 @@
 //! Names in a file system are bytes. A manifest is UTF-8 without white space in a path, so that each
 //! path is one word: the bytes 00 to 20, 7f, `\` and all that are not UTF-8 are written as `\xHH`.
 
-/// Why a path cannot be that of an entry.
+/// The reason why a path cannot be that of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathFault {
     /// It begins with a slash.
@@ -23,7 +23,7 @@ pub enum PathFault {
     Zero,
 }
 
-/// Why a directory cannot hold a symbolic link.
+/// The reason why a directory cannot hold a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkFault {
     /// Its target begins with a slash.
@@ -59,8 +59,8 @@ pub fn check_path(path: &[u8]) -> Result<(), PathFault> {
 
 /// Checks the target of the link that has this path in the directory.
 ///
-/// The words decide, whatever is there: the target need not exist, and a component before a `..` counts
-/// as a directory.
+/// Only the text of the target counts, not the file system: the target need not exist, and a component before a `..` counts as a
+/// directory.
 ///
 /// # Errors
 ///

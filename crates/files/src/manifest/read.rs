@@ -20,8 +20,7 @@ use super::path::split;
 use super::scan::{Descent, Scan, Watch};
 use crate::cache::FileStat;
 
-/// How many directories and entries a batch has at most: each directory stays open until its files are
-/// read.
+/// The largest numbers of directories and entries of a batch: each directory stays open until its files are read.
 const DIRECTORIES: usize = 64;
 const ENTRIES: usize = 4096;
 
@@ -29,7 +28,7 @@ const ENTRIES: usize = 4096;
 #[derive(Default)]
 struct Batch<'a> {
     entries: Vec<BatchEntry<'a>>,
-    /// How many directories are open for it, or more.
+    /// The number of directories that are open for it, or more.
     directories: usize,
     /// The last one.
     directory: Option<Arc<OwnedFd>>,
@@ -299,7 +298,7 @@ impl<'a> OpenFile<'a> {
 pub(super) struct EqualFiles<'a> {
     /// The manifest of the copied directory.
     manifest: &'a Manifest,
-    /// That of the other one.
+    /// The manifest of the other one.
     earlier: &'a Manifest,
     /// The way through the other one.
     descent: Descent,

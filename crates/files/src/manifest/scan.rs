@@ -19,7 +19,7 @@ use super::path::check_link;
 use super::{DirectoryError, Refusal, Refused};
 use crate::cache::FileStat;
 
-/// How many bytes of a listing the kernel gives at a time.
+/// The number of bytes of a listing that the kernel gives at a time.
 pub(super) const LISTING: usize = 64 << 10;
 
 /// From so many names on, all cores look at the entries of a directory.
@@ -86,7 +86,7 @@ impl Scan {
         &self.entries
     }
 
-    /// How many bytes [`Scan::read`] will read.
+    /// Returns the number of bytes that [`Scan::read`] will read.
     pub fn bytes(&self) -> u64 {
         self.stats().fold(0, |sum, stat| sum.saturating_add(stat.size))
     }
@@ -139,7 +139,7 @@ impl Scan {
 
     /// The size of the manifest, in bytes: it is known without reading files.
     pub fn manifest_size(&self) -> u64 {
-        // The hashes take the same room whatever they are.
+        // All hashes take the same room.
         let any = Digest::of(b"");
         let mut text = format!("{HEADER}\n");
         for entry in &self.entries {
@@ -200,7 +200,7 @@ impl DirectoryWalk {
             let path = descent.path().into();
             self.entries.push(ManifestEntry { path, kind: EntryKind::Empty });
         }
-        // Sorted, so that errors are the same each time, whatever order the file system has.
+        // Sorted, so that errors are the same each time, regardless of the order of the file system.
         names.sort_unstable();
         let look = |name: &[u8]| {
             if stop.load(Ordering::Relaxed) {
@@ -243,7 +243,7 @@ fn stamp(entries: &[ManifestEntry<FileStat>]) -> Blake3 {
     hash("compeval stamp 1", entries, |stat| format!("{} {}", stat.size, stat.modified_ns))
 }
 
-/// Tells what has this name in a directory, and this path below the top.
+/// Returns the meaning of this name in a directory, which has this path below the top.
 fn look(directory: &OwnedFd, name: &[u8], path: &[u8]) -> Result<Looked, Errno> {
     if name == b".git" {
         return Ok(Looked::Refused(Refusal::Repository));
@@ -291,7 +291,7 @@ pub(super) fn names(directory: impl AsFd, listing: &mut Vec<u8>) -> Result<Vec<B
     Ok(names)
 }
 
-/// How many of the directories around the current one stay open.
+/// The number of the directories around the current one that stay open.
 const NEAR: usize = 32;
 
 /// An open directory below a top one. It moves to a directory in it, or back to the one around it.

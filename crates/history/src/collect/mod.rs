@@ -316,7 +316,7 @@ fn take_away(
     for (one, _) in removals.iter_mut().zip(&stays).filter(|(_, stays)| !**stays) {
         one.move_away()?;
     }
-    // Whoever did not wait: this process was taken for dead, or the other knows no gate.
+    // Runs that did not wait: this process was taken for dead, or they know no gate.
     in_use.add_announced()?;
     let is_held = gate.is_held()?;
     gate.release()?;

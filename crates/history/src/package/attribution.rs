@@ -19,7 +19,7 @@ const CITATION_FILE: &str = "CITATION.cff";
 /// The greatest size of that file, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How the addresses of people at ORCID begin.
+/// The prefix of the addresses of people at ORCID.
 const ORCID: &str = "https://orcid.org/";
 
 /// The deepest nesting of lists and mappings in it.
@@ -302,7 +302,7 @@ pub enum AttributionError {
     Unreadable {
         /// The commit.
         commit: String,
-        /// Why.
+        /// The cause.
         source: Box<AttributionFault>,
     },
 }

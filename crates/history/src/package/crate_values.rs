@@ -1,4 +1,4 @@
-//! CrateValues, steps and actions of a crate, whatever has made them.
+//! Values, steps and actions of a crate, regardless of what has made them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use crate::History;
 /// CompEval itself.
 pub(super) const ENGINE: &str = "#compeval";
 
-/// How actions have ended: no job is stored unless all have.
+/// The status of actions: all have ended, since no job is stored otherwise.
 pub(super) const COMPLETED: &str = "http://schema.org/CompletedActionStatus";
 
 /// A step of a workflow: a node, or a computation or sweep of which no node is known.
@@ -121,7 +121,7 @@ pub(super) fn kind(contents: &Digest) -> &'static str {
     if contents.is_directory() { "Dataset" } else { "File" }
 }
 
-/// Says what a value is. Of a directory, the hash is that of its manifest, which only CompEval knows.
+/// Describes a value. Of a directory, the hash is that of its manifest, which only CompEval knows.
 pub(super) fn described(entity: &mut Entity, name: &str, contents: &Digest) {
     entity.with("name", name);
     if contents.is_directory() {
@@ -134,7 +134,7 @@ pub(super) fn described(entity: &mut Entity, name: &str, contents: &Digest) {
     }
 }
 
-/// Says who has performed an action, and when, as far as that is known.
+/// Sets the agent of an action, and its times, as far as they are known.
 pub(super) fn performed(action: &mut Entity, agent: Option<&str>, span: Option<[Timestamp; 2]>) {
     action.set("agent", agent.map(reference));
     let moment = |time: Timestamp| time.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string();

@@ -113,7 +113,7 @@ pub enum LicenceFault {
     Syntax(String),
 }
 
-/// Says what is wrong with an expression, and what may be meant.
+/// Returns the fault of an expression, with the name that may be meant.
 fn fault(error: &ParseError) -> LicenceFault {
     let text = &*error.original;
     let is_unknown = matches!(
@@ -131,7 +131,8 @@ fn fault(error: &ParseError) -> LicenceFault {
     LicenceFault::Unlisted { name: name.to_owned(), nearest }
 }
 
-/// The name in the list with these letters and digits, whatever is between them; the newest version if the text has none.
+/// Returns the name in the list with these letters and digits, regardless of what is between them; the newest version if the text
+/// has none.
 fn written_otherwise(text: &str) -> Option<String> {
     let letters = |text: &str| -> String {
         let letters = text.chars().filter(char::is_ascii_alphanumeric);

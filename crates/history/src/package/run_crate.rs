@@ -170,10 +170,10 @@ pub enum CrateError {
         task: String,
         /// The commit.
         commit: String,
-        /// Why, if the current directory is in a repository.
+        /// The cause, if the current directory is in a repository.
         source: Option<Box<LoadError>>,
     },
-    /// Nobody knows licence and authors.
+    /// The licence or the authors are not known.
     #[error(transparent)]
     Attribution(#[from] AttributionError),
 }

@@ -23,7 +23,7 @@ use crate::{FirstPublished, History, Subject};
 /// The right of the owner to write.
 const WRITE: u32 = 0o200;
 
-/// How a package has the files of the storage.
+/// The form in which a package has the files of the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageKind {
     /// As copies, which the user may change. They share their room where the file system can do that.
@@ -435,7 +435,7 @@ const NAMED: usize = 20;
 pub struct BadFile {
     /// Its name in the storage.
     pub name: String,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
@@ -471,7 +471,7 @@ pub enum PackageError {
     Write {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The user has interrupted it.

@@ -299,7 +299,7 @@ impl Resolver<'_> {
                         let by_numbers = passed.iter().all(|it| is_number(it));
                         let (name, passed) = (name.to_owned(), passed.join(", "));
                         let output = text.into_owned();
-                        // Which output a name is, only the computation says.
+                        // Only the computation says which output a name is.
                         let fault = if by_numbers && !is_number(&output) {
                             let (name, passed) = (name.into(), passed.into());
                             Fault::NamedOfNumbers { name, passed, output: output.into() }

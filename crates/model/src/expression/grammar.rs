@@ -69,7 +69,7 @@ pub enum NodeKind {
     Points,
 }
 
-/// How a kind of node is written.
+/// The spelling of a kind of node.
 struct Spelling {
     kind: NodeKind,
     /// The contents of the file `kind`.
@@ -192,7 +192,7 @@ impl NodeKind {
 /// The words for the inputs of a sweep, in order.
 pub(super) const SWEEP_ROLES: [&str; 2] = SWEEP_INPUTS;
 
-/// How the name of a factor's file is made.
+/// The form of the name of a factor's file.
 const FACTOR: &str = "factors/nn-NAME";
 
 /// The words that may stand behind a colon in a node of this kind: names of files, and of inputs.
@@ -218,7 +218,7 @@ pub(super) fn nearest_word(kind: NodeKind, name: &str) -> Option<String> {
     }
 }
 
-/// How a file of a node is written behind its name.
+/// The shape in which a file of a node is written behind its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleShape {
     /// It is empty.

@@ -49,7 +49,7 @@ pub struct Mistake {
 /// A mistake, and its byte.
 pub(super) type Wrong = (usize, Fault);
 
-/// How much of a line is shown on either side of a place, in characters.
+/// The number of characters of a line that are shown on either side of a place.
 const AROUND: usize = 40;
 
 impl Mistake {
@@ -256,7 +256,7 @@ pub enum Fault {
         computation: String,
         /// The names of the inputs that it takes.
         takes: Vec<String>,
-        /// How many are given.
+        /// The number of inputs that are given.
         given: usize,
     },
     /// A slice asks for an output that the computation does not have.
@@ -264,7 +264,7 @@ pub enum Fault {
     OutOfSlice {
         /// The computation.
         computation: String,
-        /// How many outputs it has.
+        /// The number of its outputs.
         count: usize,
         /// The one that was asked for.
         number: u8,
@@ -486,7 +486,7 @@ pub fn unknown_name_hint(name: &str) -> &'static str {
     }
 }
 
-/// Why the outputs of a computation are unknown.
+/// Returns the reason why the outputs of a computation are unknown.
 fn unknown_outputs(name: &str) -> &'static str {
     match name.contains('{') {
         true => "what it leads to is not in computations/, or has different outputs",
@@ -494,7 +494,7 @@ fn unknown_outputs(name: &str) -> &'static str {
     }
 }
 
-/// Why a text cannot be a line.
+/// Returns the reason why a text cannot be a line.
 fn line_fault(text: &str) -> &'static str {
     match text {
         "" => "it is empty",

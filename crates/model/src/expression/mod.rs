@@ -71,13 +71,13 @@ pub struct Expression {
 pub struct ExpressionNode {
     /// Its kind.
     pub kind: NodeKind,
-    /// Which one: a name that is right for this kind.
+    /// Its value: a name that is right for this kind.
     pub value: Box<str>,
     /// The files that are its rules, if it is a sweep or the product of factors.
     pub files: Vec<RuleFile>,
     /// The nodes that it reads, in order.
     pub inputs: Vec<ExpressionInput>,
-    /// Which outputs are passed up, if that is written.
+    /// The outputs that are passed up, if that is written.
     pub outputs: Option<WrittenSlice>,
 }
 
@@ -162,8 +162,8 @@ impl Expression {
         root == other
     }
 
-    /// How often each node is read by nodes that the root needs. Of a definition that is named with slices only, the node without
-    /// a slice is not needed.
+    /// Returns the number of reads of each node by nodes that the root needs. Of a definition that is named with slices only, the
+    /// node without a slice is not needed.
     fn readers(&self) -> Vec<usize> {
         let mut readers = vec![0; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().rev() {
@@ -352,7 +352,7 @@ fn own_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<Strin
         .collect()
 }
 
-/// How many files a node passes up; `None` if that is unknown.
+/// Returns the number of files that a node passes up; `None` if that is unknown.
 fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
     let mut width = 0;
     for id in origins(expression, id) {
@@ -368,7 +368,7 @@ fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option
     Some(width)
 }
 
-/// How many inputs of its reader a node fills; `None` if that is unknown. A body may pass up any number of files.
+/// Returns the number of inputs of its reader that a node fills; `None` if that is unknown. A body may pass up any number of files.
 fn places(
     expression: &Expression,
     reader: NodeId,

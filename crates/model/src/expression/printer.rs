@@ -20,7 +20,7 @@ const WRAPS: usize = 100;
 /// A list has at least so many columns, wherever it stands.
 const NARROWEST: usize = 40;
 
-/// How an expression is written.
+/// The style in which an expression is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// The text that was written of a shared node.

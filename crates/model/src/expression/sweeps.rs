@@ -125,7 +125,7 @@ fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
     (rules, faults)
 }
 
-/// Returns what is wrong with the files of a node, of which one would be read as something else than it is written.
+/// Returns the faults of the files of a node, of which one would be read as something else than it is written.
 pub(super) fn unreadable(files: &[RuleFile]) -> Vec<FileFault> {
     let is_readable = |file: &RuleFile| {
         if file.factor().is_some_and(|name| !is_file_name(name)) {
@@ -152,7 +152,7 @@ fn is_file_name(name: &str) -> bool {
     !name.contains(['/', '\0']) && name.len() <= LONGEST_NAME
 }
 
-/// Adds what no file could have, whatever it means.
+/// Adds the faults of contents that no file could have, regardless of their meaning.
 fn check_file(number: usize, file: &RuleFile, faults: &mut Vec<FileFault>) {
     if let Some(name) = file.factor().filter(|name| !is_file_name(name)) {
         faults.push(((number, 0), Fault::FileName(name.to_owned())));

@@ -103,7 +103,7 @@ impl Line {
     }
 }
 
-/// How a node that is no definition is written.
+/// The spelling of a node that is no definition: in place, or by a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SharedNumber {
     /// It is read once, or short.
@@ -230,7 +230,7 @@ impl Writer<'_> {
         self.flat.push(fits.then_some(text));
     }
 
-    /// How an input is written in one line, if it can be.
+    /// Returns the text of an input in one line, if it can be written so.
     fn in_line(&self, id: NodeId) -> Option<String> {
         let at = id.index();
         match (&self.named[at], self.shared[at]) {

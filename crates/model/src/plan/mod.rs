@@ -1,9 +1,9 @@
 //! From a task to its unique calls, leaves first.
 //!
-//! A call is planned by where its inputs come from; what they contain is not known yet. Two nodes
-//! of a computation with the same sources are one call, whatever they are called and whichever
-//! outputs they pass up. The body of a sweep is planned for each point. Where its points are computed, a plan
-//! grows as soon as they are known. Pure: reads nothing, and its time is linear in nodes plus edges, for each point.
+//! A call is planned by where its inputs come from; what they contain is not known yet. Two nodes of a computation with the same
+//! sources are one call, regardless of their labels and of the outputs that they pass up. The body of a sweep is planned for each
+//! point. Where its points are computed, a plan grows as soon as they are known. Pure: reads nothing, and its time is linear in
+//! nodes plus edges, for each point.
 
 mod planner;
 mod points;
@@ -67,7 +67,7 @@ pub enum Source {
 /// A value that is derived without a call, once that from which it is derived is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Derived {
-    /// How it is derived.
+    /// Its derivation.
     pub how: Derivation,
     /// The source that it is derived from: the revision of a tree, unless it is the recorded one, or the
     /// directory of a member.
@@ -160,7 +160,7 @@ pub struct PlannedSweep {
     pub with_directory: bool,
     /// Its rows, as often as they were planned: with replicates until it is enough, there are more each time.
     rows: boxcar::Vec<SweepRows>,
-    /// How the replicates of each point ended, once that is known.
+    /// The ends of the replicates of each point, once they are known.
     ends: OnceLock<Box<[ReplicatesEnd]>>,
 }
 
@@ -199,7 +199,7 @@ pub enum PlanGrowth {
     Replicates(Vec<u32>),
 }
 
-/// Why computed points cannot be used.
+/// The reason why computed points cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointsFault {
     /// The body reads a name that is no column.
@@ -246,7 +246,8 @@ impl PlannedSweep {
         self.rows().is_none_or(|rows| !rows.replicated.is_empty() && self.ends.get().is_none())
     }
 
-    /// How the replicates of its points ended, in the order of [`SweepRows::replicated`]; `None` as long as that is not known.
+    /// Returns the ends of the replicates of its points, in the order of [`SweepRows::replicated`]; `None` as long as they are not
+    /// known.
     pub fn ends(&self) -> Option<&[ReplicatesEnd]> {
         self.ends.get().map(|ends| &**ends)
     }
@@ -544,7 +545,7 @@ impl Plan {
         }
     }
 
-    /// Returns what values with these sources are made from.
+    /// Returns the ancestors of values with these sources.
     pub fn ancestors(&self, sources: &[Source]) -> Ancestors {
         let mut found = Ancestors::default();
         let mut seen: HashSet<Source> = HashSet::new();

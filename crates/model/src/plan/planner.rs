@@ -22,7 +22,7 @@ use crate::task::{
 };
 use crate::template::Template;
 
-/// How a value is derived.
+/// The derivation of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Derivation {
     /// It is a Git tree. Its name is given where that depends on names that a sweep binds.
@@ -74,7 +74,7 @@ pub(super) struct Planner {
     pub(super) free: Arc<FreeNames>,
     /// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
     strict: Vec<bool>,
-    /// Which nodes are asked for.
+    /// The nodes that are asked for.
     pub(super) targets: RequestedNodes,
     /// The texts of the names that are bound at the current point.
     pub(super) texts: Vec<Option<Arc<str>>>,

@@ -161,7 +161,7 @@ pub enum BodySteps<'a> {
 }
 
 impl BodySteps<'_> {
-    /// How many there are.
+    /// Returns the number of steps.
     pub const fn len(&self) -> usize {
         match self {
             Self::Calls(calls) => calls.len(),

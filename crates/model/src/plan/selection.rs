@@ -24,7 +24,7 @@ pub struct PointSelection {
     pub(super) targets: Vec<String>,
 }
 
-/// Why a selection cannot be met.
+/// The reason why a selection cannot be met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionFault {
     /// No points have a column of this name.
@@ -192,7 +192,7 @@ impl PointSelection {
         self.texts.keys().any(|name| !seen.contains_key(name))
     }
 
-    /// Returns what is asked for and no points have, when all of them were seen.
+    /// Returns a fault for each requested name or text that no points have, when all of them were seen.
     pub(super) fn faults(&self, seen: &SeenTexts) -> Vec<SelectionFault> {
         let mut faults = Vec::new();
         for (name, texts) in &self.texts {
@@ -349,7 +349,7 @@ impl PointSelection {
 }
 
 impl Plan {
-    /// Returns what is asked for and no points have; nothing as long as there may be more points.
+    /// Returns the faults of requests that no points meet; none as long as there may be more points.
     pub fn selection_faults(&self) -> Vec<SelectionFault> {
         let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
         match planner.unknown_targets() {

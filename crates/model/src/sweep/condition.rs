@@ -14,7 +14,7 @@ use super::points::{SweepPoint, SweepPoints, column_hint, point_title};
 use crate::exit::Explain;
 use crate::suggest::nearest;
 
-/// How deep parentheses and signs may be nested.
+/// The deepest nesting of parentheses and signs.
 const MAX_DEPTH: usize = 64;
 
 /// A condition that points are to fulfil.

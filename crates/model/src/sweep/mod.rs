@@ -64,7 +64,7 @@ pub const SWEEP_INPUTS: [&str; 2] = ["body", "points"];
 
 /// The files of a node `sweep`, or of a node `points`, which has a product only.
 ///
-/// Two are equal if they mean the same, wherever they are written and whatever they are called.
+/// Two are equal if they mean the same, regardless of their places and labels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sweep {
     /// The label, for humans.
@@ -149,7 +149,7 @@ pub struct Product {
     pub exclude: Option<SweepPoints>,
     /// The condition that all other points must fulfil: points that do not are left out, too.
     pub condition: Option<Condition>,
-    /// How often each point is evaluated.
+    /// The number of evaluations of each point.
     pub replicates: Option<Replicates>,
 }
 
@@ -206,11 +206,11 @@ impl WrittenColumn {
 pub struct ColumnMeasure {
     /// The unit, such as `s`.
     pub unit: Option<Box<str>>,
-    /// Which values are better.
+    /// The direction in which values are better.
     pub better: Option<Better>,
 }
 
-/// Which values of a column are better.
+/// The direction in which values of a column are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Better {
     /// Smaller ones, such as durations.

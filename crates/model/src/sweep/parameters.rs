@@ -81,7 +81,7 @@ pub enum ParameterFault {
     TooMany,
 }
 
-/// Why the default of an input is no text of a point.
+/// The reason why the default of an input is no text of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDefaultText {
     /// There is none.

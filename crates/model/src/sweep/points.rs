@@ -199,7 +199,7 @@ pub fn point_path<'a, T: AsRef<str>>(values: impl Iterator<Item = (&'a str, T)>)
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// A text as one part of a path. Slashes, control characters, `%` and whatever is not ASCII are written as `%XX`, as in
+/// A text as one part of a path. Slashes, control characters, `%` and everything that is not ASCII are written as `%XX`, as in
 /// URLs, and so is a dot at the beginning. One that is too long ends in its SHA-1.
 pub fn path_part(text: &str) -> String {
     let mut part = String::with_capacity(text.len());

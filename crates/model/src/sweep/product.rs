@@ -17,7 +17,7 @@ pub const MAX_POINTS: usize = 10_000_000;
 /// The name of the innermost factor, if points are replicated.
 pub const REPLICATE: &str = "replicate";
 
-/// Why factors have no product.
+/// The reason why factors have no product.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FactorFault {
@@ -45,7 +45,7 @@ pub enum FactorFault {
     TooMany,
 }
 
-/// Why rows exclude nothing.
+/// The reason why rows exclude nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExclusionFault {
@@ -153,7 +153,7 @@ fn multiplied(factors: Vec<SweepPoints>, size: usize) -> SweepPoints {
     let width = factors.iter().map(|factor| factor.names().len()).sum::<usize>();
     let mut rows = Vec::with_capacity(size * width);
     for number in 0..size {
-        // How many points follow each other with the same row of a factor.
+        // The number of points that follow each other with the same row of a factor.
         let mut stride = size;
         for factor in &factors {
             stride /= factor.len();
@@ -199,8 +199,7 @@ impl SweepPoints {
     /// Removes the points that match a row of an exclusion. An empty cell of a row matches any text.
     ///
     /// The time is linear in points, for each set of columns that some row has no empty cells in.
-    /// Returns what is wrong with the exclusion: rows that match nothing, or columns that are not there; then no
-    /// point is removed.
+    /// Returns the faults of the exclusion: rows that match nothing, or columns that are not there; then no point is removed.
     pub fn exclude(&mut self, exclusion: &Self) -> Vec<ExclusionFault> {
         let (mut columns, mut faults) = (Vec::new(), Vec::new());
         for name in exclusion.names() {
@@ -264,7 +263,7 @@ impl SweepPoints {
     }
 }
 
-/// Why rules make no points.
+/// The reason why rules make no points.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductFault {
     /// A factor is wrong, or they do not fit together.

@@ -1,4 +1,4 @@
-//! How often points are evaluated: a number of times, or until the median of a column is known well enough.
+//! The number of evaluations of points: a fixed one, or as many as it takes until the median of a column is known well enough.
 //!
 //! The number of replicates of a point is a function of their values alone. They are looked at in a few [looks](Replicates::looks), and the
 //! first look decides at which the interval of the median is narrow. No rule asks whether something is significant: looking often would
@@ -19,7 +19,7 @@ const LADDER: [u32; 6] = [10, 15, 20, 30, 45, 70];
 /// The least number of values that have an interval of 95 %.
 const LEAST: u32 = 6;
 
-/// How often each point is evaluated.
+/// The number of evaluations of each point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Box<str>", into = "Box<str>")]
 pub struct Replicates {
@@ -75,7 +75,7 @@ impl Precision {
     }
 
     /// Whether a share is at most this one. Values that are decimals are not exact in a computer, and the ends of an interval are a
-    /// few units of the last place off: an interval of exactly this share is narrow enough, whatever the unit.
+    /// few units of the last place off: an interval of exactly this share is narrow enough, regardless of the unit.
     fn is_met_by(self, share: f64) -> bool {
         share - f64::from(self.0) / 100_000.0 <= 8.0 * f64::EPSILON
     }
@@ -123,7 +123,7 @@ impl TryFrom<Box<str>> for Replicates {
     }
 }
 
-/// Returns what is written in the file `replicates`: a number, or `LEAST..MOST until COLUMN ±P%`, where `+-` stands for `±`.
+/// Reads the line of the file `replicates`: a number, or `LEAST..MOST until COLUMN ±P%`, where `+-` stands for `±`.
 pub fn read_replicates(line: &str) -> Result<Replicates, SweepFault> {
     let wrong = || SweepFault::Replicates(line.to_owned());
     let number = |text: &str| text.trim().parse::<NonZeroU32>().map_err(|_| wrong());
@@ -157,7 +157,7 @@ pub struct ReplicateValue {
     pub value: Option<f64>,
 }
 
-/// Why a point has no more replicates.
+/// The reason why a point has no more replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// The interval is narrow enough.
@@ -170,7 +170,7 @@ pub enum EndReason {
     HalfFailed,
 }
 
-/// How the replicates of a point ended.
+/// The end of the replicates of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplicatesEnd {
     /// The number of replicates.
@@ -401,8 +401,8 @@ mod tests {
         }
     }
 
-    /// How often the last interval holds the true median, and the mean number of replicates, must be those of many series: looking
-    /// often must not cost more. `CE_SERIES=6000` tries many.
+    /// The share of last intervals that hold the true median, and the mean number of replicates, must be those of many series:
+    /// looking often must not cost more. `CE_SERIES=6000` tries many.
     #[test]
     fn looking_often_costs_little() {
         let series = std::env::var("CE_SERIES").map_or(300, |text| text.parse().unwrap());

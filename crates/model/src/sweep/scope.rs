@@ -20,7 +20,7 @@ use crate::template::Template;
 pub struct Scope {
     /// The names that sweeps around it bind, sorted.
     pub bound: Vec<BoundId>,
-    /// It is in the body of a sweep that binds whatever name is free in it.
+    /// It is in the body of a sweep that binds every name that is free in it.
     pub is_open: bool,
     /// The number of sweeps around it.
     pub depth: usize,

@@ -17,7 +17,7 @@ use crate::text_file::{self, TextError};
 /// The greatest size of a sheet, in bytes.
 pub const MAX_SHEET: usize = 1 << 30;
 
-/// How a sheet is written.
+/// The format of a sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheetFormat {
     /// A JSON object a line. The first one decides the columns; the others have the same fields in any order.
@@ -385,7 +385,7 @@ pub enum SheetFault {
     Name {
         /// The number of the column, counted from one.
         number: usize,
-        /// Why it cannot.
+        /// The reason why it cannot.
         fault: NoText,
     },
     /// Two columns, or two fields of an object, have one name.

@@ -27,7 +27,7 @@ pub struct PointOutput {
 /// The outputs of the body of a sweep at a point; `None` if it failed.
 pub type PointOutputs = Option<Box<[PointOutput]>>;
 
-/// Why outputs cannot be rows of a table.
+/// The reason why outputs cannot be rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableFault {
     /// An output that should be JSON is none.
@@ -229,7 +229,7 @@ impl<'a> GatheredTable<'a> {
     }
 }
 
-/// Returns what is wrong with the outputs of a point, where columns are made of their fields.
+/// Returns the fault of the outputs of a point, where columns are made of their fields.
 pub fn fault_of_outputs(columns: &[TableColumn], outputs: &[PointOutput]) -> Option<String> {
     columns.iter().find_map(|TableColumn { output, shape }| {
         let is_rows = match shape {
@@ -418,7 +418,7 @@ pub enum JsonType {
     Text,
 }
 
-/// How the values of a column are written. Each type can hold the values of those before it.
+/// The type of the values of a column as they are written. Each type can hold the values of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CellType {
     /// A JSON number as it is spelled.

@@ -176,7 +176,7 @@ pub struct TaskFile {
 /// The location of the contents of a task's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileContents {
-    /// In the commit. Whatever filters make of them in a work tree does not count.
+    /// In the commit. Changes by filters in a work tree do not count.
     Blob(ObjectId),
     /// In the work tree: the file has changes that are not committed.
     Uncommitted(PathBuf),
@@ -191,7 +191,7 @@ pub enum FileContents {
 pub struct TaskTree {
     /// The repository, and the path in it.
     pub name: Template<TreeName>,
-    /// Which commit it is.
+    /// Its commit.
     pub commit: TreeCommit,
 }
 
@@ -339,7 +339,7 @@ impl TaskResources {
         }
     }
 
-    /// The sets of lines that count for a node, whatever its computation.
+    /// The sets of lines that count for a node with any of its computations.
     pub fn of(&self, node: NodeId) -> impl Iterator<Item = &ResourceLines> {
         let sets = self.nodes.get(&node).into_iter().flat_map(BTreeMap::values).flatten();
         sets.map(|set| &self.sets[*set as usize])

@@ -1,4 +1,4 @@
-//! Why calls would run: what differs from the nearest earlier result, down to the first causes.
+//! The reasons why calls would run: what differs from the nearest earlier result, down to the first causes.
 //!
 //! A missing call is compared with the nearest earlier successful call of its computation. Each
 //! difference is a [`Why`]. A different input either is one of the user's, or was made by another
@@ -48,7 +48,7 @@ pub enum Why {
     /// only the commit differs.
     #[serde(rename = "computation")]
     ComputationChanged {
-        /// That version.
+        /// The version of that call.
         old: CodeVersion,
     },
     /// The computation has uncommitted changes, and no result of this version.
@@ -553,7 +553,7 @@ pub struct Change {
     pub uncommitted: Vec<PathBuf>,
 }
 
-/// Paths as texts, whatever their bytes are.
+/// Serializes paths as texts, even if they are not UTF-8.
 fn as_texts<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }

@@ -14,7 +14,7 @@ use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, JobRecord, Origin};
 use ce_storage::{Entry, Record, ResultName, Storage, StorageError, split_member};
 
-/// How a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageCallState {
@@ -48,7 +48,7 @@ pub struct PageCall {
     /// Whether the computation had uncommitted changes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
-    /// How it stands.
+    /// Its state.
     pub state: PageCallState,
     /// The end of the execution that made its outputs in milliseconds since 1970, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub struct PageCall {
     /// The user who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<SharedText>,
-    /// How it was isolated.
+    /// Its isolation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
     /// The resources that it has requested.
@@ -87,7 +87,7 @@ pub struct PageCall {
     /// The source of its outputs, if they were taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_over: Option<Box<TakenOver>>,
-    /// Why it failed, or could not be executed.
+    /// The reason why it failed, or could not be executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its log.

@@ -1,6 +1,6 @@
 //! The contents of outputs on a page: which of them the page holds.
 //!
-//! A page holds what has room in it, and nothing that looks like a secret. Text of outputs is data: whoever shows it makes no markup of it.
+//! A page holds what has room in it, and nothing that looks like a secret. Text of outputs is data: no markup is made of it.
 
 use ce_exchange::Secrets;
 use ce_model::digest::Digest;
@@ -25,7 +25,7 @@ impl OutputContents {
     }
 }
 
-/// Why contents are not on a page.
+/// The reason why contents are not on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotHeld {
     /// They are not in the storage.

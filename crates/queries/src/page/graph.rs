@@ -2,7 +2,8 @@
 //! shape.
 //!
 //! Two calls are of one shape if they are of one computation, and their inputs come from the same outputs of the same shapes. So
-//! the calls of a sweep are one shape, whatever their number, and there are no circles. Versions of a computation do not count.
+//! the calls of a sweep are one shape, regardless of their number, and there are no circles. Versions of a computation do not
+//! count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -40,9 +41,9 @@ pub struct ResultShape {
     pub label: String,
     /// The numbers of the calls among them.
     pub calls: Vec<usize>,
-    /// How many they are.
+    /// The number of the results.
     pub all: usize,
-    /// How many of them are there.
+    /// The number of those that are there.
     pub there: usize,
 }
 

@@ -29,7 +29,7 @@ pub struct MeasuredTable {
     pub constant: Vec<(String, String)>,
     /// The columns of texts that have one text at each point, such as the subject of a commit.
     pub labels: Vec<String>,
-    /// The columns of which all cells are numbers, and that no point is told by.
+    /// The columns of which all cells are numbers, and that distinguish no points.
     pub columns: Vec<MeasuredColumn>,
     /// The columns that have numbers and texts, so no medians, and the first text of each.
     pub mixed: Vec<(String, String)>,
@@ -83,7 +83,7 @@ pub struct MeasuredPoint {
     pub labels: Vec<String>,
     /// The values of each column, each call once.
     pub values: Vec<Vec<f64>>,
-    /// How these are spelled.
+    /// The spelling of these.
     pub spelled: Vec<Vec<String>>,
     /// The calls that made them, as far as they are known.
     pub calls: Vec<Vec<usize>>,
@@ -108,7 +108,7 @@ impl MeasuredPoint {
 pub struct CommitSteps {
     /// A point of them.
     pub point: usize,
-    /// How many commits were measured; those in a row that rest on the same calls are one.
+    /// The number of commits that were measured; those in a row that rest on the same calls are one.
     pub n: usize,
     /// The steps, in the order of the commits.
     pub steps: Vec<CommitStep>,

@@ -65,7 +65,7 @@ pub struct TaskScope<'a> {
     pub tables: Vec<TaskTable>,
 }
 
-/// How much of everything is on a page.
+/// The limits of everything on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PageLimits {
     /// At most so many calls, the newest.
@@ -119,13 +119,13 @@ pub struct PageData {
     pub outputs_in_all: usize,
     /// The shapes of the drawing, in its order; none if it is too large to be drawn.
     pub shapes: Vec<PageShape>,
-    /// How much there may be.
+    /// The limits of the page.
     #[serde(skip)]
     pub limits: PageLimits,
     /// The task, if the page is about one.
     #[serde(skip)]
     pub study: Option<PageStudy>,
-    /// How the results were made from each other, unless there is a drawing of the task.
+    /// The graph of how the results were made from each other, unless there is a drawing of the task.
     #[serde(skip)]
     pub graph: ResultGraph,
 }
@@ -228,7 +228,7 @@ impl PageData {
     }
 }
 
-/// Says that some of all are shown, unless all are.
+/// Describes in words that some of all are shown, unless all are.
 fn only(which: &str, shown: usize, all: usize, what: &str) -> Option<String> {
     (shown < all).then(|| format!("only the {which} {shown} of {all} {what} are shown"))
 }

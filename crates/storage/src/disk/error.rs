@@ -25,7 +25,7 @@ pub enum StorageError {
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// There is no storage at this path.

@@ -261,7 +261,7 @@ impl Disk {
         self.attempt("read", path, || tail(self.open_file(path)?.0, bytes))
     }
 
-    /// Returns what a file has from a byte on, at most so many bytes; nothing if it does not exist.
+    /// Returns the contents of a file from a byte on, at most so many bytes; nothing if it does not exist.
     ///
     /// The file is opened anew: over NFS, only then is its size known for certain.
     pub(crate) fn read_from(&self, path: &Path, from: u64, most: u64) -> Result<Vec<u8>> {
@@ -315,7 +315,7 @@ pub(super) fn set_mode(
     if mode == metadata.mode() {
         return Ok(());
     }
-    // The path leads to the open file, whatever has its name now.
+    // The path leads to the open file, even if another one has its name now.
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     fs::set_permissions(open, Permissions::from_mode(mode))
 }
@@ -557,7 +557,7 @@ impl Disk {
     }
 }
 
-/// The identity of a file, whatever its name: device and inode.
+/// The identity of a file, regardless of its name: device and inode.
 pub type FileId = (u64, u64);
 
 /// The metadata of a file.

@@ -280,7 +280,7 @@ impl Disk {
         self.attempt_again(doing, path, |_| act())
     }
 
-    /// Does the same with an operation that is told whether it was tried before: it may have been done all the same.
+    /// Does the same with an operation whose argument says whether it was tried before: it may have been done all the same.
     fn attempt_again<T>(
         &self,
         doing: &'static str,
@@ -396,7 +396,7 @@ mod tests {
         (dir, disk, root)
     }
 
-    /// Why an operation refused to do something.
+    /// Returns the reason why an operation refused to do something.
     fn refusal<T>(result: Result<T>) -> Option<ForeignEntry> {
         match result {
             Err(StorageError::Io { source, .. }) => ForeignEntry::of(&source),
@@ -553,7 +553,7 @@ mod tests {
         assert_eq!([mode("a/b/file"), mode("a/b/sealed")], [0o660, 0o440]);
     }
 
-    /// Asks with these answers, the first one last. Returns the answer, and what each attempt was told.
+    /// Asks with these answers, the first one last. Returns the answer, and the argument of each attempt.
     fn ask(
         disk: &Disk,
         on_not_found: OnNotFound,

@@ -87,8 +87,8 @@ pub(crate) fn retry_at<T>(
 /// Opens the directory at a path, which was just made.
 ///
 /// Two hosts may make it at once. On some network file systems, one of them then knows it by an identity that it does not keep:
-/// whatever is done by that is stale, for good. So it is opened for a listing, which asks the server, and opened anew by its path until that
-/// succeeds.
+/// every operation by that is stale, for good. So it is opened for a listing, which asks the server, and opened anew by its path
+/// until that succeeds.
 pub(crate) fn open_created(path: &Path) -> Result<Disk> {
     retry(None, OnNotFound::Retry, |_| {
         let disk = Disk::open(&path.canonicalize().context("open the storage", path)?)?;
@@ -104,7 +104,7 @@ pub(crate) fn open_created(path: &Path) -> Result<Disk> {
     })
 }
 
-/// Does something until it is done, or there is no use in trying again. It is told whether it was tried before.
+/// Does something until it is done, or there is no use in trying again. The argument of `act` says whether it was tried before.
 ///
 /// Without a disk, nothing is known but that an answer may be old.
 pub(super) fn retry<T>(
@@ -291,7 +291,7 @@ pub(super) struct Listings(Mutex<KnownNames>);
 struct KnownNames {
     /// By the paths of the directories.
     names: HashMap<PathBuf, HashSet<OsString>>,
-    /// How often something was forgotten.
+    /// The number of times that something was forgotten.
     changes: u64,
 }
 
@@ -321,13 +321,13 @@ impl Listings {
     }
 }
 
-/// How long a run waits for a storage that is away.
+/// The time for which a run waits for a storage that is away.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The parts of it that are the first and the longest pause before it is looked whether the storage is back.
 const AWAY_PAUSES: [u32; 2] = [600, 30];
 
-/// How often it is looked meanwhile whether the user asks to stop.
+/// The interval at which it is looked meanwhile whether the user asks to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The errors that say that the storage itself is away.
@@ -346,7 +346,8 @@ pub(super) const AWAY: [Errno; 12] = [
     Errno::REMOTEIO,
 ];
 
-/// How long a run waits for a storage that is away. A build with debug assertions obeys `CE_PATIENCE`, in seconds.
+/// Returns the time for which a run waits for a storage that is away. A build with debug assertions obeys `CE_PATIENCE`, in
+/// seconds.
 pub(crate) fn patience() -> Duration {
     static TIME: OnceLock<Option<Duration>> = OnceLock::new();
     if !cfg!(debug_assertions) {
@@ -422,7 +423,7 @@ pub enum Outage {
 pub struct Patience {
     /// Becomes true when the user asks to stop.
     pub stop: Arc<AtomicBool>,
-    /// Tells the user.
+    /// Reports an outage to the user.
     pub tell: Arc<dyn Fn(&Outage) + Send + Sync>,
 }
 
@@ -439,7 +440,7 @@ pub(super) struct Outages {
     patience: OnceLock<(Patience, PathBuf)>,
     /// Since when it is away.
     since: Mutex<Option<Instant>>,
-    /// How often it went away or came back.
+    /// The number of times that it went away or came back.
     changes: AtomicU64,
     /// The error number of its last answer, if it was waited for and did not come back.
     given_up: OnceLock<i32>,
@@ -480,14 +481,14 @@ impl Disk {
         let _is_first = self.outages.patience.set((patience, shown)).is_ok();
     }
 
-    /// Tells whoever waits for the storage that it waits for a collection.
+    /// Reports to the user who waits for the storage that a collection is waited for.
     pub(crate) fn tell_of_collection(&self, holder: String) {
         if let Some((patience, storage)) = self.outages.patience.get() {
             (patience.tell)(&Outage::Collection { storage: storage.clone(), holder });
         }
     }
 
-    /// How often the storage went away or came back.
+    /// Returns the number of times that the storage went away or came back.
     pub(crate) fn outages(&self) -> u64 {
         self.outages.changes.load(Ordering::Acquire)
     }
@@ -542,7 +543,7 @@ impl Disk {
         }
     }
 
-    /// Whether the storage answers: its server is asked, whatever is cached here.
+    /// Whether the storage answers: its server is asked, regardless of what is cached here.
     pub(super) fn answers(&self) -> bool {
         fault().and_then(|()| self.ask()).is_ok()
     }

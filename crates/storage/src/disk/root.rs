@@ -296,7 +296,7 @@ impl Unsynced {
         *lock(&self.flushing) = began;
     }
 
-    /// How long the flush has lasted that goes on.
+    /// Returns the duration of the current flush so far, if there is one.
     pub(crate) fn flushing(&self) -> Option<Duration> {
         lock(&self.flushing).map(|began| began.elapsed())
     }

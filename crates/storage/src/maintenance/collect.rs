@@ -47,7 +47,7 @@ pub struct Removal<'a> {
     _lease: Option<Lease<'a>>,
 }
 
-/// Why a result may go.
+/// The reason why a result may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RemovalKind {
     /// It is collected. It has no record.
@@ -371,7 +371,7 @@ impl Maintenance<'_> {
     }
 }
 
-/// Files that were moved away. Whatever was not discarded is moved back in the end.
+/// Files that were moved away. Those that were not discarded are moved back in the end.
 #[derive(Debug)]
 pub(super) struct MovedFiles<'a> {
     storage: &'a Storage,

@@ -108,8 +108,8 @@ impl<'a> Survey<'a> {
         Ok(suspended)
     }
 
-    /// Returns what is wrong with suspended calls: records that cannot be understood, calls that the index has lost, and what
-    /// dead runs have left of calls that are over.
+    /// Returns the findings on suspended calls: records that cannot be understood, calls that the index has lost, and what dead
+    /// runs have left of calls that are over.
     pub fn suspended_findings(&self) -> Result<Vec<Finding>> {
         let suspensions = self.storage.suspensions();
         let mut findings = Vec::new();
@@ -360,7 +360,7 @@ impl Maintenance<'_> {
     /// Returns the names that a text may become, sorted, each up to its next slash. A part without an alternative is
     /// passed.
     ///
-    /// Reads one directory for each part, whatever the number of results.
+    /// Reads one directory for each part, regardless of the number of results.
     pub fn names_from(&self, text: &str, kind: NameKind) -> Result<Vec<String>> {
         let mut text = text.to_owned();
         loop {

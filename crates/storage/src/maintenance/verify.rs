@@ -1,6 +1,6 @@
 //! Verification: every file that a record promises is read and compared, on all cores.
 //!
-//! Findings are reported in the order of records, whatever the order in which files are read, so an
+//! Findings are reported in the order of records, regardless of the order in which files are read, so an
 //! interrupted verification can continue from the name of a record. Nothing is changed unless a
 //! repair is requested, and then only after all files were read.
 //!

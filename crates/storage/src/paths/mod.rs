@@ -246,8 +246,8 @@ pub(crate) fn note(computation: &ComputationName, tree: &ObjectId, result: &Resu
 }
 
 impl ResultName {
-    /// The names of the two leases that all versions with the tree of a call share: that of whoever executes it in isolation,
-    /// and that of whoever trusts its tree. No result has them.
+    /// The names of the two leases that all versions with the tree of a call share: that of the run that executes it in isolation,
+    /// and that of the run that trusts its tree. No result has them.
     pub(crate) fn of_all_versions(version: ComputationVersion<'_>, inputs: &[Digest]) -> [Self; 2] {
         let directory = format!("c_{}/commits", version.computation);
         let key = suspension_key(version, inputs);
@@ -336,7 +336,7 @@ pub fn of_revocation(name: &str) -> Option<(Entry, Blake3)> {
     (revocation(&entry, &contents) == name).then_some((entry, contents))
 }
 
-/// How the name of the file begins that says how much a run has announced.
+/// The prefix of the name of the file that says how much a run has announced.
 const ROOTS_SIZE: &str = "uses-";
 
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.

@@ -45,7 +45,7 @@ pub(crate) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 /// number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
-    /// That of all results of a version.
+    /// The directory of all results of a version.
     pub(super) directory: SharedText,
     pub(super) file: Box<str>,
 }
@@ -147,7 +147,7 @@ impl ResultName {
     /// The name of an output.
     pub fn output(&self, number: usize) -> String {
         debug_assert!(number < MAX_ARITY, "outputs are counted with two digits");
-        // That of an unknown table has no digits.
+        // The name of an unknown table has no digits.
         if self.is_table() || *self.directory == *TABLES {
             format!("{}/{number:02}", self.short())
         } else {

@@ -297,7 +297,7 @@ pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-/// How the file system treats names beyond ASCII.
+/// Finds out how the file system treats names beyond ASCII.
 fn characters_of(site: &ProbeSite) -> Result<Characters> {
     let room = site.room()?;
     let accent = handling(site.disk(), &room, ACCENT[0])?;

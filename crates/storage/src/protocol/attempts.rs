@@ -1,9 +1,9 @@
 //! Earlier attempts at a call: failures, logs and tombstones, which are never used as results; and suspensions.
 //!
 //! A suspended call has a place that stays between its attempts, and a file in an index by which other commits find it.
-//! The place exists before an `exec` is started that knows it, and until its outputs are published. So whatever dies at any
-//! moment, what was started elsewhere is found again. The file of the index is made first, and removed last: one that
-//! leads nowhere means nothing. The log of a suspended call is that of all its attempts, one after the other.
+//! The place exists before an `exec` is started that knows it, and until its outputs are published. So what was started elsewhere
+//! is found again, even if any process dies at any moment. The file of the index is made first, and removed last: one that leads
+//! nowhere means nothing. The log of a suspended call is that of all its attempts, one after the other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -232,8 +232,8 @@ impl<'a> CallLogs<'a> {
         Ok(calls)
     }
 
-    /// Returns what tells an execution of a call from others, and the name of the file to which it prints, if its run has said
-    /// that it is being executed.
+    /// Returns a name that distinguishes an execution of a call from others, and the name of the file to which it prints, if its
+    /// run has said that it is being executed.
     pub fn running_log(&self, name: &ResultName) -> Result<Option<(String, String)>> {
         let lease = self
             .storage
@@ -285,7 +285,7 @@ impl<'a> CallLogs<'a> {
             || self.storage.has(&name.room(SUSPENDED))?)
     }
 
-    /// Returns what a log has from a byte on, or the beginning of that; nothing if it does not exist any more.
+    /// Returns the contents of a log from a byte on, or the beginning of that; nothing if it does not exist any more.
     pub fn read_log(&self, log: &str, from: u64) -> Result<Vec<u8>> {
         self.storage.root.disk.read_from(&self.storage.root.path(log), from, PIECE)
     }
@@ -348,7 +348,7 @@ impl<'a> Suspensions<'a> {
         self.storage.without_suspensions.store(false, Ordering::Relaxed);
     }
 
-    /// Looks for a call, isolated or not, whatever commit it was begun for.
+    /// Looks for a call, isolated or not, that was begun for any commit.
     pub fn find(&self, call: Call<'_>, isolated: bool) -> Result<FoundSuspension> {
         if let Some(same) = self.indexed(call, isolated)? {
             return Ok(FoundSuspension::Same(Box::new(same)));

@@ -230,7 +230,7 @@ impl<'a> StoredCalls<'a> {
         ResultName::guess(&directory, inputs)
     }
 
-    /// Notes that a call has a record now, or will have none, by whoever executed it: its name is reserved no more.
+    /// Notes that a call has a record now, or will have none, regardless of who executed it: its name is reserved no more.
     pub fn note_published(&self, name: &ResultName) {
         self.storage.reserved_names.release(name);
     }
@@ -460,7 +460,7 @@ impl<'a> StoredCalls<'a> {
         Ok(())
     }
 
-    /// Moves a staged output to its place. Whatever is there goes to quarantine.
+    /// Moves a staged output to its place. An entry that is there goes to quarantine.
     ///
     /// If it is not staged any more, another run that read the record has moved it.
     pub(crate) fn reveal(

@@ -386,7 +386,7 @@ impl<'a> NewTree<'a> {
     }
 }
 
-/// Which results of other versions of the same tree are taken over.
+/// The results of other versions of the same tree that are taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Takeover {
     /// Those of isolated executions, which depend on the tree and the inputs alone.

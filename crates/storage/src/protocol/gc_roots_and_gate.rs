@@ -25,14 +25,14 @@ use ce_model::digest::Digest;
 /// The interval at which a closed gate is looked at. A collection only reads names and moves files while it is closed.
 const POLL: Duration = Duration::from_millis(5);
 
-/// The part of a run's patience after which the user is told that it waits.
+/// The part of a run's patience after which the run reports that it waits.
 const TELL: u32 = 30;
 
 /// Names that are in use: files, results, and directories with everything in them.
 #[derive(Debug, Default)]
 pub struct GcRoots {
     names: HashSet<String>,
-    /// How many bytes of the announcements of each run were read.
+    /// The number of bytes of the announcements of each run that were read.
     read: HashMap<RunName, usize>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> RootRegistry<'a> {
         Ok(())
     }
 
-    /// Returns what a run has announced.
+    /// Returns the announcements of a run.
     fn announced_by(&self, run: &RunName) -> Result<Vec<u8>> {
         let (disk, directory) = (&self.storage.root.disk, run.directory());
         let file = self.storage.path(&roots_file(&directory));

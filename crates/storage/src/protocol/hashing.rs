@@ -120,7 +120,7 @@ impl FileHasher {
         })
     }
 
-    /// Returns what is cached of a value of the storage, if it is a small file of those.
+    /// Returns a value of the storage by its cached digest, if it is a small file of those.
     pub(super) fn known_small_file(&self, seen: &ValueMetadata) -> Option<Published> {
         let ValueMetadata::File(metadata) = seen else { return None };
         let digest = self.small_digest(metadata.stat())?;

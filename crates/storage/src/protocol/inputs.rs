@@ -479,7 +479,7 @@ impl<'a> Inputs<'a> {
                 }
             }
         }
-        // How much comes from a pipe is not known, so nor is how much there is in all.
+        // The number of bytes that come from a pipe is not known, so nor is the number of all.
         if !has_pipe {
             self.storage.hasher.expect(bytes);
         }

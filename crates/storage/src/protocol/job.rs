@@ -214,7 +214,7 @@ impl<'a> Jobs<'a> {
         Ok(Some(names))
     }
 
-    /// Returns what is recorded of an output of a call or table.
+    /// Returns an output of a call or table as it is recorded.
     fn published(&self, file: &str) -> Result<Option<Published>> {
         let Some(entry) = Entry::of_file(file) else { return Ok(None) };
         if matches!(entry, Entry::Job(_) | Entry::TaskInput(_)) {

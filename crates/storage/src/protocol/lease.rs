@@ -4,9 +4,9 @@
 //! is created atomically, and only if it does not exist. Leases save work and nothing more: the
 //! correctness of outputs never depends on them. A file system without hard links has no leases.
 //!
-//! Runs at different commits of one tree do not execute a call at the same time if the result of one will serve the other. What
-//! an isolated execution makes serves all of them; what another one makes serves those that trust trees. So two more leases,
-//! which all versions of a tree share, say how their holder executes: whoever isolates has the one, whoever trusts trees the other.
+//! Runs at different commits of one tree do not execute a call at the same time if the result of one will serve the other. What an
+//! isolated execution makes serves all of them; what another one makes serves those that trust trees. So two more leases, which all
+//! versions of a tree share, say how their holder executes: a run that isolates has the one, a run that trusts trees the other.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub struct Lease<'a> {
     paths: Vec<PathBuf>,
 }
 
-/// How a run executes a call, and what serves it in place of that.
+/// The way in which a run executes a call, and what serves it in place of that.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionMode {
     /// It isolates the call: its result serves all versions of the tree.

@@ -220,7 +220,7 @@ impl<'a> Revocations<'a> {
         Ok(index)
     }
 
-    /// Returns what revokes a result, in the order of the names.
+    /// Returns the revocations of a result, in the order of the names.
     pub fn of(&self, entry: &Entry, record: &Record) -> Result<Vec<RevocationRecord>> {
         let (outputs, directory) = (record.outputs(), revocations(entry));
         let mut found = Vec::new();

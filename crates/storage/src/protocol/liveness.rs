@@ -29,14 +29,14 @@ use ce_model::digest::Digest;
 /// The time without a heartbeat after which a run is taken for dead.
 pub(crate) const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many times longer that is on a file system that may show a heartbeat late: NFS keeps what it has read of a
-/// directory for up to a minute.
+/// The factor by which that is longer on a file system that may show a heartbeat late: NFS keeps what it has read of a directory
+/// for up to a minute.
 const ON_NETWORK: u32 = 3;
 
 /// The number of heartbeats in `LEASE_TIMEOUT`.
 const HEARTBEATS: u32 = 12;
 
-/// How often a run says in `LEASE_TIMEOUT` how far it has come.
+/// The number of times in `LEASE_TIMEOUT` that a run records its progress.
 const STATES: u32 = 60;
 
 /// The time without a heartbeat after which a run is taken for dead. A build with debug assertions obeys `CE_SILENCE`, in seconds.
@@ -154,7 +154,7 @@ pub(crate) struct CurrentRun {
     pub(super) held: Mutex<HashSet<PathBuf>>,
     /// The files that have named the run before, and had as many links as a file may have.
     pub(super) earlier: Mutex<Vec<FileId>>,
-    /// The collection of which the user was told last.
+    /// The collection that was last reported to the user.
     told: Mutex<Option<Holder>>,
     /// The size of what it has announced, in bytes.
     pub(super) announced: Mutex<usize>,
@@ -250,7 +250,7 @@ impl CurrentRun {
         disk.rename(&new, file).map(drop)
     }
 
-    /// Tells the user once that this run waits for a collection.
+    /// Reports to the user, once, that this run waits for a collection.
     pub(super) fn tell_of_collection(&self, disk: &Disk, holder: &Holder) {
         let mut told = lock(&self.told);
         if told.as_ref() != Some(holder) {

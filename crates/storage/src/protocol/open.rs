@@ -221,7 +221,7 @@ impl<'a> Availability<'a> {
         self.storage.root.disk.away()
     }
 
-    /// How often the storage went away or came back, as far as that was noticed.
+    /// Returns the number of times that the storage went away or came back, as far as that was noticed.
     pub fn outages(&self) -> u64 {
         self.storage.root.disk.outages()
     }
@@ -257,7 +257,7 @@ impl<'a> Availability<'a> {
         moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
-    /// How long a flush has lasted that goes on now.
+    /// Returns the duration of the current flush so far, if there is one.
     pub fn flushing(&self) -> Option<Duration> {
         self.storage.root.unsynced.flushing()
     }
@@ -418,7 +418,7 @@ pub(crate) fn recover(storage: &Storage) {
     for directory in storage.root.disk.list(&storage.path(RUNS)).unwrap_or_default() {
         let name = directory.file_name().and_then(OsStr::to_str);
         if directory == storage.path(GATE) {
-            // That of a collection that has died is acquired, and released.
+            // The gate of a collection that has died is acquired, and released.
             drop(storage.leases().acquire_file(GATE));
         }
         let Some(Ok(run)) = name.map(str::parse) else {

@@ -51,7 +51,7 @@ pub struct Queue<'a> {
     run: &'a RunName,
 }
 
-/// How far the answers of each worker were read.
+/// The position up to which the answers of each worker were read.
 #[derive(Debug, Default)]
 pub struct AnswersRead(HashMap<RunName, u64>);
 
@@ -188,7 +188,7 @@ impl<'a> Runs<'a> {
         rustix::process::geteuid().as_raw()
     }
 
-    /// Says that this run is a worker.
+    /// Records that this run is a worker.
     pub fn become_worker(&self, abilities: WorkerAbilities) -> Result<()> {
         self.storage.run.appear(&self.storage.root)?;
         let record = abilities.record();
@@ -392,7 +392,7 @@ pub struct Activity {
     /// Its host and process, and the time of its start.
     #[serde(flatten)]
     pub holder: Holder,
-    /// How far it has come, if it is a run that has said so.
+    /// Its progress, if it is a run that has recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
     /// Its record, if it is a worker.
@@ -432,7 +432,7 @@ fn computation_of<S: Serializer>(
 }
 
 impl<'a> Runs<'a> {
-    /// Says how far this run has come.
+    /// Records the progress of this run.
     pub fn note_state(&self, state: &RunState) -> Result<()> {
         self.storage.run.appear(&self.storage.root)?;
         let text = serde_json::to_vec(state).unwrap_or_default();

@@ -417,7 +417,7 @@ impl Root {
     }
 }
 
-/// How many differences are named.
+/// The largest number of differences that are named.
 const NAMED: usize = 5;
 
 /// Lists the differences of a directory from what is recorded, the first few of them.

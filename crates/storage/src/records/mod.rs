@@ -3,9 +3,9 @@
 //! Every record has a number of its format. doc/formats.md describes the fields. A record appears atomically: it is written
 //! under a private name first.
 //!
-//! Records as a results repository holds them say what was made from what, and how it was isolated: nothing of who, where
-//! and when. So equal results have equal bytes, whoever executed them. Beside them are the records of audits, of signers of
-//! the ledger, and of revocations.
+//! Records as a results repository holds them say what was made from what, and how it was isolated: nothing of who, where and when.
+//! So equal results have equal bytes, regardless of who executed them. Beside them are the records of audits, of signers of the
+//! ledger, and of revocations.
 
 mod expected;
 mod machine;
@@ -676,7 +676,7 @@ fn unstamped(value: &Published) -> Published {
 pub struct AuditReport {
     /// When the execution was started.
     pub start: Timestamp,
-    /// How long it took, in seconds.
+    /// Its duration, in seconds.
     pub seconds: f64,
     /// The peak resident memory of its largest process, in bytes.
     pub peak_bytes: u64,
@@ -688,7 +688,7 @@ pub struct AuditReport {
     pub outputs: Vec<Digest>,
     /// The outputs that are not the recorded ones.
     pub differing: Vec<OutputDifference>,
-    /// How it failed, if it did.
+    /// Its failure, if it failed.
     pub failed: Option<AuditFailure>,
 }
 

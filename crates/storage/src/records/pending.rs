@@ -119,7 +119,7 @@ pub enum TicketEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutOfTime {
-    /// How long it was executed.
+    /// The duration of its execution, in seconds.
     pub seconds: f64,
     /// Whether that was nearly all the time that the worker had, so another one would not do.
     pub full: bool,
@@ -188,7 +188,7 @@ fn checksum(text: &str) -> String {
 /// The abilities of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerAbilities {
-    /// The job of a scheduler that it runs in, if it was told.
+    /// The job of a scheduler that it runs in, if it was given one.
     pub job: Option<String>,
     /// The name under which a run has submitted it.
     pub task: Option<String>,
@@ -233,7 +233,7 @@ pub struct WorkerRecord {
     pub format: u32,
     /// Its host, its user, when it began, and the version of the program.
     pub recorded: Provenance,
-    /// The job of a scheduler that it runs in, if it was told.
+    /// The job of a scheduler that it runs in, if it was given one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The name under which a run has submitted it.
@@ -257,7 +257,7 @@ pub struct WorkerRecord {
     pub deadline: Option<Timestamp>,
 }
 
-/// How far a run has come. It is written again every few seconds, and goes with the run.
+/// The progress of a run. It is written again every few seconds, and goes with the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunState {
     /// The name of the task.
@@ -322,7 +322,7 @@ pub struct SubmittedRun {
     pub recorded: Provenance,
 }
 
-/// How a suspended call stands.
+/// The state of a suspended call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuspensionState {
@@ -369,9 +369,9 @@ pub struct SuspensionRecord {
     pub access: Vec<String>,
     /// Whether it was executed in a sandbox.
     pub isolated: bool,
-    /// How it stands.
+    /// Its state.
     pub state: SuspensionState,
-    /// How often `exec` was started.
+    /// The number of times that `exec` was started.
     pub attempts: u32,
     /// When `exec` was started first.
     pub since: Timestamp,

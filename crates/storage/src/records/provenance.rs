@@ -181,7 +181,7 @@ pub struct SharedOrigin {
 }
 
 impl Origin {
-    /// How the execution was isolated; `None` of adopted outputs.
+    /// Returns the isolation of the execution; `None` for adopted outputs.
     pub fn isolation(&self) -> Option<&str> {
         match self {
             Self::Executed { execution, .. } => Some(&execution.isolation),

@@ -16,7 +16,7 @@ const VERSION: u32 = 3;
 /// The rules of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipeHeader {
-    /// Which outputs become which columns: the lines of the sweep's file `columns`.
+    /// The columns that outputs become: the lines of the sweep's file `columns`.
     pub columns: Vec<String>,
     /// Whether columns are made of fields of JSON, which keep their types: version 2. In version 1, which such tables had once and all
     /// others still have, they have the type of their column. Newer ones say nothing of it.
@@ -100,7 +100,7 @@ impl<W: Write> RecipeWriter<W> {
         self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None })
     }
 
-    /// Ends the recipe. Returns what it was written to.
+    /// Ends the recipe. Returns the writer that has it.
     pub fn finish(self) -> W {
         self.out
     }

@@ -31,7 +31,7 @@ fn real(dir: &Path) -> Result<PathBuf, EditError> {
     dir.canonicalize().map_err(|source| EditError::Read { path: dir.to_owned(), source })
 }
 
-/// Why a task could not be made or changed.
+/// The reason why a task could not be made or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
@@ -65,7 +65,7 @@ pub enum EditError {
     Name {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: ce_model::name::NameError,
     },
     /// Git's record of the task cannot be read.
@@ -84,7 +84,7 @@ pub enum EditError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file could not be written.
@@ -92,7 +92,7 @@ pub enum EditError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A text cannot say the default of an input.
@@ -270,8 +270,8 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns what is known of the computations that an expression names, by what is written for them. Of several computations,
-/// that is what they have in common.
+/// Returns the signatures, as far as they are known, of the computations that an expression names, by what is written for them. Of
+/// several computations, that is what they have in common.
 fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Signatures {
     let mut signatures = Signatures::new();
     for (written, names) in computation_names(expression, inputs) {
@@ -285,8 +285,7 @@ fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Sig
     signatures
 }
 
-/// Returns what is known of a computation. What cannot be read is not known: loading the task says
-/// why.
+/// Returns the signature of a computation, as far as it is known. What cannot be read is not known: loading the task says why.
 fn signature(task: &Path, name: &str) -> Signature {
     let dir = task.join(LIBRARY).join(name);
     let file = || computations(task).into_iter().find(|(known, _)| known == name);

@@ -438,7 +438,7 @@ pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
     names.unwrap_or_default()
 }
 
-/// The names of the inputs of a task, whatever the form of its workflow.
+/// Returns the names of the inputs of a task, regardless of the form of its workflow.
 fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
     let mut problems = Problems::default();
     match text::contents(source, &mut problems) {

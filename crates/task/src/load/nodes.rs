@@ -36,7 +36,7 @@ pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
     pub(super) free: FreeNames,
     pub(super) scopes: Scopes,
     pub(super) sweeps: Vec<Sweep>,
-    /// The inputs of each of these: sweeps of the same rules and inputs are one, whatever their labels.
+    /// The inputs of each of these: sweeps of the same rules and inputs are one, regardless of their labels.
     pub(super) sweep_inputs: Vec<Vec<NodeId>>,
     /// The lines of `resources` that are for several nodes.
     pub(super) shared: SharedLines,

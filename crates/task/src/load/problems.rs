@@ -30,7 +30,7 @@ pub struct Problem {
     pub fault: LoadFault,
 }
 
-/// Why computations are not isolated.
+/// The reason why computations are not isolated.
 #[derive(Clone, Debug)]
 pub struct Exposed {
     /// The reason.
@@ -281,7 +281,7 @@ pub enum LoadFault {
     Exposed {
         /// The line of `access`.
         line: String,
-        /// Why it is not isolated.
+        /// The reason why it is not isolated.
         exposed: Exposed,
     },
     /// Something is wrong with a sweep.

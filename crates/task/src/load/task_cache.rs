@@ -1,7 +1,7 @@
 //! The task cache: a large task is not read again until a file has changed.
 //!
 //! Only a load without uncommitted changes and warnings is cached: then the files are as committed,
-//! whatever Git's configuration says.
+//! regardless of Git's configuration.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, DirEntry};

@@ -254,7 +254,7 @@ fn read_filtered<'a>(place: &'a Path, changes: &'a Changes) -> impl Iterator<Ite
 
 /// Refuses a computation that differs from its commit.
 fn refuse(place: &Path, changes: &Changes) -> Result<(), LoadFault> {
-    // A file is told with its name.
+    // A file is reported with its name.
     let dir = if place.is_file() { place.parent().unwrap_or(place) } else { place };
     let filter = |path: &PathBuf| changes.filtered.iter().find(|it| it.path == *path);
     let changed: Vec<PathBuf> = changes

@@ -37,7 +37,7 @@ pub(super) enum WorkerState {
 pub(super) struct ArrayWorker {
     pub(super) state: WorkerState,
     has_said_hello: bool,
-    /// How many answers in a row lacked it, and since when.
+    /// The number of answers in a row that lacked it, and since when.
     missing: Option<(u32, Duration)>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct FailedStart {
     pub(super) node: Option<String>,
 }
 
-/// How far the cancelling of an array is.
+/// The progress of cancelling an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cancelling {
     No,

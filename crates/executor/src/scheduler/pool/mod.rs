@@ -24,19 +24,19 @@ use ce_model::resources::Resources;
 const BAD_NODE: u32 = 2;
 /// Workers that nobody needs any more are cancelled after this time: a queue is slow to get into.
 const IDLE: Duration = Duration::from_secs(60);
-/// After this time the user is told why workers wait.
+/// The time after which the reason why workers wait is reported to the user.
 const TOLD: Duration = Duration::from_secs(60);
 
 /// The tickets for workers with certain resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerDemand {
-    /// How many wait for a worker.
+    /// The number of tickets that wait for a worker.
     pub queued: u64,
-    /// How many are being executed by workers.
+    /// The number of tickets that are being executed by workers.
     pub running: u64,
-    /// How many were answered so far.
+    /// The number of tickets that were answered so far.
     pub answered: u64,
-    /// How many a worker executes at once.
+    /// The number of tickets that a worker executes at once.
     pub at_once: NonZeroU32,
 }
 
@@ -279,8 +279,8 @@ impl WorkerPool {
         }
     }
 
-    /// Which workers to submit, and when: those of the class with the fewest, of several that lack some. One submission
-    /// at a time.
+    /// Returns the workers to submit, and when: those of the class with the fewest, of several that lack some. One submission at a
+    /// time.
     fn request(&self, now: Duration) -> Option<(Duration, Resources, u32)> {
         let (waiting, alive) = self.workers();
         let pending = self.most_pending.checked_sub(waiting)?;
@@ -479,7 +479,7 @@ struct WorkerClass {
     /// The failures since the last hello.
     failures: u32,
     texts: Vec<String>,
-    /// Why nothing more is submitted.
+    /// The reason why nothing more is submitted.
     stopped: Option<String>,
     /// Before that nothing is submitted.
     retry_at: Duration,
@@ -518,7 +518,7 @@ impl WorkerClass {
         self.idle_since
     }
 
-    /// How many workers it lacks, and from when on they may be submitted, or `None` if it lacks none.
+    /// Returns the number of workers that it lacks, and from when on they may be submitted, or `None` if it lacks none.
     fn lack(&self, has: u32) -> Option<(Duration, u32)> {
         let demand = self.demand.filter(|_| self.stopped.is_none())?;
         let at_once = u64::from(demand.at_once.get());
@@ -539,7 +539,7 @@ impl WorkerClass {
         self.stopped = None;
     }
 
-    /// A worker that had said hello has ended. Returns what the user should know, once so many have executed nothing.
+    /// A worker that had said hello has ended. Returns a message for the user, once so many have executed nothing.
     fn gone(&mut self) -> Option<String> {
         self.demand.filter(|demand| demand.queued > 0)?;
         self.idle_ends += 1;
@@ -555,7 +555,7 @@ impl WorkerClass {
         self.retry.reset();
     }
 
-    /// A submission was refused for ever. Returns what the user should know.
+    /// A submission was refused for ever. Returns a message for the user.
     fn refused(&mut self, text: String) -> Option<String> {
         self.remember(text);
         self.stop()
@@ -567,14 +567,14 @@ impl WorkerClass {
         failure.and_then(|text| self.failed(text))
     }
 
-    /// Something failed. Returns what the user should know, once that has happened too often.
+    /// Something failed. Returns a message for the user, once that has happened too often.
     fn failed(&mut self, text: String) -> Option<String> {
         self.failures += 1;
         self.remember(text);
         if self.failures >= FAILURES { self.stop() } else { None }
     }
 
-    /// Why tickets are queued in vain, if they are.
+    /// Returns the reason why tickets are queued in vain, if they are.
     fn stuck(&self) -> Option<&str> {
         self.demand.filter(|demand| demand.queued > 0)?;
         self.stopped.as_deref()
