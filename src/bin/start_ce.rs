@@ -1,5 +1,5 @@
-//! How the short forms `ce-run`, `ce-sym` and `ce-viz` start `ce`, which holds all programs: so that the same code is not linked
-//! four times.
+//! The start of `ce`, which holds all programs, by the short forms `ce-run`, `ce-sym` and `ce-viz`: so that the same code is not
+//! linked four times.
 
 use std::env;
 use std::io::{self, Write};

@@ -178,7 +178,7 @@ impl AuditCalls {
         let bar = Bar::of_calls(io::stderr().is_terminal() && !self.quiet, plan.calls.len());
         let mut ends = AuditEnds::new(plan);
         let mut told = Ok(());
-        // How many more calls were not executed for each reason.
+        // The number of further calls that were not executed for each reason.
         let mut more: BTreeMap<String, usize> = BTreeMap::new();
         let audited = audit(session, plan, &terms, &mut |at, end| {
             bar.advance(1);
@@ -228,7 +228,7 @@ impl AuditCalls {
         }
     }
 
-    /// Says what cannot be audited, and what came of the rest.
+    /// Reports the calls that cannot be audited, and the outcome of the rest.
     fn conclude(&self, plan: &AuditPlan, summary: &str) {
         if self.quiet {
             return;

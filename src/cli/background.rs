@@ -50,7 +50,7 @@ pub(super) enum Background {
     Job,
 }
 
-/// How a run leaves its terminal once it can begin.
+/// The way in which a run leaves its terminal once it can begin.
 pub(super) enum Departure {
     /// As a process that was split from the one at the terminal.
     Process(Leaving),

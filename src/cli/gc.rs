@@ -1,4 +1,4 @@
-//! `ce gc`: removes what nobody needs. `ce pin`: keeps results whatever becomes of the rest.
+//! `ce gc`: removes what nobody needs. `ce pin`: keeps results, regardless of the rest.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;

@@ -137,7 +137,7 @@ impl PathArgs {
         session::look_up(&dir.task, task, &given, &strict.to_look(&config)?)
     }
 
-    /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of
+    /// Separates the storage from the inputs, and assigns each of these to an input: `NAME=FILE` is the input of
     /// that name, if the task has one. Of the other arguments the storage comes first, unless the
     /// configuration has one and there are just as many as inputs that are not given by name.
     ///
@@ -221,7 +221,7 @@ fn give(
     }
 }
 
-/// Tells the storage from a number of files. The configured one counts if there are just as many arguments.
+/// Separates the storage from a number of files. The configured one counts if there are just as many arguments.
 fn split_storage<'a>(
     configured: Option<&'a Path>,
     arguments: &'a [&'a Path],

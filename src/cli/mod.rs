@@ -102,7 +102,7 @@ fn run_tool<T: Tool>() -> ExitCode {
     ended::<T>(result)
 }
 
-/// Tells the error of a program, if there is one. Returns its exit code.
+/// Reports the error of a program, if there is one. Returns its exit code.
 fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
@@ -120,7 +120,7 @@ fn is_broken_pipe(error: &Error) -> bool {
     error.of::<OutputError>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says what went wrong, its causes, and what to try.
+/// Prints an error, its causes, and what to try.
 fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
     // In a directory that does not exist any more, all other words about paths are misleading.

@@ -71,7 +71,7 @@ pub(super) struct TaskDir {
 }
 
 impl TaskDir {
-    /// Returns what Git's configuration says for the task's repository.
+    /// Returns Git's configuration for the task's repository.
     pub(super) fn config(&self) -> Result<Config, Error> {
         Ok(Config::of(&self.task)?)
     }
@@ -244,7 +244,7 @@ impl RunArgs {
     }
 }
 
-/// How many computations run at the same time: as asked for, configured, or by default.
+/// Returns the number of computations that run at the same time: as asked for, configured, or by default.
 pub(super) fn jobs(asked: Option<NonZeroUsize>, config: &Config) -> Result<NonZeroUsize, Error> {
     match asked {
         Some(jobs) => Ok(jobs),
@@ -260,7 +260,7 @@ pub(super) fn isolate(asked: bool, refused: bool, config: &Config) -> Result<boo
     Ok(config.isolate()?.unwrap_or(RunOptions::default().isolate))
 }
 
-/// How workers are submitted to Slurm.
+/// Returns the settings for submitting workers to Slurm.
 pub(super) fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
     let entries = config.subsection("slurm");
     Ok(SlurmSettings::new(entries.iter().map(setting))?)
@@ -335,7 +335,7 @@ impl PastTime {
 ///
 /// # Errors
 ///
-/// Says how times are written, or that it is in the future.
+/// Fails with a text that says how times are written, or that it is in the future.
 pub(super) fn past_time(text: &str) -> Result<PastTime, String> {
     let now = Timestamp::now();
     let time = if let Ok(time) = text.parse::<Timestamp>() {

@@ -145,7 +145,7 @@ impl Tool for Diff {
 }
 
 impl Diff {
-    /// Tells the versions from the storage and the inputs.
+    /// Separates the versions from the storage and the inputs.
     fn arguments(&self) -> Result<(RevisionRange, PathArgs), Error> {
         if let RevisionRange(one, None) = &self.versions
             && let Some((other, rest)) = self.typed.split_first()
@@ -434,7 +434,7 @@ fn named_commits(input: impl BufRead) -> Result<Vec<(usize, String)>, NamedCommi
     Ok(named)
 }
 
-/// Why the commits that standard input names are not known.
+/// The reason why the commits that standard input names are not known.
 #[derive(Debug, thiserror::Error)]
 enum NamedCommitsError {
     /// It cannot be read.
@@ -453,7 +453,7 @@ enum NamedCommitsError {
     Unknown {
         /// The number of its line, from 1.
         number: usize,
-        /// Why.
+        /// The cause.
         source: CommitHistoryError,
     },
 }

@@ -157,7 +157,7 @@ impl Run {
             && let Some((name, commit, place)) = load::job_at(dir, rev)
         {
             let version = TaskVersion::new(&name, &commit, &place);
-            // How many inputs the task has is not known: a job of another number is another one.
+            // The number of inputs of the task is not known: a job of another number is another one.
             for (path, inputs) in self.typed.candidates(config.insert(self.task.config()?))? {
                 if let Some(storage) = open_finished(&path, self.how.unrecorded())
                     && let Some(job) = find_job(&storage, version, &inputs)?
@@ -272,7 +272,7 @@ impl Run {
         Ok(options)
     }
 
-    /// How an evaluation that is over ends the program. A job that is to be handed over says that its run will wait again.
+    /// Returns the end of the program after an evaluation. A job that is to be handed over records that its run will wait again.
     fn exit(&self, session: &Session, evaluation: &Evaluation) -> Exit {
         let signal = match (session.interrupted_by(), evaluation.exit()) {
             // There is nothing to be handed over.
@@ -374,7 +374,7 @@ impl Run {
         PointSelection::new(levels).only(self.only.clone())
     }
 
-    /// Says what came of an evaluation that is over.
+    /// Reports the outcome of an evaluation that is over.
     fn conclude(
         &self,
         evaluation: &Evaluation,
@@ -516,7 +516,7 @@ fn name_jobs(evaluation: &Evaluation, jobs: Vec<Kept>) -> Vec<Option<ResultName>
     names
 }
 
-/// Says where the outputs of the job are, or how many jobs there are.
+/// Prints where the outputs of the job are, or the number of jobs.
 fn summarise_jobs(evaluation: &Evaluation, jobs: &[Option<ResultName>]) {
     match jobs {
         [] => {}
@@ -535,7 +535,7 @@ fn summarise_jobs(evaluation: &Evaluation, jobs: &[Option<ResultName>]) {
     }
 }
 
-/// Says what a run that was interrupted has saved, and how it goes on.
+/// Prints what a run that was interrupted has saved, and how it goes on.
 fn say_saved(evaluation: &Evaluation) {
     let storage = evaluation.storage.shown_place().display();
     let saved = match report::tally(evaluation).of(How::Executed) {
@@ -550,7 +550,7 @@ fn say_saved(evaluation: &Evaluation) {
     say(PROGRAM, &format_args!("{saved}; to go on:\n  {}", command.join(" ")));
 }
 
-/// Says why the outputs of a job were not stored, unless one is missing.
+/// Prints the reason why the outputs of a job were not stored, unless one is missing.
 fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
     match why {
         Kept::As(_) | Kept::Incomplete => {}

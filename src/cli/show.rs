@@ -323,7 +323,7 @@ impl Tool for InspectCall {
 struct NotAValue {
     /// The directory.
     path: String,
-    /// Why.
+    /// The cause.
     source: DirectoryError,
 }
 

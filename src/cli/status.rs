@@ -214,7 +214,7 @@ impl ShowStatus {
     }
 }
 
-/// Why it is not known which calls are meant.
+/// The reason why it is not known which calls are meant.
 #[derive(Debug, thiserror::Error)]
 enum SuspendedChoiceError {
     /// No suspended call is named.
@@ -336,7 +336,7 @@ impl Tool for Cancel {
     }
 }
 
-/// Says that several jobs have waited for a call.
+/// Prints that several jobs have waited for a call.
 fn say_shared(Suspension { name, record }: &Suspension) {
     let jobs = &record.jobs;
     if jobs.len() > 1 {

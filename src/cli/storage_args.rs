@@ -21,7 +21,7 @@ pub(super) enum PlaceError {
     /// No results repository was named.
     #[error("no repository is given, and Git's configuration has no compeval.results")]
     NoResults,
-    /// The storage is the user's, and the repository that of whoever has written the task.
+    /// The storage is the user's, and the repository that of the task's authors.
     #[error("the storage {} is yours, and the file {file} of the task names the results {results}", storage.display())]
     Mixed {
         /// The storage of the configuration.
@@ -151,7 +151,7 @@ impl AbsentStorage {
         self.path.symlink_metadata().is_err()
     }
 
-    /// Says what became of it: it may be mistyped, or at a place where Git would add it.
+    /// Prints what became of it: it may be mistyped, or at a place where Git would add it.
     pub(super) fn tell(self, program: &str, told: &str) {
         let Self { path, similar, .. } = self;
         let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
@@ -222,7 +222,7 @@ impl Ends {
     }
 }
 
-/// Tells the storage from the results that a command names after it. The first argument is the storage, unless it
+/// Separates the storage from the results that a command names after it. The first argument is the storage, unless it
 /// is a path in a storage, or names a result of the configured one: by its name there, or by digits.
 pub(super) fn storage_and_results(
     (storage, results): (Option<&Path>, &[PathBuf]),

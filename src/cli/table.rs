@@ -343,7 +343,7 @@ fn print_steps(table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says, once for each reason, that there may be more rows.
+/// Prints, once for each reason, that there may be more rows.
 pub(super) fn say_unknown(tables: &[(&Evaluation, &SweepTable)]) {
     let tables = tables.iter().filter(|(_, table)| table.has_unknown_points);
     let mut whys: Vec<String> =

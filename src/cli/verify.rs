@@ -152,7 +152,7 @@ impl Verify {
         let options = [
             self.repair.then(|| "--repair".to_owned()),
             self.sample.map(|percent| format!("--sample {percent}")),
-            // How long ago it was would be another time then.
+            // The age would mean another time then.
             self.since.map(|since| format!("--since {}", since.time)),
             self.json.then(|| "--json".to_owned()),
             self.quiet.then(|| "--quiet".to_owned()),
@@ -164,7 +164,7 @@ impl Verify {
     }
 }
 
-/// Says how much was read, how fast, and what came of it.
+/// Prints the amount that was read, the speed, and the outcome.
 fn summarise(verdict: &Verdict, begun: Instant) {
     let &Verdict { files, bytes, wrong, odd, away, quarantined, .. } = verdict;
     let seconds = begun.elapsed().as_secs_f64();

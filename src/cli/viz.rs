@@ -19,7 +19,7 @@ use ce_model::plan::Plan;
 use ce_model::task::Task;
 use ce_task::load::Uncommitted;
 
-/// Why there is no picture.
+/// The reason why there is no picture.
 #[derive(Debug, thiserror::Error)]
 enum PictureError {
     /// Nothing of this kind can be drawn.
@@ -33,7 +33,7 @@ enum PictureError {
     Convert {
         /// The format of the picture.
         format: &'static str,
-        /// How the program ended.
+        /// The status with which the program ended.
         status: ExitStatus,
         /// The first line of its error output, after a colon, if there is one.
         said: String,
@@ -97,7 +97,7 @@ picture not be written, or rsvg-convert not be used.";
 /// The pixels of a PNG for each unit of the SVG, so that text is sharp. The unit is larger in a PDF, too.
 const ZOOM: &str = "2";
 
-/// How a drawing is written.
+/// The format in which a drawing is written.
 #[derive(Clone, Copy)]
 enum Form {
     Dot,
@@ -137,7 +137,7 @@ impl Tool for Viz {
 }
 
 impl Viz {
-    /// Looks for all results in the storage, computes none, and draws what is there.
+    /// Looks for all results in the storage, computes none, and draws the workflow with them.
     fn with_results(&self, task: Task) -> Result<Drawing, Error> {
         let evaluation = self.typed.look_up(&self.task, task, &self.strict)?;
         Ok(Drawing::new(&evaluation.task, &evaluation.plan, Some(&evaluation)))

@@ -16,7 +16,7 @@ use super::text::{shown, wrap};
 
 /// The fonts: Graphviz knows how wide their characters are.
 const FONTS: &str = "Helvetica,Arial,sans-serif";
-/// How long the lines of text are, in columns.
+/// The length of the lines of text, in columns.
 const COLUMNS: usize = 32;
 
 impl Drawing {

@@ -592,7 +592,7 @@ impl Bodies {
     }
 }
 
-/// How many of these are in the storage.
+/// Returns the number of these that are in the storage.
 fn there(evaluation: Option<&Evaluation>, steps: BodySteps<'_>) -> usize {
     let Some(evaluation) = evaluation else { return 0 };
     match steps {

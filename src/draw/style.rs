@@ -1,4 +1,4 @@
-//! The look of pictures, the same in every format: the colours of what is there, and what is not.
+//! The look of pictures, the same in every format: the colours of present things, and of missing ones.
 //!
 //! Missing things differ from present ones in their border as well as in their tint, so a print without colours tells as much.
 //! Knows no format.

@@ -115,7 +115,7 @@ fn arrow(out: &mut dyn Write, path: &Path) -> io::Result<()> {
     )
 }
 
-/// Writes the text on an arrow; its whole text is told to whoever points at it.
+/// Writes the text on an arrow; its whole text is the title, which is shown to a user who points at it.
 fn label(out: &mut dyn Write, track: &Track, whole: &str) -> io::Result<()> {
     if track.lines.is_empty() {
         return Ok(());
@@ -178,7 +178,7 @@ fn body_frame(out: &mut dyn Write, parts: &[FramePart], frame: &BodyFrame) -> io
     writeln!(out, "</g>")
 }
 
-/// Writes a shape; its label and files are told to whoever points at it.
+/// Writes a shape; its label and files are the title, which is shown to a user who points at it.
 fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()> {
     write!(out, "<title>{}", Escaped(&shape.label))?;
     for file in &shape.files {

@@ -4,8 +4,8 @@
 
 use ce_model::humanize::is_misleading;
 
-/// The characters of a text as a picture shows them: without those that it may not have, and with a sign in the place of those
-/// that let a reader see something else than what is there, as on a terminal.
+/// The characters of a text as a picture shows them: without those that it may not have, and with a sign in the place of those that
+/// let a reader see something else than the text, as on a terminal.
 pub(super) fn shown(text: &str) -> impl Iterator<Item = char> + '_ {
     let before = [None].into_iter().chain(text.chars().map(Some));
     let shown = text.chars().zip(before);

@@ -59,7 +59,7 @@ pub fn audit_size(plan: &AuditPlan) -> String {
     }
 }
 
-/// How many recorded calls cannot be audited, and what to try, for each reason.
+/// Returns, for each reason, the number of recorded calls that cannot be audited, and what to try.
 pub fn not_audited(plan: &AuditPlan) -> Vec<String> {
     let mut lines = Vec::new();
     for (why, count) in reasons(plan) {
@@ -181,7 +181,7 @@ fn place(first: Option<&FirstDifference>) -> String {
     }
 }
 
-/// How the calls of an audit ended, in numbers.
+/// Returns the ends of the calls of an audit, in numbers.
 pub fn audit_summary(counts: &AuditCounts) -> String {
     let AuditCounts { agree, differ, expected, failed, over_budget, .. } = *counts;
     let audited = agree + differ + expected + failed;

@@ -247,7 +247,7 @@ fn product(rules: &Sweep) -> String {
     parts.join(" x ")
 }
 
-/// How often points are evaluated: `2 replicates`, or `10 to 100 replicates until seconds ±5%`.
+/// Returns the number of evaluations of points: `2 replicates`, or `10 to 100 replicates until seconds ±5%`.
 fn replicates(replicates: &Replicates) -> String {
     match &replicates.until {
         None => counted(replicates.most.get() as usize, "replicate"),

@@ -136,7 +136,7 @@ pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
     more(ruled.len(), out)
 }
 
-/// Says how many calls are known without their outputs.
+/// Prints the number of calls that are known without their outputs.
 fn away(calls: usize, where_they_are: &str, out: &mut dyn Write) -> io::Result<()> {
     match calls {
         0 => Ok(()),

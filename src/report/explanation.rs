@@ -1,5 +1,5 @@
-//! Why calls would run: how many would, the few causes behind that, and then the calls with their reasons; for a terminal, and as JSON.
-//! doc/schema/output.json describes the fields.
+//! The reasons why calls would run: the number of those that would, the few causes behind that, and then the calls with their
+//! reasons; for a terminal, and as JSON. doc/schema/output.json describes the fields.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -77,7 +77,7 @@ pub fn explanation(
     groups.iter().try_for_each(|it| writeln!(out, "{}", in_short(evaluation, it, numbers)))
 }
 
-/// Why calls would run: a line for those of a computation that have the same reasons.
+/// Returns the reasons why calls would run: a line for those of a computation that have the same reasons.
 pub fn reasons<'a>(
     evaluation: &'a Evaluation,
     explanation: &'a Explanation,
@@ -116,7 +116,7 @@ fn in_short(
     format!("{title}: {}{}{points}", reasons.join("; "), cost(group))
 }
 
-/// How long the execution of all calls of a group takes, in words after a comma, if that is known.
+/// Returns the time that the execution of all calls of a group takes, in words after a comma, if that is known.
 fn cost(group: &ExplainedGroup<'_>) -> String {
     let seconds: Option<f64> = group.calls.iter().map(|it| it.seconds).sum();
     seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)))
@@ -437,7 +437,7 @@ fn literal_name(evaluation: &Evaluation, id: LiteralId) -> String {
 /// Up to this number of points each has its own entry.
 const ALONE: usize = 3;
 
-/// How many points are named.
+/// The largest number of points that are named.
 const NAMED: usize = 3;
 
 /// Calls that are explained together: one, or several at points of a sweep.
@@ -452,7 +452,7 @@ pub(super) struct ExplainedGroup<'a> {
 pub(super) struct SharedReason<'a> {
     /// The reason, in words, without what differs from call to call.
     pub(super) text: String,
-    /// That of the first call.
+    /// The reason of the first call.
     pub(super) why: &'a Why,
     /// The causes behind it.
     pub(super) causes: &'a Causes,
@@ -483,7 +483,7 @@ pub(super) fn groups<'a>(
 ) -> Vec<ExplainedGroup<'a>> {
     let calls = explanation.calls.iter().enumerate();
     let places: HashMap<CallId, usize> = calls.map(|(place, it)| (it.call, place)).collect();
-    // Few points are told one by one, each in its place.
+    // Few points are reported one by one, each in its place.
     let mut split: Vec<ExplainedGroup<'a>> = Vec::new();
     let groups = grouped(
         evaluation,

@@ -20,7 +20,7 @@ use ce_model::sweep::{EndReason, ExclusionFault, REPLICATE, ReplicatesEnd, point
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
 
-/// How many lines of a log are shown.
+/// The number of lines of a log that are shown.
 const LINES: usize = 12;
 
 /// The number of points that are reported in full of what happens alike at several, and how many are named of the others.
@@ -55,8 +55,8 @@ struct SharedPoints {
 }
 
 impl Failures {
-    /// Returns what the user may want to know of an event; `None` if it goes as it should,
-    /// or if the storage fails as it was reported before.
+    /// Returns a message on an event that the user may want to see; `None` if it goes as it should, or if the storage fails as it
+    /// was reported before.
     pub fn message(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
         if self.is_shared(evaluation, event) {
             return None;
@@ -194,7 +194,7 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
     evaluation.plan.call(*call).point.map(|_| (*call, what))
 }
 
-/// Says in words why a call is tried again, without times and files.
+/// Describes in words the reason for executing a call again, without times and files.
 fn tried_again(prior: &PriorAttempt) -> String {
     match prior {
         PriorAttempt { damage: Some(_), .. } => "is computed again".to_owned(),
@@ -211,13 +211,13 @@ fn tried_again(prior: &PriorAttempt) -> String {
     }
 }
 
-/// Why, in the end, the storage failed: the system's words if it was that.
+/// Returns the root cause of a failure of the storage: the system's words if it was that.
 fn cause(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Says in words what is odd about the computed points of a sweep.
+/// Describes in words the oddities of the computed points of a sweep.
 fn points_warning(
     evaluation: &Evaluation,
     call: CallId,
@@ -282,7 +282,7 @@ fn uncertain_medians(evaluation: &Evaluation, call: CallId) -> Option<String> {
     })
 }
 
-/// Says in words what became of a call before: it failed, was damaged, or was taken away.
+/// Describes in words the earlier fate of a call: it failed, was damaged, or was taken away.
 fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
     if let Some(Damage { file, what }) = &prior.damage {
         return Some(format!(
@@ -306,8 +306,7 @@ fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
     Some(format!("{title} is made again; its result was collected at {at:.0} by {user} on {host}"))
 }
 
-/// Says in words how a call failed, and what it printed last, or why it is not finished; `None` if
-/// neither is so.
+/// Describes in words the failure of a call, and what it printed last, or why it is not finished; `None` if neither is so.
 fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<String> {
     if let Some(suspended) = outcome.suspended() {
         return Some(suspended_text(evaluation, call, suspended));
@@ -340,7 +339,7 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
     Some(text)
 }
 
-/// Says in words that a call is suspended.
+/// Describes in words the suspension of a call.
 fn suspended_text(evaluation: &Evaluation, call: CallId, suspended: &SuspendedCall) -> String {
     let why = suspended.to_string();
     let mut text = format!("{} is suspended: {}\n", title(evaluation, call), harmless(&why));
@@ -479,7 +478,7 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
     lines
 }
 
-/// Says in words that a call failed or is not finished, without what differs from call to call. A failure that does not
+/// Describes in words that a call failed or is not finished, without what differs from call to call. A failure that does not
 /// depend on the point is none of it.
 pub(super) fn trouble_in_words(outcome: &Outcome) -> Option<String> {
     match outcome {

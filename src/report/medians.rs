@@ -15,7 +15,7 @@ use ce_queries::medians::{
     ComparedMedians, MedianColumn, MedianNote, MedianRow, MedianTable, is_better,
 };
 
-/// How compared medians are printed.
+/// The format in which compared medians are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MedianFormat {
     /// In columns.
@@ -57,7 +57,7 @@ pub(super) fn ratio_texts(of: Estimate) -> [String; 3] {
     })
 }
 
-/// How many of 100 tables with so many comparisons show a change where there is none.
+/// Returns the number of tables, of 100 with so many comparisons, that show a change where there is none.
 pub(super) fn false_alarms(comparisons: usize) -> f64 {
     (100.0 * statistics::false_change(comparisons)).round()
 }

@@ -95,7 +95,7 @@ pub fn json_line(value: &impl Serialize, out: &mut dyn io::Write) -> io::Result<
 
 /// Formats the events of an evaluation.
 pub trait Reporter {
-    /// Tells of an event.
+    /// Formats an event.
     fn event(&mut self, event: &Event, out: &mut dyn io::Write) -> io::Result<()>;
 
     /// Formats the end, with the name of each job whose outputs were stored: there is one, unless each point is a job.

@@ -43,7 +43,7 @@ pub struct EventPrinter<'a> {
     /// The text to write next.
     text: Vec<u8>,
     out: Box<dyn Write + 'a>,
-    /// Why nothing more is written.
+    /// The error because of which nothing more is written.
     broken: Option<io::Error>,
 }
 
@@ -195,7 +195,7 @@ pub fn paths_of_point(
     Ok(())
 }
 
-/// Says which literals are not in the storage, which the tree would show.
+/// Returns a message for each literal that is not in the storage, which the tree would show.
 pub fn missing_literals(evaluation: &Evaluation) -> impl Iterator<Item = String> {
     let found = evaluation.plan.literals().iter().zip(&evaluation.files.literals);
     found.filter(|(_, file)| file.is_none()).map(|(name, _)| {

@@ -254,7 +254,7 @@ impl<'a> Progress<'a> {
             .collect()
     }
 
-    /// How far the run has come, for others.
+    /// Returns the progress of the run, for others.
     pub fn state(&mut self, began: &Provenance) -> RunState {
         self.leave_out();
         let left = self.estimate();

@@ -1,7 +1,7 @@
 //! The last line of the progress of a run, as wide as the terminal: `[====>   ] 12/70 calls, 4 running, 0:12, 3:20 to go`.
 //!
-//! How long the calls that are left will take is estimated from the durations of others. Calls of which no duration is known make an
-//! estimate a lower bound. Pure.
+//! The time that the remaining calls will take is estimated from the durations of others. Calls of which no duration is known make
+//! an estimate a lower bound. Pure.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const BAR: usize = 20;
 /// The smallest one: below it there is no bar.
 const MIN_BAR: usize = 4;
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunProgress {
     /// The calls that are over.
@@ -160,7 +160,7 @@ impl Remaining {
         }
     }
 
-    /// How many seconds all calls took that were executed in this run.
+    /// Returns the time that all calls took that were executed in this run, in seconds.
     pub(super) fn busy(&self) -> f64 {
         self.computations.iter().map(|calls| calls.seconds).sum()
     }

@@ -65,7 +65,7 @@ fn source(storage: &Storage, file: &str) -> String {
     }
 }
 
-/// How a call stands, in words.
+/// Returns the state of a call, in words.
 fn state(fact: &SuspendedFact) -> String {
     match (&fact.holder, fact.suspension.record.state) {
         (Some(holder), _) => format!("executed by {holder},"),
@@ -269,7 +269,7 @@ fn print_run(run: &Activity, now: Timestamp, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// How far a run has come, in words.
+/// Returns the progress of a run, in words.
 fn progress(state: &RunState) -> String {
     let RunState { done, all, at_least, found, queued, running, failed, seconds_left, .. } = state;
     let of = if *at_least { "of at least" } else { "of" };

@@ -22,7 +22,7 @@ use ce_queries::table::{
 };
 use ce_storage::Holder;
 
-/// How a table is printed.
+/// The format in which a table is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
     /// In columns, for humans.
@@ -117,7 +117,7 @@ pub(super) fn with_unit(name: &str, measures: &BTreeMap<String, ColumnMeasure>) 
     }
 }
 
-/// How many rows there are of each status, and whether points share calls: `3 rows: 2 ok, 1 missing; 3 points are 2 calls`.
+/// Returns the number of rows of each status, and whether points share calls: `3 rows: 2 ok, 1 missing; 3 points are 2 calls`.
 pub fn table_counts(table: &SweepTable) -> String {
     let mut counts: BTreeMap<usize, (&str, usize)> = BTreeMap::new();
     for row in &table.rows {
@@ -136,7 +136,7 @@ pub fn table_counts(table: &SweepTable) -> String {
     text
 }
 
-/// Why points of a sweep are not known: what became of the call that computes them, or of one that this needs.
+/// Returns the reason why points of a sweep are not known: the fate of the call that computes them, or of one that this needs.
 pub fn why_unknown(evaluation: &Evaluation, table: &SweepTable) -> String {
     let Some((call, status)) = &table.unknown_because else {
         return "the call that computes them is missing".to_owned();
@@ -183,7 +183,7 @@ fn disturbed(table: &SweepTable) -> usize {
     table.rows.iter().filter(|row| row.origin.as_ref().is_some_and(|it| it.is_disturbed)).count()
 }
 
-/// Says that rows were measured beside other calls although their calls ask for `exclusive` now, if there are some.
+/// Returns a warning on rows that were measured beside other calls although their calls ask for `exclusive` now, if there are some.
 pub fn disturbed_rows(table: &SweepTable) -> Option<String> {
     let rows = match disturbed(table) {
         0 => return None,

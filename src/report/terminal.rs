@@ -131,7 +131,7 @@ pub(super) struct TerminalText {
 }
 
 impl TerminalText {
-    /// Returns what is shown of the next piece.
+    /// Returns the text that is shown for the next piece.
     pub(super) fn shown(&mut self, piece: &[u8]) -> String {
         let mut bytes = mem::take(&mut self.rest);
         bytes.extend_from_slice(piece);
@@ -149,7 +149,7 @@ impl TerminalText {
         shown
     }
 
-    /// Returns what is shown in place of a character or colour that does not go on.
+    /// Returns the text that is shown in place of a character or colour that does not go on.
     pub(super) fn end(&mut self) -> String {
         let rest = mem::take(&mut self.rest);
         harmless(&String::from_utf8_lossy(&rest)).into_owned()
@@ -206,7 +206,7 @@ const CUT: char = '…';
 /// The least width of a column that is made narrower.
 const NARROWEST: usize = 8;
 
-/// How a column is printed.
+/// The style in which a column is printed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ColumnStyle {
     /// Its texts end at the same place.

@@ -1,6 +1,6 @@
 //! The tree for humans, as far as the evaluation has come.
 //!
-//! The order is that of the tree, whatever the order of execution: the walk waits where an outcome
+//! The order is that of the tree, regardless of the order of execution: the walk waits where an outcome
 //! is unknown, and continues with its event. A call that occurs again shows its outputs but not its
 //! inputs, so the text is linear in the calls. The walk keeps its own stack.
 //!
@@ -417,7 +417,7 @@ pub(super) fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
     if depth > DEEPEST { write!(out, "(+{}) ", depth - DEEPEST) } else { Ok(()) }
 }
 
-/// How the tree tells the state of a call or file.
+/// The style in which the tree shows the state of a call or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeStyle {
     /// By the marks of the specification: `ok`, `MISSING` and `computing...`, which say what was there before the run.
@@ -508,7 +508,7 @@ impl TreeStyle {
     }
 }
 
-/// How long an execution took, by its record.
+/// Returns the duration of an execution, by its record.
 fn time_of(evaluation: &Evaluation, outcome: &Outcome) -> String {
     let seconds = evaluation.executed_record(outcome).and_then(|call| call.seconds());
     let text = seconds.map(|seconds| match Duration::try_from_secs_f64(seconds) {
@@ -601,7 +601,7 @@ impl TreePrinter<'_> {
         }
     }
 
-    /// Says how many points of a sweep have no result.
+    /// Describes in words the number of points of a sweep that have no result.
     pub(super) fn points_without_result(&self, call: CallId, outcome: &Outcome) -> Option<String> {
         let sweep = self.evaluation.plan.gathered(call)?;
         let mut counts = PointCounts::default();

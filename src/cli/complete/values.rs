@@ -21,7 +21,7 @@ use ce_task::load::{self, Uncommitted, computation_places, input_names};
 /// The greatest number of texts that a shell is offered.
 const MOST: usize = 1000;
 
-/// Returns what the last one of the words after the name of a program may become.
+/// Returns the candidates for the last one of the words after the name of a program.
 pub(super) fn answer(command: &Command, words: &[OsString]) -> Answer {
     let Some(cursor) = Cursor::find(command, words) else { return Answer::default() };
     if cursor.is_option() {

@@ -58,7 +58,7 @@ impl Layers {
         let mut joins = Vec::with_capacity(arrows.len());
         for (at, arrow) in arrows.iter().enumerate() {
             let label = shapes + at;
-            // How many bends the arrow follows.
+            // The number of bends that the arrow follows.
             let along = (layers[label] - layers[arrow.from] - 1).min(trunks[arrow.from].len());
             let join = match along {
                 0 => arrow.from,
@@ -150,7 +150,7 @@ impl Neighbours {
 const PATIENCE: usize = 8;
 /// No order is swept more often than this.
 const MOST_SWEEPS: usize = 40;
-/// How often a sweep looks for neighbours to swap.
+/// The largest number of times that a sweep looks for neighbours to swap.
 const MOST_SWAPS: usize = 8;
 
 /// The vertices of every layer in order.
@@ -320,14 +320,14 @@ impl Order {
         improved
     }
 
-    /// How many pairs of edges cross.
+    /// Returns the number of pairs of edges that cross.
     fn crossings(&self, layers: &Layers) -> usize {
         let pairs = self.rows.windows(2);
         pairs.map(|pair| self.crossings_between(layers, &pair[0], pair[1].len())).sum()
     }
 
-    /// How many pairs of edges from this layer to the next cross: an edge crosses those that begin
-    /// before it and end behind it. They are counted in a tree of partial sums.
+    /// Returns the number of pairs of edges from this layer to the next that cross: an edge crosses those that begin before it and
+    /// end behind it. They are counted in a tree of partial sums.
     fn crossings_between(&self, layers: &Layers, row: &[usize], next: usize) -> usize {
         let mut sums = vec![0_usize; next + 1];
         let (mut crossings, mut seen) = (0, 0);
@@ -354,7 +354,7 @@ impl Order {
     }
 }
 
-/// How many pairs of one place here and one there have the greater one here; both are sorted.
+/// Returns the number of pairs of one place here and one there that have the greater one here; both are sorted.
 fn inversions(here: &[usize], there: &[usize]) -> usize {
     let (mut count, mut smaller) = (0, 0);
     for place in here {

@@ -20,9 +20,9 @@ pub(super) const BOX_FONT: f64 = 13.0;
 pub(super) const LABEL_FONT: f64 = 11.0;
 /// The height of a line of text, per size of its characters.
 pub(super) const LEADING: f64 = 1.25;
-/// How far a label's text keeps from the line that it stands on, and from what is before it.
+/// The distance of a label's text from the line that it stands on, and from what is before it.
 pub(super) const LIFT: f64 = 4.0;
-/// How long an arrow is horizontal, at least, before it ends.
+/// The least length of the horizontal part before the end of an arrow.
 pub(super) const TIP: f64 = 10.0;
 /// The space around the whole picture.
 pub(super) const MARGIN: f64 = 24.0;
@@ -50,7 +50,7 @@ pub(super) struct ShapeBox {
 }
 
 impl ShapeBox {
-    /// Returns the point at which lines begin: behind the box, which covers them, whatever the form of its side.
+    /// Returns the point at which lines begin: behind the box, which covers them, regardless of the form of its side.
     fn start(&self, y: f64) -> Point {
         Point { x: self.middle(), y }
     }
@@ -368,9 +368,9 @@ const BOX_TEXT: (usize, usize) = (32, 6);
 const LABEL_TEXT: (usize, usize) = (30, 4);
 /// The space between boxes, half of it on either side.
 const BOX_GAP: f64 = 9.0;
-/// How far the lines of a trunk keep from everything.
+/// The distance of the lines of a trunk from everything.
 const BEND_GAP: f64 = 6.0;
-/// How far arrows that end at the same box are from each other.
+/// The distance between arrows that end at the same box.
 const PORT: f64 = 11.0;
 
 /// The room that every vertex takes, and the text of shapes and arrows.

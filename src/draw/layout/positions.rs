@@ -15,7 +15,7 @@ use super::layers::{Layers, Neighbours, Order};
 use super::{PORT, Point, ShapeBox, Sizes};
 use crate::draw::drawing::Drawing;
 
-/// How much room a vertex takes along its layer, on both sides of its middle.
+/// The room that a vertex takes along its layer, on both sides of its middle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     /// The room towards the beginning of the layer.
@@ -111,7 +111,7 @@ impl Way<'_> {
     }
 
     /// Finds for the vertices of a layer a neighbour to be in line with, such that no two lines
-    /// cross: for bends of trunks only, or for whatever has none yet.
+    /// cross: for bends of trunks only, or for all that have none yet.
     fn align(&self, row: &[usize], partners: &mut [Option<usize>], bends: bool) {
         // The first neighbour that a later vertex has already.
         let mut limits = vec![isize::MAX; row.len()];
@@ -194,7 +194,7 @@ impl Way<'_> {
     }
 }
 
-/// How far lines keep from the corners of a box.
+/// The distance of lines from the corners of a box.
 const CORNER: f64 = 6.0;
 /// Lines that would leave a box closer to each other than this leave it as one.
 const LEAST: f64 = 5.0;
@@ -322,7 +322,7 @@ impl FramePart {
     }
 }
 
-/// How many frames are within each frame, one in another, and itself.
+/// Returns the height of each frame: the number of frames within it, one in another, and itself.
 fn heights(drawing: &Drawing) -> Vec<usize> {
     let mut heights = vec![1; drawing.frames.len()];
     // Those within a frame come before it.

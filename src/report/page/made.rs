@@ -1,4 +1,4 @@
-//! How the results were made: by computation, what was executed when, and what it took.
+//! The making of the results: by computation, what was executed when, and what it took.
 
 use std::collections::BTreeMap;
 

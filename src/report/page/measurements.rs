@@ -26,13 +26,13 @@ const COLUMNS: usize = 3;
 const LEVELS: usize = 6;
 const PAIRS: usize = 3;
 
-/// A half width of an interval that is told: a share of the median.
+/// The half width above which an interval counts as wide: a share of the median.
 const WIDE: f64 = 0.2;
 
 /// The size of the drawing of all values of a point.
 const STRIP: [f64; 2] = [150.0, 18.0];
 
-/// How well the medians are known, in a sentence; `None` if nothing was measured repeatedly.
+/// Describes in a sentence how well the medians are known; `None` if nothing was measured repeatedly.
 pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
     let (mut all, mut wide, mut few, mut widest) = (0, 0, 0, 0.0_f64);
     for (_, table) in tables.iter().filter(|(_, table)| table.has_replicates) {

@@ -323,7 +323,7 @@ struct Canvas<'a> {
 
 impl Canvas<'_> {
     fn add(&mut self, text: std::fmt::Arguments<'_>) {
-        // A string takes whatever is written.
+        // A string takes everything that is written.
         let _ = self.svg.write_fmt(text);
     }
 

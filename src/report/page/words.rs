@@ -8,12 +8,12 @@ use jiff::tz::TimeZone;
 use crate::report::medians::significant;
 use crate::report::terminal::harmless;
 
-/// How values of a column are shown: in its unit, or in a part of it that makes short numbers.
+/// The unit in which values of a column are shown: its own, or a part of it that makes short numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShownUnit {
     /// The unit, if there is one.
     pub(super) unit: Option<String>,
-    /// How many of it are one of the column.
+    /// The number of these units in one of the column.
     factor: f64,
 }
 
