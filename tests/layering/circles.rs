@@ -62,7 +62,7 @@ fn circles(files: &BTreeMap<String, String>) -> Vec<String> {
             }
         }
     }
-    // Whoever imports nothing that is left is in no circle.
+    // A module that imports nothing that is left is in no circle.
     while let Some(free) = imports.iter().find_map(|(importer, imported)| {
         imported.iter().all(|it| !imports.contains_key(it)).then(|| importer.clone())
     }) {

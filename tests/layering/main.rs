@@ -78,12 +78,12 @@ fn module(file: &str) -> &str {
     word(file)
 }
 
-/// How far from the ground a module is.
+/// Returns the height of a module above the ground.
 fn height(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// Tells which imports of a file of the package at the root are against the order of its modules.
+/// Returns the imports of a file of the package at the root that are against the order of its modules.
 fn wrong_imports(file: &str, text: &str) -> Vec<String> {
     let (code, own) = (code(text), module(file));
     let Some(height_of_own) = height(own) else {
@@ -103,7 +103,7 @@ fn wrong_imports(file: &str, text: &str) -> Vec<String> {
     imports.into_iter().filter(wrong).map(|name| format!("{file} imports {name}")).collect()
 }
 
-/// Tells which imports of a file of the storage are against the order of its rooms.
+/// Returns the imports of a file of the storage that are against the order of its rooms.
 fn wrong_rooms(file: &str, text: &str) -> Vec<String> {
     let place = |room: &str| ROOMS.iter().position(|it| *it == room);
     let [_, room, rest @ ..] = &file.split('/').collect::<Vec<_>>()[..] else { return Vec::new() };
@@ -275,7 +275,7 @@ fn a_binary_holds_nothing() {
 /// The only file that may start `git`: it keeps what is started from fetching, waiting and asking.
 const STARTER: &str = "git/command.rs";
 
-/// Tells whether a file starts `git` by itself: names the program, or a program of its own.
+/// Whether a file starts `git` by itself: names the program, or a program of its own.
 fn starts_git(file: &str, text: &str) -> bool {
     let code = code(text);
     let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();

@@ -13,7 +13,7 @@ pub(crate) struct Arith {
     dir: tempfile::TempDir,
 }
 
-/// How the example is evaluated.
+/// The arguments for evaluating the example.
 pub(crate) const RUN: [&str; 6] = [
     "run",
     "--task",
@@ -106,7 +106,7 @@ impl Arith {
         }
     }
 
-    /// Replaces the contents of a file in place, whoever may write it, with its old time stamp.
+    /// Replaces the contents of a file in place, even if it is read-only, with its old time stamp.
     pub(crate) fn overwrite(&self, path: &Path, contents: &str) {
         let modified = fs::metadata(path).unwrap().modified().unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();

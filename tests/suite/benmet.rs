@@ -56,7 +56,7 @@ cancel) log cancel; rm job; rm -f lost ;;"#
     stages("queued", r#"{"built": "", "RUN-id": ""}"#, &start, &more)
 }
 
-/// Says what is executed in `task/`, and returns what came of it.
+/// Executes the chain in `task/` with these arguments, and returns its output.
 fn chain(lab: &Lab, arguments: &[&str], path: Option<&str>) -> Output {
     let mut chain = Command::new(lab.path("task/chain"));
     chain.args(arguments).current_dir(lab.path("task")).env("HOME", lab.path("home"));

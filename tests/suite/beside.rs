@@ -351,7 +351,7 @@ fn collect_everything(lab: &Lab) {
     lab.run("ce", &[&["gc", "--delete"][..], &ALL, &["../storage"]].concat()).exit(0);
 }
 
-/// How many operations are left out between two at which a push is stopped: `CE_STARTS` set means none.
+/// Returns the step between two operations at which a push is stopped: with `CE_STARTS` set, none is left out.
 #[cfg(debug_assertions)]
 fn step() -> usize {
     if std::env::var_os("CE_STARTS").is_some() { 1 } else { 9 }

@@ -29,14 +29,14 @@ const FILES: [usize; 2] = [600, 900];
 /// The number of files that a call reads.
 const FILES_OF_CALL: usize = 50;
 
-/// How much more than its budget a call may take: what happens only in some calls.
+/// The excess over its budget that a call may have: what happens only in some calls.
 const SLACK: f64 = 0.4;
 
 /// No limit: how many links are read on the way depends on how deep the storage is.
 const NONE: u32 = u32::MAX;
 
-/// How the task is evaluated, in the order of the budgets. At a commit, what reading the work tree
-/// takes does not count.
+/// The ways in which the task is evaluated, in the order of the budgets. At a commit, what reading the work tree takes does not
+/// count.
 const WAYS: [&str; 8] = [
     "cold, for each call",
     "cold, synced, for each call",
@@ -51,7 +51,7 @@ const WAYS: [&str; 8] = [
 /// System calls of one kind.
 struct Class {
     name: &'static str,
-    /// How many a call, or a file, may take, in each way.
+    /// The largest number for a call, or a file, in each way.
     budget: [u32; WAYS.len()],
     calls: &'static str,
 }

@@ -203,8 +203,8 @@ struct Outcome {
     left_out: Option<String>,
 }
 
-/// Removes the steps that need what is not there, and all that follow one of them that changes the directory. Returns what is not
-/// there, and how many steps are before the first that was removed.
+/// Removes the steps that need something that is missing, and all that follow one of them that changes the directory. Returns the
+/// missing requirements, and the number of steps before the first that was removed.
 fn leave_out(
     steps: &mut Vec<Step>,
     lacks: impl Fn(&str) -> BTreeSet<Lack>,

@@ -364,7 +364,7 @@ fn texts_that_look_like_one_are_told() {
     ] {
         told(texts, pair);
     }
-    // Each of them is told, and texts that differ in blanks, too.
+    // Each of them is reported, and texts that differ in blanks, too.
     let lab = lab.data("sheet.csv", "n,m\n1,1\n1.0,1\n00,1\n0,1\nx,1\nx ,1\n");
     let ran = each(&lab, &["-n", "--points", "../data/sheet.csv"]).exit(3);
     ran.says("n: 1 and 1.0 are one number, and two points\n")

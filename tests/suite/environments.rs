@@ -12,8 +12,8 @@ use crate::lab::Lab;
 use crate::needs;
 use crate::program::Ran;
 
-/// The examples, isolated. One computation may read `data` in addition. `None`, which is told, where a
-/// program is missing or nothing can be isolated.
+/// The examples, isolated. One computation may read `data` in addition. `None`, which is reported, where a program is missing or
+/// nothing can be isolated.
 fn lab(computation: &str, name: &str, probe: &[&str]) -> Option<Lab> {
     let status = Command::new(probe[0]).args(&probe[1..]).stdout(Stdio::null()).status();
     let is_there = status.is_ok_and(|status| status.success());

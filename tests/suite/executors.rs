@@ -17,10 +17,10 @@ use jiff::Timestamp;
 use crate::inside::{Evaluated, World, execute};
 use crate::lab::Lab;
 
-/// How long a test waits for what never comes, before it fails.
+/// The time that a test waits for something that never comes, before it fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How many calls are ready at the same time.
+/// The number of calls that are ready at the same time.
 const WIDE: usize = 1000;
 
 /// The end of an execution.

@@ -46,7 +46,7 @@ pub(crate) fn recovers(lab: &Lab, after: &str) {
     assert!(again.stderr.contains("2 calls: 2 reused"), "after {after}\n{}", again.stderr);
 }
 
-/// How far apart the operations are at which something happens: each is taken if `CE_KILLS` is set.
+/// Returns the distance of the operations at which something happens: each is taken if `CE_KILLS` is set.
 pub(crate) fn stride(usual: usize) -> usize {
     if std::env::var_os("CE_KILLS").is_some() { 1 } else { usual }
 }

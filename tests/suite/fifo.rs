@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 
 use super::program::PATIENCE;
 
-/// A named pipe that nobody writes to: whoever reads it waits, until this goes.
+/// A named pipe that nobody writes to: a reader waits until this goes.
 pub(crate) struct Never(PathBuf);
 
 impl Never {

@@ -10,7 +10,7 @@ use compeval::storage::{Durability, Storage, Unrecorded};
 use crate::lab::Lab;
 use crate::program::Running;
 
-/// Runs while a collection has closed the gate, until something has come to pass. Returns what it tells.
+/// Runs while a collection has closed the gate, until something has come to pass. Returns its messages.
 fn behind_a_closed_gate(options: &[&str], is_seen: impl Fn(&Lab, &Path) -> bool) -> String {
     let lab = Lab::task("Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]").commit();
     lab.ce_run(&[]).exit(0);

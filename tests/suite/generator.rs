@@ -46,7 +46,7 @@ pub(crate) fn seeds(count: u64) -> Range<u64> {
     number("CE_SEED").map_or(0..count, |seed| seed..seed + 1)
 }
 
-/// How many inputs and outputs the computations of the library have, each called `c` and a number.
+/// The numbers of inputs and outputs of the computations of the library, each called `c` and a number.
 const LIBRARY: [(usize, usize); 6] = [(1, 1), (2, 1), (2, 2), (3, 4), (5, 2), (0, 1)];
 
 const INPUTS: [&str; 3] = ["x", "y", "stop words"];

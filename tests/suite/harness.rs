@@ -20,7 +20,7 @@ use libtest_mimic::{Arguments, Completion, Failed, FormatSetting, Trial};
 
 use super::needs::{self, Skipped};
 
-/// After how long it is told that a test is still running.
+/// The time after which it is reported that a test is still running.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A test, as `tests/attribute` registers it.
@@ -28,7 +28,7 @@ pub(crate) struct Test {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
     pub(crate) run: fn(),
-    /// Why it only runs if ignored tests are asked for; empty without a reason.
+    /// The reason why it only runs if ignored tests are asked for; empty without a reason.
     pub(crate) ignored: Option<&'static str>,
     /// The text in the panic with which the test must end.
     pub(crate) panics: Option<&'static str>,
@@ -41,7 +41,7 @@ thread_local! {
     static OUTPUT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Prints something for whoever looks at a test that fails.
+/// Prints something for the reader of a test that fails.
 pub(crate) fn print(text: &str) {
     let is_kept = OUTPUT.with_borrow_mut(|output| output.as_mut().map(|it| it.push_str(text)));
     if is_kept.is_none() {
@@ -147,7 +147,7 @@ fn told(info: &PanicHookInfo<'_>) -> String {
     )
 }
 
-/// How a test ended.
+/// The end of a test.
 struct Ended {
     result: Result<(), Box<dyn Any + Send>>,
     skipped: Option<Skipped>,

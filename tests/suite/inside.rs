@@ -99,12 +99,12 @@ impl World {
         Evaluated { executed, ..evaluated }
     }
 
-    /// Looks what is there.
+    /// Looks up the results, and executes nothing.
     pub(crate) fn look(&self) -> Evaluated {
         self.evaluate(None, 2, 0)
     }
 
-    /// Evaluates it with an executor, or looks what is there.
+    /// Evaluates it with an executor, or only looks up the results.
     pub(crate) fn evaluate(
         &self,
         executor: Option<&dyn Executor>,
@@ -158,7 +158,7 @@ impl World {
 }
 
 impl Evaluated {
-    /// How many different calls were executed.
+    /// Returns the number of different calls that were executed.
     pub(crate) fn different(&self) -> usize {
         self.executed.iter().collect::<HashSet<_>>().len()
     }

@@ -232,8 +232,8 @@ impl Lab {
         Ran::new(self, Running::start(command).output())
     }
 
-    /// Somebody for whom modes of files mean something: whoever runs the tests, or nobody in place
-    /// of root. Where nobody may not execute the programs, the answer is `None`, and told.
+    /// Returns a user for whom modes of files mean something: the one who runs the tests, or nobody in place of root. Where nobody
+    /// may not execute the programs, the answer is `None`, and reported.
     pub(crate) fn plain_user(&self) -> Option<u32> {
         let own = rustix::process::getuid();
         if own.is_root() { self.another_user() } else { Some(own.as_raw()) }
@@ -267,7 +267,7 @@ impl Lab {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Makes a directory a copy of another one, whatever it was.
+    /// Makes a directory a copy of another one, regardless of its former contents.
     pub(crate) fn copy(&self, from: &str, to: &str) {
         drop(fs::remove_dir_all(self.path(to)));
         copy(&self.path(from), &self.path(to));

@@ -87,7 +87,7 @@ fn what_was_taken_over_is_no_execution() {
     let gc = ["gc", "--no-keep", "--older=0s", "../storage"];
     let listed = ce(&lab, &gc);
     assert_eq!(listed.stdout.matches(" s  2").count(), 1, "{}", listed.stdout);
-    // Nobody knows any more where the last one comes from.
+    // The origin of the last one is not known any more.
     for commit in [&first, &second] {
         let name = call(commit).replacen("/ad", "/record/ad", 1) + ".json";
         fs::remove_file(lab.path("storage").join(name)).unwrap();

@@ -1,6 +1,6 @@
 //! File systems of a test's own, mounted over its storage: real ones, with real limits.
 //!
-//! They need a user namespace, which not every host allows; what cannot be tried is told.
+//! They need a user namespace, which not every host allows; what cannot be tried is reported.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};

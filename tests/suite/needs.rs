@@ -71,7 +71,7 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Why a test was skipped.
+/// The reason why a test was skipped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Skipped {
     lacks: BTreeSet<Lack>,

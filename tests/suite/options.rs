@@ -186,7 +186,7 @@ fn a_task_may_name_its_storage_and_its_results() {
     settings("[compeval]\n\tstorage = in/results\n\tresults = ../results.git\n");
     ce(&lab, "task", &["pull", "../mine"]).exit(0).says("made a new storage at ../mine");
     lab.git("task", &["config", "--unset", "compeval.storage"]);
-    // Whoever clones a task does not let its authors choose any place, or anything else.
+    // A user who clones a task does not let its authors choose any place, or anything else.
     symlink("..", lab.path("task/out")).unwrap();
     symlink(".git", lab.path("task/git")).unwrap();
     for outside in [
@@ -330,7 +330,7 @@ fn a_short_form_is_the_ce_in_its_directory() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["ce-run", "ce-sym", "ce-viz"] {
         let copy = dir.path().join(name);
-        // A process of its own writes it: else whatever another test starts meanwhile might have it open for writing, and it
+        // A process of its own writes it: else a program that another test starts meanwhile might have it open for writing, and it
         // could not be executed.
         let copied =
             Command::new("cp").arg(program::command(name).get_program()).arg(&copy).status();

@@ -13,13 +13,13 @@ use super::golden;
 use super::json::Asked;
 use super::lab::Lab;
 
-/// How long a program may take before it counts as hanging: far more than any needs.
+/// The time that a program may take before it counts as hanging: far more than any needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program of this package, as a command without arguments and with next to no environment.
 pub(crate) fn command(name: &str) -> Command {
     static ONCE: Once = Once::new();
-    // Whoever started the tests in the background may have SIGINT ignored.
+    // The program that started the tests in the background may have SIGINT ignored.
     ONCE.call_once(compeval::executor::reset_signals);
     let mut command = Command::new(match name {
         "ce" => env!("CARGO_BIN_EXE_ce"),

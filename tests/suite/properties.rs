@@ -21,7 +21,7 @@ use crate::lab::{Lab, files, settle};
 use crate::lisp;
 use crate::program::PATIENCE;
 
-/// Tells, when a test fails, which workflow it was: its seed, and as text.
+/// A case that prints its workflow when a test fails: its seed, and as text.
 pub(crate) struct Case(pub(crate) u64, pub(crate) String);
 
 impl Drop for Case {

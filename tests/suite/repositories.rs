@@ -55,7 +55,7 @@ fn a_collection_keeps_what_any_recorded_repository_reaches() {
     assert_eq!(records(&lab).len(), 2);
     let all = lab.results();
     gc(&lab, &["--delete"]).exit(0).says("ce: collected 0 results");
-    // Nobody reaches the second commit any more, nor the first one but `task`.
+    // No repository reaches the second commit any more, and only `task` reaches the first one.
     lab.git("other", &["checkout", "-q", "--orphan", "new"]);
     lab.git(
         "other",

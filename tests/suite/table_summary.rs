@@ -1,4 +1,4 @@
-//! `ce table --summary`: medians and their intervals for each point, whatever the replicate.
+//! `ce table --summary`: medians and their intervals for each point, over all replicates.
 
 use serde_json::json;
 

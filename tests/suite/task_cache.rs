@@ -1,4 +1,4 @@
-//! The task cache gives what loading gives, whatever was changed since.
+//! The task cache gives the same as loading, regardless of what was changed since.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -183,7 +183,7 @@ fn a_cached_task_is_not_read_again() {
     settle(&lab.path("task/.git/index"));
     let cache = Cache::at(lab.path("cache"));
     let first = load(&lab, Some(&cache));
-    // Without its tree nobody can tell whether the commit holds what is there.
+    // Without its tree nobody can tell whether the commit holds the present files.
     let tree = lab.git("task", &["rev-parse", "HEAD^{tree}"]);
     let object = format!("task/.git/objects/{}/{}", &tree[..2], &tree[2..]);
     fs::remove_file(lab.path(&object)).unwrap();

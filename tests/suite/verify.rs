@@ -1,4 +1,4 @@
-//! Every damage is told, nothing else is, and what is set aside is made again.
+//! Every damage is reported, nothing else is, and what is set aside is made again.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn verify(arith: &Arith, options: &[&str]) -> Printed {
     arith.ce(&[&["verify"], options, &["results"]].concat())
 }
 
-/// Damages the storage, and sees that this is told, repaired, computed again, and then clean.
+/// Damages the storage, and checks that this is reported, repaired, computed again, and then clean.
 fn is_told_and_repaired(damage: impl Fn(&Arith), told: &[(&str, &str)]) {
     let arith = Arith::evaluated();
     damage(&arith);

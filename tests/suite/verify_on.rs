@@ -1,4 +1,4 @@
-//! A verification that is interrupted says how to go on, and nothing is told twice or never.
+//! A verification that is interrupted says how to go on, and nothing is reported twice or never.
 
 use std::fs::{self, DirEntry, File};
 use std::io;

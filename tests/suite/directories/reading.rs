@@ -9,7 +9,7 @@ use crate::isolation;
 use crate::lab::Lab;
 use crate::needs::needs;
 
-/// A sandbox shows directories that cannot be changed, through whatever path or descriptor.
+/// A sandbox shows directories that cannot be changed, through any path or descriptor.
 #[test]
 fn an_input_cannot_be_changed() {
     if !isolation::is_possible() {

@@ -12,7 +12,7 @@ fn is_refused(script: &str, message: &str) {
         |lab: Lab| {
             for turn in 0..2 {
                 let ran = lab.ce_run(&[]).exit(1).says(message).says("1 failed");
-                // The second time, the first failure is told as well.
+                // The second time, the first failure is reported as well.
                 assert_eq!(ran.stderr.matches(message).count(), 1 + turn, "{}", ran.stderr);
                 assert_eq!(values(&lab, "c_"), [""; 0]);
                 assert!(lab.is_tidy());

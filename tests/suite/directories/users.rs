@@ -86,7 +86,7 @@ fn the_owner_publishes_repairs_and_collects_read_only_directories() {
     }
 }
 
-/// Outputs that cannot be published are removed, whatever their modes are.
+/// Outputs that cannot be published are removed, regardless of their modes.
 #[test]
 fn nothing_is_left_of_what_was_refused_or_killed() {
     let refused = r#"mkdir -p "$2/d/e"; echo 1 >"$2/d/e/f"; ln -s / "$2/out"; chmod 0 "$2/d/e" "$2/d"; chmod 500 "$2""#;

@@ -1,4 +1,4 @@
-//! Why calls would run: the reasons for every kind of change, with Git's own answers as oracle.
+//! The reasons why calls would run, for every kind of change, with Git's own answers as oracle.
 
 mod change;
 mod points;

@@ -42,7 +42,7 @@ fn a_task_input_that_differs_is_the_cause_of_all_that_reads_it() {
     let lab = lab.data("y", "6".repeat(300));
     explain(&lab, &[]).exit(3).shows("\n[1] the task input y differs: was 5d9474c0309b, is ");
     let lab = lab.data("y", "6\n");
-    // The product is there, and so is the sum: nothing is told of what is found.
+    // The product is there, and so is the sum: found results are not reported.
     lab.ce_run(&["--no-sync"]).exit(0);
     explain(&lab, &[]).exit(0).shows("nothing would run: all results are there\n");
 }

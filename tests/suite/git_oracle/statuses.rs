@@ -251,7 +251,7 @@ fn what_is_not_committed_is_what_git_says() {
     assert!(alone || differing > 9 && ignoring > 9, "{differing} {ignoring}");
 }
 
-/// A world in which a file of `dir` was changed in a way, and what is told of it.
+/// Returns the changes that are reported in a world in which a file of `dir` was changed in a way.
 fn told(change: fn(&Path)) -> Vec<PathBuf> {
     let world = World::new();
     let dir = world.inner();
@@ -261,7 +261,7 @@ fn told(change: fn(&Path)) -> Vec<PathBuf> {
     }
     commit(&world);
     change(&dir);
-    // It is told around it, too.
+    // The change is reported around it, too.
     for (around, inside) in [(world.sub(), "inner"), (world.top(), "sub")] {
         let changes = Heads::default().changes(&around, &around).unwrap();
         assert_eq!(changes.changed, [around.join(inside)]);

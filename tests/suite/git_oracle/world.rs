@@ -59,7 +59,7 @@ impl World {
             git(world.root.path(), &[&init[..], &[git_dir, dir]].concat());
         }
         for dir in world.repositories() {
-            // Nobody's settings count.
+            // No settings of a user count.
             for key in ["core.excludesFile", "core.attributesFile"] {
                 git(&dir, &["config", key, "/dev/null"]);
             }

@@ -25,7 +25,7 @@ fn output(lab: &Lab) -> std::path::PathBuf {
     lab.path(&format!("storage/c_mul/{}/00/{NAME}", version(lab, "c_mul")))
 }
 
-/// Says that a file was last written so long ago, as copying tools do when they have written it.
+/// Sets the time at which a file was last written so far back, as copying tools do when they have written it.
 fn age(path: &std::path::Path, seconds: u64) {
     let time = SystemTime::now() - Duration::from_secs(seconds);
     let file = fs::File::open(path).unwrap();
@@ -40,7 +40,7 @@ fn a_file_that_is_still_written_is_waited_for() {
     fs::write(&path, "half").unwrap();
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(3).called(vec![]));
     let (ready, whole) = (path.with_file_name("ready"), "85\n");
-    // Whoever copies ends with the time of the original; until then nothing is adopted.
+    // A copying tool ends with the time of the original; until then nothing is adopted.
     let mut running = lab.evaluation(&["--no-sync", "--json"]);
     let mut child = running.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));

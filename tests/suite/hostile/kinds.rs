@@ -88,7 +88,7 @@ fn furnished() -> Lab {
 /// The name of a run of another host.
 const RUN: &str = "a-b-c-1-e";
 
-/// The places that the laboratory has, with the kinds of what is there, and some that it has not.
+/// The places that the laboratory has, with the kinds of their entries, and some that it has not.
 fn places(lab: &Lab) -> Vec<(PathBuf, Kind)> {
     let storage = lab.path("storage");
     let entries = walkdir::WalkDir::new(&storage).min_depth(1).sort_by_file_name();

@@ -1,5 +1,5 @@
 //! Attacks on what a storage promises: results under names that are not theirs, files that are not the
-//! storage's own, records that lie. Whatever could be harmed is a decoy in the laboratory.
+//! storage's own, records that lie. Everything that could be harmed is a decoy in the laboratory.
 
 mod adoption;
 mod kinds;

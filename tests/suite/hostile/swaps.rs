@@ -50,7 +50,7 @@ find . -name '*.moved' | while read -r moved; do
     mv "$moved" "${moved%.moved}"
 done"#;
 
-/// Says that a call needed what is not there any more.
+/// The messages of a call that needed something that is not there any more.
 const WORDS: [&str; 3] = [
     "was replaced while it was needed",
     "was changed or removed while it was needed",

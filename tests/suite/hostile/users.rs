@@ -245,7 +245,7 @@ fn the_doctor_tells_what_keeps_others_from_a_storage() {
     assert!(grade == "note" && text.contains("storage/c_add has mode 755"), "{text}");
 }
 
-/// How many calls are suspended.
+/// Returns the number of suspended calls.
 fn suspended(lab: &Lab) -> usize {
     lab.storage().iter().filter(|name| name.ends_with("/state.json")).count()
 }

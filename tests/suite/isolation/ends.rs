@@ -1,4 +1,4 @@
-//! How isolated computations end, and that nothing is left of them.
+//! The ends of isolated computations, of which nothing is left.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 

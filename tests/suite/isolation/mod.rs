@@ -40,7 +40,7 @@ fn uncommitted(access: &str, script: &str) -> Lab {
     if access.is_empty() { lab } else { lab.file("computations/look/access", access) }
 }
 
-/// How the only call was executed, as its record says.
+/// Returns the execution of the only call, as its record says.
 fn executed(lab: &Lab) -> Value {
     let names = lab.storage();
     let record = names.iter().find(|name| name.starts_with("c_look/") && name.contains("/record/"));

@@ -62,7 +62,7 @@ open(sys.argv[2], 'w').write(f'{done} {secret.value}\n')"#,
     ) else {
         return;
     };
-    // A session keyring of its own, with a key that whoever knows its number may read and write.
+    // A session keyring of its own, with a key that all who know its number may read and write.
     let starter = format!(
         r#"{CALLS}
 import sys
@@ -202,7 +202,7 @@ open(sys.argv[2], 'w').write(f'{found}\n')"#,
     as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), "[1, 1, 1, 1, (64, 64)]\n"));
 }
 
-/// Passes its output and its log to whoever listens, and ends with this status.
+/// Passes its output and its log to the listener, and ends with this status.
 const PASS_ON: &str = r#"
 import socket
 out = open(sys.argv[2], 'w'); out.write('before\n'); out.flush()

@@ -138,7 +138,7 @@ fn faults(definition: &str, value: &Value) -> Vec<String> {
     validators[definition].iter_errors(value).map(|error| reason(&error)).collect()
 }
 
-/// Why a value is not valid: of alternatives, what is wrong with the one that fits best.
+/// Returns the reason why a value is not valid: of alternatives, the fault of the one that fits best.
 fn reason(error: &ValidationError<'_>) -> String {
     let best = match error.kind() {
         ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {

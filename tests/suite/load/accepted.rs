@@ -216,6 +216,6 @@ fn a_tree_in_the_workflow_is_not_unread() {
     };
     let inner = lab(".:workflow/data").run("ce", &["check"]).exit(0).stderr;
     assert!(!inner.contains("workflow/data"), "{inner}");
-    // That the whole repository is a value says nothing of a file in it.
+    // A value of the whole repository says nothing of a file in it.
     lab(".").run("ce", &["check"]).exit(0).says("workflow/data: nothing reads this");
 }

@@ -40,7 +40,7 @@ fn a_name_that_no_output_has_is_an_error_that_lists_the_names() {
     let ran = lab.run("ce", &["check"]).exit(2);
     ran.says("workflow/outputs:1: \"quotent\" is no output: there are quotient, remainder\n")
         .says("  try: did you mean quotient?\n");
-    // One mistake is told once, also below a sweep.
+    // One mistake is reported once, also below a sweep.
     let lab = right("(divmod INPUT('x') INPUT('x'))[0]")
         .node("", "sweep", "")
         .file("workflow/outputs", "rows\n")

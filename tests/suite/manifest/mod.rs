@@ -44,7 +44,7 @@ fn put(path: &Path, contents: impl AsRef<[u8]>) {
 
 /// Directories that are all called `d`, each in the other, with a file `f` in every hundredth.
 ///
-/// They are too deep for a path, and for whoever removes them recursively.
+/// They are too deep for a path, and for a program that removes them recursively.
 struct Nest {
     top: OwnedFd,
 }

@@ -22,7 +22,7 @@ use crate::sweeps::sweep;
 /// The number of points, with two calls each.
 const POINTS: usize = 12;
 
-/// How many rounds a test makes.
+/// Returns the number of rounds of a test.
 fn rounds(few: usize) -> usize {
     std::env::var("CE_ROUNDS").map_or(few, |text| text.parse().unwrap())
 }

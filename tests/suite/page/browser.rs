@@ -211,7 +211,7 @@ fn keys_open_and_close_what_a_mouse_does() {
             page.is(&format!("{is_open} === {opens}"));
         }
     }
-    // A row or a shape opens its calls, and whoever closes them is where they were.
+    // A row or a shape opens its calls, and a user who closes them is back where they were.
     for opener in ["#tables tbody tr.clickable", "#graph [data-shape][tabindex]"] {
         let opener = format!("document.querySelector({opener:?})");
         page.value(&format!("{opener}.focus()"));

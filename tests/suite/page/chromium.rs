@@ -1,4 +1,4 @@
-//! A Chromium without a window, which is told what to do through a pipe, in messages of the DevTools protocol.
+//! A Chromium without a window, which is controlled through a pipe, by messages of the DevTools protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const SCRIPT: &str =
     r#"exec timeout -k 5 300 "$0" "$@" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"#;
 
-/// How long a page may take to do something.
+/// The time that a page may take to do something.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Chromium {

@@ -39,7 +39,7 @@ fn commit(lab: &Lab) -> String {
     lab.git("task", &["rev-parse", "--short=12", "HEAD"]).trim().to_owned()
 }
 
-/// Everything that is told of the task at its present commit, where all calls are there. Returns the data of the page.
+/// Checks all reports of the task at its present commit, where all calls are there. Returns the data of the page.
 #[track_caller]
 fn agree(lab: &Lab, taken_over: usize) -> Value {
     lab.run("ce", &["check"]).exit(0).shows(": 1 input, 6 calls, 1 table, ");
@@ -89,7 +89,7 @@ fn page_table_log_and_status_agree_over_three_commits() {
     let lab = lab();
     lab.ce_run(&["--no-sync"]).exit(0).says("6 calls: 6 computed");
     let first = agree(&lab, 0);
-    // An unrelated commit: all calls are taken over, and what is told of their executions stays.
+    // An unrelated commit: all calls are taken over, and the reports of their executions stay.
     let lab = lab.file("notes", "nothing\n").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0).says("6 calls: 6 taken over");
     let second = agree(&lab, 6);

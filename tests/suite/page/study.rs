@@ -256,7 +256,7 @@ fn times_and_hosts_that_are_not_published_are_not_made_up() {
         let row: Value = serde_json::from_str(row).unwrap();
         assert!(row.get("host").is_none_or(Value::is_null), "{row}");
     }
-    // Whoever publishes them says so.
+    // A user who publishes them says so.
     shared::repository(&lab, "timed.git");
     shared::push(&lab, &["--times", "--machine"], "storage", "timed.git").exit(0);
     shared::pull(&lab, &[], "third", "timed.git").exit(0);

@@ -56,7 +56,7 @@ impl World {
             LeaseStep::Link if lease.is_none() => {
                 self.storage.lease = Some(own);
                 self.runs[at].lease = Lease::Taken;
-                // Whoever had it until now may have just published.
+                // The run that had it until now may have just published.
                 Step::ReadRecord
             }
             LeaseStep::Link => Step::Lease(LeaseStep::See),

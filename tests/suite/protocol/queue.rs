@@ -49,13 +49,13 @@ struct State {
     workers: [Worker; WORKERS],
     /// The answers of each worker that the run has not read.
     unread: [Vec<usize>; WORKERS],
-    /// How often the end of a ticket was delivered.
+    /// The number of times that the end of a ticket was delivered.
     delivered: [u8; TICKETS],
     /// Whether a ticket was neither waiting nor claimed at the last look.
     missing: [bool; TICKETS],
     executions: [u8; TICKETS],
     run: Run,
-    /// How many workers may still die, or look dead.
+    /// The number of workers that may still die, or look dead.
     deaths: u8,
     errors: u8,
 }
@@ -239,7 +239,7 @@ fn ends(mut state: State) -> bool {
     false
 }
 
-/// How many workers die, or look dead, and how many states are tried to their ends.
+/// Returns the number of workers that die, or look dead, and the number of states that are tried to their ends.
 fn form() -> (u8, usize) {
     if std::env::var_os("CE_STATES").is_some() { (2, 100_000) } else { (1, 500) }
 }

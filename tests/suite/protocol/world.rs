@@ -61,11 +61,11 @@ pub(super) struct World {
 /// The events that may still happen to runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct May {
-    /// How many of them may die.
+    /// The number of them that may die.
     pub(super) die: usize,
-    /// How many may look dead for a while.
+    /// The number of them that may look dead for a while.
     pub(super) look_dead: usize,
-    /// How many may give up.
+    /// The number of them that may give up.
     pub(super) give_up: usize,
 }
 
@@ -140,7 +140,7 @@ impl World {
                     _ => lease.before_execution(),
                 }
             }
-            // Somebody may have published since: then it is not for this run to say what is there.
+            // Another run may have published since: then it is not for this run to decide on the outputs.
             Step::Adopt(outputs) if storage.record.is_none() => {
                 storage.record = Some(outputs);
                 Step::Done(outputs)

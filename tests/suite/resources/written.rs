@@ -1,4 +1,4 @@
-//! The files `resources`: what is wrong with a line is told in its place, and at once.
+//! The files `resources`: a fault of a line is reported in its place, and at once.
 
 use crate::lab::Lab;
 

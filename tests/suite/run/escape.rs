@@ -21,7 +21,7 @@ const LEAVE: &str = r#"
         cat "$LAB_WAIT"' sh "$2" &
     read -r escaped <left"#;
 
-/// Says that it runs, and waits until it may go on.
+/// Reports that it runs, and waits until it may go on.
 const NEXT: &str = r#"
     exec 3>"$LAB_MEET"
     echo mine

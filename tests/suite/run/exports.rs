@@ -1,4 +1,4 @@
-//! The executed program is the one that the name says, whatever becomes of the work tree.
+//! The executed program is the one that the name says, regardless of what becomes of the work tree.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -140,7 +140,7 @@ fn what_is_dirty_is_exported_as_its_name_says() {
                 lab.results().into_iter().find(|(name, _)| name.starts_with("c_list/")).unwrap();
             let expected = ".:\n.gitignore\ndeep\nexec\nhelper\ninputs\noutputs\nword\n\n./deep:\ner\n\n./deep/er:\nfile\nnew\nword\n";
             assert_eq!(String::from_utf8(output).unwrap(), expected, "{library:?} {options:?}");
-            // Once more, from what is there by now.
+            // Once more, from the export that is there by now.
             let results = lab.results().into_keys().filter(|name| name.starts_with("c_"));
             results.for_each(|name| fs::remove_file(lab.path("storage").join(name)).unwrap());
             lab.ce_run(options).exit(0).says("1 computed");

@@ -13,7 +13,7 @@ fn lab(script: &str) -> Lab {
     Lab::task(TASK).computation("bad", "a", "one two", script).commit()
 }
 
-/// The bad call fails and is told of as in the golden file; the others are as they should be.
+/// The bad call fails and is reported as in the golden file; the others are as they should be.
 #[track_caller]
 fn fails(name: &str, lab: &Lab) {
     let ran = lab.ce_run(&[]).exit(1).complains(&format!("run/failures/{name}.err"));

@@ -16,10 +16,10 @@ use crate::lab::Lab;
 use crate::needs;
 use crate::program::{Ran, Running, through};
 
-/// How long, in seconds, a run may show nothing before others take it for dead.
+/// The time, in seconds, that a run may show nothing before others take it for dead.
 const SILENCE: &str = "0.3";
 
-/// How programs are started on another host; `None` if the kernel does not let them be.
+/// Returns the words that start a program on another host; `None` if the kernel does not let them.
 pub(crate) fn elsewhere() -> Option<&'static [&'static str]> {
     const START: [&str; 10] = [
         "unshare",

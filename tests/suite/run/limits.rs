@@ -22,7 +22,7 @@ fn lab() -> Lab {
     names.iter().fold(lab, part).commit()
 }
 
-/// The storage failed for some of the calls: this was told once, with this cause and advice, the
+/// The storage failed for some of the calls: this was reported once, with this cause and advice, the
 /// other calls are there, and the next run makes what is missing and nothing else.
 #[track_caller]
 fn goes_on(ran: Ran<'_>, cause: &str, advice: &str) {
@@ -67,7 +67,7 @@ fn has_vanished(ran: Ran<'_>) -> Ran<'_> {
     ran
 }
 
-/// How many calls ended like this.
+/// Returns the number of calls that ended like this.
 fn counted(ran: &Ran<'_>, word: &str) -> usize {
     let tally = ran.stderr.lines().last().unwrap();
     let parts = tally.split([':', ',']).filter_map(|part| part.trim().strip_suffix(word));

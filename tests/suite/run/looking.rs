@@ -1,5 +1,5 @@
-//! No program is started but `exec`, whatever Git's configuration and attributes name; and no setting
-//! hides what the work tree has.
+//! No program is started but `exec`, regardless of the programs that Git's configuration and attributes name; and no setting hides
+//! what the work tree has.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -72,7 +72,7 @@ fn arm(lab: &Lab) {
     drop(fs::remove_file(started));
 }
 
-/// Tells what was started, and fails if anything was.
+/// Fails if a program was started, and prints it.
 #[track_caller]
 fn nothing_was_started(lab: &Lab, by: &str) {
     let started = fs::read_to_string(lab.path("started")).unwrap_or_default();

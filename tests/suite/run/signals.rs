@@ -1,4 +1,4 @@
-//! Signals that were ignored or blocked by whoever started a program.
+//! Signals that were ignored or blocked by the process that started a program.
 
 use std::fs;
 

@@ -238,11 +238,11 @@ fn a_trusted_tree_is_not_believed_strictly() {
     lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec![]).says("2 reused");
 }
 
-/// A run was killed when the record of what it had taken over by a trusted tree was there, and the output still in `tmp/`. Whoever opens
-/// the storage for writing next empties `tmp/`, whether it would use such a result or not: a strict run does not, nor does any program
-/// that evaluates nothing. If it does not bring the output to its place first, the record stays without it, which is damage to `ce
-/// verify`. Where the commit that it was taken over from is gone, as here after an amendment, `ce gc --delete` has then deleted the only
-/// other name of the file, and the call is executed once more.
+/// A run was killed when the record of what it had taken over by a trusted tree was there, and the output still in `tmp/`. The next
+/// program that opens the storage for writing empties `tmp/`, whether it would use such a result or not: a strict run does not, nor
+/// does any program that evaluates nothing. If it does not bring the output to its place first, the record stays without it, which
+/// is damage to `ce verify`. Where the commit that it was taken over from is gone, as here after an amendment, `ce gc --delete` has
+/// then deleted the only other name of the file, and the call is executed once more.
 #[test]
 #[cfg(debug_assertions)]
 fn what_a_dead_run_has_taken_over_is_brought_there_by_whoever_comes_next() {

@@ -70,7 +70,7 @@ fn the_progress_is_as_wide_as_the_terminal() {
             let (before, after) = line.split_once("/3 calls, ").unwrap_or((line, ""));
             assert!(before.ends_with(|it: char| it.is_ascii_digit()), "{line:?} in {shown:?}");
             assert_eq!(before.len(), bar.len() + 1, "{line:?} in {shown:?}");
-            // How long it will take is told once it has taken two seconds.
+            // The time to go is shown once the run has taken two seconds.
             let is_whole = after.ends_with(" running, TIME") || after.ends_with(" to go");
             assert!(is_whole, "{line:?} in {shown:?}");
         }

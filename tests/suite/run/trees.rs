@@ -94,7 +94,7 @@ fn a_revision_is_any_expression_and_a_job_is_kept_only_for_a_full_commit_id() {
     lab.run("ce-run", &["../storage", &full]).exit(0).says("job output 00: ../storage/t_task/");
     assert_eq!(output(&lab, &[&full]), expected);
     assert_eq!(lab.called().len(), 1, "equal trees are one value");
-    // Whoever has the job needs no repository.
+    // A user who has the job needs no repository.
     fs::rename(lab.path("task/lib"), lab.path("away")).unwrap();
     assert_eq!(output(&lab, &[&full]), expected);
     fs::rename(lab.path("away"), lab.path("task/lib")).unwrap();

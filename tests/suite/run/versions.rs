@@ -103,7 +103,7 @@ fn a_run_at_another_commit_waits_for_a_call_whose_tree_is_trusted() {
     takes_over(false);
 }
 
-/// How a run executes, and whose results it takes over.
+/// The way in which a run executes, and takes over results of others.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     isolates: bool,

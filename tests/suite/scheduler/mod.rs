@@ -25,7 +25,7 @@ const START: &str = r#"echo "$@" >>"$LAB_STARTS"
 id=job.$$; cd "$LAB_QUEUE" && export -p >"$id.env" && echo "$2" "$3" >"$id.put" && mv "$id.put" "$id.new" && echo "$id""#;
 /// Puts a job where it waits for ever.
 const HOLD: &str = r#"id=job.$$; touch "$LAB_QUEUE/$id" && echo "$id""#;
-/// Says which jobs wait or run.
+/// Prints the jobs that wait or run.
 const POLL: &str = r#"cd "$LAB_QUEUE" && for id; do
     if [ -e "$id.new" ] || [ -e "$id" ]; then echo "$id is there"; fi
 done"#;
@@ -221,7 +221,7 @@ fn a_scheduler_that_is_busy_is_asked_until_it_is_not() {
 
 #[test]
 fn a_start_that_hangs_loses_no_worker_and_doubles_no_result() {
-    // The job is queued, and nobody is told its id.
+    // The job is queued, and nobody gets its id.
     let hang = format!("({START}) && mkdir \"$LAB_QUEUE/once\" 2>/dev/null && exec sleep 600\n:");
     let lab = one_call("sleep 1").scheduling(&hang, POLL, CANCEL);
     let ran = lab.ce_run_commanded().exit(0).called(vec!["call"]);

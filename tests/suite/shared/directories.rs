@@ -145,7 +145,7 @@ fn a_forged_archive_is_refused_and_leaves_nothing() {
                 }
             }
         });
-        // Each time, it is the history that is told by another one.
+        // Each time, the history was replaced by another one.
         let told = pull(&lab, &["--rewritten"], other, "results.git").exit(1);
         assert_eq!(told.stdout.matches("a file of it is not what the record says").count(), 2);
         told.shows("pulled 1 call, 1 job");
@@ -288,7 +288,7 @@ fn literals_that_are_directories_go_with_their_job() {
     pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 1 call, 1 job");
     assert_eq!(fs::read_to_string(lab.path("other/data/tables/deep/table")).unwrap(), "a table\n");
     evaluate(&lab, "other").exit(0).called(vec![]);
-    // Another directory that is there stays, and is told by the job that needs the one in the repository.
+    // Another directory that is there stays, and is reported for the job that needs the one in the repository.
     fs::create_dir_all(lab.path("third/data/tables")).unwrap();
     fs::create_dir(lab.path("third/tinputs")).unwrap();
     pull(&lab, &[], "third", "results.git").exit(1).shows("has other contents here");

@@ -124,7 +124,7 @@ fn a_shallow_clone_is_refused_with_its_border_and_no_git_starts_others_without_e
         }
         assert_eq!(lab.git("shallow", &["for-each-ref", "refs/heads"]).lines().count(), 1);
     }
-    // Nothing of it was taken, and what it is told to try helps.
+    // Nothing of it was taken, and the advice that was printed helps.
     assert!(!lab.path("mine").exists());
     lab.git("shallow", &["fetch", "--quiet", "--unshallow"]);
     for git in gits_again(&lab) {

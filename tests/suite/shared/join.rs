@@ -261,7 +261,7 @@ fn pushes_at_the_same_time_lose_nothing() {
             });
         }
     });
-    // Whoever pushes again has nothing to push, or takes what is in inboxes.
+    // Another push has nothing to push, or takes what is in inboxes.
     push(&lab, &["--collect"], "of-a", "results.git").exit(0);
     assert_eq!(
         lab.git("results.git", &["for-each-ref", "--format=%(refname)"]),

@@ -82,7 +82,7 @@ fn large_outputs_are_objects_of_a_repository_with_the_setting() {
         let has = |room: &str| of_owner.iter().any(|path| path.contains(room));
         assert!(has("/away/") && has("/record/") && !has("/00/"), "{of_owner:?}");
     }
-    // The setting is the repository's: whoever pushes obeys it.
+    // The setting is the repository's: every push obeys it.
     push(&lab, &[], "storage", "lfs.git").exit(0).shows("nothing is new to ");
     push(&lab, LFS, "storage", "lfs.git").exit(0).shows("nothing is new to ");
     fs::write(lab.path("data/x"), "y".repeat(400)).unwrap();
@@ -91,7 +91,7 @@ fn large_outputs_are_objects_of_a_repository_with_the_setting() {
         .exit(0)
         .shows(r#""large":1,"large_bytes":1600,"lfs":1024"#);
     assert_eq!(objects(&lab, "lfs.git/lfs").len(), 2);
-    // Another size replaces it, and what is there stays.
+    // Another size replaces it, and the objects that are there stay.
     push(&lab, &["--lfs", "2K"], "storage", "lfs.git")
         .exit(0)
         .shows("outputs above 2.0 KiB become");

@@ -89,7 +89,7 @@ fn an_audit_fetches_what_calls_read() {
     let told = audit(&lab, &["../clone"]).exit(0).called(vec!["first", "mix", "second", "third"]);
     told.says("4 calls audited: 4 agree");
     assert_eq!(["c_second", "c_third", "c_mix"].map(here), [1, 1, 0]);
-    // The cause is told once; what reads nothing that is away is executed.
+    // The cause is reported once; a call that reads nothing that is away is executed.
     lab.git("other", &["remote", "remove", "origin"]);
     let told = audit(&lab, &["../other"]).exit(1).called(vec!["first", "second"]);
     let told = told.says("2 calls audited: 2 agree, 2 could not be executed");

@@ -34,7 +34,7 @@ fn command(lab: &Lab, arguments: &[&str]) -> Command {
     command
 }
 
-/// How the decoy was started last.
+/// Returns the arguments and the environment with which the decoy was started last.
 fn asked(lab: &Lab) -> String {
     let text = fs::read_to_string(lab.path("asked")).unwrap();
     fs::remove_file(lab.path("asked")).unwrap();

@@ -146,7 +146,7 @@ fn literals_of_a_job_go_with_it() {
     pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 1 call, 1 job");
     assert_eq!(fs::read_to_string(lab.path("other/data/table")).unwrap(), "a table\n");
     evaluate(&lab, "other").exit(0).called(vec![]);
-    // Another file that is there stays, and is told by the job that needs the one in the repository.
+    // Another file that is there stays, and is reported for the job that needs the one in the repository.
     fs::create_dir_all(lab.path("third/data")).unwrap();
     fs::write(lab.path("third/data/table"), "mine\n").unwrap();
     fs::create_dir(lab.path("third/tinputs")).unwrap();

@@ -15,7 +15,7 @@ use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::Ran;
 
-/// git keeps a connection to no server that it reaches by a proxy of whoever runs the tests.
+/// git keeps a connection to no server that it reaches by a proxy of the user who runs the tests.
 pub(super) const VARIABLES: [(&str, &str); 2] =
     [("no_proxy", "127.0.0.1"), ("GIT_TERMINAL_PROMPT", "0")];
 

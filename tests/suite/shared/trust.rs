@@ -336,7 +336,7 @@ fn nothing_is_pushed_if_it_cannot_be_signed() {
     let told = push_as(&lab, "alice", &[], ["alice", "results.git"]).exit(5);
     told.says("git commit-tree -S of ").says("failed: error: ");
     assert_eq!(lab.git("results.git", &["for-each-ref"]), "");
-    // Nobody has told git who this is.
+    // The identity of the user is not configured in git.
     push(&lab, &["--sign"], "alice", "results.git").exit(5).says("git commit-tree -S of ");
     push(&lab, &[], "alice", "results.git").exit(0);
     lab.git("task", &["config", "compeval.sign", "perhaps"]);

@@ -170,7 +170,7 @@ fn a_worker_that_is_cut_off_with_its_node_does_no_harm() {
     let different = format!("{MEET}; cat /proc/sys/kernel/random/uuid >\"$2\"; exit");
     let lab = one_call(&different).set("prologue", cache);
     let (mut run, fifo, never) = lab.holding_on(&cluster);
-    // Whoever is silent for so long is taken for dead.
+    // A process that is silent for so long is taken for dead.
     let run = Running::start(run.env("CE_HASTE", "20").env("CE_SILENCE", "5"));
     assert_eq!(fifo.line(), "here");
     let jobs = cluster.jobs_in(&lab.path("storage"));

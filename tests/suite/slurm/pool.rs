@@ -17,7 +17,7 @@ use super::cluster::Cluster;
 use super::{request, submit};
 use crate::program::PATIENCE;
 
-/// How much faster the pool's clock is.
+/// The factor by which the pool's clock is faster.
 const HASTE: u32 = 10;
 
 /// A pool with tickets in a directory, where workers leave files as their hello.

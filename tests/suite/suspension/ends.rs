@@ -1,4 +1,4 @@
-//! The ends of suspended calls that are not their own, and what is told of them.
+//! The ends of suspended calls that are not their own, and the reports of them.
 
 use std::fs;
 
@@ -98,7 +98,7 @@ fn options_choose_suspended_calls() {
         let cancel = [&["cancel"], &none[..], &["../storage"]].concat();
         lab.run("ce", &cancel).exit(2).says("no suspended call of yours is chosen");
     }
-    // All calls with x=17 were chosen by this, whatever their y.
+    // All calls with x=17 were chosen by this, regardless of their y.
     for tool in ["status", "cancel"] {
         let ran = lab.run("ce", &[tool, "--where", "x=17,y=2", "../storage"]).exit(2);
         ran.says("no suspended call has x=y=2").says("--where x=TEXT --where y=2");

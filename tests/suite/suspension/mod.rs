@@ -27,7 +27,7 @@ fi
 [ -e SPOOL/done ] || { echo "not done"; exit 75; }
 cat SPOOL/done > "$2" && echo done"#;
 
-/// Says how a job stands.
+/// Prints the state of a job.
 const STATUS: &str = "#!/bin/sh
 if [ -e SPOOL/lost ]; then echo the job is lost; exit 3; fi
 [ ! -e SPOOL/done ] || exit 0
@@ -71,7 +71,7 @@ impl Lab {
         fs::rename(self.path("spool/done.new"), self.path("spool/done")).unwrap();
     }
 
-    /// How many jobs are in the queue: each was submitted once.
+    /// Returns the number of jobs in the queue: each was submitted once.
     fn submitted(&self) -> usize {
         let entries = fs::read_dir(self.path("spool")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -134,7 +134,7 @@ fn texts_without_their_names_are_numbered_and_others_are_left_out() {
     assert_eq!(log(&lab, &["-n", "1"])[0]["texts"], json!({}));
     let lab = joined(lab, &long[1..], "");
     assert_eq!(log(&lab, &["-n", "1"])[0]["texts"], json!({"left": &long[1..]}));
-    // Nobody knows the names any more, and what was changed is not believed.
+    // The names are not known any more, and what was changed is not believed.
     fs::remove_dir_all(lab.path("storage/trees")).unwrap();
     let changed = output_of(&lab, "join", &json!({"00": "one line"}));
     let file = Digest::of(b"one line\n").sha1.full()[..12].to_owned();

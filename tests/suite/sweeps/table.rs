@@ -1,4 +1,4 @@
-//! The contents of a table, whatever came first.
+//! The contents of a table, regardless of the order of execution.
 
 use super::{FACTORS, product, sweep};
 use crate::lab::{Lab, Library};

@@ -49,7 +49,7 @@ fn each_point_ends_when_its_median_is_certain_enough() {
     std::fs::remove_dir_all(lab.path("storage")).unwrap();
     lab.ce_run(&["-j1"]).exit(0).called(vec!["time"; 70]);
     assert_eq!(lab.table(), table);
-    // Looks are at what is there: another share measures nothing anew.
+    // Looks are at the present values: another share measures nothing anew.
     let lab = lab.file("workflow/replicates", "10..45 until seconds +-4 %").commit_again();
     lab.ce_run(&[]).exit(0).called(vec!["time"; 15]);
     assert_eq!(rows(&lab, &[1, 2, 9]), [10, 30, 45]);
@@ -313,7 +313,7 @@ fn what_was_measured_is_kept() {
     lab.run("ce", &["audit", "../storage"]).exit(0);
 }
 
-/// How many there are is seen in the table that was made of outputs that are away, and nothing is measured again for it.
+/// The number of replicates is seen in the table that was made of outputs that are away, and nothing is measured again for it.
 #[test]
 fn outputs_that_are_away_are_looked_at_in_the_table() {
     let lab = measured("1\n2\n", "10..100 until seconds ±5%").commit();

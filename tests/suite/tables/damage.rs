@@ -97,7 +97,7 @@ fn what_has_no_record_or_is_foreign_is_harmless() {
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 3 odd");
 }
 
-/// A link in the place of a directory is told, and nothing behind it is read or written.
+/// A link in the place of a directory is reported, and nothing behind it is read or written.
 #[test]
 fn a_link_in_the_place_of_a_directory_is_not_followed() {
     for part in ["tables", "tables/HH", "tables/HH/H10"] {

@@ -45,7 +45,7 @@ fn other(lab: &Lab, starter: &[&str]) -> Command {
     other
 }
 
-/// Publishes in another process with a fault. Returns what it said, and whether the fault was reached.
+/// Publishes in another process with a fault. Returns its output, and whether the fault was reached.
 #[cfg(debug_assertions)]
 fn publish_with(lab: &Lab, fault: &str) -> (String, bool) {
     let output = other(lab, &[]).env("CE_FAULT", fault).output().unwrap();
@@ -108,7 +108,7 @@ fn a_disk_that_fails_leaves_nothing_or_a_whole_table() {
     });
 }
 
-/// Files made in a storage that a group shares are the group's, whatever the umask.
+/// Files made in a storage that a group shares are the group's, regardless of the umask.
 #[test]
 fn a_shared_storage_shares_its_tables() {
     let lab = lab();

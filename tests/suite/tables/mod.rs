@@ -121,7 +121,7 @@ impl Sweep {
         outputs.name
     }
 
-    /// Why the table is not found; empty if nothing is damaged.
+    /// Returns the reason why the table is not found; empty if nothing is damaged.
     fn damage(&self, storage: &Storage, with_directory: bool) -> String {
         match storage.tables().find(&self.recipe, with_directory).unwrap() {
             FoundTable::Absent { damage: Some(damage), .. } => {

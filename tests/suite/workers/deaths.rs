@@ -9,7 +9,7 @@ use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-/// A task with one call, which waits if it is told to.
+/// A task with one call, which waits if `LAB_MEET` is set.
 fn lab() -> Lab {
     let meet = r#"if [ "${LAB_MEET-}" ]; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi"#;
     Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")

@@ -1,7 +1,7 @@
 //! Runs and workers of which any operation on the storage fails, or that die there.
 //!
-//! How many operations there are depends on how often they look. A longer form lets each of the first ones fail:
-//! `CE_KILLS=1 cargo test --test suite workers::faults`.
+//! The number of operations depends on how often they look. A longer form lets each of the first ones fail: `CE_KILLS=1 cargo test
+//! --test suite workers::faults`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -100,7 +100,7 @@ impl Generator<'_> {
             files.push(RuleFile { name: "exclude.tsv".into(), rows });
         }
         if self.random.below(2) == 0 {
-            // It holds at all points, whatever these are.
+            // It holds at any points.
             let texts = ["1 < 2", "'a' == \"a\"", "!(2 in (1, 3)) && -1 % 2 == -1"];
             let rows = vec![vec![self.random.one_of(&texts).into()]];
             files.push(RuleFile { name: "where".into(), rows });
