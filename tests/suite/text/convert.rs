@@ -179,6 +179,19 @@ fn what_would_be_lost_stays() {
     refuses(&open.with_storage().commit(), "text", "has no file names");
     let none = Lab::empty().file("computations/note", "").with_storage().commit();
     refuses(&none, "text", "holds no task");
+    let named_twice =
+        Lab::task("Inputs: 'x'\n(add (mul INPUT('x') INPUT('x')) (add INPUT('x') INPUT('x')))");
+    let named_twice = named_twice
+        .file("workflow/inputs/00-mul/definition", "twice\n")
+        .file("workflow/inputs/01-add/definition", "twice\n")
+        .with_storage()
+        .commit();
+    refuses(&named_twice, "text", "give the name \"twice\" to different nodes");
+    to_forced(&named_twice, "text");
+    assert_eq!(
+        text(&named_twice),
+        "Inputs: x\n\ntwice = (mul :x x :x x)\n\n(add :mul twice :add (add :x x :x x))\n"
+    );
     let uncommitted =
         lab("Inputs: x, y\n\n(add x y)\n").commit().file("workflow.ce", "Inputs: x\n\n(add x x)\n");
     refuses(&uncommitted, "directories", "these have uncommitted changes: workflow.ce");

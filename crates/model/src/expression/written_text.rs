@@ -77,6 +77,21 @@ impl Text {
     }
 }
 
+impl Text {
+    /// The first definition that is the name of several nodes that differ in more than the outputs that they pass up: a text can give it to
+    /// one of them only.
+    pub fn ambiguous_definition(&self) -> Option<&str> {
+        let nodes = self.expression.nodes();
+        let is_ambiguous = |definition: &&Definition| {
+            let mut named = definition.nodes.iter().map(|node| &nodes[node.index()]);
+            let first = named.next();
+            let own = |node: &ExpressionNode| ExpressionNode { outputs: None, ..node.clone() };
+            named.any(|node| Some(own(node)) != first.map(own))
+        };
+        self.definitions.iter().find(is_ambiguous).map(|definition| &*definition.name)
+    }
+}
+
 fn written_default(default: &InputDefault) -> String {
     match default {
         InputDefault::Text(text) => {

@@ -63,6 +63,11 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     if force == Force::Keep && !unread.is_empty() {
         return Err(EditError::Unread(unread));
     }
+    if force == Force::Keep
+        && let Some(name) = text.ambiguous_definition()
+    {
+        return Err(EditError::AmbiguousDefinition(name.to_owned()));
+    }
     // In a text, a sweep binds what it lists.
     let is_open = |node: &ExpressionNode| {
         let lists = node.files.iter().any(|file| &*file.name == NAMES);

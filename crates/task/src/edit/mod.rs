@@ -101,6 +101,9 @@ pub enum EditError {
     /// The default of an input can be no file.
     #[error("no file in defaults/ can have the name of the input {0}, which has a default")]
     DefaultName(InputName),
+    /// Different nodes have the name of one definition.
+    #[error("nothing is written: files definition give the name {0:?} to different nodes")]
+    AmbiguousDefinition(String),
     /// A sweep with computed points does not list the names that it binds.
     #[error("a sweep of which the points are computed has no file names")]
     OpenNames,
@@ -128,6 +131,9 @@ impl Explain for EditError {
             }
             Self::Default(_) => "move it to data/, and make a relative link to it in its place",
             Self::DefaultName(_) => "rename the input, or leave out its default",
+            Self::AmbiguousDefinition(_) => {
+                "keep it in the file definition of one of them; --force does so with the first one"
+            }
             Self::OpenNames => {
                 "write the names that its body reads of the points into names, one a line: in a text, it binds no others"
             }
