@@ -10,7 +10,7 @@ use super::away::{chain, room};
 use super::directories::{directories, manifest};
 use super::large::{LFS, large, objects, overwrite};
 use super::large_servers::{requests, url, without_lfs};
-use super::transport::{VARIABLES, serve};
+use super::transport::{VARIABLES, exchange, serve};
 use super::{cloned, evaluate, large_servers, push};
 use crate::lab::{Lab, files};
 use crate::needs::needs;
@@ -96,6 +96,27 @@ fn an_audit_fetches_what_calls_read() {
     let cause = "large outputs are away, and the clone has no remote origin";
     assert_eq!(told.stdout.matches(cause).count(), 1, "{}", told.stdout);
     told.says(&format!("ce: 1 more call not audited for the same reason: {cause}"));
+}
+
+#[test]
+fn an_audit_fetches_from_a_server_and_says_what_it_lacks() {
+    needs(&["git-lfs"]);
+    let lab = chain().data("x", "x".repeat(400));
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    let url = url(serve(&lab));
+    let arguments = [&["push"], LFS, &["--inputs", "../storage", &url]].concat();
+    exchange(&lab, &arguments, &VARIABLES).exit(0).shows("3 large outputs");
+    fs::create_dir(lab.path("clone")).unwrap();
+    lab.git("clone", &["clone", "--quiet", "--branch", "results", &url, "."]);
+    let path = without_lfs(&lab);
+    let arguments = ["audit", "--no-isolate", "../clone"];
+    let without = [&VARIABLES[..], &[("PATH", &*path)]].concat();
+    let told = exchange(&lab, &arguments, &without).exit(1).called(vec!["first", "second"]);
+    let told = told.says("2 calls audited: 2 agree, 2 could not be executed");
+    assert_eq!(told.stdout.matches("there is no git lfs here").count(), 1, "{}", told.stdout);
+    let told = exchange(&lab, &arguments, &VARIABLES).exit(0);
+    told.called(vec!["first", "mix", "second", "third"]).says("4 calls audited: 4 agree");
 }
 
 #[test]
