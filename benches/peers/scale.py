@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures how commands grow with the number of calls that a storage has.
 
-For each size, a sweep of so many points, one call of join each, is evaluated into a storage. Then each command is
-run on it. Prints a table for doc/performance.md: seconds, and the peak memory of the largest process by call. Settings are in the
+For each size, a sweep of so many points, one call of join each, is evaluated into a storage. Up to 100,000 calls have an input of
+their own each; more share them. Then each command is run on it. Prints a table for doc/performance.md: seconds, and the peak memory of the largest process by call. Settings are in the
 environment; CE_PEERS_CE_RUN and TMPDIR as for run.py, and:
 
     CE_PEERS_SIZES   numbers of calls (1000 10000 100000); a million calls need 25 GB in TMPDIR
@@ -26,7 +26,10 @@ from run import HERE, setting, tell
 from table import load, machine, seconds_text
 from tools import ENVIRONMENT
 
-WORKFLOW = "SWEEP((join x y) :over x 'a' :over y {levels})\n"
+WORKFLOW = "SWEEP((join x y) :over x {few} :over y {levels})\n"
+
+# The most levels that a range has.
+LEVELS = 100_000
 
 # Each is run in the directory of its size. OUTPUT is a result of the sweep, its table.
 COMMANDS = {
@@ -64,9 +67,11 @@ def measured(program, command, directory):
 def generate(program, directory, join, size):
     """Evaluates a sweep of so many points into a storage. Returns what `measured` does."""
     directory.mkdir(parents=True)
-    levels = f"1..{size}"
+    few = size // LEVELS or 1
+    if size > LEVELS and size % LEVELS:
+        raise SystemExit(f"peers: {size} calls are no multiple of {LEVELS}")
     commit(directory / "task", [
-        ("100644", "workflow.ce", WORKFLOW.format(levels=levels).encode()),
+        ("100644", "workflow.ce", WORKFLOW.format(few=f"1..{few}", levels=f"1..{size // few}").encode()),
         ("100644", "computations/join/inputs", b"a\nb\n"),
         ("100644", "computations/join/outputs", b"joined\n"),
         ("100755", "computations/join/exec", join),
