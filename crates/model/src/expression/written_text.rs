@@ -85,11 +85,15 @@ impl Text {
         let is_ambiguous = |definition: &&Definition| {
             let mut named = definition.nodes.iter().map(|node| &nodes[node.index()]);
             let first = named.next();
-            let own = |node: &ExpressionNode| ExpressionNode { outputs: None, ..node.clone() };
-            named.any(|node| Some(own(node)) != first.map(own))
+            first.is_some_and(|first| !named.all(|node| is_same_but_for_outputs(node, first)))
         };
         self.definitions.iter().find(is_ambiguous).map(|definition| &*definition.name)
     }
+}
+
+/// Whether two nodes differ at most in the outputs that they pass up.
+fn is_same_but_for_outputs(one: &ExpressionNode, other: &ExpressionNode) -> bool {
+    *one == ExpressionNode { outputs: one.outputs.clone(), ..other.clone() }
 }
 
 fn written_default(default: &InputDefault) -> String {
@@ -170,8 +174,7 @@ impl Writer<'_> {
             let outputs = (!is_all).then(|| WrittenSlice::parse(["00", "01"]));
             for at in definition.nodes.iter().map(|node| node.index()) {
                 let own = &nodes[at].outputs;
-                let whole = ExpressionNode { outputs: own.clone(), ..first.clone() };
-                if self.named[at].is_some() || nodes[at] != whole {
+                if self.named[at].is_some() || !is_same_but_for_outputs(&nodes[at], first) {
                     continue;
                 }
                 let slice = match own {

@@ -198,9 +198,13 @@ impl<'a> Runs<'a> {
 
     /// Begins to look for queues of these users.
     pub fn search_queues(&self, users: Vec<u32>) -> QueueSearch<'a> {
-        let storage = self.storage;
-        let (listed, workers, others) = Default::default();
-        QueueSearch { storage, users, listed, workers, others }
+        QueueSearch {
+            storage: self.storage,
+            users,
+            listed: None,
+            workers: BTreeSet::new(),
+            others: BTreeSet::new(),
+        }
     }
 }
 
