@@ -119,7 +119,8 @@ def compare_many(told, count, names, jobs, runs, scratch):
             tool.take_over(built)
             continue
         tell(f"{count} calls, {tool.name} for the first time")
-        next(tool.cold()).run()
+        for step in tool.first():
+            step.run()
         built = tool if isinstance(tool, Builder) else built
     agree(tools)
     os.sync()

@@ -49,6 +49,10 @@ class Tool:
     def change_leaf(self, version):
         (self.directory / "in" / generate.LEAF).write_text(f"{version:05}!")
 
+    def first(self):
+        """What makes everything that the steps of `nothing` find."""
+        yield next(self.cold())
+
     def aside(self, name):
         """Moves what was made aside: to remove it would slow down what is measured next."""
         made = self.directory / name
@@ -155,6 +159,9 @@ class CeRun(Tool):
             yield self.step(who, *options, storage=storage)
         self.aside("text/storage")
         yield self.text()
+
+    def first(self):
+        yield from [next(self.cold()), self.text()]
 
     def nothing(self):
         for options in [(), ("-q",), ("--at", "HEAD"), ("--at", "HEAD", "-q")]:
