@@ -215,6 +215,11 @@ pub enum RefusedFor {
         /// The name of its file.
         file: String,
     },
+    /// It is a job, and the repository does not have a table that it names, such as one that was too large to be pushed.
+    Tableless {
+        /// The name of the table's file.
+        file: String,
+    },
     /// It is no evidence: its name is not that of its contents, or it cannot be understood.
     Evidence,
     /// Nobody who is trusted vouches for it.
@@ -256,6 +261,7 @@ impl RefusedFor {
             | Self::Attested { .. } => true,
             Self::Large { .. }
             | Self::StaysWith { .. }
+            | Self::Tableless { .. }
             | Self::Table
             | Self::Revoked { .. }
             | Self::RevokedCall { .. } => false,
@@ -285,6 +291,12 @@ impl fmt::Display for RefusedFor {
                 "it names {file}, which has other contents here, and they stay; a run makes a job from them"
             ),
             Self::StaysWith { file } => write!(f, "it names {file}, which stays there, too"),
+            Self::Tableless { file } => {
+                write!(
+                    f,
+                    "it names {file}, which the repository does not have: a run makes both from the calls"
+                )
+            }
             Self::Evidence => {
                 write!(f, "its name is not that of its contents, or it cannot be understood")
             }

@@ -341,13 +341,14 @@ impl Pulled {
 
     /// Notes that a job is not taken, since it names something that is not here.
     fn refuse_job(&mut self, job: String, missing: MissingPart) {
-        let part = Entry::of_file(&missing.file).map(|it| it.short());
-        let why = if !missing.is_other
-            && self.refused.iter().any(|it| Some(&it.name) == part.as_ref() && !it.why.is_wrong())
-        {
-            RefusedFor::StaysWith { file: missing.file }
-        } else {
-            RefusedFor::Part(missing)
+        let part = Entry::of_file(&missing.file);
+        let name = part.as_ref().map(Entry::short);
+        let refused = self.refused.iter().find(|it| Some(&it.name) == name.as_ref());
+        let why = match (refused, part) {
+            _ if missing.is_other => RefusedFor::Part(missing),
+            (Some(part), _) if !part.why.is_wrong() => RefusedFor::StaysWith { file: missing.file },
+            (None, Some(Entry::Table(_))) => RefusedFor::Tableless { file: missing.file },
+            _ => RefusedFor::Part(missing),
         };
         self.refuse(job, why);
     }

@@ -220,6 +220,21 @@ fn tables_of_sweeps_go_with_all_points_behind_them() {
 }
 
 #[test]
+fn a_table_that_is_too_large_to_be_pushed_is_made_again() {
+    let levels = ["1", "2", "3"].map(|it| format!("'{}'", it.repeat(500))).join(" ");
+    let text = format!("Inputs:\nSWEEP('s' :factors/00-n {levels} :body (copy INPUT('n'))[0])[0]");
+    let lab = Lab::task(&text).computation("copy", "a", "b", r#"cat "$1" >"$2""#).commit();
+    repository(&lab, "results.git");
+    evaluate(&lab, "storage").exit(0).called(vec!["copy"; 3]);
+    let told = push(&lab, &["--limit", "1K"], "storage", "results.git").exit(0);
+    told.shows("pushed 3 calls, 1 job").shows("and the limit is 1.0 KiB");
+    let told = pull(&lab, &[], "other", "results.git").exit(0);
+    let told = told.shows("pulled 3 calls").shows("which the repository does not have");
+    told.shows("a run makes both from the calls");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("1 table: 1 made");
+}
+
+#[test]
 fn the_levels_of_points_are_told_where_only_the_table_has_them() {
     let lab = Lab::task("(twice INPUT('size'))[0]")
         .computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#)
