@@ -67,6 +67,9 @@ pub(crate) fn main() -> ExitCode {
         .filter(|(name, _)| filters.is_empty() || filters.iter().any(|it| chooses(it, name)))
         .collect();
     tests.sort_by(|(one, _), (other, _)| one.cmp(other));
+    if !arguments.list {
+        spread(&mut tests);
+    }
     let is_asked_for = arguments.ignored || arguments.include_ignored;
     let trial = |(name, test): (String, &'static Test)| {
         let own = name.clone();
@@ -89,6 +92,16 @@ pub(crate) fn main() -> ExitCode {
         drop(writeln!(out, "{summary}\n"));
     }
     conclusion.exit_code()
+}
+
+/// Orders tests so that neighbours are far apart, always in the same way: many tests of a module wait for the same, such as a
+/// cluster, and others can use the processors meanwhile.
+fn spread<T>(tests: &mut Vec<T>) {
+    // Multiples of the golden ratio are spread evenly.
+    let place = |number: usize| (number as u32).wrapping_mul(0x9E37_79B9);
+    let mut numbered: Vec<(usize, T)> = tests.drain(..).enumerate().collect();
+    numbered.sort_by_key(|(number, _)| place(*number));
+    tests.extend(numbered.into_iter().map(|(_, test)| test));
 }
 
 /// Adds how long a test took to the file that `CE_TESTS_TIMES` names.
