@@ -184,8 +184,8 @@ impl AuditCalls {
             bar.advance(1);
             let is_repeated = match &end {
                 AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
-                    let count = more.get_mut(why).map(|count| *count += 1);
-                    count.is_some() || more.insert(why.clone(), 0).is_some()
+                    let count = more.get_mut(&why.reason).map(|count| *count += 1);
+                    count.is_some() || more.insert(why.reason.clone(), 0).is_some()
                 }
                 AuditedEnd::Report(_) | AuditedEnd::OverBudget => false,
             };

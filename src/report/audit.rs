@@ -92,7 +92,9 @@ pub fn audited(
     match end {
         AuditedEnd::OverBudget => Ok(()),
         AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
-            writeln!(out, "not audited  {name}: {}", harmless(why))
+            writeln!(out, "not audited  {name}: {}", harmless(&why.reason))?;
+            let mut hint = why.hint.iter();
+            hint.try_for_each(|hint| writeln!(out, "  try: {}", harmless(hint)))
         }
         AuditedEnd::Report(report) => {
             let verdict = match report.verdict() {
@@ -223,14 +225,13 @@ struct JsonAudited<'a> {
     differing: &'a [OutputDifference],
     failed: Option<&'a AuditFailure>,
     reason: Option<&'a str>,
+    hint: Option<&'a str>,
 }
 
 fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> io::Result<()> {
-    let (report, verdict, reason) = match end {
+    let (report, verdict, why) = match end {
         AuditedEnd::OverBudget => (None, "over_budget", None),
-        AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
-            (None, "not_audited", Some(why.as_str()))
-        }
+        AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => (None, "not_audited", Some(why)),
         AuditedEnd::Report(report) => {
             let verdict = match report.verdict() {
                 AuditVerdict::Agrees => "agrees",
@@ -251,7 +252,8 @@ fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> i
         isolation: report.map(|it| &*it.isolation),
         differing: report.map_or(&[], |it| &it.differing),
         failed: report.and_then(|it| it.failed.as_ref()),
-        reason,
+        reason: why.map(|it| &*it.reason),
+        hint: why.and_then(|it| it.hint.as_deref()),
     };
     json_line(&json, out)
 }
@@ -261,12 +263,14 @@ struct JsonNotAudited<'a> {
     name: &'a str,
     verdict: &'static str,
     reason: String,
+    hint: Option<String>,
 }
 
 /// Prints a JSON object for each call that cannot be audited.
 pub fn not_audited_json(plan: &AuditPlan, out: &mut dyn Write) -> io::Result<()> {
     plan.left_out.iter().try_for_each(|(name, why)| {
-        json_line(&JsonNotAudited { name, verdict: "not_audited", reason: why.to_string() }, out)
+        let (reason, hint) = (why.to_string(), why.hint());
+        json_line(&JsonNotAudited { name, verdict: "not_audited", reason, hint }, out)
     })
 }
 

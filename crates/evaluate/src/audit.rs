@@ -33,8 +33,19 @@ use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 /// The interval at which it is looked at whether the user asks to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The reason why a call is not audited: the planner has the same words for calls that lack an input from the beginning.
-const ABSENT_INPUT: &str = "an input of it is not in the storage";
+/// A call cannot be audited, since an input of it is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("an input of it is not in the storage")]
+pub struct InputMissing;
+
+impl Explain for InputMissing {
+    fn hint(&self) -> Option<String> {
+        Some(
+            "run its task again, which makes what is missing; ce verify says what is damaged"
+                .into(),
+        )
+    }
+}
 
 /// A call that has a result, with everything that its execution needs.
 #[derive(Clone, Debug)]
@@ -65,15 +76,30 @@ pub struct AuditBudget {
 pub enum AuditedEnd {
     /// It was executed, and compared.
     Report(Box<AuditReport>),
-    /// It was not, which it is not to blame for; in words, why.
-    NotAudited(String),
-    /// It was not, since the storage could not be read or written; in words, why.
-    Broken(String),
+    /// It was not, which it is not to blame for.
+    NotAudited(NotExecuted),
+    /// It was not, since the storage could not be read or written.
+    Broken(NotExecuted),
     /// It would take longer than there is time.
     OverBudget,
 }
 
+/// Why a call was not executed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotExecuted {
+    /// The reason, in words.
+    pub reason: String,
+    /// What to try.
+    pub hint: Option<String>,
+}
+
 impl AuditedEnd {
+    /// The end of a call that was not executed, for which the storage may be to blame.
+    fn not_executed(reason: String, hint: Option<String>, storage: bool) -> Self {
+        let why = NotExecuted { reason, hint };
+        if storage { Self::Broken(why) } else { Self::NotAudited(why) }
+    }
+
     /// Whether it was executed, and made what is recorded.
     pub fn agrees(&self) -> bool {
         matches!(self, Self::Report(report) if report.verdict() == AuditVerdict::Agrees)
@@ -193,11 +219,15 @@ impl Audit<'_> {
             for (at, fetched) in lacking[done..].iter().zip(&fetched) {
                 match fetched {
                     Ok(true) => here.push(*at),
-                    Ok(false) => ended(*at, AuditedEnd::NotAudited(ABSENT_INPUT.to_owned())),
+                    Ok(false) => {
+                        let (reason, hint) = (InputMissing.to_string(), InputMissing.hint());
+                        ended(*at, AuditedEnd::not_executed(reason, hint, false));
+                    }
                     Err(error) => {
                         let error = CallError::Fetch(Arc::clone(error));
                         if !error.is_interrupted() {
-                            ended(*at, audited(self.calls[*at].not_executed(&error)));
+                            let (reason, storage) = (error.in_full(), error.is_storage());
+                            ended(*at, AuditedEnd::not_executed(reason, error.hint(), storage));
                         }
                     }
                 }
@@ -391,17 +421,19 @@ impl RunningAudit<'_> {
 
 /// Returns the end of an audited call from the end of its ticket.
 fn audited(end: TicketEnd) -> AuditedEnd {
-    AuditedEnd::NotAudited(match end {
+    let reason = match end {
         TicketEnd::Audited(report) => return AuditedEnd::Report(report),
-        TicketEnd::Failed(failed) if failed.storage => return AuditedEnd::Broken(failed.reason),
-        TicketEnd::Failed(failed) => failed.reason,
+        TicketEnd::Failed(FailedCall { reason, hint, storage, .. }) => {
+            return AuditedEnd::not_executed(reason, hint, storage);
+        }
         TicketEnd::Refused(why) => why,
         TicketEnd::Lost(how) => how,
         TicketEnd::OutOfTime(_) => "it did not end within the time of its worker".to_owned(),
         TicketEnd::Published(_) | TicketEnd::Suspended(_) => {
             "its worker is of a version that audits nothing".to_owned()
         }
-    })
+    };
+    AuditedEnd::not_executed(reason, None, false)
 }
 
 impl AuditedCall {

@@ -28,7 +28,7 @@ mod sweep;
 mod ticket;
 mod worker;
 
-pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
+pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing, NotExecuted};
 pub use self::call_numbers::CallNumbers;
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;

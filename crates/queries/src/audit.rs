@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use ce_evaluate::session::{CallNameError, Interrupted, Session, look_only};
 use ce_evaluate::{
-    AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Outcome, Unavailable,
+    AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, InputMissing, Outcome,
+    Unavailable,
 };
 use ce_exchange::{
     Attestations, Attested, AuditFinding, call_identity, is_fetched_on_demand, may_fetch,
@@ -161,8 +162,8 @@ pub enum NotAudited {
     #[error("its task cannot be evaluated: {0}")]
     Task(String),
     /// An input of the job or of the call is not in the storage.
-    #[error("an input of it is not in the storage")]
-    Input,
+    #[error(transparent)]
+    Input(#[from] InputMissing),
     /// A directory that it reads is an archive, and the storage is only read.
     #[error("an input of it is in its archive only, which a dry run does not unpack")]
     Archived,
@@ -193,7 +194,8 @@ impl Explain for NotAudited {
             }
             Self::NoDirectory => "give --task in a work tree that has it",
             Self::Task(_) => "evaluate the task at that commit: ce run --at says more",
-            Self::Input | Self::Outputs => {
+            Self::Input(missing) => return missing.hint(),
+            Self::Outputs => {
                 "run its task again, which makes what is missing; ce verify says what is damaged"
             }
             Self::Archived => "audit the call without -n, which unpacks the input",
@@ -506,7 +508,7 @@ impl AuditPlanner<'_> {
                 return Ok(Err(NotAudited::Archived));
             }
             if file.is_none() && default.is_none() {
-                return Ok(Err(NotAudited::Input));
+                return Ok(Err(InputMissing.into()));
             }
             given.push(file.map(InputSource::File));
         }
@@ -556,7 +558,7 @@ impl AuditPlanner<'_> {
         let sources = sources.collect::<Option<_>>();
         let call = AuditedCall {
             computation,
-            sources: sources.ok_or(NotAudited::Input)?,
+            sources: sources.ok_or(InputMissing)?,
             resources: resources.unwrap_or_default(),
             recorded: recorded.clone(),
             expected: record.seconds().map(Duration::from_secs_f64),

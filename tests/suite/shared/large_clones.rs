@@ -99,6 +99,20 @@ fn an_audit_fetches_what_calls_read() {
 }
 
 #[test]
+fn a_storage_that_takes_nothing_in_ends_an_audit_that_fetches() {
+    let lab = chain().data("x", "x".repeat(400));
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, &[LFS, &["--inputs"]].concat(), "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    let version = lab.path("clone/c_second").read_dir().unwrap().next().unwrap().unwrap().path();
+    // What is fetched would have to be in this directory.
+    fs::write(version.join("00"), "a file\n").unwrap();
+    let told = audit(&lab, &["../clone"]).exit(5).called(vec!["first", "mix", "second"]);
+    told.says("3 calls audited: 3 agree, 1 could not be executed").shows("\n  try: ");
+}
+
+#[test]
 fn an_audit_fetches_from_a_server_and_says_what_it_lacks() {
     needs(&["git-lfs"]);
     let lab = chain().data("x", "x".repeat(400));
@@ -115,6 +129,7 @@ fn an_audit_fetches_from_a_server_and_says_what_it_lacks() {
     let told = exchange(&lab, &arguments, &without).exit(1).called(vec!["first", "second"]);
     let told = told.says("2 calls audited: 2 agree, 2 could not be executed");
     assert_eq!(told.stdout.matches("there is no git lfs here").count(), 1, "{}", told.stdout);
+    told.shows("\n  try: install git-lfs");
     let told = exchange(&lab, &arguments, &VARIABLES).exit(0);
     told.called(vec!["first", "mix", "second", "third"]).says("4 calls audited: 4 agree");
 }
