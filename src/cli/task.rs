@@ -167,16 +167,18 @@ fn empty_sweeps(task: &Task, plan: &Plan) -> impl Iterator<Item = PathBuf> {
 /// Warns of points in sheets of the task with texts that are probably meant to be one. Of factors, the loader does.
 fn warn_of_lookalikes(task: &Task, plan: &Plan) {
     let mut warnings = BTreeSet::new();
+    let factors = task.sweeps.iter().flat_map(|sweep| &sweep.product.factors);
+    let told: BTreeSet<Lookalike> = factors.flat_map(|factor| factor.points.lookalikes()).collect();
     for sweep in plan.sweeps() {
         let rules = &task.sweeps[sweep.sweep.index()];
         let Some(rows) = sweep.rows() else { continue };
-        let factors = || rules.product.factors.iter().flat_map(|factor| factor.points.names());
         let is_key = plan.key_columns(task, sweep, &rows.points);
         let names = rows.points.names().iter().zip(is_key);
         let keys: Vec<&String> =
             names.filter(|(_, is_key)| *is_key).map(|(name, _)| name).collect();
-        for Lookalike { column, first, second, .. } in rows.points.lookalikes() {
-            if keys.contains(&&column) && !factors().any(|name| *name == column) {
+        for lookalike in rows.points.lookalikes() {
+            let Lookalike { column, first, second, .. } = &lookalike;
+            if keys.contains(&column) && !told.contains(&lookalike) {
                 warnings.insert(format!(
                     "warning: {}: {first:?} and {second:?} of {column} are different texts, and so different points\n  try: spell them alike if one point is meant",
                     rules.place.display()

@@ -19,6 +19,7 @@ use ce_model::plan::{CallId, FirstRows};
 use ce_model::sweep::{EndReason, ExclusionFault, REPLICATE, ReplicatesEnd, point_title};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
+use ce_task::load::WarningKind;
 
 /// The number of lines of a log that are shown.
 const LINES: usize = 12;
@@ -226,9 +227,10 @@ fn points_warning(
     let title = title(evaluation, call);
     let rows = evaluation.plan.gathered(call)?.rows()?;
     match unmatched {
-        _ if rows.points.is_empty() && !rows.is_partial() => Some(format!(
-            "warning: {title} has no points: its table is empty\n  try: look at the sheet of its points, and at those that are excluded"
-        )),
+        _ if rows.points.is_empty() && !rows.is_partial() => {
+            let hint = WarningKind::NoPoints.hint().unwrap_or_default();
+            Some(format!("warning: {title}: {}\n  try: {hint}", WarningKind::NoPoints))
+        }
         [] => None,
         [first, rest @ ..] => {
             let more = if rest.is_empty() {

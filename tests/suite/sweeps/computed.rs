@@ -62,7 +62,7 @@ fn computed_points_are_known_when_their_calls_have_ended() {
 #[test]
 fn no_computed_points_are_an_empty_table() {
     let lab = derived(r#": >"$1""#).commit();
-    lab.ce_run(&[]).exit(0).says("has no points: its table is empty").called(vec!["derive"]);
+    lab.ce_run(&[]).exit(0).says("no point is left: the table is empty").called(vec!["derive"]);
     assert_eq!(lab.table(), "");
 }
 

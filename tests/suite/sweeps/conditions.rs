@@ -84,13 +84,23 @@ fn a_condition_that_leaves_nothing_is_told() {
     // A sheet of the task.
     let text = "SWEEP((f v) OWN('sheet.csv') :names 'v'\n  :where 'v > 2')\n";
     let sheet = lab.file("workflow.ce", text).file("sheet.csv", "v\n1\n2\n").commit_again();
-    sheet.run("ce", &["check"]).exit(0).says("workflow.ce:1: no point is left").says("  try: ");
+    sheet.run("ce", &["check"]).exit(0).says("workflow.ce:1: ").says(told);
+    sheet.ce_run(&[]).exit(0).says("SWEEP (TASK): ").says(told);
     let lab = sheet.file("sheet.csv", "v\n1\n3\n").commit_again();
     assert_eq!(lab.run("ce", &["check"]).exit(0).stderr, "");
     // Points that a node makes.
     let text = "SWEEP((f v) POINTS(:over v 1 2 :exclude ('v') ('1') ('2')) :names 'v')\n";
     let lab = lab.file("workflow.ce", text).commit_again();
-    lab.ce_run(&[]).exit(0).says("workflow.ce:1: no point is left").says("has no points");
+    lab.ce_run(&[]).exit(0).says("workflow.ce:1: no point is left").says("SWEEP (TASK): no point");
+    let text = "SWEEP((f v) POINTS(:over v 1 2)\n  :names 'v' :where 'v > 2')\n";
+    let lab = lab.file("workflow.ce", text).commit_again();
+    lab.run("ce", &["check"]).exit(0).says("workflow.ce:1:1: ").says(told);
+    lab.ce_run(&[]).exit(0).says("SWEEP (TASK): ").says(told);
+    // Points that fulfil it, and two levels that look alike: the loader tells that.
+    let text = text.replace("v > 2", "v != '1'").replace("1 2)", "1 2 3 'a  b' 'a b')");
+    let lab = lab.file("workflow.ce", &text).commit_again();
+    let told = lab.run("ce", &["check"]).exit(0).stderr;
+    assert_eq!(told.matches("warning").count(), 1, "{told}");
 }
 
 /// Numbers that are one to a computer are compared as they are written.

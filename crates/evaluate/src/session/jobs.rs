@@ -18,13 +18,16 @@ use ce_model::exit::Explain;
 use ce_model::hints;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{
-    Ancestors, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId, SelectionError, Source,
+    Ancestors, Derivation, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId,
+    SelectionError, Source,
 };
 use ce_model::sweep::{
     self, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product, ProductFault,
     SheetFormat, SheetProblem, SweepPoint, SweepPoints,
 };
-use ce_model::task::{FileContents, Node, RangedInput, RangedInputs, Task, TaskFile, TaskFileId};
+use ce_model::task::{
+    FileContents, Node, RangedInput, RangedInputs, SweepId, Task, TaskFile, TaskFileId,
+};
 use ce_model::template;
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
@@ -468,30 +471,46 @@ pub fn find_jobs(
     Ok(Some(FinishedJobs { points: Some(points), outputs }))
 }
 
-/// Adds the calls of all sweeps whose points are files of the task, as an evaluation would. Files whose path depends on
-/// inputs that are not given are left out. Returns whether there is one.
+/// Adds the calls of all sweeps whose points the task has itself, as files or factors, as an evaluation would. Files whose path depends
+/// on names that have no text yet are left out. Returns whether there is one.
 ///
 /// # Errors
 ///
 /// Fails with the first sheet that cannot be read or does not fit its sweep.
 pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<bool, Error> {
-    let mut sheets: HashMap<TaskFileId, SweepPoints> = HashMap::new();
+    let mut sheets: HashMap<OwnSheet, SweepPoints> = HashMap::new();
     let mut seen = 0;
     // A sweep in the body of another one is planned when the points of that are known.
     while seen < plan.calls().len() {
         let found: Vec<_> = own_sheets(task, plan, seen).collect();
         seen = plan.calls().len();
-        for (sweep, id) in found {
-            let points = match sheets.entry(id) {
+        for (sweep, sheet) in found {
+            let points = match sheets.entry(sheet) {
                 Entry::Occupied(known) => known.get().clone(),
                 Entry::Vacant(place) => {
-                    place.insert(read_sheet(trees, &task.files[id.index()])?).clone()
+                    let points = match sheet {
+                        OwnSheet::File(file) => read_sheet(trees, &task.files[file.index()])?,
+                        // Loading the task has checked that there are some.
+                        OwnSheet::Factors(sweep) => {
+                            sweep::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
+                        }
+                    };
+                    place.insert(points).clone()
                 }
             };
             plan.expand(task, sweep, PlanGrowth::Points(points)).map_err(PointsError::from)?;
         }
     }
     Ok(!sheets.is_empty())
+}
+
+/// Points that a task has itself, beside a sweep of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum OwnSheet {
+    /// A file of the task.
+    File(TaskFileId),
+    /// The product of the factors of a node `points`.
+    Factors(SweepId),
 }
 
 /// Checks the sheets of points that are files of the task.
@@ -503,22 +522,29 @@ pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
     expand_own_sheets(&Trees::new(dir), task, &Plan::new(task)).map(drop)
 }
 
-/// The sweeps whose points are not known yet and are a file of the task, among the calls from a number on.
+/// The sweeps whose points are not known yet and the task has itself, among the calls from a number on.
 fn own_sheets(
     task: &Task,
     plan: &Plan,
     from: usize,
-) -> impl Iterator<Item = (PlannedSweepId, TaskFileId)> {
+) -> impl Iterator<Item = (PlannedSweepId, OwnSheet)> {
     plan.calls().skip(from).filter_map(|(call, planned)| {
         let Operation::Sweep(sweep) = planned.operation else { return None };
-        let is_unknown = plan.sweep(sweep).rows().is_none();
-        match plan.inputs(call) {
-            [Source::File(file)] if is_unknown => {
-                let is_bound = task.files[file.index()].contents != FileContents::Unbound;
-                is_bound.then_some((sweep, *file))
-            }
-            _ => None,
+        if plan.sweep(sweep).rows().is_some() {
+            return None;
         }
+        let sheet = match *plan.inputs(call) {
+            [Source::File(file)] => {
+                let is_bound = task.files[file.index()].contents != FileContents::Unbound;
+                is_bound.then_some(OwnSheet::File(file))?
+            }
+            [Source::Derived { value, .. }] => match plan.value(value).how {
+                Derivation::Points(points) => OwnSheet::Factors(points),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some((sweep, sheet))
     })
 }
 

@@ -562,7 +562,7 @@ impl Explain for WarningKind {
             Self::MoreLines => "remove the other lines",
             Self::Lookalike(_) => "spell them alike if one level is meant",
             Self::NoPoints => {
-                "leave out fewer points, and spell texts as the levels: ce table shows what is excluded"
+                "leave out fewer points, or add some, and spell texts as the levels: ce table shows what is excluded"
             }
         };
         Some(hint.to_owned())
