@@ -15,7 +15,7 @@ use ce_evaluate::{
 };
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};
-use ce_model::plan::{CallId, FirstRows};
+use ce_model::plan::{CallId, FirstRows, ReplicatedPoint};
 use ce_model::sweep::{EndReason, ExclusionFault, REPLICATE, ReplicatesEnd, point_title};
 use ce_storage::records::{FailureRecord, Provenance};
 use ce_storage::{Damage, PriorAttempt, StorageError};
@@ -254,15 +254,21 @@ fn uncertain_medians(evaluation: &Evaluation, call: CallId) -> Option<String> {
         let point = rows.points.get(of_point.rows.clone().next()?)?;
         let point = point_title(point.values().filter(|(name, _)| *name != REPLICATE));
         let at = if point.is_empty() { "" } else { " at " };
-        let replicates = counted(end.replicates as usize, "replicate");
+        let replicates = counted(of_point.rows.len(), "replicate");
         Some(format!("{} after {replicates}{at}{}", end.shortfall()?, harmless(&point)))
     });
     let points: Vec<String> = points.collect();
     let (first, rest) = points.split_at(points.len().min(POINTS_IN_FULL));
     let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
     let has_no_interval = ends.iter().any(ReplicatesEnd::has_no_interval);
+    let lacks = |(of_point, end): (&ReplicatedPoint, &ReplicatesEnd)| {
+        end.reason == EndReason::Most && of_point.rows.len() < end.replicates as usize
+    };
     let first_short = ends.iter().find(|end| end.reason != EndReason::Narrow);
     let hint = match first_short.map(|end| end.reason) {
+        _ if rows.replicated.iter().zip(ends).any(lacks) => {
+            "leave out fewer replicates with :where or :exclude, or accept a larger share"
+        }
         _ if has_no_interval => {
             "let more replicates succeed, and the call that makes the column read replicate: an interval needs 6 values"
         }

@@ -9,7 +9,7 @@ use crate::shared::away::away;
 const TIME: &str = r#"n=$(cat "$1") r=$(cat "$2"); echo $((400 + 37 * r % 41 * n)) >"$3""#;
 
 /// A sweep over `n` with these replicates.
-fn measured(levels: &str, replicates: &str) -> Lab {
+pub(crate) fn measured(levels: &str, replicates: &str) -> Lab {
     sweep("", &[("factors/00-n", levels), ("replicates", replicates), ("columns", "00 seconds")])
         .computation("time", "n replicate", "out", TIME)
         .call("inputs/00-body/", "time", &["n", "replicate"])
@@ -280,6 +280,17 @@ fn points_that_are_less_certain_are_marked() {
     );
     let (_, json) = table(&["--summary", "--json"]);
     assert_eq!(json.matches("\"uncertain\":\"±15%\"").count(), 1, "{json}");
+}
+
+#[test]
+fn replicates_that_are_left_out_do_not_count() {
+    let lab = measured("9\n", "10..30 until seconds ±5%\n");
+    let lab = lab.file("workflow/where", "replicate <= 8").commit_with(Library::Submodule);
+    let ran = lab.ce_run(&[]).exit(0).called(vec!["time"; 8]);
+    let ran = ran.says("% after 8 replicates at n=9\n  try: leave out fewer replicates");
+    assert!(!ran.stderr.contains("30"), "{}", ran.stderr);
+    let lab = lab.file("workflow/where", "replicate <= 12").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["time"; 4]).says("% after 12 replicates at n=9\n");
 }
 
 #[test]
