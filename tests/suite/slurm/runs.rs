@@ -10,6 +10,7 @@ use super::cluster::{Cluster, wait_for};
 use crate::lab::{Lab, files};
 use crate::program::{Ran, Running};
 use crate::sweeps::sweep;
+use crate::sweeps::until::measured;
 
 /// A call that fails unless its input is even.
 const PARITY: &str = r#"[ $(($(cat "$1") % 2)) = 0 ] || exit $(cat "$1"); cp "$1" "$2""#;
@@ -196,4 +197,17 @@ fn a_host_that_is_none_of_a_cluster_is_told() {
         .says("sbatch failed: Could not establish a configuration source");
     none.says("try: a host of the cluster, or SLURM_CONF=FILE: Slurm has no configuration here");
     assert!(lab.is_tidy() && lab.called().is_empty());
+}
+
+/// A look at the results of some workers lets others be submitted for more replicates.
+#[test]
+fn replicates_end_by_results_of_workers_on_slurm() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let [here, there] = [(); 2].map(|()| measured("1\n2\n", "10..45 until seconds ±5%\n").commit());
+    let expected = here.ce_run(&[]).exit(0);
+    let ran = there.ce_run_on(cluster, &[]).exit(0).says("25 calls: 25 computed");
+    assert_eq!((ran.stdout, ran.stderr), (expected.stdout, expected.stderr));
+    there.is_left_alone_by(cluster);
+    assert_eq!(there.table(), here.table());
+    assert_eq!(there.called(), here.called());
 }

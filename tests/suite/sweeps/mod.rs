@@ -17,7 +17,7 @@ mod refused;
 mod same_names;
 mod scope;
 mod table;
-mod until;
+pub(crate) mod until;
 
 use crate::lab::Lab;
 
