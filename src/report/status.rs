@@ -14,9 +14,10 @@ use ce_executor::{SUSPENDED, Status};
 use ce_history::{InputTexts, SuspendedFact};
 use ce_model::humanize::{clock, counted, size};
 use ce_storage::records::{
-    FailedTitle, RunState, RunningCall, SubmittedRun, SuspensionState, WaitingJob, WorkerRecord,
+    FailedTitle, RunState, RunningCall, SubmittedRun, SuspensionState, TicketValue, WaitingJob,
+    WorkerRecord,
 };
-use ce_storage::{Activity, ClaimedCall, Holder, ResultName, Storage};
+use ce_storage::{Activity, ClaimedCall, Holder, InputSource, ResultName, Storage};
 
 /// The answer of a suspended call about its state, or why it could not be asked.
 pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
@@ -39,7 +40,7 @@ pub fn suspended_calls(
         writeln!(out, "    {} since {:.0}, {attempts}", state(fact), record.since)?;
         for (input, name) in record.inputs.iter().zip(&record.input_names) {
             if !fact.texts.iter().any(|(text, _)| text == name) {
-                let source = source(storage, &input.name);
+                let source = source(storage, input);
                 writeln!(out, "    input {}: {source}", harmless(name))?;
             }
         }
@@ -57,12 +58,14 @@ pub fn suspended_title(fact: &SuspendedFact) -> String {
     format!("{} {texts}", fact.suspension.record.computation).trim_end().to_owned()
 }
 
-/// Describes an input that is no short text: the output of a call, or else its path.
-fn source(storage: &Storage, file: &str) -> String {
-    match ResultName::maker(file) {
-        Some((_, computation, number)) => format!("output {number:02} of {computation}"),
-        None => storage.shown(file).display().to_string(),
-    }
+/// Describes an input that is no short text of the task: the output of a call, with its text if that is one short line, or else its path.
+fn source(storage: &Storage, TicketValue { name, value }: &TicketValue) -> String {
+    let Some((_, computation, number)) = ResultName::maker(name) else {
+        return storage.shown(name).display().to_string();
+    };
+    let text = InputSource::File(storage.shown(name)).short_text(&value.digest);
+    let line = text.map(|text| format!(": {}", harmless(&text))).unwrap_or_default();
+    format!("output {number:02} of {computation}{line}")
 }
 
 /// Returns the state of a call, in words.

@@ -179,7 +179,8 @@ fn a_step_that_suspends_is_cancelled_continued_and_never_executed_twice() {
     let lab = towards(lab, &["queued", "1"]);
     run(&lab, &[]).exit(4).says("1 suspended");
     lab.run("ce", &["status", "--ask", "../storage"])
-        .shows("status: pending {\"RUN-id\":\"1\",\"built\":\"yes\"}");
+        .shows("status: pending {\"RUN-id\":\"1\",\"built\":\"yes\"}")
+        .shows("input parameters: output 00 of inputs: {\"RUN-id\":\"1\",\"built\":\"yes\"}\n");
     run(&lab, &[]).exit(4);
     lab.run("ce", &["cancel", "--all", "../storage"]).exit(0);
     run(&lab, &[]).exit(4);
