@@ -440,3 +440,25 @@ fn values_of_the_same_calls_are_told_and_groups_without_a_verdict_do_not_count()
     assert_eq!(found["groups"][0]["notes"][0], note);
     assert_close(&found["by_chance"], 1.0 - 0.973_f64.powi(2));
 }
+
+/// Earlier versions of `ce table` knew neither the machine nor whether a call was alone.
+#[test]
+fn tables_that_earlier_versions_have_printed_are_known() {
+    let rows = |seconds: u32| {
+        let row =
+            |at: u32| format!("1,{at},{seconds}.{at},ok,{at},red,2026-01-0{at}T00:00:00Z,1.5,,\n");
+        let rows: String = (1..=5).map(row).collect();
+        let failed = "1,6,,failed,6,,,,exit status 1,log\n";
+        format!("n,replicate,seconds,status,call,host,time,duration,reason,log\n{rows}{failed}")
+    };
+    let lab = Lab::empty().file("old.csv", rows(1)).file("new.csv", rows(2));
+    let found = column(&lab, &["old.csv", "new.csv"], 3);
+    assert_eq!(
+        (&found["column"], &found["groups"][0]["group"]),
+        (&json!("seconds"), &json!({"n": 1}))
+    );
+    let own = "n,replicate,seconds,status,time\n1,1,1.5,ok,3.5\n1,2,1.6,ok,3.6\n";
+    let lab = lab.file("own.csv", own);
+    let ran = compare(&lab, &["own.csv", "own.csv"]).exit(0);
+    ran.shows("seconds from").shows("time from");
+}

@@ -37,6 +37,9 @@ impl Explain for TableFileError {
 const STATE: [&str; 9] =
     ["call", "host", "machine", "time", "duration", "exclusive", "reason", "log", "attested"];
 
+/// Those of them that tables of earlier versions do not have.
+const LATER: [&str; 2] = ["machine", "exclusive"];
+
 /// Reads a table from the contents of a file.
 ///
 /// # Errors
@@ -69,11 +72,15 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
     let mut state = [None; STATE.len()];
     if let Some(status) = status {
         let mut count = 1;
-        while let Some(name) = cells.names.get(status + count)
-            && STATE.get(count - 1).is_some_and(|it| name.starts_with(it))
-        {
-            state[count - 1] = Some(status + count);
-            count += 1;
+        for (name, state) in STATE.iter().zip(&mut state) {
+            match cells.names.get(status + count) {
+                Some(it) if it.starts_with(name) => {
+                    *state = Some(status + count);
+                    count += 1;
+                }
+                _ if LATER.contains(name) => {}
+                _ => break,
+            }
         }
         // A column of a table that is called so is another one, unless all that follow are of the state.
         if status + count < cells.names.len() {
