@@ -22,7 +22,7 @@ use ce_queries::table_file::read_table;
 /// It is not clear what is compared.
 #[derive(Debug, thiserror::Error)]
 enum SidesError {
-    #[error("{0} files are given")]
+    #[error("a comparison needs two files, and not {0}")]
     Files(usize),
     #[error("{0} versions of a task are given")]
     Versions(usize),

@@ -46,7 +46,7 @@ impl Explain for TooManyVersions {
 
 /// The points of a sweep are no history.
 #[derive(Debug, thiserror::Error)]
-#[error("no name of its points is that of commits with numbers: there are no steps")]
+#[error("no column of its points has commits, or nothing has numbers at these: there are no steps")]
 struct NoHistory;
 
 impl Explain for NoHistory {

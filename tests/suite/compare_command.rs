@@ -267,7 +267,11 @@ fn what_cannot_be_compared_is_one_error() {
         .file("semicolons", "a;s [ms]\nx;1\n")
         .file("commits", format!("commit,seconds\n{commits}"));
     for (arguments, exit, says) in [
-        (&["old.csv"][..], 2, "1 files are given\n  try: give two files, or one and --by"),
+        (
+            &["old.csv"][..],
+            2,
+            "a comparison needs two files, and not 1\n  try: give two files, or one and --by",
+        ),
         (&["--by", "bench=few,encode", "old.csv", "new.csv"], 2, "which are two sides already"),
         (&["--by", "bench=few", "old.csv"], 2, "write NAME=OLD,NEW"),
         (
@@ -294,6 +298,7 @@ fn what_cannot_be_compared_is_one_error() {
             "commit has several levels that begin with \"aa\": aa",
         ),
         (&["--by", "commit=c,b", "commits"], 2, "commit has no level \"c\"; there are aa"),
+        (&["--by", "seconds=7,8", "old.csv"], 2, "1.000000, 2.000000 and 2 more\n  try: "),
         (
             &["old.csv", "wide"],
             2,

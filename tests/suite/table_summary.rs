@@ -171,7 +171,7 @@ fn steps_go_from_old_to_new_by_dates() {
 #[test]
 fn steps_need_commits() {
     let lab = lab("2\n", BODY);
-    table(&lab, &["--steps"]).exit(2).says("no name of its points is that of commits");
+    table(&lab, &["--steps"]).exit(2).says("no column of its points has commits");
 }
 
 #[test]

@@ -18,6 +18,18 @@ pub fn counted_all(counts: &[(usize, &str)]) -> String {
     there.map(|(count, one)| counted(*count, one)).collect::<Vec<_>>().join(", ")
 }
 
+/// The number of texts that are listed when one of them is missed.
+const MAX_LISTED: usize = 10;
+
+/// The first texts, and how many more there are.
+pub fn listed(texts: &[String]) -> String {
+    let first = texts[..texts.len().min(MAX_LISTED)].join(", ");
+    match texts.len().saturating_sub(MAX_LISTED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Writes so many bytes: `17 B`, `1.5 KiB`.
 pub fn size(bytes: u64) -> String {
     let (mut size, mut unit) = (bytes as f64, "B");

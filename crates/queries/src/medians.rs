@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use ce_model::digest::is_object_id;
 use ce_model::exit::{Exit, Explain};
-use ce_model::humanize::counted;
+use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
     self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
 };
@@ -151,7 +151,7 @@ pub enum MedianError {
         known: Vec<String>,
     },
     /// A column has no such text.
-    #[error("{by} has no level {level:?}; there are {}", known.join(", "))]
+    #[error("{by} has no level {level:?}; there are {}", listed(known))]
     NoLevel {
         /// The column.
         by: String,
@@ -161,7 +161,7 @@ pub enum MedianError {
         known: Vec<String>,
     },
     /// Several commits begin so.
-    #[error("{by} has several levels that begin with {level:?}: {}", known.join(", "))]
+    #[error("{by} has several levels that begin with {level:?}: {}", listed(known))]
     ManyLevels {
         /// The column.
         by: String,

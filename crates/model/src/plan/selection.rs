@@ -6,15 +6,13 @@ use std::sync::{Arc, PoisonError};
 
 use super::{CallId, Plan, Source, SweepRows};
 use crate::exit::Explain;
+use crate::humanize::listed;
 use crate::suggest::{near, nearest};
 use crate::sweep::{REPLICATE, SweepPoints};
 use crate::task::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
     SweepId, Task, origins,
 };
-
-/// The number of texts that are listed when one of them is missed.
-const MAX_LISTED: usize = 10;
 
 /// The points that are asked for: those that have one of the texts of each name, in all sweeps with a column of that name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,15 +88,6 @@ impl Explain for SelectionFault {
             Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
         };
         Some(hint)
-    }
-}
-
-/// The first texts, and how many more there are.
-fn listed(texts: &[String]) -> String {
-    let first = texts[..texts.len().min(MAX_LISTED)].join(", ");
-    match texts.len().saturating_sub(MAX_LISTED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
     }
 }
 
