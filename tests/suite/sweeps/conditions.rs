@@ -30,7 +30,7 @@ fn points_for_which_a_condition_does_not_hold_are_left_out() {
 fn a_wrong_condition_is_told_when_the_task_is_loaded() {
     for (condition, message, hint) in [
         ("a < ", "workflow/where:1: column 4: expected a name, a number or a text", "size <= 100"),
-        ("a = 1", "column 3: expected an operator or the end, and found \"=\"", "size <= 100"),
+        ("a = 1", "column 3: expected an operator or the end, and found \"=\"", "write == here"),
         (
             "a == '1'",
             "column 6: \"1\" is a text, and is compared with a number",

@@ -168,9 +168,20 @@ impl fmt::Display for TextOperand {
     }
 }
 
+/// Signs of other languages, as messages quote them, and those for the same here.
+const OTHER_SIGNS: [(&str, &str); 5] =
+    [("\"=\"", "=="), ("\"and\"", "&&"), ("\"&\"", "&&"), ("\"or\"", "||"), ("\"|\"", "||")];
+
 impl Explain for ConditionFault {
     fn hint(&self) -> Option<String> {
         let hint = match &self.mistake {
+            ConditionMistake::Expected { found, .. }
+                if let Some((_, sign)) = OTHER_SIGNS.iter().find(|(other, _)| found == other) =>
+            {
+                return Some(format!(
+                    "write {sign} here, as in size == 100 && (host == 'red' || host == 'blue')"
+                ));
+            }
             ConditionMistake::Expected { .. } => {
                 "write it as in size <= 100 && host in ('red', 'blue'); a name with other characters than letters, digits, _ and . stands in braces, as in {first-size}"
             }
@@ -870,6 +881,10 @@ mod tests {
             let fault = selected(text).unwrap_err();
             assert_eq!(fault.to_string(), expected, "{text}");
             assert!(fault.hint().is_some(), "{text}");
+        }
+        for (text, sign) in [("n = 1", "=="), ("n < 1 and n > 2", "&&"), ("n < 1 | n > 2", "||")] {
+            let hint = selected(text).unwrap_err().hint().unwrap();
+            assert!(hint.starts_with(&format!("write {sign} here, ")), "{text}: {hint}");
         }
         let deep = |by| selected(&format!("{}n == 1{}", "(".repeat(by), ")".repeat(by)));
         assert_eq!(deep(MAX_DEPTH), Ok(vec!["1".to_owned()]));
