@@ -2,6 +2,7 @@
 //! nothing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -275,4 +276,24 @@ fn what_is_interrupted_while_it_fetches_goes_on_the_next_time() {
     lab.finish(export().envs(VARIABLES)).exit(0);
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
+}
+
+#[test]
+fn git_lfs_that_is_killed_alone_is_no_interruption() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    clone_of_server(&lab);
+    let path = without_lfs(&lab);
+    let program = lab.path("bin/git-lfs");
+    for signal in ["KILL", "TERM"] {
+        fs::write(&program, format!("#!/bin/sh\nkill -{signal} $$\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let lacks = |program: &str, arguments: &[&str], code| {
+            let mut command = lab.command(program);
+            let told = lab.finish(command.args(arguments).envs(VARIABLES).env("PATH", &path));
+            told.exit(code).called(vec![]).says("is not to be had: git lfs fetch of ");
+        };
+        lacks("ce-run", &["../clone", "../data/x"], 1);
+        lacks("ce", &["export", "../clone", &job(&lab, "clone"), "../out"], 5);
+    }
 }
