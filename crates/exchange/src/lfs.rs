@@ -169,6 +169,15 @@ impl StagedObject {
     }
 }
 
+/// A value of a push to which the repository has a pointer.
+pub(super) struct StoredLarge<'a> {
+    /// The id of the pointer.
+    pub(super) pointer: ObjectId,
+    pub(super) file: &'a ExpectedFile,
+    /// The repository does not have all results that rely on it yet.
+    pub(super) is_relied_on: bool,
+}
+
 /// The destination of objects.
 #[derive(Debug)]
 enum ObjectSink {
@@ -236,23 +245,30 @@ impl LargeUploads {
         self.staged.get(&large_name(&file.digest))
     }
 
-    /// Those of some values, given with their pointers in the repository, whose objects its store has lost. Only a store on this host is
-    /// looked into: a server would have to be asked for all of them at each push.
+    /// Those of some values whose objects the store of the repository has lost. Only a store on this host is looked into: a server
+    /// would have to be asked for all of them at each push.
+    ///
+    /// An object on which new results rely is read, and compared with its pointer, which takes less than the copy that they would need
+    /// otherwise: about a second for a GiB. Of the others, the size has to do, or each push would read the whole store.
     pub(super) fn lost<'f>(
         &self,
         mirror: &Mirror,
-        pointers: &[(ObjectId, &'f ExpectedFile)],
+        stored: &[StoredLarge<'f>],
     ) -> Result<Vec<&'f ExpectedFile>, ResultsError> {
         let Some(objects) = self.store.as_ref().map(LfsStore::objects) else {
             return Ok(Vec::new());
         };
-        mirror.fetch_files(&pointers.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>())?;
+        mirror.fetch_files(&stored.iter().map(|it| it.pointer.clone()).collect::<Vec<_>>())?;
         let mut lost = Vec::new();
-        for (id, file) in pointers {
-            let text = mirror.contents(id, LfsPointer::MAX)?.unwrap_or_default();
+        for StoredLarge { pointer, file, is_relied_on } in stored {
+            let text = mirror.contents(pointer, LfsPointer::MAX)?.unwrap_or_default();
             let pointer =
                 LfsPointer::parse(&text).filter(|it| it.size == stored_size(&file.digest));
-            if pointer.is_some_and(|it| !has_size(&it.path(&objects), it.size)) {
+            let is_there = |it: &LfsPointer| match is_relied_on {
+                true => is_object(&it.path(&objects), it),
+                false => has_size(&it.path(&objects), it.size),
+            };
+            if pointer.is_some_and(|it| !is_there(&it)) {
                 lost.push(*file);
             }
         }
@@ -334,7 +350,7 @@ impl Stager<'_> {
         let scanned = if self.secrets.is_some() { "scanned" } else { "any" };
         let value = format!("{} {} {scanned}", large_name(&file.digest), file.digest.blake3.full());
         if let (Some(pointer), ObjectSink::Store(store)) = (self.known.get(&value), self.sink)
-            && has_size(&pointer.path(&store.objects()), pointer.size)
+            && is_object(&pointer.path(&store.objects()), pointer)
         {
             self.progress.advance_bytes(pointer.size);
             return Ok(StagedObject::Object(pointer.clone()));
@@ -459,7 +475,7 @@ impl Temporary {
     /// Makes it an object of a store, unless that has it. One with other bytes is replaced.
     fn publish(&self, pointer: &LfsPointer, store: &LfsStore) -> Result<(), ResultsError> {
         let place = pointer.path(&store.objects());
-        if has_size(&place, pointer.size) && is_object(&place, pointer).unwrap_or(false) {
+        if is_object(&place, pointer) {
             return Ok(());
         }
         let dir = place.parent().unwrap_or(&place);
@@ -524,8 +540,12 @@ pub(super) fn is_readable(path: &Path, size: u64) -> bool {
     has_size(path, size) && File::open(path).is_ok()
 }
 
-/// Whether a file has the bytes of an object.
-fn is_object(path: &Path, pointer: &LfsPointer) -> io::Result<bool> {
+/// Whether a plain file has the bytes of an object.
+fn is_object(path: &Path, pointer: &LfsPointer) -> bool {
+    has_size(path, pointer.size) && sha256_of(path).is_ok_and(|oid| oid == pointer.oid)
+}
+
+fn sha256_of(path: &Path) -> io::Result<String> {
     let (mut file, mut sha256, mut piece) = (File::open(path)?, Sha256::new(), vec![0; PIECE]);
     loop {
         match file.read(&mut piece)? {
@@ -533,7 +553,7 @@ fn is_object(path: &Path, pointer: &LfsPointer) -> io::Result<bool> {
             count => sha256.update(&piece[..count]),
         }
     }
-    Ok(digits(sha256) == pointer.oid)
+    Ok(digits(sha256))
 }
 
 /// All digits of a hash.
@@ -643,7 +663,7 @@ pub(super) fn stored_objects(
         source.fetch(&part, &|| false)?;
         for pointer in part {
             let object = source.object(&pointer);
-            if object.is_ok_and(|object| is_object(&object, &pointer).unwrap_or(false)) {
+            if object.is_ok_and(|object| is_object(&object, &pointer)) {
                 stored.insert(pointer);
             }
         }

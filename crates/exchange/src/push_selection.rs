@@ -13,7 +13,7 @@ use ce_storage::{
 use rayon::prelude::*;
 
 use crate::ledger::{LedgerFacts, LedgerLine, LedgerReason, LedgerWriter, own_executions};
-use crate::lfs::{LargeUploads, StagedObject};
+use crate::lfs::{LargeUploads, StagedObject, StoredLarge};
 use crate::pushed::{LeftOut, PushRequest, Pushed, PushedLogs, Withheld};
 use crate::repository::{FileSizes, Finder, place, stored_size};
 use crate::secrets::{Secrets, has, has_word};
@@ -332,7 +332,7 @@ impl<'a> Selection<'a> {
         offered: &[Result<SharedResult, LeftOut>],
         progress: &ExchangeProgress,
     ) -> Result<bool, ResultsError> {
-        let (mut files, mut pointers) = (Vec::new(), Vec::new());
+        let (mut files, mut stored) = (Vec::new(), BTreeMap::new());
         for result in offered.iter().flatten() {
             let large = result.files.iter().filter(|it| it.is_large && !it.stays);
             let large: Vec<&ExpectedFile> = large.map(|it| &it.file).collect();
@@ -344,7 +344,10 @@ impl<'a> Selection<'a> {
             for file in large {
                 match there.find(&large_name(&file.digest))? {
                     Some(pointer) if self.storage.has(&file.name)? => {
-                        pointers.push((pointer.id, file));
+                        // An output of a job is one of a call.
+                        let large = stored.entry(large_name(&file.digest));
+                        let first = StoredLarge { pointer: pointer.id, file, is_relied_on: false };
+                        large.or_insert(first).is_relied_on |= is_new;
                     }
                     None if is_new => files.push(file),
                     _ => {}
@@ -352,10 +355,7 @@ impl<'a> Selection<'a> {
             }
         }
         let Some(large) = self.large.as_mut() else { return Ok(false) };
-        let mut lost = large.lost(self.mirror, &pointers)?;
-        // An output of a job is one of a call.
-        let mut names = HashSet::new();
-        lost.retain(|file| names.insert(large_name(&file.digest)));
+        let lost = large.lost(self.mirror, &stored.into_values().collect::<Vec<_>>())?;
         files.extend(&lost);
         if files.is_empty() {
             return Ok(false);

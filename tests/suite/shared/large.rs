@@ -204,6 +204,25 @@ fn what_a_store_has_lost_is_sent_again() {
 }
 
 #[test]
+fn new_results_rely_on_no_wrong_object() {
+    let lab = large();
+    push(&lab, LFS, "storage", "results.git").exit(0);
+    let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };
+    overwrite(object, "y".repeat(1600).as_bytes());
+    // Another version of the computation makes the same.
+    let script = lab.path("task/computations/twice/exec");
+    let text = fs::read_to_string(&script).unwrap();
+    fs::write(&script, text + "# another version\n").unwrap();
+    lab.git("task", &["commit", "--quiet", "--all", "--message", "another version"]);
+    evaluate(&lab, "storage").exit(0).called(vec!["once", "twice"]);
+    push(&lab, &[], "storage", "results.git")
+        .exit(0)
+        .shows("pushed 2 calls, 1 job")
+        .shows("1 object that the repository had lost is there again\n");
+    assert!(fs::read(object).unwrap() == "x".repeat(1600).as_bytes(), "it is right again");
+}
+
+#[test]
 fn the_store_is_where_the_repository_says_and_for_whom_it_says() {
     let lab = large();
     lab.git("results.git", &["config", "lfs.storage", "../objects"]);
@@ -235,17 +254,20 @@ fn a_push_that_was_interrupted_goes_on() {
     let mut command = lab.command("ce");
     command.args(["push", "--lfs", "1K", "../storage", "../results.git"]);
     lab.finish(&mut command).exit(5);
-    let before: Vec<u64> =
-        objects(&lab, "results.git/lfs").iter().map(|it| fs::metadata(it).unwrap().ino()).collect();
-    assert_eq!(before.len(), 2, "objects are there before the reference");
+    let made = objects(&lab, "results.git/lfs");
+    let [first, second] = &made[..] else { panic!("objects are there before the reference") };
+    let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+    let before = inode(first);
+    // Wrong bytes of the right size are replaced.
+    let right = fs::read(second).unwrap();
+    overwrite(second, &vec![b'-'; right.len()]);
     assert_eq!(lab.git("results.git", &["for-each-ref"]), "");
     lab.git("results.git", &["config", "--unset", "receive.maxInputSize"]);
     let told =
         lab.finish(lab.command("ce").args(["push", "--lfs", "1K", "../storage", "../results.git"]));
     told.exit(0).shows("2 large outputs (3.1 KiB) are Git LFS objects");
-    let after: Vec<u64> =
-        objects(&lab, "results.git/lfs").iter().map(|it| fs::metadata(it).unwrap().ino()).collect();
-    assert_eq!(before, after);
+    assert_eq!(inode(first), before);
+    assert!(fs::read(second).unwrap() == right, "it has the right bytes again");
     assert!(
         lab.path("results.git/lfs/tmp").read_dir().unwrap().next().is_none(),
         "nothing is left"
