@@ -428,6 +428,14 @@ impl Evaluation {
         self.away_outputs(call).is_some()
     }
 
+    /// Whether outputs that were away are needed, and are not here.
+    pub fn lacks_away_outputs(&self) -> bool {
+        let is_lacking = |it: &Outcome| it.how() == How::Missing;
+        self.plan
+            .calls()
+            .any(|(id, _)| self.was_away(id) && self.outcome(id).is_some_and(is_lacking))
+    }
+
     /// Whether a call that was away has made other outputs than were recorded, and these were accepted: calls that were
     /// found before were made from the others.
     pub fn has_replaced(&self) -> bool {

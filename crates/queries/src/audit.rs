@@ -170,6 +170,11 @@ pub enum NotAudited {
     /// Its outputs are not there as recorded.
     #[error("its outputs are not in the storage as recorded")]
     Outputs,
+    /// Outputs are away without which it is not known what other calls of the job read.
+    #[error(
+        "its job cannot be evaluated without outputs that are away, such as a directory of which it reads a member"
+    )]
+    Away,
     /// The work that it has started goes on elsewhere, which an audit does not wait for.
     #[error("it may be suspended")]
     Suspends,
@@ -198,6 +203,7 @@ impl Explain for NotAudited {
             Self::Outputs => {
                 "run its task again, which makes what is missing; ce verify says what is damaged"
             }
+            Self::Away => "run its task again, which fetches them or makes them again",
             Self::Archived => "audit the call without -n, which unpacks the input",
             Self::Suspends => "wait for its end: ce status",
             Self::Resources => "correct the text of the name in the file resources",
@@ -461,9 +467,13 @@ impl AuditPlanner<'_> {
                 return Ok(());
             }
         };
-        // A call that the evaluation does not find is not there as recorded.
+        // A call that the evaluation does not find is not there as recorded, or its inputs are not known.
+        let why = match evaluation.lacks_away_outputs() {
+            true => NotAudited::Away,
+            false => NotAudited::Outputs,
+        };
         for call in open {
-            self.open.insert(call.clone(), NotAudited::Outputs);
+            self.open.insert(call.clone(), why.clone());
         }
         let depths = depths(&evaluation.plan);
         for (id, _) in evaluation.plan.calls() {

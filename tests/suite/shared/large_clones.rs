@@ -135,6 +135,29 @@ fn an_audit_fetches_from_a_server_and_says_what_it_lacks() {
 }
 
 #[test]
+fn an_audit_says_that_a_directory_is_away_of_which_a_member_is_read() {
+    let text = "Inputs: 'x'\n(twice MEMBER('file' (make INPUT('x'))))";
+    let mut lab = Lab::task(text)
+        .computation("make", "a", "tree/", r#"mkdir -p "$2"; cp "$1" "$2/file""#)
+        .computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .data("x", "x".repeat(2000));
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    super::repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, &[LFS, &["--inputs"]].concat(), "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    let told = audit(&lab, &["../clone"]).exit(0).called(vec![]);
+    told.says(
+        "2 calls cannot be audited: its job cannot be evaluated without outputs that are away",
+    )
+    .says("try: run its task again, which fetches them or makes them again");
+    evaluate(&lab, "clone").exit(0).called(vec![]);
+    audit(&lab, &["../clone"]).exit(0).says("2 calls audited: 2 agree");
+}
+
+#[test]
 fn the_cause_that_nothing_can_be_fetched_is_told_once() {
     let script = |name: &str| format!(r#"cat "$1" "$1" "$1" >"$2"; echo {name} >>"$2""#);
     let mut lab =
