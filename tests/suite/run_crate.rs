@@ -17,6 +17,9 @@ const COMPLETE: [&str; 5] = ["export", "--crate", "--times", "--machine", "--by=
 const CITED: &str = "cff-version: 1.2.0\nlicense: [MIT, Apache-2.0]\nauthors:\n  - given-names: Ada\n    family-names: \
                      Lovelace\n    orcid: https://orcid.org/0000-0002-1825-0097\n    affiliation: Example Lab\n";
 
+/// The file with the text of a licence that is in no list.
+const OWN_LICENCE: &str = "LICENSES/LicenseRef-own.txt";
+
 const PUBLISHER: &str = "--publisher=Example Lab <https://example.org/lab>";
 
 /// Checks of the validator that no crate passes: a workflow in the crate has no absolute address, and CompEval no home page.
@@ -307,6 +310,25 @@ fn licences_may_be_expressions_and_people_are_named_once() {
 }
 
 #[test]
+fn a_licence_that_is_in_no_list_comes_with_its_text() {
+    let lab = quotient();
+    let options = ["export", "--crate", "--license=MIT OR LicenseRef-own", "../storage"];
+    let told = lab.finish(&mut export(&lab, &options, "../out")).exit(2);
+    told.says("the text of the licence LicenseRef-own is not in LICENSES/LicenseRef-own.txt at commit ")
+        .says("try: commit its text as LICENSES/LicenseRef-own.txt and run the task again; or give its address");
+    assert!(!lab.path("out").exists());
+    let task = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))";
+    let lab = cited(Lab::task(task).file(OWN_LICENCE, "Terms\n"));
+    lab.finish(&mut export(&lab, &options, "../out")).exit(0);
+    assert_whole(&lab, "out");
+    let entities = metadata(&lab, "out");
+    let [licence] = ids(&entities["./"], "license")[..] else { panic!("one licence") };
+    let parts = ["https://spdx.org/licenses/MIT", "#licence/LicenseRef-own"];
+    assert_eq!(ids(&entities[licence], "isBasedOn"), parts);
+    assert_eq!(entities[parts[1]]["description"], "Terms\n");
+}
+
+#[test]
 fn files_have_the_types_that_their_names_or_contents_say() {
     let script = r#"echo '%PDF' >"$2"; echo '{"a":1}' >"$3"; echo a,b >"$4"; printf 'a,b\n1,2\n' >"$5"; cp "$1" "$6/x""#;
     let lab = written("Inputs: x\n\n(make x)\n").computation(
@@ -409,20 +431,20 @@ fn licence_and_authors_are_asked_for() {
 }
 
 /// A sweep with computed points, and one over factors.
-fn sweeps() -> Lab {
-    cited(
+fn sweeps(more: impl FnOnce(Lab) -> Lab) -> Lab {
+    cited(more(
         written(
             "Inputs: x, y\n\nsizes = (list y)\neach = SWEEP((mul x n) sizes :names 'n')\ntried = SWEEP((try x k replicate) :over k 1 2 \
              :replicates 2)\n\nALL(each tried)\n",
         )
         .computation("list", "y", "points", r#"(echo n; echo 4; echo 5) >"$2""#)
         .computation("try", "x k replicate", "seconds", r#"cat "$2" >"$4""#),
-    )
+    ))
 }
 
 #[test]
 fn a_sweep_is_a_workflow_that_runs_at_each_point() {
-    let lab = sweeps();
+    let lab = sweeps(|lab| lab);
     lab.finish(&mut export(&lab, &WHOLE, "../out")).exit(0);
     assert_whole(&lab, "out");
     let entities = metadata(&lab, "out");
@@ -492,7 +514,7 @@ fn crates_of_sweeps_directories_and_odd_names_are_valid() {
     let licence = "--license=(MIT OR LicenseRef-own) AND Apache-2.0 WITH LLVM-exception";
     let more = [PUBLISHER, licence, "--inputs", "--all", "../storage"];
     let complete = [&COMPLETE[..], &more].concat();
-    let swept = sweeps();
+    let swept = sweeps(|lab| lab.file(OWN_LICENCE, "Terms\n"));
     swept.finish(&mut export(&swept, &complete, "../swept")).exit(0);
     let found = invalid(&swept, &["swept"]);
     assert_eq!(found["swept"], [BTreeSet::new(), checks([])]);
@@ -505,12 +527,13 @@ fn crates_of_sweeps_directories_and_odd_names_are_valid() {
     odd = odd.file("computations/make/outputs", "50% ü=#?.txt\nplots [1]/\n");
     odd = odd.data("a b", "1\n").data("u", "2\n");
     odd.inputs = ["a b", "u"].map(str::to_owned).to_vec();
-    let odd = cited(odd);
+    let odd = cited(odd.file(OWN_LICENCE, "Terms\n"));
     odd.finish(&mut export(&odd, &complete, "../odd")).exit(0);
     odd.finish(&mut export(&odd, &complete, "../odd.zip")).exit(0);
     assert_whole(&odd, "odd");
     // A task whose output is its input has executed nothing.
-    let idle = cited(Lab::task("Inputs: 'x', 'y'\nINPUT('x')"));
+    let idle = Lab::task("Inputs: 'x', 'y'\nINPUT('x')").file(OWN_LICENCE, "Terms\n");
+    let idle = cited(idle);
     idle.finish(&mut export(&idle, &complete, "../idle")).exit(0);
     let found = invalid(&odd, &["odd", "odd.zip"]);
     for (name, found) in found.iter().chain(&invalid(&idle, &["idle"])) {

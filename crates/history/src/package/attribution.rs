@@ -19,6 +19,9 @@ const CITATION_FILE: &str = "CITATION.cff";
 /// The greatest size of that file, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
+/// The directory with the texts of licences: <https://reuse.software>.
+const LICENCE_TEXTS: &str = "LICENSES";
+
 /// The prefix of the addresses of people at ORCID.
 const ORCID: &str = "https://orcid.org/";
 
@@ -131,29 +134,38 @@ impl Attribution {
         people
     }
 
-    /// Completes what options say by what `CITATION.cff` of a commit says.
+    /// Completes what options say by what `CITATION.cff` of a commit says, and finds there the texts of licences that are in no list.
     ///
     /// # Errors
     ///
-    /// Fails if neither says it, or the file is needed and cannot be read.
+    /// Fails if neither says it, the file is needed and cannot be read, or a text is not there.
     pub fn or_cited(mut self, top: &Path, commit: &ObjectId) -> Result<Self, AttributionError> {
-        if self.licences.is_empty() || self.authors.is_empty() {
-            let found = Snapshot::open(top, commit.full()).and_then(|snapshot| {
-                let file = snapshot.find(Path::new(CITATION_FILE))?;
-                snapshot.read(&file)
-            });
-            if let Ok(contents) = found {
-                let cited = cited(&contents).map_err(|source| {
-                    let commit = commit.short().to_owned();
-                    AttributionError::Unreadable { commit, source: Box::new(source) }
-                })?;
-                if self.licences.is_empty() {
-                    self.licences = cited.licences;
-                }
-                if self.authors.is_empty() {
-                    self.authors = cited.authors;
-                }
+        let read = |path: &str| {
+            let snapshot = Snapshot::open(top, commit.full()).ok()?;
+            let file = snapshot.find(Path::new(path)).ok()?;
+            snapshot.read(&file).ok()
+        };
+        if (self.licences.is_empty() || self.authors.is_empty())
+            && let Some(contents) = read(CITATION_FILE)
+        {
+            let cited = cited(&contents).map_err(|source| {
+                let commit = commit.short().to_owned();
+                AttributionError::Unreadable { commit, source: Box::new(source) }
+            })?;
+            if self.licences.is_empty() {
+                self.licences = cited.licences;
             }
+            if self.authors.is_empty() {
+                self.authors = cited.authors;
+            }
+        }
+        for (name, text) in self.licences.iter_mut().flat_map(|it| &mut it.own) {
+            let file = format!("{LICENCE_TEXTS}/{name}.txt");
+            let found = read(&file).filter(|contents| contents.len() <= MOST_BYTES);
+            *text = found.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
+                let (name, commit) = (name.clone(), commit.short().to_owned());
+                AttributionError::NoText { name, file, commit }
+            })?;
         }
         let missing = match (self.licences.is_empty(), self.authors.is_empty()) {
             (true, true) => "licence and authors",
@@ -170,6 +182,9 @@ impl Attribution {
 struct CitedWork {
     #[serde(default)]
     license: OneOrSeveral,
+    /// The address of a licence that is in no list.
+    #[serde(rename = "license-url")]
+    license_url: Option<String>,
     #[serde(default)]
     authors: Vec<CitedAuthor>,
 }
@@ -205,7 +220,7 @@ fn cited(contents: &[u8]) -> Result<Attribution, AttributionFault> {
     let text = str::from_utf8(contents).map_err(|_| AttributionFault::NoText)?;
     let work: CitedWork = serde_json::from_value(yaml(text)?)?;
     let licences = match work.license {
-        OneOrSeveral::None => Vec::new(),
+        OneOrSeveral::None => work.license_url.into_iter().collect(),
         OneOrSeveral::One(licence) => vec![licence],
         OneOrSeveral::Several(licences) => licences,
     };
@@ -297,6 +312,16 @@ pub enum AttributionError {
         /// The commit.
         commit: String,
     },
+    /// A licence is in no list, and the repository does not have its text.
+    #[error("the text of the licence {name} is not in {file} at commit {commit}")]
+    NoText {
+        /// The name of the licence.
+        name: String,
+        /// The file.
+        file: String,
+        /// The commit.
+        commit: String,
+    },
     /// The file of the repository is wrong.
     #[error("{CITATION_FILE} at commit {commit} cannot be understood")]
     Unreadable {
@@ -361,7 +386,16 @@ pub enum AttributionFault {
 
 impl Explain for AttributionError {
     fn hint(&self) -> Option<String> {
-        let hint = "give --license CC-BY-4.0 and --author 'NAME <ORCID>', with the licence and the names that hold for these results";
+        let hint = match self {
+            Self::NoText { file, .. } => {
+                return Some(format!(
+                    "commit its text as {file} and run the task again; or give its address: --license https://..."
+                ));
+            }
+            Self::Missing { .. } | Self::Unreadable { .. } => {
+                "give --license CC-BY-4.0 and --author 'NAME <ORCID>', with the licence and the names that hold for these results"
+            }
+        };
         Some(hint.to_owned())
     }
 }
@@ -384,6 +418,8 @@ mod tests {
         assert_eq!((&*others.name, others.is_organization), ("The: others", true));
         let one = cited(b"license: MIT\n").unwrap();
         assert_eq!((one.licences.len(), one.authors.len()), (1, 0));
+        let own = cited(b"license-url: https://example.org/terms\n").unwrap();
+        assert_eq!(own.licences, [LicenceName::parse("https://example.org/terms").unwrap()]);
     }
 
     #[test]

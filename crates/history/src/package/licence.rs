@@ -1,5 +1,7 @@
 //! Licences: what the list of SPDX names, expressions of these, and addresses of texts.
 
+use std::collections::BTreeMap;
+
 use ce_model::suggest::nearest;
 use spdx::error::{ParseError, Reason};
 use spdx::flags::IS_DEPRECATED;
@@ -27,6 +29,8 @@ pub struct LicenceName {
     listed: Vec<&'static str>,
     /// It is one name in that list, and nothing else.
     is_listed: bool,
+    /// The names in it that only somebody's own licences have, with the texts of these.
+    pub(super) own: BTreeMap<String, String>,
 }
 
 impl LicenceName {
@@ -38,27 +42,32 @@ impl LicenceName {
     pub fn parse(text: &str) -> Result<Self, LicenceFault> {
         let text = text.trim();
         if is_web_address(text) {
-            return Ok(Self { text: text.to_owned(), listed: Vec::new(), is_listed: false });
+            let (text, listed, own) = (text.to_owned(), Vec::new(), BTreeMap::new());
+            return Ok(Self { text, listed, is_listed: false, own });
         }
         let parsed = Expression::parse_mode(text, MODE).map_err(|error| fault(&error))?;
-        let (mut listed, mut is_listed) = (Vec::new(), true);
+        let (mut listed, mut is_listed, mut own) = (Vec::new(), true, BTreeMap::new());
         for requirement in parsed.requirements() {
             match &requirement.req.license {
                 LicenseItem::Spdx { id, or_later } => {
                     listed.push(id.name);
                     is_listed &= !or_later;
                 }
-                LicenseItem::Other(_) => is_listed = false,
+                LicenseItem::Other(licence) => drop(own.insert(licence.to_string(), String::new())),
             }
-            if let Some(AdditionItem::Spdx(exception)) = &requirement.req.addition {
-                listed.push(exception.name);
+            match &requirement.req.addition {
+                Some(AdditionItem::Spdx(exception)) => listed.push(exception.name),
+                Some(AdditionItem::Other(terms)) => {
+                    drop(own.insert(terms.to_string(), String::new()));
+                }
+                None => {}
             }
         }
         if let Some(none) = listed.iter().find(|name| NO_LICENCE.contains(name)) {
             return Err(LicenceFault::Unlisted { name: (*none).to_owned(), nearest: None });
         }
-        is_listed &= listed.len() == 1;
-        Ok(Self { text: text.to_owned(), listed, is_listed })
+        is_listed &= listed.len() == 1 && own.is_empty();
+        Ok(Self { text: text.to_owned(), listed, is_listed, own })
     }
 
     /// Describes it in a crate. Returns its id.
@@ -68,8 +77,17 @@ impl LicenceName {
             _ if is_web_address(&self.text) => addressed(&self.text, &self.text, graph),
             _ => {
                 let parts = self.listed.iter().map(|name| listed(name, graph));
-                let parts: Vec<String> = parts.collect();
+                let mut parts: Vec<String> = parts.collect();
+                for (name, text) in &self.own {
+                    let part = format!("#licence/{}", encoded(name));
+                    let entity = graph.of(&part, &["CreativeWork"]).with("name", &**name);
+                    entity.with("description", &**text);
+                    parts.push(part);
+                }
                 let id = format!("#licence/{}", encoded(&self.text));
+                if parts == [&*id] {
+                    return id;
+                }
                 let entity = graph.of(&id, &["CreativeWork"]).with("name", &*self.text);
                 entity.with("identifier", &*self.text);
                 entity.with("description", "A licence expression of SPDX");
@@ -181,11 +199,13 @@ mod tests {
                     "https://spdx.org/licenses/MIT",
                 ],
             ),
+            ("LicenseRef-own", &["#licence/LicenseRef-own"]),
             ("Apache-2.0+", &["#licence/Apache-2.0%2B", "https://spdx.org/licenses/Apache-2.0"]),
             (
                 "(GPL-2.0-only WITH Classpath-exception-2.0) AND LicenseRef-own",
                 &[
                     "#licence/%28GPL-2.0-only%20WITH%20Classpath-exception-2.0%29%20AND%20LicenseRef-own",
+                    "#licence/LicenseRef-own",
                     "https://spdx.org/licenses/Classpath-exception-2.0",
                     "https://spdx.org/licenses/GPL-2.0-only",
                 ],
