@@ -80,13 +80,12 @@ impl OutputFormat {
         if text.contains('\0') {
             return Self::Other;
         }
-        let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
         let begin = text.trim_start();
         let is_xml = begin.starts_with("<?xml") || begin.starts_with("<!DOCTYPE svg");
         if begin.starts_with("<svg") || is_xml && begin.contains("<svg") {
             return Self::Picture("image/svg+xml");
         }
-        if suffix == "md" {
+        if suffix_of(name) == "md" {
             return Self::Markdown;
         }
         if begin.starts_with('{') && is_each_line_json(text) {
@@ -133,13 +132,18 @@ impl OutputFormat {
 
     /// The media type of a file: what the suffix of its name says, and else its contents, if they are to be had.
     pub fn media_type_of(name: &str, contents: impl FnOnce() -> Option<Vec<u8>>) -> &'static str {
-        let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+        let suffix = suffix_of(name);
         let named = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix));
         match named {
             Some((_, kind)) => kind,
             None => contents().map_or(UNKNOWN, |it| Self::of(name, &it).media_type()),
         }
     }
+}
+
+/// The suffix of a name, without its dot; empty if it has none.
+fn suffix_of(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
 }
 
 /// Whether a text has several lines, each of which is an object of JSON.

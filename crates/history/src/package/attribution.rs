@@ -29,7 +29,7 @@ const ORCID: &str = "https://orcid.org/";
 const DEEPEST: usize = 32;
 
 /// A person or organization.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contributor {
     /// The name.
     pub name: String,
@@ -59,14 +59,12 @@ impl Contributor {
         if name.is_empty() || name.contains(['<', '>']) || name.chars().any(char::is_control) {
             return Err(AttributionFault::Name);
         }
-        let (mail, affiliation) = (None, None);
-        Ok(Self { name: name.to_owned(), url, mail, affiliation, is_organization })
+        Ok(Self { name: name.to_owned(), url, is_organization, ..Self::default() })
     }
 
     /// An organization of which the name is known.
     pub(super) fn organization(name: &str) -> Self {
-        let (url, mail, affiliation) = (None, None, None);
-        Self { name: name.to_owned(), url, mail, affiliation, is_organization: true }
+        Self { name: name.to_owned(), is_organization: true, ..Self::default() }
     }
 
     /// Whether two are the same: as ORCID knows them, and else by their names or addresses for mails.
