@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::output_table::field_value;
 use super::sheet::{SheetRecord, SheetRecords, json_fields, trimmed};
-use super::table::field_value;
 use super::{CellValue, SheetFault, SheetFormat, SheetProblem};
 
 /// A table of which only the contents are known.

@@ -9,6 +9,7 @@ mod cells;
 mod condition;
 mod decimal;
 mod lookalikes;
+mod output_table;
 mod parameters;
 mod points;
 mod product;
@@ -16,7 +17,6 @@ mod replicates;
 mod rules;
 mod scope;
 mod sheet;
-mod table;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -26,6 +26,10 @@ use serde::{Deserialize, Serialize};
 pub use self::cells::{CellTable, read_cells};
 pub use self::condition::{Condition, ConditionFault, ConditionMistake, TextOperand};
 pub use self::lookalikes::{Likeness, Lookalike};
+pub use self::output_table::{
+    CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
+    TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
+};
 pub use self::parameters::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{SweepPoint, SweepPoints, column_hint, path_part, point_path, point_title};
 pub use self::product::{
@@ -45,10 +49,6 @@ pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
     MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read, read_levels,
     read_list, read_rows,
-};
-pub use self::table::{
-    CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
-    TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
 };
 
 ids! {

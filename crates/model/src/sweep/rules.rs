@@ -5,10 +5,10 @@
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 
+use super::output_table::STATUS;
 use super::points::column_hint;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
 use super::sheet::SheetProblem;
-use super::table::STATUS;
 use super::{
     Better, ColumnMeasure, ColumnShape, Condition, Product, Sweep, TableColumn, WrittenColumn,
 };

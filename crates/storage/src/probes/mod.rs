@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::disk;
 use super::disk::{Disk, IoContext, Result, StorageError, is_absent};
 use super::paths::RUNS;
-use super::protocol::liveness::CurrentRun;
+use super::protocol::heartbeat::CurrentRun;
 use ce_model::diagnosis::Diagnosis;
 use ce_model::exit::Explain;
 

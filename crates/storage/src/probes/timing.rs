@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::disk::{Disk, IoContext, Result};
-use crate::protocol::liveness::{CurrentRun, LEASE_TIMEOUT, LivenessChecks};
+use crate::protocol::heartbeat::{CurrentRun, LEASE_TIMEOUT, LivenessChecks};
 use ce_model::diagnosis::Diagnosis;
 use ce_model::humanize::short_duration;
 

@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 use super::Storage;
 use super::call::{Call, Damage};
-use super::liveness::EXECUTING;
+use super::heartbeat::EXECUTING;
 use super::queue::runs;
 use super::stage::Stage;
 use crate::disk::{Metadata, Result, Root, StorageError};

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 
 use jiff::Timestamp;
 
-use super::liveness::lease_timeout;
+use super::heartbeat::lease_timeout;
 use super::{Inputs, Storage, Unrecorded};
 use crate::disk::{FileId, Result, StorageError, ValueMetadata, lock};
 use crate::paths::{

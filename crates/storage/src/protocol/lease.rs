@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use super::call::Call;
-use super::liveness::{CurrentRun, Holder};
+use super::heartbeat::{CurrentRun, Holder};
 use crate::disk::{FileId, Linked, Result, Root, StorageError, lock};
 use crate::paths::{GATE, LEASES, ResultName, RunName};
 

@@ -16,8 +16,8 @@ use std::{fs, thread};
 use super::call::ReservedNames;
 use super::equivalent_versions::Versions;
 use super::hashing::FileHasher;
-use super::liveness::CurrentRun;
-use super::{Storage, Takeover, Unrecorded, liveness};
+use super::heartbeat::CurrentRun;
+use super::{Storage, Takeover, Unrecorded, heartbeat};
 use crate::disk;
 use crate::disk::{Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError};
 use crate::paths::{
@@ -439,7 +439,7 @@ fn is_over(storage: &Storage, run: &RunName, directory: &Path) -> bool {
         return storage.run.is_over(run);
     }
     let own = storage.run.appear(&storage.root).ok().and_then(Path::parent);
-    own.is_some_and(|own| liveness::is_timed_out(&storage.root.disk, directory, own))
+    own.is_some_and(|own| heartbeat::is_timed_out(&storage.root.disk, directory, own))
 }
 
 /// Moves the outputs of a published execution to their places.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::Storage;
-use super::liveness::Holder;
+use super::heartbeat::Holder;
 use crate::disk::{Result, Root};
 use crate::paths::{
     RUN_LOGS, RUNS, RunName, log_of_run, state_of_run, submission_of_run, ticket_in,
