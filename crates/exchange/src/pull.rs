@@ -141,7 +141,7 @@ fn publish(
                 match storage.importer().import_job(job)? {
                     Ok(()) => Import::New(()),
                     Err(missing) => {
-                        pulled.refuse_job(result.entry.short(), missing);
+                        pulled.refuse_job(storage, result.entry.short(), missing)?;
                         progress.advance(1);
                         continue;
                     }
@@ -340,17 +340,28 @@ impl Pulled {
     }
 
     /// Notes that a job is not taken, since it names something that is not here.
-    fn refuse_job(&mut self, job: String, missing: MissingPart) {
+    fn refuse_job(
+        &mut self,
+        storage: &Storage,
+        job: String,
+        missing: MissingPart,
+    ) -> Result<(), StorageError> {
         let part = Entry::of_file(&missing.file);
         let name = part.as_ref().map(Entry::short);
         let refused = self.refused.iter().find(|it| Some(&it.name) == name.as_ref());
         let why = match (refused, part) {
             _ if missing.is_other => RefusedFor::Part(missing),
             (Some(part), _) if !part.why.is_wrong() => RefusedFor::StaysWith { file: missing.file },
-            (None, Some(Entry::Table(_))) => RefusedFor::Tableless { file: missing.file },
+            // With a record here, the table has lost its file here.
+            (None, Some(table @ Entry::Table(_)))
+                if matches!(storage.records().read_entry(&table)?, RecordState::Absent) =>
+            {
+                RefusedFor::Tableless { file: missing.file }
+            }
             _ => RefusedFor::Part(missing),
         };
         self.refuse(job, why);
+        Ok(())
     }
 
     /// Notes what is not taken.
@@ -683,7 +694,7 @@ impl<'a> Rehearsal<'a> {
             };
             match self.storage.importer().check_job(job, &is_coming)? {
                 Ok(_) => pulled.count(result),
-                Err(missing) => pulled.refuse_job(result.entry.short(), missing),
+                Err(missing) => pulled.refuse_job(self.storage, result.entry.short(), missing)?,
             }
         }
         Ok(())
