@@ -17,7 +17,7 @@ use ce_storage::records::{
     FailedTitle, RunState, RunningCall, SubmittedRun, SuspensionState, TicketValue, WaitingJob,
     WorkerRecord,
 };
-use ce_storage::{Activity, ClaimedCall, Holder, InputSource, ResultName, Storage};
+use ce_storage::{Activity, ClaimedCall, Holder, ResultName, Storage};
 
 /// The answer of a suspended call about its state, or why it could not be asked.
 pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
@@ -63,7 +63,7 @@ fn source(storage: &Storage, TicketValue { name, value }: &TicketValue) -> Strin
     let Some((_, computation, number)) = ResultName::maker(name) else {
         return storage.shown(name).display().to_string();
     };
-    let text = InputSource::File(storage.shown(name)).short_text(&value.digest);
+    let text = storage.values().short_text(name, &value.digest);
     let line = text.map(|text| format!(": {}", harmless(&text))).unwrap_or_default();
     format!("output {number:02} of {computation}{line}")
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::{NewTree, Storage, Stored};
-use crate::disk::{FileId, Result, StorageError, ValueMetadata, lock};
+use crate::disk::{FileId, Result, Root, StorageError, ValueMetadata, lock};
 use crate::paths::{
     DIGITS, Digits, Entry, QUARANTINE, TASK_INPUTS, is_value, task_input, task_input_record,
 };
@@ -65,8 +65,14 @@ impl InputSource {
     }
 }
 
+/// Reads a file of a storage up to one byte more than a short text has. `None` if it is empty or cannot be read.
+pub(super) fn read_short(root: &Root, name: &str) -> Option<Vec<u8>> {
+    let read = root.disk.read_from(&root.path(name), 0, Inputs::SHORT_TEXT + 1);
+    read.ok().filter(|it| !it.is_empty())
+}
+
 /// The text of contents that are one line, without its newline.
-fn line_of(contents: Vec<u8>) -> Option<String> {
+pub(super) fn line_of(contents: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(contents).ok()?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Inputs::is_line(line).then(|| line.to_owned())
@@ -704,10 +710,8 @@ impl Inputs<'_> {
         }
         let root = &self.storage.root;
         // The longer name is taken only where another file has the shorter one.
-        let mut contents = DIGITS.into_iter().map_while(|digits| {
-            let path = root.path(&task_input(digest, digits));
-            root.disk.read_from(&path, 0, Self::SHORT_TEXT + 1).ok().filter(|it| !it.is_empty())
-        });
+        let mut contents =
+            DIGITS.into_iter().map_while(|digits| read_short(root, &task_input(digest, digits)));
         line_of(contents.find(|it| Digest::of(it) == *digest)?)
     }
 

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::inputs::{Inputs, line_of, read_short};
 use super::{Storage, Stored};
 use crate::disk::{IoContext, Result, StorageError, ValueMetadata};
 use crate::paths::ResultName;
@@ -294,6 +295,16 @@ impl<'a> SharedValue<'a> {
 }
 
 impl<'a> Values<'a> {
+    /// Returns the text of a value that is one short line, without its newline. `None` if it has other contents than these, or
+    /// cannot be read.
+    pub fn short_text(&self, name: &str, digest: &Digest) -> Option<String> {
+        if digest.is_directory() || digest.size > Inputs::SHORT_TEXT {
+            return None;
+        }
+        let contents = read_short(&self.storage.root, name)?;
+        (Digest::of(&contents) == *digest).then(|| line_of(contents))?
+    }
+
     /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no
     /// such value, or it is not the recorded one.
     pub fn shared_contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
