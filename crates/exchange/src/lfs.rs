@@ -259,20 +259,22 @@ impl LargeUploads {
             return Ok(Vec::new());
         };
         mirror.fetch_files(&stored.iter().map(|it| it.pointer.clone()).collect::<Vec<_>>())?;
-        let mut lost = Vec::new();
-        for StoredLarge { pointer, file, is_relied_on } in stored {
+        let mut pointers = Vec::with_capacity(stored.len());
+        for large @ StoredLarge { pointer, file, .. } in stored {
             let text = mirror.contents(pointer, LfsPointer::MAX)?.unwrap_or_default();
-            let pointer =
-                LfsPointer::parse(&text).filter(|it| it.size == stored_size(&file.digest));
-            let is_there = |it: &LfsPointer| match is_relied_on {
-                true => is_object(&it.path(&objects), it),
-                false => has_size(&it.path(&objects), it.size),
-            };
-            if pointer.is_some_and(|it| !is_there(&it)) {
-                lost.push(*file);
-            }
+            let pointer = LfsPointer::parse(&text);
+            let pointer = pointer.filter(|it| it.size == stored_size(&file.digest));
+            pointers.extend(pointer.map(|pointer| (large, pointer)));
         }
-        Ok(lost)
+        let lost = pointers.par_iter().with_max_len(1).filter(|(large, pointer)| {
+            let path = pointer.path(&objects);
+            if large.is_relied_on {
+                !is_object(&path, pointer)
+            } else {
+                !has_size(&path, pointer.size)
+            }
+        });
+        Ok(lost.map(|(large, _)| large.file).collect())
     }
 
     /// Puts values into the store, all cores at once, or where they are sent from. Those that wait are sent if they are many.

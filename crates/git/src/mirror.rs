@@ -32,10 +32,6 @@ const REMOTE: &str = "origin";
 /// The number of files that are fetched at once: the time that `git fetch` takes to read their names grows with its square.
 const FETCHED: usize = 16 << 10;
 
-/// Settings for the packs that are pushed. Without them, `git` keeps twenty directories in memory to find what they share, and
-/// those of many results have tens of megabytes.
-const PACKING: [&str; 4] = ["-c", "pack.windowMemory=8m", "-c", "pack.deltaCacheSize=8m"];
-
 /// The messages of versions of `git` about a reference that has changed, exists already or does not any more.
 const MOVED: [&str; 6] = [
     "[rejected]",
@@ -192,8 +188,7 @@ impl Mirror {
     ///
     /// Fails if `git` does for any other reason.
     pub fn push(&self, updates: &[RefUpdate]) -> Result<bool, MirrorError> {
-        let fixed = [&PACKING[..], &["push", "--quiet", "--porcelain"]].concat();
-        let mut args: Vec<String> = fixed.into_iter().map(str::to_owned).collect();
+        let mut args = vec!["push".to_owned(), "--quiet".to_owned(), "--porcelain".to_owned()];
         if updates.len() > 1 {
             args.push("--atomic".to_owned());
         }
@@ -355,9 +350,15 @@ impl Mirror {
 /// The variable that has the URL of the remote.
 const URL: &str = "CE_RESULTS_URL";
 
-/// Settings of the user's `git` in a mirror: nothing malformed is fetched.
-const FETCH_SETTINGS: [&str; 3] =
-    ["fetch.fsckObjects=true", "fetch.writeCommitGraph=false", "protocol.version=2"];
+/// Settings of the user's `git` in a mirror. Nothing malformed is fetched. Packs take little memory: otherwise each thread that
+/// makes one keeps ten directories to find what they share, and those of many results have ten megabytes each.
+const SETTINGS: [&str; 5] = [
+    "fetch.fsckObjects=true",
+    "fetch.writeCommitGraph=false",
+    "protocol.version=2",
+    "pack.windowMemory=8m",
+    "pack.deltaCacheSize=8m",
+];
 
 /// Settings in a mirror that may lack files.
 const PARTIAL_FETCH: [&str; 2] =
@@ -425,7 +426,7 @@ impl Mirror {
             MirrorFiles::All if is_here => &[ALONE],
             MirrorFiles::All => &[],
         };
-        for setting in FETCH_SETTINGS.iter().chain(more) {
+        for setting in SETTINGS.iter().chain(more) {
             command.args(["-c", setting]);
         }
         Ok(output_of(command.args(args), input)?)
