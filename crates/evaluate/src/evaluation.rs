@@ -424,7 +424,7 @@ impl Evaluation {
     }
 
     /// Whether the outputs of a call were away when it was found.
-    pub(super) fn was_away(&self, call: CallId) -> bool {
+    pub fn was_away(&self, call: CallId) -> bool {
         self.away_outputs(call).is_some()
     }
 

@@ -467,11 +467,9 @@ impl AuditPlanner<'_> {
                 return Ok(());
             }
         };
-        // A call that the evaluation does not find is not there as recorded, or its inputs are not known.
-        let why = match evaluation.lacks_away_outputs() {
-            true => NotAudited::Away,
-            false => NotAudited::Outputs,
-        };
+        // Calls that the evaluation does not find are not there as recorded, unless their names depend on what is away.
+        let why =
+            if evaluation.lacks_away_outputs() { NotAudited::Away } else { NotAudited::Outputs };
         for call in open {
             self.open.insert(call.clone(), why.clone());
         }
@@ -479,7 +477,13 @@ impl AuditPlanner<'_> {
         for (id, _) in evaluation.plan.calls() {
             let Some(outcome) = evaluation.outcome(id) else { continue };
             let name = outcome.name().short();
-            if !self.is_open(&name) || self.result(outcome).is_none() {
+            if !self.is_open(&name) {
+                continue;
+            }
+            if self.result(outcome).is_none() {
+                if !evaluation.was_away(id) {
+                    self.open.insert(name, NotAudited::Outputs);
+                }
                 continue;
             }
             match self.call(&evaluation, id, depths[id.index()]) {
