@@ -157,7 +157,7 @@ impl Tool for Check {
     }
 }
 
-/// The places of sweeps without points. Where no sheet has to be read for that, the loader has told it.
+/// The places of sweeps without points.
 fn empty_sweeps(task: &Task, plan: &Plan) -> impl Iterator<Item = PathBuf> {
     let empty =
         plan.sweeps().filter(|sweep| sweep.rows().is_some_and(|rows| rows.points.is_empty()));

@@ -314,7 +314,7 @@ fn a_licence_that_is_in_no_list_comes_with_its_text() {
     let lab = quotient();
     let options = ["export", "--crate", "--license=MIT OR LicenseRef-own", "../storage"];
     let told = lab.finish(&mut export(&lab, &options, "../out")).exit(2);
-    told.says("the text of the licence LicenseRef-own is not in LICENSES/LicenseRef-own.txt at commit ")
+    told.says("the text of the licence LicenseRef-own cannot be read from LICENSES/LicenseRef-own.txt at commit ")
         .says("try: commit its text as LICENSES/LicenseRef-own.txt and run the task again; or give its address");
     assert!(!lab.path("out").exists());
     let task = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))";

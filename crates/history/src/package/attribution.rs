@@ -310,8 +310,8 @@ pub enum AttributionError {
         /// The commit.
         commit: String,
     },
-    /// A licence is in no list, and the repository does not have its text.
-    #[error("the text of the licence {name} is not in {file} at commit {commit}")]
+    /// A licence is in no list, and its text is missing, too large, or no text.
+    #[error("the text of the licence {name} cannot be read from {file} at commit {commit}")]
     NoText {
         /// The name of the licence.
         name: String,
