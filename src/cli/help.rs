@@ -413,7 +413,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::cli::ce::Ce;
+    use crate::cli::Ce;
 
     #[test]
     fn every_command_is_in_one_group_and_a_line_fits_any_terminal() {

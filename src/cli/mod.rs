@@ -1,10 +1,10 @@
 //! The programs: what was typed, and what comes of it. No algorithm lives here.
 //!
 //! This is the only place that prints errors and decides about the end of a process.
+//!
+//! [`Ce`] is `ce`: all programs in one.
 
 mod audit;
-mod background;
-mod ce;
 mod compare;
 mod complete;
 mod exchange;
@@ -14,13 +14,11 @@ mod gc;
 mod help;
 mod input_args;
 mod options;
-mod pager;
 mod report;
 mod revisions;
 mod run;
 mod show;
 mod status;
-mod storage_args;
 mod table;
 mod task;
 mod verify;
@@ -31,23 +29,37 @@ use std::env;
 use std::error::Error as _;
 use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-
-pub use self::ce::Ce;
+use self::audit::AuditCalls;
+use self::compare::CompareMedians;
+use self::exchange::{Pull, Push};
+use self::explain::ExplainRuns;
+use self::export::{CiteResult, ExportResults};
+use self::gc::{Gc, Pin};
+use self::report::WriteReport;
+use self::revisions::{Bisect, Diff, ListCommits};
 use self::run::Run;
-use self::task::Sym;
+use self::show::{InspectCall, Log, Show};
+use self::status::{Cancel, ShowStatus};
+use self::table::ShowTable;
+use self::task::{Check, Convert, Init, Sym};
+use self::verify::{Doctor, Verify};
 use self::viz::Viz;
+use self::worker::Serve;
 use crate::report::{Output, say};
-use ce_evaluate::session::{Error, OutputError};
+use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_model::exit::{Exit, Explain};
 use ce_task::edit::EditError;
 use ce_task::load::LoadError;
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 /// A program: its parsed arguments, and what it does with them.
-trait Tool: clap::Parser {
+trait Tool: Parser {
     /// Does what was asked for, and writes to `out` what was asked for.
     ///
     /// # Errors
@@ -149,4 +161,140 @@ fn tell(program: &str, error: &Error) {
     };
     lines.extend(hint.map(|hint| format!("  try: {hint}")));
     say(program, &lines.join("\n"));
+}
+
+/// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
+#[derive(Debug, Parser)]
+#[command(name = "ce", version, help_template = help::template(false), disable_help_subcommand = true)]
+pub struct Ce {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The options of a command are made when it is the one that is called.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+enum Command {
+    Run(Run),
+    Sym(Sym),
+    Viz(Viz),
+    Check(Check),
+    Init(Init),
+    Convert(Convert),
+    Compare(CompareMedians),
+    Diff(Diff),
+    Bisect(Bisect),
+    Explain(ExplainRuns),
+    Doctor(Doctor),
+    Verify(Verify),
+    Show(Show),
+    Shell(InspectCall),
+    Export(ExportResults),
+    Cite(CiteResult),
+    Log(Log),
+    Gc(Gc),
+    Pin(Pin),
+    Push(Push),
+    Pull(Pull),
+    Audit(AuditCalls),
+    Commits(ListCommits),
+    Table(ShowTable),
+    Report(WriteReport),
+    Worker(Serve),
+    Status(ShowStatus),
+    Cancel(Cancel),
+    /// Print the common commands, all of them, or the help of one
+    #[command(version)]
+    Help {
+        /// List all commands
+        #[arg(long, conflicts_with = "topic")]
+        all: bool,
+        /// The command
+        #[arg(value_name = "COMMAND", value_parser = PossibleValuesParser::new(help::commands()), hide_possible_values = true)]
+        topic: Option<String>,
+    },
+    /// Print the completions of a program for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+        /// The program to be completed
+        #[arg(default_value = "ce")]
+        program: Program,
+    },
+    /// Write the manual pages of all programs into a directory
+    Man {
+        /// The directory, which must be there
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        directory: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Program {
+    Ce,
+    CeRun,
+    CeSym,
+    CeViz,
+}
+
+impl Program {
+    fn command(self) -> clap::Command {
+        match self {
+            Self::Ce => Ce::command(),
+            Self::CeRun => Run::command(),
+            Self::CeSym => Sym::command(),
+            Self::CeViz => Viz::command(),
+        }
+    }
+}
+
+impl Tool for Ce {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        match &self.command {
+            Command::Run(run) => run.run(out),
+            Command::Sym(sym) => sym.run(out),
+            Command::Viz(viz) => viz.run(out),
+            Command::Check(check) => check.run(out),
+            Command::Init(init) => init.run(out),
+            Command::Convert(convert) => convert.run(out),
+            Command::Compare(compare) => compare.run(out),
+            Command::Diff(diff) => diff.run(out),
+            Command::Bisect(bisect) => bisect.run(out),
+            Command::Explain(explain) => explain.run(out),
+            Command::Doctor(doctor) => doctor.run(out),
+            Command::Verify(verify) => verify.run(out),
+            Command::Show(show) => show.run(out),
+            Command::Shell(shell) => shell.run(out),
+            Command::Export(export) => export.run(out),
+            Command::Cite(cite) => cite.run(out),
+            Command::Log(log) => log.run(out),
+            Command::Gc(gc) => gc.run(out),
+            Command::Pin(pin) => pin.run(out),
+            Command::Push(push) => push.run(out),
+            Command::Pull(pull) => pull.run(out),
+            Command::Audit(audit) => audit.run(out),
+            Command::Commits(commits) => commits.run(out),
+            Command::Table(table) => table.run(out),
+            Command::Report(report) => report.run(out),
+            Command::Worker(worker) => worker.run(out),
+            Command::Status(status) => status.run(out),
+            Command::Cancel(cancel) => cancel.run(out),
+            Command::Help { all, topic } => {
+                help::print_help(Self::command(), *all, topic.as_deref()).map_err(OutputError)?;
+                Ok(Exit::Done)
+            }
+            Command::Completions { shell, program } => {
+                let text = complete::script(*shell, program.command());
+                out.write_all(&text).map_err(OutputError)?;
+                Ok(Exit::Done)
+            }
+            Command::Man { directory } => {
+                help::write_pages(Self::command(), directory).map_err(|source| WriteError {
+                    path: directory.display().to_string(),
+                    source,
+                })?;
+                Ok(Exit::Done)
+            }
+        }
+    }
 }

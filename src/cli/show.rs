@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Parser;
 
 use super::Tool;
+use super::input_args::{StorageDir, StorageFile, is_storage, storage_around};
 use super::options::{task_dir, warn_of_links};
-use super::pager;
-use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
-use crate::report::{self, Ancestry, SandboxContents, say};
+use crate::report::{self, Ancestry, SandboxContents, print_paged, say};
 use ce_evaluate::session::{
     BeginError, Error, InspectionError, InspectionSession, OutputError, Stop, find_call, print_log,
 };
@@ -237,7 +236,7 @@ impl Tool for Log {
             (true, true) => report::resource_usage_json(&ce_history::resource_usage(&log), out),
         };
         printed.map_err(OutputError)?;
-        let shown = if self.no_pager { out.write_all(&text) } else { pager::print(&text, out) };
+        let shown = if self.no_pager { out.write_all(&text) } else { print_paged(&text, out) };
         shown.map_err(OutputError)?;
         if log.len() < all && !self.json {
             let cut = format!("the newest {} of {}", log.len(), counted(all, "call"));

@@ -10,9 +10,8 @@ use std::io::{self, Write};
 use super::drawing::{BodyFrame, Drawing, Shape, ShapeKind, ShapeState};
 use super::style::{
     ARROW, BOLD, FRAME, INK, PAPER, ShapeStyle, THIN, legend_states, present_part, shape_style,
-    state_meaning,
+    shown, state_meaning, wrap,
 };
-use super::text::{shown, wrap};
 
 /// The fonts: Graphviz knows how wide their characters are.
 const FONTS: &str = "Helvetica,Arial,sans-serif";

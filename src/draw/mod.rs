@@ -9,6 +9,5 @@ mod drawing;
 mod layout;
 mod style;
 mod svg;
-mod text;
 
 pub use self::drawing::{Arrow, BodyFrame, Drawing, Shape, ShapeCount, ShapeKind, ShapeState};

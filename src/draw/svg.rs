@@ -15,9 +15,8 @@ use super::layout::{
 };
 use super::style::{
     ARROW, BOLD, FRAME, GROUND, INK, PAPER, ShapeStyle, THIN, legend_states, present_part,
-    shape_style, state_meaning,
+    shape_style, shown, state_meaning, wrap,
 };
-use super::text::{shown, wrap};
 
 /// Fonts whose characters are equally wide, so that the width of a text is known.
 const FONTS: &str = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace";

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{derived_title, output_names, point_in_words, title, title_at_any_point};
 use super::explanation::log;
-use super::summary::tally;
+use super::printer::tally;
 use super::{harmless, json_line};
 use ce_evaluate::Evaluation;
 use ce_files::manifest::{EntryDifference, Manifest, shown};

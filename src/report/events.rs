@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::calls::output_names;
-use super::summary::{is_zero, totals};
+use super::printer::{is_zero, totals};
 use super::{Reporter, Tally, Totals, json_line};
 use ce_evaluate::{Absence, Evaluation, Event, How, Outcome, TreeValues};
 use ce_model::digest::Digest;

@@ -6,7 +6,6 @@
 mod ancestry;
 mod audit;
 mod calls;
-mod diagnosis;
 mod diff;
 mod events;
 mod exchange;
@@ -19,12 +18,8 @@ mod package;
 mod page;
 mod printer;
 mod progress;
-mod progress_estimate;
 mod status;
-mod steps;
-mod summary;
 mod table;
-mod table_summary;
 mod terminal;
 mod tree;
 
@@ -40,7 +35,6 @@ pub use self::audit::{
     not_audited_json, planned_audits,
 };
 pub use self::calls::SandboxContents;
-pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
 pub use self::events::{Json, checked_json};
 pub use self::exchange::{not_pulled, not_pushed, pulled, pushed};
@@ -50,28 +44,26 @@ pub use self::failures::{
 };
 pub use self::log::{commit, log, log_json, resource_usage, resource_usage_json, suspect_json};
 pub use self::maintenance::{
-    CandidateTotals, candidates, candidates_json, pins, pins_json, repositories, repositories_json,
-    verdict_json, verified_json,
+    CandidateTotals, GradeCounts, candidates, candidates_json, diagnosis, diagnosis_json, pins,
+    pins_json, repositories, repositories_json, verdict_json, verified_json,
 };
-pub use self::medians::{MedianFormat, medians};
+pub use self::medians::{MedianFormat, medians, steps_in_words};
 pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::printer::{
-    EventPrinter, OutputPaths, Silent, WorkerReport, evaluate_quietly, missing_literals,
-    paths_of_point,
+    EventPrinter, OutputPaths, Silent, Tally, Totals, WorkerReport, evaluate_quietly, left_out,
+    missing_literals, paths_of_point, revoked_results, tally, totals,
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{
     AskedStatus, activities, status_json, submitted_runs, suspended_calls, suspended_title,
     waiting_jobs,
 };
-pub use self::steps::steps_in_words;
-pub use self::summary::{Tally, Totals, left_out, revoked_results, tally, totals};
 pub use self::table::{
-    TableFormat, disturbed_rows, sweep_table, table_comparison, table_counts, why_unknown,
+    TableFormat, disturbed_rows, ends_in_words, sweep_table, table_comparison, table_counts,
+    table_summary, why_unknown,
 };
-pub use self::table_summary::{ends_in_words, table_summary};
-pub use self::terminal::Output;
+pub use self::terminal::{Output, print_paged};
 pub(crate) use self::terminal::{coloured, harmless};
 pub use self::tree::{TreePrinter, TreeStyle};
 use ce_evaluate::Event;

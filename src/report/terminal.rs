@@ -2,16 +2,19 @@
 //!
 //! Such text is without the characters that command a terminal, and without those that let a reader see something else than what is
 //! there. The Unicode standard calls most of the latter default ignorable: they are invisible, or change the order of others.
+//!
+//! A long text goes to the pager, which is chosen as Git chooses its own.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-use std::{mem, str};
-
-use rustix::termios::tcgetwinsize;
+use std::{env, mem, str};
 
 use ce_model::humanize::is_misleading;
+use rustix::termios::tcgetwinsize;
 
 /// Printed text that is not written yet. Nothing drops it, so text that could not be written is not tried again at the end.
 static BUFFER: LazyLock<Mutex<Buffer>> = LazyLock::new(|| {
@@ -124,7 +127,7 @@ fn is_command(c: char) -> bool {
 /// The text that a program prints on a terminal, in pieces that may end within a character. Lines, tabs and colours stay. A
 /// carriage return begins a line, since the text that it would overwrite could not be read.
 #[derive(Debug, Default)]
-pub(super) struct TerminalText {
+struct TerminalText {
     /// The beginning of a character or colour that may go on in the next piece.
     rest: Vec<u8>,
     before: Option<char>,
@@ -298,6 +301,51 @@ pub(super) fn cut(text: &str, most: usize) -> String {
         true => text.chars().take(most.saturating_sub(1)).chain([CUT]).take(most).collect(),
         false => text.to_owned(),
     }
+}
+
+/// The pager of those who have chosen none. It ends at once if the text fits the screen, and leaves it there.
+const LESS: &str = "if command -v less >/dev/null; then exec less; else exec cat; fi";
+
+/// The options of `less`, unless its user has chosen some.
+const LESS_OPTIONS: &str = "FRX";
+
+/// The exit code of a shell that has not found a command.
+const NOT_FOUND: i32 = 127;
+
+/// Prints a text: by the pager, if there is one and standard output is a terminal that can show it.
+pub fn print_paged(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    match chosen_pager().filter(|_| !text.is_empty()) {
+        Some(pager) if show_in_pager(text, &pager) => Ok(()),
+        _ => out.write_all(text),
+    }
+}
+
+/// The pager, as a command line of the shell.
+fn chosen_pager() -> Option<OsString> {
+    let is_dumb = env::var_os("TERM").is_none_or(|it| it.is_empty() || it == "dumb");
+    if is_dumb || !io::stdout().is_terminal() {
+        return None;
+    }
+    let set = env::var_os("CE_PAGER").or_else(|| env::var_os("PAGER"));
+    let pager = set.unwrap_or_else(|| LESS.into());
+    (!pager.is_empty() && pager != "cat").then_some(pager)
+}
+
+/// Lets the pager show a text, and waits until it has ended. Returns whether there was such a program.
+fn show_in_pager(text: &[u8], pager: &OsString) -> bool {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(pager).stdin(Stdio::piped());
+    if env::var_os("LESS").is_none() {
+        command.env("LESS", LESS_OPTIONS);
+    }
+    // Ctrl-C is for the pager.
+    ce_executor::outlive_typed_signals();
+    let Ok(mut child) = command.spawn() else { return false };
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that was left early reads no more.
+        let _written = stdin.write_all(coloured(&String::from_utf8_lossy(text)).as_bytes());
+    }
+    child.wait().is_ok_and(|status| status.code() != Some(NOT_FOUND))
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use super::capacity::Reservations;
 use super::execution::CallRunner;
 use super::queue::MAX_TICKETS;
 use super::scheduler::{Scheduler, Work};
-use super::step::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::{
     CallError, EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError,
     SuspendedCall,
 };
+use crate::evaluator::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use ce_exchange::{fetch_outputs, may_fetch};
 use ce_git::Prompts;
 use ce_model::plan::{CallId, Operation, Plan, PlanGrowth};

@@ -7,7 +7,6 @@
 
 mod audit;
 mod call;
-mod call_numbers;
 mod capacity;
 mod computation_directories;
 mod derived_values;
@@ -19,17 +18,14 @@ mod hint;
 mod launcher;
 mod outcome;
 mod queue;
-mod recorded_rows;
 mod scheduler;
 pub mod session;
-mod step;
 mod suspension;
 mod sweep;
 mod ticket;
 mod worker;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing, NotExecuted};
-pub use self::call_numbers::CallNumbers;
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;
 pub use self::derived_values::{TreeValues, ValueError, export_tree};
@@ -44,7 +40,6 @@ pub use self::outcome::{
     SuspendedCall, Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
-pub use self::recorded_rows::{RecordedPoint, RecordedRows};
-pub use self::sweep::point_outputs;
+pub use self::sweep::{CallNumbers, RecordedPoint, RecordedRows, point_outputs};
 pub use self::ticket::TicketRules;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

@@ -13,8 +13,8 @@ use std::thread::{self, ThreadId};
 
 use super::capacity::{Reservation, Reservations};
 use super::queue::TicketWatcher;
-use super::step::Grants;
 use super::{EvaluateError, ExecutionSettings};
+use crate::evaluator::Grants;
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Invocation, TurnRequest};
 use ce_model::plan::CallId;
 use ce_storage::StorageError;

@@ -4,9 +4,9 @@
 //! When it is over, it is published under its first name, and then taken over like any result of another commit.
 
 use super::launcher::CallLauncher;
-use super::step::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
 use super::ticket::ticket_value;
 use super::{Absence, CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall};
+use crate::evaluator::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
 use ce_model::plan::CallId;
 use ce_model::task::Computation;
 use ce_storage::records::{Provenance, SuspensionRecord, SuspensionState, TicketValue, WaitingJob};

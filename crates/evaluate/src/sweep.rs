@@ -1,22 +1,26 @@
 //! Sweeps: the points of one are read from a sheet, if they are computed; its table is made when each point has ended, and kept under
 //! the name that its recipe decides.
+//!
+//! [`RecordedRows`] are the rows that recorded tables have for points whose outputs are away: nobody has to make these again to know what
+//! was in them. [`CallNumbers`] tell which values are one measurement: those that one call makes, wherever they stand.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-
-use super::call_numbers::CallNumbers;
-use super::recorded_rows::{RecordedRows, recipe_columns};
-use super::step::CallStep;
-use super::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
+use crate::evaluator::CallStep;
+use crate::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
 use ce_model::digest::Digest;
-use ce_model::plan::{CallId, Derivation, PlanGrowth, PlannedSweep, Source, SweepRows};
+use ce_model::plan::{CallId, Derivation, Operation, PlanGrowth, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
-    self, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook, ReplicateValue,
-    Replicates, SheetFormat, Sweep, TableColumn, Until,
+    self, CellValue, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook,
+    ReplicateValue, Replicates, SheetFormat, Sweep, TableColumn, Until, read_cells,
 };
 use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
-use ce_storage::{FoundTable, Outputs, PriorAttempt, ResultName, Stored, TableDirectory};
+use ce_storage::{
+    Entry, FoundTable, Outputs, PriorAttempt, Record, RecordState, ResultName, Stored, Survey,
+    TableDirectory,
+};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 /// The state of a point that has ended.
 enum PointState {
@@ -467,4 +471,164 @@ fn values(evaluation: &Evaluation, sources: &[Source]) -> Vec<Stored> {
         }
     }
     values
+}
+
+/// The rows of recorded tables with the columns of a sweep, by the outputs of their points.
+#[derive(Debug, Default)]
+pub struct RecordedRows(HashMap<Vec<Digest>, RecordedPoint>);
+
+/// The rows of a point.
+#[derive(Debug)]
+pub struct RecordedPoint {
+    /// The names of the columns, those of points first.
+    pub names: Arc<[String]>,
+    /// The cells of each row.
+    pub rows: Vec<Vec<CellValue>>,
+}
+
+impl RecordedRows {
+    /// Reads the recorded tables with the columns of a sweep. One that is damaged says nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn read(evaluation: &Evaluation, sweep: &PlannedSweep) -> Result<Self, CallError> {
+        let storage = &evaluation.storage;
+        let rules = &evaluation.task.sweeps[sweep.sweep.index()];
+        let (columns, outputs) = (recipe_columns(rules), evaluation.task.passed_names(sweep.body));
+        let is_alike = |it: &RecipeHeader| it.columns == columns && it.outputs == outputs;
+        let mut found = HashMap::new();
+        for name in Survey::new(storage).tables()? {
+            let mut points = Vec::new();
+            let header = storage.tables().read_recipe(&name, |row| points.push(row))?;
+            let Some(header) = header.filter(is_alike) else { continue };
+            let Ok(RecordState::Valid(Record::Table(record))) =
+                storage.records().read_entry(&Entry::Table(name.clone()))
+            else {
+                continue;
+            };
+            let mut table = Vec::new();
+            storage.tables().read_lines(&name, |line| table.extend([line, b"\n"].concat()))?;
+            let digest = Digest::of(&table);
+            let is_whole = record.outputs.first().is_some_and(|it| it.digest == digest);
+            let Ok(table) = read_cells(&table) else { continue };
+            if !is_whole || !table.names.starts_with(&header.names) {
+                continue;
+            }
+            let names: Arc<[String]> = table.names.into();
+            let mut rows = table.rows.into_iter().peekable();
+            for point in points {
+                let is_of_point = |row: &Vec<CellValue>| {
+                    point.values.iter().zip(row).all(|(text, cell)| text == cell.text())
+                };
+                let rows = std::iter::from_fn(|| rows.next_if(is_of_point)).collect();
+                let outputs = point.outputs.into_iter().flatten().map(|output| output.digest);
+                found.insert(outputs.collect(), RecordedPoint { names: Arc::clone(&names), rows });
+            }
+        }
+        Ok(Self(found))
+    }
+
+    /// The rows of the point with these outputs.
+    pub fn of(&self, outputs: &[Digest]) -> Option<&RecordedPoint> {
+        self.0.get(outputs)
+    }
+}
+
+impl RecordedPoint {
+    /// The number in a column, if it has one row.
+    pub(super) fn number(&self, column: &str) -> Option<f64> {
+        let at = self.names.iter().position(|name| name == column)?;
+        match &self.rows[..] {
+            [row] => match &row[at] {
+                CellValue::Number(text) => text.parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The rules of columns as recipes have them.
+fn recipe_columns(rules: &Sweep) -> Vec<String> {
+    rules.columns.iter().map(|it| format!("{:02} {}", it.output, it.shape.text())).collect()
+}
+
+/// The numbers of the calls that outputs rest on, from 1 in the order in which they are asked for.
+#[derive(Debug)]
+pub struct CallNumbers<'a> {
+    evaluation: &'a Evaluation,
+    /// The calls that differ, each with a number.
+    distinct: HashMap<(Operation, Box<[ValueKey]>), usize>,
+    /// The number of each call of the plan that was asked for.
+    numbers: HashMap<CallId, usize>,
+    outputs: HashMap<ValueKey, usize>,
+}
+
+/// A value, the same for equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum ValueKey {
+    /// Its contents are known.
+    Known(Digest),
+    /// It is an output of a distinct call.
+    Output(usize, u8),
+    /// It is not known, and no output of a call.
+    Unknown(Source),
+}
+
+impl<'a> CallNumbers<'a> {
+    /// No numbers yet.
+    pub fn new(evaluation: &'a Evaluation) -> Self {
+        Self {
+            evaluation,
+            distinct: HashMap::new(),
+            numbers: HashMap::new(),
+            outputs: HashMap::new(),
+        }
+    }
+
+    /// The number of the call that makes an output of a point. All outputs of a call have one number, and what no call makes has one for each value.
+    pub fn of_output(&mut self, output: Source) -> usize {
+        let key = match self.evaluation.plan.origin(output) {
+            Source::Output { call, .. } => ValueKey::Output(self.of_call(call), 0),
+            _ => self.of_value(output),
+        };
+        let next = self.outputs.len() + 1;
+        *self.outputs.entry(key).or_insert(next)
+    }
+
+    /// The number of a call. Calls that it depends on and that are not there come first.
+    fn of_call(&mut self, call: CallId) -> usize {
+        let plan = &self.evaluation.plan;
+        let mut waiting = vec![call];
+        while let Some(call) = waiting.last().copied() {
+            let inputs = &plan.call(call).inputs;
+            let before = waiting.len();
+            waiting.extend(inputs.iter().filter_map(|input| match input {
+                Source::Output { call, .. } if self.evaluation.digest(*input).is_none() => {
+                    Some(*call).filter(|call| !self.numbers.contains_key(call))
+                }
+                _ => None,
+            }));
+            if waiting.len() == before {
+                let key = inputs.iter().map(|input| self.of_value(*input)).collect();
+                let next = self.distinct.len();
+                let number = *self.distinct.entry((plan.call(call).operation, key)).or_insert(next);
+                self.numbers.insert(call, number);
+                waiting.pop();
+            }
+        }
+        self.numbers[&call]
+    }
+
+    /// The key of a value. If it is an output that is not there, its call has a number.
+    fn of_value(&self, source: Source) -> ValueKey {
+        match (self.evaluation.digest(source), source) {
+            (Some(digest), _) => ValueKey::Known(digest),
+            (None, Source::Output { call, number }) => {
+                ValueKey::Output(self.numbers[&call], number)
+            }
+            (None, other) => ValueKey::Unknown(other),
+        }
+    }
 }

@@ -40,8 +40,6 @@ pub mod resources;
 pub mod shared_text;
 pub mod slice;
 pub mod statistics;
-pub mod steps;
-pub mod suggest;
 pub mod sweep;
 pub mod task;
 pub mod template;

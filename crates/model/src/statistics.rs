@@ -1,11 +1,17 @@
 //! Statistics of repeated measurements: medians, their confidence intervals, and what became of them.
 //!
-//! [`Measurements`] are the values of one column for the replicates of one point, in the unit of the column; `n` is how many there are. Values
-//! that rest on one call are one measurement, and must be given once. Nothing here assumes a distribution, and nothing is random: equal samples
-//! have equal statistics on all hosts. An interval of one median consists of values ([`Measurements::interval`]). Two medians are compared by
-//! their ratio ([`compare`]), whose interval interpolates between values (Hettmansperger and Sheather 1986) and
-//! joins those of both sides (MOVER: method of variance estimates recovery).
+//! [`Measurements`] are the values of one column for the replicates of one point, in the unit of the column; `n` is how many there are.
+//! Values that rest on one call are one measurement, and must be given once. Nothing here assumes a distribution, and nothing is random:
+//! equal samples have equal statistics on all hosts. An interval of one median consists of values ([`Measurements::interval`]). Two medians
+//! are compared by their ratio ([`compare`]), whose interval interpolates between values (Hettmansperger and Sheather 1986) and joins those
+//! of both sides (MOVER: method of variance estimates recovery).
+//!
+//! [`series_steps`] finds the steps of a series of medians, such as those of the commits of a history: where its level changes, and stays.
+//! The series is cut into segments with the least sum of distances to their medians and a price for each cut, exactly. A segment has at
+//! least three values, so a single one that is far away makes no step. The price grows with the noise, which is found from neighbours.
 
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use std::fmt;
 
 /// The usual confidence of an interval.
@@ -333,6 +339,174 @@ pub fn geometric_mean(ratios: &[Estimate]) -> Option<Estimate> {
     (!ratios.is_empty()).then(|| mean.map(f64::exp))
 }
 
+/// Fewer values have no steps.
+pub const LEAST_SERIES: usize = 8;
+
+/// Of a longer series, only the last values are looked at.
+const LONGEST_SERIES: usize = 3000;
+
+/// The least number of values of a segment.
+const LEAST_SEGMENT: usize = 3;
+
+/// The least change of a step, as a share.
+const LEAST_STEP: f64 = 0.02;
+
+/// The median and the mean of the distance of two values with a standard deviation of 1 each.
+const MEDIAN_DISTANCE: f64 = 0.954;
+const MEAN_DISTANCE: f64 = 1.128;
+
+/// A step of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeriesStep {
+    /// The number of the first value of the new level, counted from zero.
+    pub at: usize,
+    /// The medians of the old and the new level.
+    pub levels: [f64; 2],
+    /// The change with its interval, if both levels have at least 5 values.
+    pub change: Option<MedianChange>,
+}
+
+/// Finds the steps of a series, in its order. There are none in less than [`LEAST_SERIES`] values.
+pub fn series_steps(values: &[f64]) -> Vec<SeriesStep> {
+    let before = values.len().saturating_sub(LONGEST_SERIES);
+    let values = &values[before..];
+    if values.len() < LEAST_SERIES || !values.iter().all(|value| value.is_finite()) {
+        return Vec::new();
+    }
+    let is_log = values.iter().all(|value| *value > 0.0);
+    let scaled: Vec<f64> = values.iter().map(|it| if is_log { it.ln() } else { *it }).collect();
+    let sigma = noise(&scaled);
+    if sigma == 0.0 {
+        return Vec::new();
+    }
+    let (mut cuts, _) = cuts(&scaled, price(sigma, scaled.len()));
+    while let Some(smallest) = smallest(&scaled, &cuts, is_log) {
+        cuts.remove(smallest);
+    }
+    let ends: Vec<usize> =
+        [0].into_iter().chain(cuts.iter().copied()).chain([values.len()]).collect();
+    let step = |ends: &[usize]| {
+        let [old, new] =
+            [0, 1].map(|at| Measurements::new(values[ends[at]..ends[at + 1]].to_vec()));
+        let (old, new) = (old?, new?);
+        let measured = ComparedSides::Measured { confidence: CONFIDENCE, resolution: 0.0 };
+        let (change, verdict) = compare(&old, &new, measured, LEAST_STEP);
+        let change = change.filter(|_| verdict != ChangeVerdict::TooFew);
+        Some(SeriesStep { at: before + ends[1], levels: [old.median(), new.median()], change })
+    };
+    ends.windows(3).filter_map(step).collect()
+}
+
+/// The standard deviation of the noise: of neighbours, or of values a little further apart if these differ more.
+fn noise(values: &[f64]) -> f64 {
+    let distances = |lag: usize| -> Vec<f64> {
+        values.windows(lag + 1).map(|of| (of[lag] - of[0]).abs()).collect()
+    };
+    let furthest = (values.len() / 20).clamp(1, 5);
+    let medians = (1..=furthest).filter_map(|lag| Measurements::new(distances(lag)));
+    let sigma = medians.map(|it| it.median() / MEDIAN_DISTANCE).fold(0.0, f64::max);
+    if sigma > 0.0 {
+        return sigma;
+    }
+    let neighbours = distances(1);
+    neighbours.iter().sum::<f64>() / neighbours.len() as f64 / MEAN_DISTANCE
+}
+
+fn price(sigma: f64, n: usize) -> f64 {
+    3.0 * sigma * (n as f64).ln()
+}
+
+/// The cuts with the least cost, and that cost.
+fn cuts(values: &[f64], price: f64) -> (Vec<usize>, f64) {
+    let n = values.len();
+    // The least cost of the values before each number, and the last cut of these.
+    let mut best = vec![(f64::INFINITY, 0); n + 1];
+    best[0] = (-price, 0);
+    for end in LEAST_SEGMENT..=n {
+        let mut segment = SegmentCost::default();
+        for begin in (0..end).rev() {
+            segment.add(values[begin]);
+            let cost = best[begin].0 + price + segment.cost();
+            if end - begin >= LEAST_SEGMENT && cost < best[end].0 {
+                best[end] = (cost, begin);
+            }
+        }
+    }
+    let mut cuts = Vec::new();
+    let mut at = best[n].1;
+    while at > 0 {
+        cuts.insert(0, at);
+        at = best[at].1;
+    }
+    (cuts, best[n].0)
+}
+
+/// The cut with the least change, if that is too small for a step.
+fn smallest(values: &[f64], cuts: &[usize], is_log: bool) -> Option<usize> {
+    let ends: Vec<usize> =
+        [0].into_iter().chain(cuts.iter().copied()).chain([values.len()]).collect();
+    let segments =
+        ends.windows(2).filter_map(|of| Measurements::new(values[of[0]..of[1]].to_vec()));
+    let medians: Vec<f64> = segments.map(|it| it.median()).collect();
+    let sizes = medians.windows(2).map(|of| {
+        let least = if is_log { LEAST_STEP.ln_1p() } else { LEAST_STEP * of[0].abs() };
+        (of[1] - of[0]).abs() - least
+    });
+    let least = sizes.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
+    least.filter(|(_, size)| *size < 0.0).map(|(at, _)| at)
+}
+
+/// A number that has a place among all.
+#[derive(Clone, Copy, PartialEq)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The sum of the distances of values to their median. The lower half has the median of an odd number.
+#[derive(Default)]
+struct SegmentCost {
+    lower: BinaryHeap<Ordered>,
+    upper: BinaryHeap<Reverse<Ordered>>,
+    sums: [f64; 2],
+}
+
+impl SegmentCost {
+    fn add(&mut self, value: f64) {
+        self.lower.push(Ordered(value));
+        self.sums[0] += value;
+        if let Some(largest) = self.lower.pop() {
+            self.upper.push(Reverse(largest));
+            self.sums[0] -= largest.0;
+            self.sums[1] += largest.0;
+        }
+        if self.upper.len() > self.lower.len()
+            && let Some(Reverse(least)) = self.upper.pop()
+        {
+            self.lower.push(least);
+            self.sums[1] -= least.0;
+            self.sums[0] += least.0;
+        }
+    }
+
+    fn cost(&self) -> f64 {
+        let is_odd = self.lower.len() > self.upper.len();
+        let median = self.lower.peek().filter(|_| is_odd).map_or(0.0, |it| it.0);
+        self.sums[1] - self.sums[0] + median
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -538,5 +712,83 @@ mod tests {
         assert_eq!(needed, Some(7));
         let wide = sample(&[50.0, 60.0, 99.0, 101.0, 150.0, 200.0]);
         assert_eq!(verdict(&hundred, &wide, MEASURED), ChangeVerdict::Unclear { needed: None });
+    }
+
+    const A: [f64; 16] = [
+        1.00, 1.02, 0.99, 1.01, 1.00, 1.03, 0.98, 1.01, 1.12, 1.10, 1.11, 1.13, 1.09, 1.12, 1.10,
+        1.11,
+    ];
+    const B: [f64; 16] = [
+        1.00, 1.02, 0.99, 1.01, 1.00, 1.03, 1.60, 1.01, 0.98, 1.00, 1.02, 0.99, 1.01, 1.00, 1.02,
+        0.99,
+    ];
+    const C: [f64; 20] = [
+        1.00, 1.02, 0.99, 1.01, 1.00, 1.03, 0.98, 1.01, 1.21, 1.19, 1.22, 1.20, 1.18, 1.21, 1.00,
+        1.02, 0.99, 1.01, 0.98, 1.00,
+    ];
+    const D: [f64; 12] = [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0];
+
+    #[test]
+    fn steps_are_where_the_level_changes_and_stays() {
+        for (values, sigma, of_step, cost, steps) in [
+            (&A[..], 0.020965059, 0.174382462, 0.345974544, &[(8, [1.004988, 1.11])][..]),
+            (&B, 0.021176842, 0.176144020, 0.639175021, &[]),
+            (
+                &C,
+                0.026098062,
+                0.234548424,
+                0.686920260,
+                &[(8, [1.004988, 1.204990]), (14, [1.204990, 1.0])],
+            ),
+            (&D, 0.032677717, 0.243603226, 0.243603226, &[(8, [2.0, 3.0])]),
+        ] {
+            let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+            let close = |found: f64, expected: f64| {
+                assert!((found - expected).abs() < 1e-8, "{found} {expected}");
+            };
+            close(noise(&logs), sigma);
+            close(price(sigma, logs.len()), of_step);
+            close(cuts(&logs, price(noise(&logs), logs.len())).1, cost);
+            let found = series_steps(values);
+            assert_eq!(found.len(), steps.len(), "{found:?}");
+            for (step, (at, levels)) in found.iter().zip(steps) {
+                assert_eq!(step.at, *at);
+                // The vectors have medians of logarithms.
+                for (found, expected) in step.levels.iter().zip(levels) {
+                    assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+                }
+            }
+        }
+        let change = series_steps(&A)[0].change.unwrap();
+        assert!(
+            change.is_ratio && change.estimate.low > 1.08 && change.estimate.high < 1.13,
+            "{change:?}"
+        );
+        assert_eq!(series_steps(&D)[0].change, None, "a level of 4 values has no interval");
+    }
+
+    #[test]
+    fn short_and_constant_series_and_small_changes_have_no_steps() {
+        assert_eq!(series_steps(&D[5..]), []);
+        assert_eq!(series_steps(&[1.0; 20]), []);
+        let slightly: Vec<f64> =
+            (0..16).map(|at| 1.0 + f64::from(at / 8) * 0.015 + f64::from(at % 2) * 1e-4).collect();
+        assert_eq!(series_steps(&slightly), []);
+        // Without logarithms.
+        let around_zero: Vec<f64> = A.iter().map(|value| value - 1.0).collect();
+        assert_eq!(series_steps(&around_zero)[0].at, 8);
+    }
+
+    #[test]
+    fn a_segment_costs_the_distances_to_its_median() {
+        let mut segment = SegmentCost::default();
+        for (value, cost) in [(3.0, 0.0), (1.0, 2.0), (2.0, 2.0), (10.0, 10.0), (-1.0, 13.0)] {
+            segment.add(value);
+            assert!((segment.cost() - cost).abs() < 1e-12, "{value}");
+        }
+        // Of a long series, the last values count.
+        let long: Vec<f64> =
+            (0..3100).map(|at| f64::from(at % 2) + if at < 50 { 9.0 } else { 1.0 }).collect();
+        assert_eq!(series_steps(&long), []);
     }
 }

@@ -1,10 +1,10 @@
-//! Comparing two evaluations: which outputs differ, and where the difference enters; their sweeps, point by point; and two texts, by lines
-//! with Git's choice among differences of equal length.
+//! Comparing two evaluations: which outputs differ, and where the difference enters; their sweeps, point by point;
+//! two tables of a sweep, row by row; and two texts, by lines with Git's choice among differences of equal length.
 //!
 //! A difference enters in a call with the same inputs and different outputs, or where the two
 //! workflows differ. All differences above it are consequences.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +20,10 @@ use ce_git::ChangeLog;
 use ce_model::digest::Digest;
 use ce_model::name::{ComputationName, InputName, TaskPath, TreeName};
 use ce_model::plan::{CallId, PlannedSweep, Source, Step, SweepRows};
-use ce_model::sweep::SweepPoint;
+use ce_model::sweep::{CellValue, ColumnMeasure, SweepPoint};
 use ce_model::task::{FileContents, Node, NodeId, Task};
+
+use crate::table::{RowStatus, SweepRow, SweepTable};
 
 /// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -436,6 +438,125 @@ fn point_key(point: SweepPoint<'_>, keys: Option<&BTreeSet<&str>>) -> PointKey {
 /// The outputs of the body at a point, if all are known.
 fn outputs_at(evaluation: &Evaluation, rows: &SweepRows, number: usize) -> Option<Vec<Digest>> {
     rows.row(number).iter().map(|source| evaluation.digest(*source)).collect()
+}
+
+/// Two tables of a sweep, side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableComparison {
+    /// The names of the columns that tell points apart.
+    pub keys: Vec<String>,
+    /// The names of all other columns.
+    pub outputs: Vec<String>,
+    /// The units and directions of columns in the older and in the newer table, by their names.
+    pub measures: [BTreeMap<String, ColumnMeasure>; 2],
+    /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
+    pub rows: Vec<ComparedRow>,
+}
+
+/// A row of two tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedRow {
+    /// The texts of its point.
+    pub point: Vec<CellValue>,
+    /// The rows of the older and the newer table for it, if they have such a point.
+    pub sides: [Option<ComparedSide>; 2],
+}
+
+/// A row as one table has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedSide {
+    /// The values of its outputs.
+    pub outputs: Vec<CellValue>,
+    /// The state of its point.
+    pub status: RowStatus,
+}
+
+impl ComparedRow {
+    /// Whether an output has another value or the status is another one, or only one side has the row. Why and when a point
+    /// failed does not count.
+    pub fn is_changed(&self) -> bool {
+        match &self.sides {
+            [Some(old), Some(new)] => {
+                old.outputs != new.outputs || old.status.word() != new.status.word()
+            }
+            sides => sides.iter().any(Option::is_some),
+        }
+    }
+
+    /// Whether an output has another value. The values of a side without the row are null.
+    pub fn differs(&self, output: usize) -> bool {
+        let [old, new] = self
+            .sides
+            .each_ref()
+            .map(|side| side.as_ref().map_or(&CellValue::Null, |side| &side.outputs[output]));
+        old != new
+    }
+}
+
+/// The texts of a point, and the number of the row among those of the point.
+type RowKey = (Vec<String>, usize);
+
+impl TableComparison {
+    /// Compares an older table with a newer one.
+    pub fn new(older: &SweepTable, newer: &SweepTable) -> Self {
+        let tables = [older, newer];
+        let mut keys = newer.keys.clone();
+        keys.extend(older.keys.iter().filter(|name| !newer.keys.contains(name)).cloned());
+        let mut outputs: Vec<String> = Vec::new();
+        for name in newer.names.iter().chain(&older.names) {
+            if !keys.contains(name) && !outputs.contains(name) {
+                outputs.push(name.clone());
+            }
+        }
+        let texts: Vec<bool> = outputs.iter().map(|name| is_text(tables, name)).collect();
+        let mut rows: Vec<ComparedRow> = Vec::new();
+        let mut known: HashMap<RowKey, usize> = HashMap::new();
+        for (side, table) in tables.into_iter().enumerate().rev() {
+            let [keys, places] = [&keys, &outputs].map(|names| places(table, names));
+            let mut counts: HashMap<Vec<String>, usize> = HashMap::new();
+            for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
+                let point = cells(row, &keys);
+                let key: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
+                let count = counts.entry(key.clone()).or_default();
+                let at = *known.entry((key, *count)).or_insert(rows.len());
+                *count += 1;
+                if at == rows.len() {
+                    rows.push(ComparedRow { point, sides: [None, None] });
+                }
+                let mut cells = cells(row, &places);
+                for cell in cells.iter_mut().zip(&texts).filter(|(_, is_text)| **is_text) {
+                    cell.0.make_text();
+                }
+                let status = row.status.clone();
+                rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
+            }
+        }
+        let measures = tables.map(|table| table.measures.clone());
+        Self { keys, outputs, measures, rows }
+    }
+}
+
+/// Whether a column has texts in one of two tables, and one type: then numbers in the other one are texts, too, and equal ones do not
+/// differ. Fields of JSON have types of their own.
+fn is_text(tables: [&SweepTable; 2], name: &String) -> bool {
+    tables.iter().all(|table| !table.fields.contains(name))
+        && tables.iter().any(|table| has_texts(table, name))
+}
+
+/// Whether a column of a table has texts.
+fn has_texts(table: &SweepTable, name: &String) -> bool {
+    let Some(at) = table.names.iter().position(|it| it == name) else { return false };
+    let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
+    rows.any(|row| matches!(row.cells[at], CellValue::Text(_)))
+}
+
+/// The places of names in a table.
+fn places(table: &SweepTable, names: &[String]) -> Vec<Option<usize>> {
+    names.iter().map(|name| table.names.iter().position(|it| it == name)).collect()
+}
+
+fn cells(row: &SweepRow, places: &[Option<usize>]) -> Vec<CellValue> {
+    places.iter().map(|at| at.map_or(CellValue::Null, |at| row.cells[at].clone())).collect()
 }
 
 /// The greatest size of a file whose lines are compared, in bytes.

@@ -3,7 +3,7 @@
 //! - [`compare`]: where two evaluations differ. [`explain`]: why a call is missing.
 //! - [`bisect`]: the search for the first bad commit, and the judgement of a commit.
 //! - [`audit`]: recorded calls are executed again, and compared with their results.
-//! - [`table`]: the table of a sweep as far as it is there. [`row_origin`]: the execution that made a row.
+//! - [`table`]: the table of a sweep as far as it is there. [`table::RowOrigin`]: the execution that made a row.
 //! - [`table_summary`]: the medians of its measurements, and their intervals.
 //! - [`medians`]: the medians of two levels or two tables, compared. [`table_file`]: a table that somebody gives as a file.
 //! - [`page`]: the data of a page about a task or a storage.
@@ -14,7 +14,6 @@ pub mod compare;
 pub mod explain;
 pub mod medians;
 pub mod page;
-pub mod row_origin;
 pub mod table;
 pub mod table_file;
 pub mod table_summary;

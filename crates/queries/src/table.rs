@@ -1,31 +1,35 @@
-//! The table of a sweep as far as its points are there, and what became of the others; and the tables of two versions, point by point.
+//! The table of a sweep as far as its points are there, and what became of the others.
 //!
 //! A row is made from an evaluation that only looked: nothing is computed, and nothing is written. Rows of different points with the same
 //! number rest on one execution, such as those of commits with the same tree.
+//!
+//! A [`RowOrigin`] is the execution that made a row: where, when, on what machine, and whether nothing else was executed beside it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use ce_evaluate::{
     Absence, CallError, CallFailure, CallNumbers, Evaluation, Outcome, RecordedPoint, RecordedRows,
     point_outputs,
 };
 use ce_exchange::Attestations;
+use ce_history::{OriginalExecution, PublishedExecution};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
+use ce_model::hints::nearest;
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
-use ce_model::suggest::nearest;
+use ce_model::resources::Resource;
+use ce_model::shared_text::SharedText;
+use ce_model::sweep;
 use ce_model::sweep::{
-    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE,
-    Replicates, STATUS, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn,
-    TableFault, TableRow, Until, fault_of_outputs,
+    CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE, Replicates,
+    STATUS, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn, TableFault,
+    TableRow, Until, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
-use ce_storage::Holder;
-
-use crate::row_origin::RowOrigin;
+use ce_storage::{Entry, Holder, Record, RecordState};
+use jiff::Timestamp;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// The table of a sweep, as far as it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -591,125 +595,6 @@ impl PointNumbers<'_> {
     }
 }
 
-/// Two tables of a sweep, side by side.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableComparison {
-    /// The names of the columns that tell points apart.
-    pub keys: Vec<String>,
-    /// The names of all other columns.
-    pub outputs: Vec<String>,
-    /// The units and directions of columns in the older and in the newer table, by their names.
-    pub measures: [BTreeMap<String, ColumnMeasure>; 2],
-    /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
-    pub rows: Vec<ComparedRow>,
-}
-
-/// A row of two tables.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ComparedRow {
-    /// The texts of its point.
-    pub point: Vec<CellValue>,
-    /// The rows of the older and the newer table for it, if they have such a point.
-    pub sides: [Option<ComparedSide>; 2],
-}
-
-/// A row as one table has it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ComparedSide {
-    /// The values of its outputs.
-    pub outputs: Vec<CellValue>,
-    /// The state of its point.
-    pub status: RowStatus,
-}
-
-impl ComparedRow {
-    /// Whether an output has another value or the status is another one, or only one side has the row. Why and when a point
-    /// failed does not count.
-    pub fn is_changed(&self) -> bool {
-        match &self.sides {
-            [Some(old), Some(new)] => {
-                old.outputs != new.outputs || old.status.word() != new.status.word()
-            }
-            sides => sides.iter().any(Option::is_some),
-        }
-    }
-
-    /// Whether an output has another value. The values of a side without the row are null.
-    pub fn differs(&self, output: usize) -> bool {
-        let [old, new] = self
-            .sides
-            .each_ref()
-            .map(|side| side.as_ref().map_or(&CellValue::Null, |side| &side.outputs[output]));
-        old != new
-    }
-}
-
-/// The texts of a point, and the number of the row among those of the point.
-type RowKey = (Vec<String>, usize);
-
-impl TableComparison {
-    /// Compares an older table with a newer one.
-    pub fn new(older: &SweepTable, newer: &SweepTable) -> Self {
-        let tables = [older, newer];
-        let mut keys = newer.keys.clone();
-        keys.extend(older.keys.iter().filter(|name| !newer.keys.contains(name)).cloned());
-        let mut outputs: Vec<String> = Vec::new();
-        for name in newer.names.iter().chain(&older.names) {
-            if !keys.contains(name) && !outputs.contains(name) {
-                outputs.push(name.clone());
-            }
-        }
-        let texts: Vec<bool> = outputs.iter().map(|name| is_text(tables, name)).collect();
-        let mut rows: Vec<ComparedRow> = Vec::new();
-        let mut known: HashMap<RowKey, usize> = HashMap::new();
-        for (side, table) in tables.into_iter().enumerate().rev() {
-            let [keys, places] = [&keys, &outputs].map(|names| places(table, names));
-            let mut counts: HashMap<Vec<String>, usize> = HashMap::new();
-            for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
-                let point = cells(row, &keys);
-                let key: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
-                let count = counts.entry(key.clone()).or_default();
-                let at = *known.entry((key, *count)).or_insert(rows.len());
-                *count += 1;
-                if at == rows.len() {
-                    rows.push(ComparedRow { point, sides: [None, None] });
-                }
-                let mut cells = cells(row, &places);
-                for cell in cells.iter_mut().zip(&texts).filter(|(_, is_text)| **is_text) {
-                    cell.0.make_text();
-                }
-                let status = row.status.clone();
-                rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
-            }
-        }
-        let measures = tables.map(|table| table.measures.clone());
-        Self { keys, outputs, measures, rows }
-    }
-}
-
-/// Whether a column has texts in one of two tables, and one type: then numbers in the other one are texts, too, and equal ones do not
-/// differ. Fields of JSON have types of their own.
-fn is_text(tables: [&SweepTable; 2], name: &String) -> bool {
-    tables.iter().all(|table| !table.fields.contains(name))
-        && tables.iter().any(|table| has_texts(table, name))
-}
-
-/// Whether a column of a table has texts.
-fn has_texts(table: &SweepTable, name: &String) -> bool {
-    let Some(at) = table.names.iter().position(|it| it == name) else { return false };
-    let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
-    rows.any(|row| matches!(row.cells[at], CellValue::Text(_)))
-}
-
-/// The places of names in a table.
-fn places(table: &SweepTable, names: &[String]) -> Vec<Option<usize>> {
-    names.iter().map(|name| table.names.iter().position(|it| it == name)).collect()
-}
-
-fn cells(row: &SweepRow, places: &[Option<usize>]) -> Vec<CellValue> {
-    places.iter().map(|at| at.map_or(CellValue::Null, |at| row.cells[at].clone())).collect()
-}
-
 /// A sweep of a task: its rules and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepChoice {
@@ -878,7 +763,92 @@ impl SweepChoice {
     }
 
     /// Whether it may be planned more often than it is: the points of a sweep around it are not known.
-    pub(super) fn is_unplanned(self, evaluation: &Evaluation) -> bool {
+    fn is_unplanned(self, evaluation: &Evaluation) -> bool {
         evaluation.plan.grows() && self.planned(evaluation).is_empty()
     }
+}
+
+/// The execution that made a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowOrigin {
+    /// The short name of the call.
+    pub call: String,
+    /// The short name of the result of the execution that made each of its outputs, wherever that was taken over from, if a call did.
+    pub executions: Vec<Option<String>>,
+    /// Its host, if that is still recorded.
+    pub host: Option<SharedText>,
+    /// Its machine in words, if that was recorded or published.
+    pub machine: Option<SharedText>,
+    /// Whether nothing else was executed beside it, as it had asked for; `None` if that is not known.
+    pub exclusive: Option<bool>,
+    /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
+    pub is_disturbed: bool,
+    /// The published execution, if no record says when it ended.
+    pub published: Option<Box<PublishedExecution>>,
+    /// Its end, or the time at which outputs were adopted, if it is known.
+    pub at: Option<Timestamp>,
+    /// Its duration in seconds, if it is known.
+    pub seconds: Option<f64>,
+}
+
+impl RowOrigin {
+    /// Finds the executions that made the outputs of a point; `None` unless one made the first of them.
+    pub(crate) fn find(
+        evaluation: &Evaluation,
+        attestations: &Attestations,
+        sources: &[Source],
+    ) -> Option<Self> {
+        let storage = &evaluation.storage;
+        let calls = sources.iter().map(|source| match evaluation.plan.origin(*source) {
+            Source::Output { call, .. } => Some(call),
+            _ => None,
+        });
+        let calls: Vec<Option<CallId>> = calls.collect();
+        let mut origin: Option<Self> = None;
+        for (at, call) in calls.iter().enumerate() {
+            if let (Some(before), Some(origin)) =
+                (calls[..at].iter().position(|it| it == call), &mut origin)
+            {
+                origin.executions.push(origin.executions[before].clone());
+                continue;
+            }
+            let found = call.and_then(|call| {
+                let entry = Entry::Call(evaluation.outcome(call)?.name().clone());
+                match storage.records().read_entry(&entry) {
+                    Ok(RecordState::Valid(Record::Call(record))) => Some((entry.short(), record)),
+                    _ => None,
+                }
+            });
+            let Some((name, record)) = found else {
+                origin.as_mut()?.executions.push(None);
+                continue;
+            };
+            let made = OriginalExecution::of(storage, &record);
+            let made = made.or_published(|| attestations.first_published(&record));
+            let exclusive = record.execution().map(|_| made.resources.iter().any(is_exclusive));
+            let asked = call.and_then(|call| evaluation.plan.resources(call).ok().flatten());
+            let asks = asked.is_some_and(|it| it.exclusive);
+            let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
+            let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
+            let first = origin.get_or_insert_with(|| Self {
+                call: name,
+                executions: Vec::new(),
+                host,
+                machine,
+                exclusive,
+                is_disturbed: false,
+                published,
+                at,
+                seconds,
+            });
+            first.executions.push(Some(execution));
+            first.is_disturbed |= asks && exclusive == Some(false);
+        }
+        origin
+    }
+}
+
+/// Whether a line of a file `resources` asks that nothing else is executed meanwhile.
+fn is_exclusive(line: &String) -> bool {
+    line == Resource::Exclusive.word()
 }

@@ -1,7 +1,7 @@
 //! A table that somebody gives as a file: NDJSON, TSV or CSV, also as `ce table` prints it.
 //!
-//! Nothing says which columns tell points apart. Those before `replicate` do, and those that are not all numbers. Of one that is mostly numbers, it is not
-//! clear.
+//! Nothing says which columns tell points apart. Those before `replicate` do, and those that are not all numbers. Of one that is mostly
+//! numbers, it is not clear.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use ce_model::sweep::{
     Better, CellTable, CellValue, ColumnMeasure, REPLICATE, STATUS, SheetProblem, read_cells,
 };
 
-use crate::row_origin::RowOrigin;
+use crate::table::RowOrigin;
 use crate::table::{RowStatus, SweepRow, SweepTable};
 
 /// A file is no table.

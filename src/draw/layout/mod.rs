@@ -12,7 +12,7 @@ use self::layers::{Layers, Order};
 pub(super) use self::positions::FramePart;
 use self::positions::{Extent, Ports, frame_parts, make_room, middles, span};
 use super::drawing::{Drawing, ShapeKind};
-use super::text::{text_width, wrap};
+use super::style::{text_width, wrap};
 
 /// The size of the characters in boxes.
 pub(super) const BOX_FONT: f64 = 13.0;

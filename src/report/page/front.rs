@@ -2,21 +2,24 @@
 //! repeat it, and failures.
 //!
 //! It is HTML without scripts. Every text of a study stays text: only [`maud`] and the drawing of plots write markup.
+//!
+//! How the results were made comes last: by computation, what was executed when, and what it took.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use maud::{Markup, PreEscaped, html};
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::collections::BTreeMap;
 
+use super::measurements::{self, LevelComparison};
+use super::{different, lines, moment, text};
 use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
+use ce_model::statistics::Measurements;
 use ce_queries::page::{
     GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, OutputFormat, PageCall,
     PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
 };
-
-use super::measurements::{self, LevelComparison};
-use super::words::{different, lines, moment, text};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{Markup, PreEscaped, html};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// At most so many rows of a table of a result are shown.
 const ROWS: usize = 20;
@@ -45,7 +48,7 @@ pub(super) fn head(
             @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
             span { (if tables.iter().any(|(_, it)| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
-            span { (machines(data)) }
+            span { (machine_summary(data)) }
         }
         p.hint {
             @if let Some(study) = study {
@@ -128,7 +131,7 @@ fn when(calls: &[PageCall]) -> String {
 }
 
 /// The machine as it was given, and the hosts and machines as they were recorded: they may differ.
-fn machines(data: &PageData) -> String {
+fn machine_summary(data: &PageData) -> String {
     let hosts = different(data.calls.iter().filter_map(|call| call.host.as_deref()));
     let machines = different(data.calls.iter().filter_map(|call| call.machine.as_deref()));
     let mut said = match &hosts[..] {
@@ -458,4 +461,125 @@ fn shortened(list: &[String]) -> String {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }
+}
+
+/// The number of digits of a commit that are shown.
+const SHORT_COMMIT: usize = 12;
+
+/// The calls of a computation.
+#[derive(Default)]
+struct ComputationCalls<'a> {
+    calls: usize,
+    failed: usize,
+    missing: usize,
+    seconds: Vec<f64>,
+    cpu: Vec<f64>,
+    peak: Option<u64>,
+    ends: Vec<i64>,
+    commits: Vec<&'a str>,
+}
+
+impl<'a> ComputationCalls<'a> {
+    fn add(&mut self, call: &'a PageCall) {
+        self.calls += 1;
+        self.failed += usize::from(call.state == PageCallState::Failed);
+        self.missing += usize::from(call.state == PageCallState::Missing);
+        self.seconds.extend(call.seconds);
+        self.cpu.extend(call.cpu_seconds);
+        self.peak = self.peak.max(call.peak_bytes);
+        self.ends.extend(call.end);
+        // The version that was executed.
+        let origin = call.taken_over.as_ref().and_then(|from| from.from.split('/').nth(1));
+        let commit = origin.unwrap_or(&call.commit);
+        let commit = commit.get(..SHORT_COMMIT).unwrap_or(commit);
+        if !commit.is_empty() && !self.commits.contains(&commit) {
+            self.commits.push(commit);
+        }
+    }
+
+    fn executed(&self) -> String {
+        let (Some(first), Some(last)) = (self.ends.iter().min(), self.ends.iter().max()) else {
+            return "–".to_owned();
+        };
+        let [first, last] = [first, last].map(|time| moment(*time));
+        if first == last { first } else { format!("{first} to {last}") }
+    }
+}
+
+/// The table of the computations, the one that took longest first.
+pub(super) fn computations(data: &PageData) -> Markup {
+    let mut groups: BTreeMap<&str, ComputationCalls<'_>> = BTreeMap::new();
+    for call in &data.calls {
+        groups.entry(&call.computation).or_default().add(call);
+    }
+    let mut groups: Vec<(&str, ComputationCalls<'_>)> = groups.into_iter().collect();
+    let total = |group: &ComputationCalls<'_>| group.seconds.iter().sum::<f64>();
+    groups.sort_by(|(_, a), (_, b)| total(b).total_cmp(&total(a)));
+    let some = |of: fn(&ComputationCalls<'_>) -> bool| groups.iter().any(|(_, group)| of(group));
+    let [has_failed, has_missing] = [some(|it| it.failed > 0), some(|it| it.missing > 0)];
+    let [has_cpu, has_peak] = [some(|it| !it.cpu.is_empty()), some(|it| it.peak.is_some())];
+    html! {
+        @if !groups.is_empty() {
+            h3 { "Computations" }
+            div.scroll { table #computations {
+                thead { tr {
+                    th scope="col" { "computation" }
+                    th.number scope="col" { "calls" }
+                    @if has_failed { th.number scope="col" { "failed" } }
+                    @if has_missing { th.number scope="col" { "missing" } }
+                    th scope="col" { "executed (UTC)" }
+                    th.number scope="col" { "total" }
+                    th.number scope="col" { "median" }
+                    th.number scope="col" { "longest" }
+                    @if has_cpu { th.number scope="col" { "CPU time" } }
+                    @if has_peak { th.number scope="col" { "peak memory" } }
+                    th scope="col" { "version" }
+                } }
+                tbody { @for (name, group) in &groups { tr {
+                    @let sample = Measurements::new(group.seconds.clone());
+                    td { (text(name)) }
+                    td.number { (group.calls) }
+                    @if has_failed { td.number { (group.failed) } }
+                    @if has_missing { td.number { (group.missing) } }
+                    td { (group.executed()) }
+                    @if let Some(sample) = &sample {
+                        td.number { (seconds(total(group))) }
+                        td.number { (seconds(sample.median())) }
+                        td.number { (seconds(sample.range()[1])) }
+                    } @else { td.number { "–" } td.number { "–" } td.number { "–" } }
+                    @if has_cpu { td.number { @if group.cpu.is_empty() { "–" } @else { (seconds(group.cpu.iter().sum())) } } }
+                    @if has_peak { td.number { @if let Some(peak) = group.peak { (size(peak)) } @else { "–" } } }
+                    td.mono { @for (at, commit) in group.commits.iter().enumerate() {
+                        @if at > 0 { ", " } (commit)
+                    } }
+                } } }
+            } }
+        }
+    }
+}
+
+/// The machines of executions, if they are known.
+pub(super) fn machines(data: &PageData) -> Markup {
+    let mut machines: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for call in &data.calls {
+        if let Some(machine) = &call.machine {
+            *machines.entry((call.host.as_deref().unwrap_or("–"), machine)).or_default() += 1;
+        }
+    }
+    html! {
+        @if !machines.is_empty() {
+            h3 { "Machines" }
+            div.scroll { table.measured {
+                thead { tr { th scope="col" { "host" } th scope="col" { "machine" } th.number scope="col" { "calls" } } }
+                tbody { @for ((host, machine), calls) in &machines { tr {
+                    td { (text(host)) } td { (text(machine)) } td.number { (calls) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// A duration, exact enough for short ones.
+fn seconds(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.3} s") } else { duration(seconds) }
 }

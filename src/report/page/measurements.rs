@@ -13,9 +13,8 @@ use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
 use ce_queries::page::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, PageTable};
 
 use super::plot::{self, AxisScale};
-use super::words::{ShownUnit, grouped, short, text};
-use crate::report::medians::{false_alarms, ratio_texts};
-use crate::report::steps::steps_in_words;
+use super::{ShownUnit, grouped, short, text};
+use crate::report::medians::{false_alarms, ratio_texts, steps_in_words};
 use crate::report::table::with_unit;
 
 /// At most so many points are shown, and so many columns of a table.

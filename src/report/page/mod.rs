@@ -5,23 +5,26 @@
 //! become text of the page in two ways only: as text nodes that its script makes, and in the drawing, which escapes them. A policy
 //! forbids everything but this style and this script, which are known by a nonce: a hash of the data, so that equal
 //! storages give equal pages, and nobody who writes a part of the data can know it.
+//!
+//! Numbers, times and texts become words at the end.
 
 mod front;
-mod made;
 mod measurements;
 mod plot;
-mod words;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use super::medians::significant;
+use super::terminal::harmless;
+use ce_model::digest::Blake3;
+use ce_queries::page::{MeasuredTable, OutputFormat, PageData, PageTable};
 use data_encoding::BASE64;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
-
-use crate::report::terminal::harmless;
-use ce_model::digest::Blake3;
-use ce_queries::page::{MeasuredTable, OutputFormat, PageData, PageTable};
 
 /// The mark near the beginning of every page, by which it is known.
 pub const PAGE_MARK: &str = r#"<meta name="generator" content="compeval report">"#;
@@ -70,7 +73,8 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
         front::failures(&data.calls, &measurements::without_values(&tables)),
     ];
     let front: String = front.into_iter().map(maud::PreEscaped::into_string).collect();
-    let computations = made::computations(data).into_string() + &made::machines(data).into_string();
+    let computations =
+        front::computations(data).into_string() + &front::machines(data).into_string();
     let nonce = Blake3::of(&[drawing, &json, front.as_bytes()].concat()).full();
     let mut page = Vec::with_capacity(json.len() + drawing.len() + (64 << 10));
     let mut rest = TEMPLATE;
@@ -120,6 +124,107 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// The unit in which values of a column are shown: its own, or a part of it that makes short numbers.
+#[derive(Clone, Debug, PartialEq)]
+struct ShownUnit {
+    /// The unit, if there is one.
+    unit: Option<String>,
+    /// The number of these units in one of the column.
+    factor: f64,
+}
+
+/// Parts of a second, and how many of each are one.
+const SECONDS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
+
+/// At least this many of a unit are shown.
+const LEAST: f64 = 0.3;
+
+impl ShownUnit {
+    /// Chooses the unit for values of a column with this unit.
+    fn of(unit: Option<&str>, values: impl Iterator<Item = f64>) -> Self {
+        let largest = values.map(f64::abs).filter(|it| it.is_finite()).fold(0.0, f64::max);
+        let shown = match unit {
+            Some("s") if largest > 0.0 => {
+                SECONDS.into_iter().find(|(_, factor)| largest * factor >= LEAST)
+            }
+            _ => None,
+        };
+        match shown {
+            Some((unit, factor)) => Self { unit: Some(unit.to_owned()), factor },
+            None => Self { unit: unit.map(str::to_owned), factor: 1.0 },
+        }
+    }
+
+    /// A value in this unit.
+    fn scaled(&self, value: f64) -> f64 {
+        value * self.factor
+    }
+
+    /// A value in this unit, with three digits.
+    fn short(&self, value: f64) -> String {
+        short(self.scaled(value))
+    }
+
+    /// A value with its unit.
+    fn with_unit(&self, value: f64) -> String {
+        match &self.unit {
+            Some(unit) => format!("{}\u{a0}{unit}", self.short(value)),
+            None => self.short(value),
+        }
+    }
+
+    /// A name with the unit.
+    fn label(&self, name: &str) -> String {
+        match &self.unit {
+            Some(unit) if self.factor != 1.0 => format!("{name}, in {unit}"),
+            Some(unit) => format!("{name} [{unit}]"),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// A number with three significant digits, and more only if it is whole: `0.0123`, `5.76`, `1 234`.
+fn short(value: f64) -> String {
+    grouped(&significant(value, 3))
+}
+
+/// A number as it is spelled, with its digits in groups of three if it is a whole one with more than four.
+fn grouped(text: &str) -> String {
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("\u{2212}", digits));
+    if digits.len() < 5 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return format!("{sign}{digits}");
+    }
+    let mut shown = sign.to_owned();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push('\u{202f}');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// A text of a study, as it may be shown.
+fn text(text: &str) -> String {
+    harmless(text).into_owned()
+}
+
+/// Lines of a study, as they may be shown.
+fn lines(text: &str) -> String {
+    text.split('\n').map(harmless).collect::<Vec<_>>().join("\n")
+}
+
+/// The time of a record, in UTC.
+fn moment(milliseconds: i64) -> String {
+    let time = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+    time.to_zoned(TimeZone::UTC).strftime("%F %H:%M").to_string()
+}
+
+/// Names, sorted and each once.
+fn different<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    names.collect::<BTreeSet<&str>>().into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,5 +259,35 @@ mod tests {
                 assert!(!part.contains(way), "{way}");
             }
         }
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        for (value, shown) in [
+            (0.0, "0"),
+            (5.764, "5.76"),
+            (5.0, "5"),
+            (0.01234, "0.0123"),
+            (123.456, "123"),
+            (12345.6, "12\u{202f}346"),
+            (-0.5, "\u{2212}0.5"),
+            (1234.0, "1234"),
+            (1e-9, "1.00e-9"),
+        ] {
+            assert_eq!(short(value), shown);
+        }
+        assert_eq!(grouped("1000000"), "1\u{202f}000\u{202f}000");
+        assert_eq!(grouped("1000"), "1000");
+        assert_eq!(grouped("0.00001"), "0.00001");
+    }
+
+    #[test]
+    fn seconds_are_shown_in_parts_that_make_short_numbers() {
+        let unit = ShownUnit::of(Some("s"), [0.005, 0.008].into_iter());
+        assert_eq!(unit.with_unit(0.00576), "5.76\u{a0}ms");
+        assert_eq!(unit.label("seconds"), "seconds, in ms");
+        assert_eq!(ShownUnit::of(Some("s"), [12.0].into_iter()).with_unit(3.0), "3\u{a0}s");
+        assert_eq!(ShownUnit::of(Some("m"), [0.001].into_iter()).with_unit(0.5), "0.5\u{a0}m");
+        assert_eq!(ShownUnit::of(None, [0.001].into_iter()).label("x"), "x");
     }
 }

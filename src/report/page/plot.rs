@@ -9,8 +9,7 @@ use std::fmt::Write;
 use ce_model::statistics::Measurements;
 use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PointAxis};
 
-use super::escaped;
-use super::words::{ShownUnit, grouped, short};
+use super::{ShownUnit, escaped, grouped, short};
 
 /// At most so many panels and series are drawn.
 const PANELS: usize = 12;

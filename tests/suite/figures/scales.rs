@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ce_model::steps::series_steps;
+use ce_model::statistics::series_steps;
 
 use super::plots::{drawn, has, notes, of_kind, said};
 use super::{library, one_call, refuses};

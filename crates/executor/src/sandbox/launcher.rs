@@ -37,8 +37,7 @@ use super::process::{
 };
 use super::root::{self, MASK, PROC, PreparedRoot, enter};
 use super::seccomp;
-use super::shared::{IpcNamespace, SharedNamespaces};
-use super::spawner::Spawner;
+use super::shared::{IpcNamespace, SharedNamespaces, Spawner};
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
 use crate::invocation::{open_log, open_verified};

@@ -17,7 +17,6 @@ mod process;
 mod root;
 mod seccomp;
 mod shared;
-mod spawner;
 mod spec;
 mod tasks;
 mod user;

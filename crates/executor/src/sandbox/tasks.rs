@@ -8,7 +8,6 @@
 //!
 //! Tasks find the keeper by an abstract socket with a random name, which must belong to their own user.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -21,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -42,10 +41,9 @@ use super::launcher::{NamespaceInit, prepare};
 use super::mounts::{OLD, VERIFY, below};
 use super::process::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
 use super::root::{MASK, PreparedRoot, enter};
-use super::seccomp;
 use super::spec::{Bind, BindMode, SandboxSpec, TMP};
 use super::user::{InsideUser, SandboxUser, give_up_privileges};
-use super::{SandboxError, SharedState, specify};
+use super::{SandboxError, SharedState, seccomp, specify};
 use crate::invocation::{Invocation, open_verified};
 
 /// The hidden first argument that makes this program a task.

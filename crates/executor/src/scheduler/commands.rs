@@ -14,11 +14,10 @@ use std::{fs, io};
 
 use super::client::{Client, CommandFailure};
 use super::jobs::word;
-use super::settings::{line, read_all, wrong};
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
     SchedulerKind, Setting, SettingProblem, SettingsError, Submission, SubmitFailure,
-    WorkerSettings,
+    WorkerSettings, line, read_all, wrong,
 };
 use crate::executor::Reach;
 use ce_model::exit::Explain;

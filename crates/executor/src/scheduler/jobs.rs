@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::settings::WorkerSettings;
+use super::WorkerSettings;
 use ce_model::resources::Resources;
 
 /// The beginning of a token, so that people see in a queue whose job it is.

@@ -4,12 +4,21 @@
 //! [`JobToken`], which its submitter writes down before it begins. `pool` decides what to ask: it is pure, and knows neither processes
 //! nor the time. `client` executes what is asked with, for a limited time.
 //! A scheduler is only the second opinion: what it does not answer is unknown, and a worker is alive once it has said hello.
+//!
+//! [`WorkerSettings`] are those that all schedulers have: `compeval.SCHEDULER.*`.
 
 mod client;
 mod commands;
 mod jobs;
 mod pool;
-mod settings;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::executor::Reach;
+use ce_model::exit::Explain;
+use ce_model::humanize;
+use ce_model::resources::Resources;
 
 pub use self::client::haste;
 pub(crate) use self::client::{Client, CommandFailure};
@@ -19,12 +28,6 @@ pub use self::jobs::{
 };
 pub(crate) use self::jobs::{JobAnswer, WARNING, script};
 pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
-pub(crate) use self::settings::{
-    MINUTE, SettingProblem, YEAR, duration, in_minutes, read_all, wrong,
-};
-pub use self::settings::{Setting, SettingError, SettingsError, WorkerSettings};
-
-use crate::executor::Reach;
 
 /// The jobs of a submission that are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,4 +112,208 @@ pub enum SubmitFailure {
     Busy,
     /// It may have been submitted. If not, nobody knows whether it will ever be accepted.
     Unclear,
+}
+
+/// The unit of time limits, and the shortest one.
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+/// The time of a worker beside its calls: until it has started, and to end.
+const RESERVE: Duration = Duration::from_secs(5 * 60);
+/// The longest time limit.
+pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86400);
+/// The most workers in one job array: the limit of a Slurm that nobody has configured.
+const MOST_PENDING: u32 = 1000;
+
+/// A setting as it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The name after that of the scheduler; upper case counts as lower case.
+    pub key: &'a str,
+    /// The text.
+    pub value: &'a str,
+    /// The place where it is written.
+    pub place: &'a str,
+}
+
+/// A setting that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("compeval.{scheduler}.{key} in {place} is {value:?}, {problem}")]
+pub struct SettingError {
+    /// The word for the scheduler.
+    pub scheduler: &'static str,
+    /// The name after that of the scheduler.
+    pub key: String,
+    /// The text.
+    pub value: String,
+    /// The place where it is written.
+    pub place: String,
+    /// Its fault, in words.
+    pub problem: String,
+    /// Advice for the user.
+    pub advice: String,
+}
+
+/// All settings that are wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct SettingsError(pub Vec<SettingError>);
+
+impl Explain for SettingsError {
+    fn hint(&self) -> Option<String> {
+        self.0.first().map(|error| error.advice.clone())
+    }
+}
+
+/// The settings for starting workers that all schedulers have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerSettings {
+    /// Lines of shell before the worker.
+    pub prologue: Vec<String>,
+    /// The most workers at once.
+    pub workers: NonZeroU32,
+    /// The time limit of a worker.
+    pub walltime: Duration,
+    /// The most workers at once that have not said hello yet.
+    pub pending: NonZeroU32,
+    /// The least time between two questions to the scheduler.
+    pub interval: Duration,
+}
+
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        Self {
+            prologue: Vec::new(),
+            workers: NonZeroU32::MIN.saturating_add(99),
+            walltime: 60 * MINUTE,
+            pending: NonZeroU32::MIN.saturating_add(3),
+            interval: Self::SHORTEST_INTERVAL,
+        }
+    }
+}
+
+/// The fault of a setting, and advice for the user.
+pub(crate) type SettingProblem = (String, String);
+
+/// Reads the settings of a scheduler in the order of their places. Of two texts the later one counts; those of a list add up.
+///
+/// # Errors
+///
+/// Fails with all settings that are wrong.
+pub(crate) fn read_all<'a>(
+    scheduler: &'static str,
+    settings: impl IntoIterator<Item = Setting<'a>>,
+    mut set: impl FnMut(&str, &str) -> Result<(), SettingProblem>,
+) -> Result<(), SettingsError> {
+    let mut errors = Vec::new();
+    for Setting { key, value, place } in settings {
+        let key = key.to_ascii_lowercase();
+        if let Err((problem, advice)) = set(&key, value) {
+            let (value, place) = (value.to_owned(), place.to_owned());
+            errors.push(SettingError { scheduler, key, value, place, problem, advice });
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(SettingsError(errors)) }
+}
+
+impl WorkerSettings {
+    /// The names of these settings.
+    pub(crate) const KEYS: [&str; 5] = ["prologue", "workers", "walltime", "pending", "interval"];
+
+    /// The least time between two questions to the scheduler that a user may set.
+    pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
+
+    /// Takes in a setting. The prologue is a list, which an empty text empties. `others` are the names of the scheduler's own settings.
+    pub(crate) fn set(
+        &mut self,
+        key: &str,
+        value: &str,
+        others: &[&str],
+    ) -> Result<(), SettingProblem> {
+        match key {
+            "prologue" if value.is_empty() => self.prologue.clear(),
+            "prologue" => self.prologue.push(line(value)?),
+            "workers" => self.workers = number(value, u32::MAX)?,
+            "pending" => self.pending = number(value, MOST_PENDING)?,
+            "walltime" => self.walltime = duration(value, MINUTE, YEAR, "2h")?,
+            "interval" => {
+                self.interval = duration(value, Self::SHORTEST_INTERVAL, 60 * MINUTE, "30s")?;
+            }
+            _ => {
+                let names = [others, &Self::KEYS].concat();
+                return Err(wrong("but there is no such setting", names.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The time limit of workers for calls with these resources, in whole minutes: that of the settings, or enough for the time
+    /// that a call asks for.
+    pub fn walltime_for(&self, resources: &Resources) -> Duration {
+        let asked = resources.time.map(|time| time.saturating_add(RESERVE));
+        let least = asked.unwrap_or_default().max(self.walltime).min(YEAR);
+        in_minutes(least)
+    }
+}
+
+/// The next whole number of minutes.
+pub(crate) fn in_minutes(time: Duration) -> Duration {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    Duration::from_secs(seconds.next_multiple_of(MINUTE.as_secs()))
+}
+
+pub(crate) fn wrong(problem: &str, advice: impl Into<String>) -> SettingProblem {
+    (problem.to_owned(), advice.into())
+}
+
+/// Reads a line of shell.
+pub(crate) fn line(text: &str) -> Result<String, SettingProblem> {
+    if text.contains(['\n', '\0']) {
+        return Err(wrong("which is not one line", "one setting for each line"));
+    }
+    Ok(text.to_owned())
+}
+
+fn number(text: &str, most: u32) -> Result<NonZeroU32, SettingProblem> {
+    let number = text.parse::<NonZeroU32>().ok().filter(|number| number.get() <= most);
+    let range = if most == u32::MAX { "1 or more".to_owned() } else { format!("1 to {most}") };
+    number.ok_or_else(|| wrong("which is no such number", range))
+}
+
+/// Reads a time with its unit.
+pub(crate) fn duration(
+    text: &str,
+    least: Duration,
+    most: Duration,
+    example: &str,
+) -> Result<Duration, SettingProblem> {
+    let advice = format!("a time with its unit, such as {example}");
+    let Ok(time) = humanize::parse_duration(text) else {
+        return Err(wrong("which is no time", advice));
+    };
+    if time < least {
+        let least = humanize::duration(least.as_secs_f64());
+        return Err(wrong("which is too short", format!("{advice}, at least {least}")));
+    }
+    if time > most {
+        let most = humanize::duration(most.as_secs_f64());
+        return Err(wrong("which is too long", format!("{advice}, at most {most}")));
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_limit_is_enough_for_a_call() {
+        let settings = WorkerSettings { walltime: Duration::from_secs(90), ..<_>::default() };
+        let minutes = |time| {
+            let resources = Resources { time, ..Resources::default() };
+            settings.walltime_for(&resources).as_secs() as f64 / 60.0
+        };
+        assert_eq!(minutes(None), 2.0);
+        assert_eq!(minutes(Some(Duration::from_millis(1))), 6.0);
+        assert_eq!(minutes(Some(Duration::from_secs(7200))), 125.0);
+        assert_eq!(minutes(Some(Duration::MAX)), 365.0 * 1440.0);
+    }
 }

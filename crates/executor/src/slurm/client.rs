@@ -1,16 +1,15 @@
 //! Asks Slurm, by its programs.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use std::{env, error};
+use std::{env, error, io};
 
 use ce_model::exit::Explain;
 
+use super::SlurmSettings;
 use super::jobs::{FORMAT, RunJob, arguments, meaning, read_accounting, read_jobs};
-use super::settings::SlurmSettings;
 use crate::executor::Reach;
 use crate::scheduler::{
     ArrayTask, BatchScheduler, CancelScope, Client, CommandFailure, JobAnswer, JobState, JobToken,

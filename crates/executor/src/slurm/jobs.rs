@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
-use super::settings::SlurmSettings;
+use super::SlurmSettings;
 use crate::scheduler::{ArrayTask, JobState, JobToken, ScheduledJob, Submission, WARNING, script};
 use ce_model::resources::Resources;
 

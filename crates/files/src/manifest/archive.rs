@@ -13,11 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ce_model::digest::{Digest, Hasher, PIECE};
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::DirectoryError;
 use super::format::{EntryKind, Manifest, ManifestEntry};
-use super::path::split;
 use super::read::{FileCopy, make_way};
 use super::scan::{Descent, Scan};
+use super::{DirectoryError, split};
 
 /// The end of the manifest and the empty line after it. No manifest has an empty line.
 const END: &[u8] = b"\n\n";

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use ce_model::digest::{Blake3, Digest, Hasher, Sha1};
 
-use super::path::{LinkFault, PathFault, check_link, check_path, escape, shown, unescape};
+use super::{LinkFault, PathFault, check_link, check_path, escape, shown, unescape};
 
 /// The size of the pieces in which a text is hashed, in bytes.
 const PIECE: usize = 64 << 10;

@@ -14,10 +14,9 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, read};
 
-use super::DirectoryError;
 use super::format::{EntryKind, Manifest, ManifestEntry};
-use super::path::split;
 use super::scan::{Descent, Scan, Watch};
+use super::{DirectoryError, split};
 use crate::cache::FileStat;
 
 /// The largest numbers of directories and entries of a batch: each directory stays open until its files are read.

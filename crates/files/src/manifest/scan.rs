@@ -15,8 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::format::{EntryKind, HEADER, ManifestEntry, contents, hash};
-use super::path::check_link;
-use super::{DirectoryError, Refusal, Refused};
+use super::{DirectoryError, Refusal, Refused, check_link};
 use crate::cache::FileStat;
 
 /// The number of bytes of a listing that the kernel gives at a time.

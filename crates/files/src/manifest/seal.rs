@@ -10,9 +10,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::DirectoryError;
-use super::path::split;
 use super::scan::{Descent, LISTING, names};
+use super::{DirectoryError, split};
 
 /// The name of the copy of a file that has names elsewhere, before a number.
 const COPY: &str = ".compeval-copy-";

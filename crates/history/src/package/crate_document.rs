@@ -11,13 +11,11 @@ use ce_storage::records::JobRecord;
 use jiff::Timestamp;
 
 use super::attribution::Attribution;
-use super::crate_actions::Actions;
-use super::crate_values::{
-    COMPLETED, CrateStep, CrateValues, ENGINE, StepKey, described, kind, of_path, performed,
-    revision,
+use super::entities::{
+    COMPLETED, CrateStep, CrateValues, ENGINE, Entities, Entity, StepKey, described, encoded, kind,
+    of_path, performed, reference, references, revision,
 };
-use super::entities::{Entities, Entity, encoded, reference, references};
-use super::run_crate::RunCrate;
+use super::run_crate::{Actions, RunCrate};
 use super::{Package, PackagedFile, README};
 
 /// The file with the metadata of a crate.

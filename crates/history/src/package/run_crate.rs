@@ -2,21 +2,32 @@
 //!
 //! Beside the files of a package, a crate has the workflow, as a text, and metadata. No metadata name a host, a user or a
 //! path of this machine, and they have times and machines only if the user wants them published.
+//!
+//! The executions for a job become entities of the crate: computations, their calls, and the points of sweeps.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use super::attribution::{Attribution, AttributionError, Contributor};
+use super::entities::{
+    COMPLETED, CrateStep, CrateValues, ENGINE, Entities, StepKey, encoded, is_web_address,
+    performed, reference, references, revision, step_name, valid_url,
+};
+use super::producers;
+use crate::{History, Subject};
 use ce_git::{Config, Snapshot};
+use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::expression::Text;
-use ce_model::task::{Task, WORKFLOW_TEXT};
-use ce_storage::records::JobRecord;
-use ce_storage::{Entry, Record, Storage};
+use ce_model::sweep::path_part;
+use ce_model::task::{Computation, Node, NodeId, Task, WORKFLOW_TEXT};
+use ce_storage::records::{
+    CallRecord, Execution, JobRecord, Origin, RecipeFile, RecipeHeader, TableRecord,
+};
+use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError};
 use ce_task::load::{self, LoadError};
 use jiff::Timestamp;
-
-use super::attribution::{Attribution, AttributionError, Contributor};
-use super::entities::{Entities, encoded, is_web_address, reference, valid_url};
-use crate::{History, Subject};
+use serde_json::Value;
 
 /// The facts about a job that a user wants to publish.
 #[derive(Clone, Debug, Default)]
@@ -197,4 +208,328 @@ impl Explain for CrateError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// When something began, and when it ended.
+type Period = Option<[Timestamp; 2]>;
+
+/// Collects what was executed.
+pub(super) struct Actions<'r, 'a> {
+    run: &'r RunCrate<'a>,
+    pub(super) values: CrateValues,
+    steps: BTreeMap<StepKey, CrateStep>,
+    /// The ids of all actions.
+    actions: Vec<String>,
+    span: Period,
+    /// The nodes that have made a call or table, by its short name.
+    producers: HashMap<String, BTreeSet<NodeId>>,
+    /// The remote repository that has a commit.
+    remotes: HashMap<String, Option<String>>,
+}
+
+impl<'r, 'a> Actions<'r, 'a> {
+    pub(super) fn new(run: &'r RunCrate<'a>, values: CrateValues) -> Self {
+        let (steps, actions, span) = (BTreeMap::new(), Vec::new(), None);
+        let (producers, remotes) = (HashMap::new(), HashMap::new());
+        Self { run, values, steps, actions, span, producers, remotes }
+    }
+
+    /// Describes the calls and tables of the job. One whose record was collected is left out.
+    pub(super) fn describe(&mut self) -> Result<(), StorageError> {
+        let RunCrate { storage, history, job, task, .. } = self.run;
+        for (node, result) in producers(task, (storage, history), job)? {
+            self.producers.entry(result.entry.short()).or_default().insert(node);
+        }
+        let mut seen = HashSet::new();
+        for call in job.calls.iter().filter(|call| seen.insert(*call)) {
+            let subject = Entry::of_short(call).and_then(|entry| history.subject(&entry.file(0)));
+            let Some(subject) = subject else { continue };
+            match (subject.entry, subject.record) {
+                (Entry::Call(name), Record::Call(record)) => self.call(name, record, subject)?,
+                (Entry::Table(name), Record::Table(record)) => self.table(name, record)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The values that were described, the steps, the ids of all actions, and the time of all calls together.
+    pub(super) fn finish(self) -> (CrateValues, BTreeMap<StepKey, CrateStep>, Vec<String>, Period) {
+        (self.values, self.steps, self.actions, self.span)
+    }
+
+    /// Adds what a result has executed to its steps.
+    fn step(
+        &mut self,
+        short: &str,
+        is_maker: impl Fn(&Node) -> bool,
+        tool: &str,
+        actions: &[String],
+    ) {
+        let task = &self.run.task;
+        let nodes = self.producers.get(short).cloned().unwrap_or_else(|| {
+            // No record leads there from the outputs: if one node only may have made it, that has.
+            let may = task.workflow.nodes().filter(|(_, node)| is_maker(node)).map(|(id, _)| id);
+            let may: BTreeSet<NodeId> = may.collect();
+            if may.len() == 1 { may } else { BTreeSet::new() }
+        });
+        let mut keys: Vec<StepKey> = nodes.into_iter().map(StepKey::Node).collect();
+        let other = short.split('/').next().unwrap_or(short).trim_start_matches("c_").to_owned();
+        if keys.is_empty() {
+            keys.push(StepKey::Other(other.clone()));
+        }
+        for key in keys {
+            let name = match &key {
+                StepKey::Node(node) => step_name(task, *node),
+                StepKey::Other(_) => None,
+            };
+            let step = self.steps.entry(key).or_default();
+            step.name = name.unwrap_or_else(|| other.clone());
+            step.tools.insert(tool.to_owned());
+            step.actions.extend_from_slice(actions);
+        }
+    }
+
+    fn call(
+        &mut self,
+        name: &ResultName,
+        record: &CallRecord,
+        subject: Subject<'_>,
+    ) -> Result<(), StorageError> {
+        let (run, short) = (self.run, name.short());
+        let id = format!("#call/{}", encoded(&short));
+        let directory = short.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
+        let (tool, declared) = self.tool(&directory, record);
+        let mut inputs = Vec::with_capacity(record.inputs.len());
+        for (number, input) in run.history.parents(run.storage, subject)?.iter().enumerate() {
+            let name = declared.and_then(|it| it.inputs.get(number)).cloned();
+            let name = name.unwrap_or_else(|| format!("{number:02}"));
+            let value = self.values.id(input.file(), &name, &input.digest);
+            self.parameter(&tool, ["input", "in"], (&directory, &name), (&value, &input.digest));
+            inputs.push(value);
+        }
+        let mut outputs = Vec::with_capacity(record.outputs.len());
+        for (number, output) in record.outputs.iter().enumerate() {
+            let name = declared.and_then(|it| it.outputs.get(number));
+            let name = name.map(|it| it.trim_end_matches('/').to_owned());
+            let name = name.unwrap_or_else(|| format!("{number:02}"));
+            let file = subject.entry.file(number);
+            let value = self.values.id(Some(file), &name, &output.digest);
+            self.parameter(&tool, ["output", "out"], (&directory, &name), (&value, &output.digest));
+            outputs.push(value);
+        }
+        let execution = record.execution();
+        let span = execution.map(|it| [it.start, it.end]).filter(|_| run.facts.times);
+        self.action(&id, &tool, (execution.is_some(), span));
+        let usage = execution.map(|it| self.usage(&id, it)).unwrap_or_default();
+        let action = self.values.graph.of(&id, &[]);
+        action.with("name", format!("Execution of {}", record.computation));
+        action.with("description", description(record, run.facts.machine));
+        action.set("object", references(inputs)).set("result", references(outputs));
+        action.set("resourceUsage", references(usage));
+        let computation = record.computation.as_str();
+        let is_maker = |node: &Node| match node {
+            Node::Computation { computation: it, .. } => it.written(&run.task) == computation,
+            _ => false,
+        };
+        self.step(&short, is_maker, &tool, &[id]);
+        Ok(())
+    }
+
+    /// Describes an action: with who has performed it if it was in this storage.
+    fn action(&mut self, id: &str, tool: &str, (is_own, span): (bool, Period)) {
+        let graph = &mut self.values.graph;
+        let agent = if is_own { self.run.agent(graph) } else { None };
+        let action = graph.of(id, &["CreateAction"]).with("instrument", reference(tool));
+        performed(action.with("actionStatus", COMPLETED), agent.as_deref(), span);
+        self.actions.push(id.to_owned());
+        self.span = union(self.span, span);
+    }
+
+    /// Describes a computation at a commit. Returns its id, and what the task says of it.
+    fn tool(&mut self, directory: &str, record: &CallRecord) -> (String, Option<&'r Computation>) {
+        let run = self.run;
+        let commit = record.commit.full();
+        let remote = self.remotes.entry(commit.to_owned());
+        let remote = remote.or_insert_with(|| run.remote_of(commit).map(str::to_owned)).clone();
+        let address = run.address().filter(|_| remote.is_some());
+        let id = format!("{}#{}", address.as_deref().unwrap_or_default(), encoded(directory));
+        let declared = run.task.computations.iter().find(|it| it.tree == record.tree);
+        let tool = self.values.graph.of(&id, &["SoftwareApplication"]);
+        tool.with("name", record.computation.as_str()).set("url", address);
+        tool.with("version", commit);
+        if let (Some(revision), Some(declared)) = (revision(commit), declared) {
+            let kind = if declared.file.is_some() { "cnt" } else { "dir" };
+            let origin = remote.map(|it| format!("origin={};", valid_url(&it))).unwrap_or_default();
+            let tree = record.tree.full();
+            tool.with("identifier", format!("swh:1:{kind}:{tree};{origin}anchor={revision}"));
+        }
+        (id, declared)
+    }
+
+    /// Describes an input or output of a computation or sweep.
+    fn parameter(
+        &mut self,
+        tool: &str,
+        [property, side]: [&'static str; 2],
+        (place, name): (&str, &str),
+        value: (&str, &Digest),
+    ) {
+        let id = format!("#{}/{side}/{}", encoded(place), encoded(name));
+        self.values.parameter(&id, name, value);
+        self.values.graph.of(tool, &[]).add(property, reference(id));
+    }
+
+    /// Describes what an execution has used. What its tasks have used is not known.
+    fn usage(&mut self, call: &str, execution: &Execution) -> Vec<String> {
+        let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
+        let seconds = end.duration_since(*start).as_secs_f64().max(0.0);
+        let mut used = vec![("seconds", SECOND, Value::from(seconds))];
+        if execution.tasks.is_empty() {
+            used.push(("user_seconds", SECOND, Value::from(*user_seconds)));
+            used.push(("system_seconds", SECOND, Value::from(*system_seconds)));
+            used.push(("peak_bytes", BYTE, Value::from(*peak_bytes)));
+        }
+        let mut ids = Vec::with_capacity(used.len());
+        for (name, unit, value) in used {
+            let id = format!("{call}/{name}");
+            let property = self.values.graph.of(&id, &["PropertyValue"]).with("name", name);
+            property.with("propertyID", format!("compeval:{name}")).with("unitCode", unit);
+            property.with("value", value.to_string());
+            ids.push(id);
+        }
+        ids
+    }
+
+    /// Describes a sweep: its body is a workflow of its own, that runs at each point.
+    fn table(&mut self, name: &ResultName, record: &TableRecord) -> Result<(), StorageError> {
+        let run = self.run;
+        let mut rows: Vec<RecipeRow> = Vec::new();
+        let header = run.storage.tables().read_recipe(name, |row| rows.push(row))?;
+        let (Some(header), table) = (header, Entry::Table(name.clone())) else { return Ok(()) };
+        let short = table.short();
+        let node = self.producers.get(&short).and_then(|nodes| nodes.first()).copied();
+        let sweeps = run.task.workflow.nodes();
+        let mut sweeps = sweeps.filter(|(_, node)| is_sweep(node)).map(|(id, _)| id);
+        let only = sweeps.next().filter(|_| sweeps.next().is_none());
+        let key = node.or(only).map_or_else(|| StepKey::Other(short.clone()), StepKey::Node);
+        let body = key.workflow();
+        let (mut points, mut gathered) = (Vec::with_capacity(rows.len()), Vec::new());
+        for (number, row) in rows.iter().enumerate() {
+            // No job is stored while a point of it has failed.
+            let Some(outputs) = &row.outputs else { continue };
+            let id = format!("#point/{}/{number}", encoded(&short));
+            gathered.extend(self.point(&id, &body, &header, (&row.values, outputs)));
+            points.push(id);
+        }
+        let recorded = record.recorded.as_ref().filter(|_| run.is_own());
+        let made_at = recorded.map(|it| [it.at; 2]).filter(|_| run.facts.times);
+        let id = format!("#table/{}", encoded(&short));
+        self.action(&id, ENGINE, (recorded.is_some(), made_at));
+        let names = ["table", "points"].iter().zip(&record.outputs).enumerate();
+        let tables = names.map(|(number, (name, output))| {
+            self.values.id(Some(table.file(number)), name, &output.digest)
+        });
+        let tables: Vec<String> = tables.collect();
+        let action = self.values.graph.of(&id, &[]);
+        action.with("name", "Table of the points of a sweep");
+        action.with("description", "CompEval has gathered the results of all points");
+        action.set("object", references(gathered)).set("result", references(tables));
+        if !points.is_empty() {
+            self.step(&short, is_sweep, &body, &points);
+        }
+        Ok(())
+    }
+
+    /// Describes a point of a sweep. Returns the ids of its outputs.
+    fn point(
+        &mut self,
+        id: &str,
+        body: &str,
+        header: &RecipeHeader,
+        (values, outputs): (&[String], &[RecipeFile]),
+    ) -> Vec<String> {
+        let run = self.run;
+        self.values.graph.of(body, &["SoftwareSourceCode", "ComputationalWorkflow", "HowTo"]);
+        let point: Vec<(&String, &String)> = header.names.iter().zip(values).collect();
+        let mut levels = Vec::with_capacity(point.len());
+        for (name, value) in &point {
+            levels.push(self.level(body, name, value));
+        }
+        let (mut results, mut span) = (Vec::with_capacity(outputs.len()), None);
+        for (number, RecipeFile { file, digest }) in outputs.iter().enumerate() {
+            let name = header.outputs.get(number).cloned();
+            let name = name.unwrap_or_else(|| format!("{number:02}"));
+            let value = self.values.id(Some(file.clone()), &name, digest);
+            self.parameter(body, ["output", "out"], (&body[1..], &name), (&value, digest));
+            results.push(value);
+            let made = run.history.recorded(file, digest);
+            if let Some(Record::Call(call)) = made.map(|made| made.record) {
+                span = union(span, call.execution().map(|it| [it.start, it.end]));
+            }
+        }
+        self.action(id, body, (span.is_some(), span.filter(|_| run.facts.times)));
+        let point: Vec<String> =
+            point.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let action = self.values.graph.of(id, &[]);
+        action.with("name", format!("Point {}", point.join(", ")));
+        action.with("description", "The evaluation of the sweep's body at a point");
+        action.set("object", references(levels)).set("result", references(&results));
+        results
+    }
+
+    /// Describes a level of a factor, once for all points that have it. Returns its id.
+    fn level(&mut self, body: &str, name: &str, value: &str) -> String {
+        let parameter = format!("{body}/in/{}", encoded(name));
+        let id = format!("{body}/in/{}/{}", encoded(name), encoded(&path_part(value)));
+        let graph = &mut self.values.graph;
+        let entity = graph.of(&parameter, &["FormalParameter"]).with("name", name);
+        entity.with("additionalType", "Text");
+        let entity = graph.of(&id, &["PropertyValue"]).with("name", name).with("value", value);
+        entity.with("exampleOfWork", reference(&parameter));
+        graph.of(body, &[]).add("input", reference(parameter));
+        id
+    }
+}
+
+/// The units of what executions use.
+const SECOND: &str = "https://qudt.org/vocab/unit/SEC";
+const BYTE: &str = "https://qudt.org/vocab/unit/BYTE";
+
+const fn is_sweep(node: &Node) -> bool {
+    matches!(node, Node::Sweep { .. })
+}
+
+/// The time from the first beginning to the last end.
+fn union(one: Period, other: Period) -> Period {
+    match (one, other) {
+        (Some([a, b]), Some([c, d])) => Some([a.min(c), b.max(d)]),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Describes an execution in words: its facts that are relative to the storage, and the machine only if the user wants that.
+fn description(record: &CallRecord, with_machine: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut facts: Vec<String> = Vec::new();
+    match &record.origin {
+        Origin::Executed { execution, .. } => {
+            parts.push(execution.argv.iter().collect::<Vec<_>>().join(" "));
+            facts.extend(execution.taken_over.as_ref().map(|it| format!("taken over from {it}")));
+            facts.extend(execution.host_kind.as_ref().map(|it| format!("kind of host: {it}")));
+            let machine = execution.machine.as_ref().filter(|_| with_machine);
+            facts.extend(machine.map(|it| format!("machine: {it}")));
+        }
+        Origin::Shared(_) => parts.push("Executed in another storage".to_owned()),
+        Origin::Adopted => parts.push("Its outputs were found without a record".to_owned()),
+    }
+    facts.extend(record.origin.isolation().map(|it| format!("isolation: {it}")));
+    let access = record.origin.access();
+    if !access.is_empty() {
+        facts.push(format!("granted: {}", access.join(", ")));
+    }
+    if !facts.is_empty() {
+        parts.push(format!("({})", facts.join("; ")));
+    }
+    parts.join(" ")
 }

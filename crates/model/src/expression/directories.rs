@@ -2,10 +2,10 @@
 
 use super::grammar::NodeKind;
 use super::mistake::{Fault, Mistake};
-use super::parsed::Parsed;
 use super::sweeps::{RuleFile, check_scopes};
 use super::{
-    Expression, ExpressionNode, Signature, Signatures, TextPlace, default_label, places, signature,
+    Expression, ExpressionNode, Parsed, Signature, Signatures, TextPlace, default_label, places,
+    signature,
 };
 use crate::name::InputName;
 use crate::slice::{MAX_ARITY, WrittenSlice};

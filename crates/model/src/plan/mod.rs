@@ -7,7 +7,6 @@
 
 mod planner;
 mod points;
-mod selection;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,9 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
-pub use self::points::{BodySteps, FirstRows};
-pub use self::selection::{
-    PointSelection, SelectionError, SelectionFault, call_names, computations_named, factor_texts,
+pub use self::points::{
+    BodySteps, FirstRows, PointSelection, SelectionError, SelectionFault, call_names,
+    computations_named, factor_texts,
 };
 use crate::name::StorageName;
 use crate::resources::{Resources, WrongAmount};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::selection::{PointSelection, RequestedNodes, SeenTexts, SelectionFault, factor_names};
+use super::points::{PointSelection, RequestedNodes, SeenTexts, SelectionFault, factor_names};
 use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweep, PlannedSweepId,
     PointOfSweep, PointsFault, ReplicatedPoint, Source, Step, SweepRows, add_sources,
@@ -594,7 +594,7 @@ fn columns(
         let Some(column) = points.column(text) else {
             return Err(PointsFault::NoColumn {
                 name: text.to_owned(),
-                nearest: crate::suggest::nearest(text, points.names()),
+                nearest: crate::hints::nearest(text, points.names()),
                 known: points.names().to_vec(),
             });
         };

@@ -1,13 +1,23 @@
 //! The points at which calls occur, and the calls of the body of a sweep at all of its points.
+//!
+//! A [`Selection`] is the part of a workflow that is requested, where that is not all of it: points of sweeps, and calls.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::mem;
+use std::sync::{Arc, PoisonError};
 
 use super::{
     CallId, DerivedId, Plan, Planned, PlannedSweep, PlannedSweepId, PointOfSweep, Source, Step,
     SweepRows,
 };
-use crate::sweep::{BoundId, SweepPoints};
-use crate::task::{Node, NodeId, Task, origins};
+use crate::exit::Explain;
+use crate::hints::{near, nearest};
+use crate::humanize::listed;
+use crate::sweep::{BoundId, REPLICATE, SweepPoints};
+use crate::task::{
+    Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
+    SweepId, Task, origins,
+};
 
 /// The first rows of sweeps with the same texts in some columns, as far as they were asked for.
 #[derive(Debug, Default)]
@@ -86,7 +96,7 @@ impl Plan {
 
     /// Puts calls into the order of the points of their outermost sweep. Calls of other sweeps or none stay where the first of each
     /// is, and calls at one point as they are.
-    pub(super) fn in_point_order(&self, task: &Task, calls: &mut [CallId]) {
+    fn in_point_order(&self, task: &Task, calls: &mut [CallId]) {
         let (mut known, mut first) = (FirstRows::default(), HashMap::new());
         let places: HashMap<CallId, usize> = (calls.iter().enumerate())
             .map(|(at, call)| match self.outermost_sweep(*call) {
@@ -284,4 +294,499 @@ fn distinct<T: Ord>(mut all: Vec<T>) -> usize {
     all.sort_unstable();
     all.dedup();
     all.len()
+}
+
+/// The points that are asked for: those that have one of the texts of each name, in all sweeps with a column of that name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PointSelection {
+    texts: BTreeMap<String, Vec<Arc<str>>>,
+    /// The names of the calls that are asked for, if not all are.
+    pub(super) targets: Vec<String>,
+}
+
+/// The reason why a selection cannot be met.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionFault {
+    /// No points have a column of this name.
+    #[error("no sweep has points with a name {name:?}")]
+    NoName {
+        /// The name.
+        name: String,
+        /// The most similar name of a column.
+        nearest: Option<String>,
+        /// The names of all columns.
+        known: Vec<String>,
+    },
+    /// No call has this name.
+    #[error("the task has no call {text:?}")]
+    NoTarget {
+        /// The name.
+        text: String,
+        /// Similar names of calls, the most similar first.
+        near: Vec<String>,
+        /// The names of all calls.
+        known: Vec<String>,
+    },
+    /// No point has this text.
+    #[error("no point has {name}={text}")]
+    NoText {
+        /// The name.
+        name: String,
+        /// The text.
+        text: String,
+        /// The texts that points have.
+        known: Vec<String>,
+    },
+}
+
+/// No points have what is asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct SelectionError(pub Vec<SelectionFault>);
+
+impl Explain for SelectionError {
+    fn hint(&self) -> Option<String> {
+        self.0.first()?.hint()
+    }
+}
+
+impl Explain for SelectionFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoName { nearest: Some(name), .. } => format!("did you mean {name}?"),
+            Self::NoName { known, .. } if known.is_empty() => "leave out --where".to_owned(),
+            Self::NoName { known, .. } => format!("there are {}", listed(known)),
+            Self::NoTarget { near, .. } if !near.is_empty() => {
+                format!("did you mean {}?", listed(near))
+            }
+            Self::NoTarget { known, .. } => format!("there are {}", listed(known)),
+            Self::NoText { known, .. } if known.is_empty() => "leave out --where".to_owned(),
+            Self::NoText { name, text, known } if text.contains('=') => {
+                let known = listed(known);
+                format!(
+                    "write --where once for each name, and texts of one name as in --where {name}=TEXT,TEXT; there are {name}={known}"
+                )
+            }
+            Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
+        };
+        Some(hint)
+    }
+}
+
+/// The texts of each name that points have, in the order in which they were seen.
+pub(super) type SeenTexts = BTreeMap<String, Vec<Arc<str>>>;
+
+/// The names of all factors of sweeps, before any text was seen.
+pub(super) fn factor_names(task: &Task) -> SeenTexts {
+    let mut seen = SeenTexts::new();
+    for (_, node) in task.workflow.nodes() {
+        let Node::Sweep { sweep, .. } = node else { continue };
+        let product = &task.sweeps[sweep.index()].product;
+        let factors = product.factors.iter().flat_map(|factor| factor.points.names());
+        seen.extend(factors.map(|name| (name.clone(), Vec::new())));
+        seen.extend(product.replicates.iter().map(|_| (REPLICATE.to_owned(), Vec::new())));
+    }
+    seen
+}
+
+/// Returns the texts of each name that points have, as far as they are not computed.
+pub fn factor_texts(task: &Task) -> BTreeMap<String, BTreeSet<Arc<str>>> {
+    let mut texts = BTreeMap::<_, BTreeSet<_>>::new();
+    let factors = task.sweeps.iter().flat_map(|sweep| &sweep.product.factors);
+    for points in factors.map(|factor| &factor.points) {
+        for (column, name) in points.names().iter().enumerate() {
+            texts.entry(name.clone()).or_default().extend(points.levels(column).iter().cloned());
+        }
+    }
+    texts
+}
+
+impl PointSelection {
+    /// The points with one of these texts of each name.
+    pub fn new(wanted: impl IntoIterator<Item = (String, Vec<Arc<str>>)>) -> Self {
+        let mut selection = Self::default();
+        for (name, texts) in wanted {
+            selection.texts.entry(name).or_default().extend(texts);
+        }
+        selection
+    }
+
+    /// The same points of those calls only that have these names, and of all that they need.
+    #[must_use]
+    pub fn only(self, targets: Vec<String>) -> Self {
+        Self { targets, ..self }
+    }
+
+    /// Whether everything is asked for.
+    pub fn is_everything(&self) -> bool {
+        self.texts.is_empty() && self.targets.is_empty()
+    }
+
+    /// Whether it says which replicates are asked for.
+    pub(super) fn names_replicates(&self) -> bool {
+        self.texts.contains_key(REPLICATE)
+    }
+
+    /// Returns the points that are asked for, if that are not all. Notes which texts there are.
+    pub(super) fn select(&self, points: &SweepPoints, seen: &mut SeenTexts) -> Option<SweepPoints> {
+        if self.texts.is_empty() {
+            return None;
+        }
+        let mut wanted: Vec<(usize, Vec<bool>)> = Vec::new();
+        for (column, name) in points.names().iter().enumerate() {
+            let seen = seen.entry(name.clone()).or_default();
+            let Some(texts) = self.texts.get(name) else { continue };
+            // Texts of excluded points stay among the levels.
+            let mut is_used = vec![false; points.levels(column).len()];
+            points.rows().for_each(|row| is_used[row[column] as usize] = true);
+            let levels = points.levels(column).iter().zip(is_used);
+            for text in levels.filter(|(_, is_used)| *is_used).map(|(text, _)| text) {
+                if !seen.contains(text) {
+                    seen.push(Arc::clone(text));
+                }
+            }
+            let is_wanted = points.levels(column).iter().map(|text| texts.contains(text));
+            wanted.push((column, is_wanted.collect()));
+        }
+        if wanted.is_empty() {
+            return None;
+        }
+        Some(
+            points.filtered(|row| {
+                wanted.iter().all(|(column, levels)| levels[row[*column] as usize])
+            }),
+        )
+    }
+
+    /// Whether a name is asked for that no points have had so far.
+    pub(super) fn has_unseen(&self, seen: &SeenTexts) -> bool {
+        self.texts.keys().any(|name| !seen.contains_key(name))
+    }
+
+    /// Returns a fault for each requested name or text that no points have, when all of them were seen.
+    pub(super) fn faults(&self, seen: &SeenTexts) -> Vec<SelectionFault> {
+        let mut faults = Vec::new();
+        for (name, texts) in &self.texts {
+            let Some(there) = seen.get(name) else {
+                let known: Vec<String> = seen.keys().cloned().collect();
+                let (name, nearest) = (name.clone(), nearest(name, &known));
+                faults.push(SelectionFault::NoName { name, nearest, known });
+                continue;
+            };
+            for text in texts.iter().filter(|text| !there.contains(text)) {
+                let known = there.iter().map(ToString::to_string).collect();
+                let (name, text) = (name.clone(), text.to_string());
+                faults.push(SelectionFault::NoText { name, text, known });
+            }
+        }
+        faults
+    }
+}
+
+/// The part of a workflow that is evaluated.
+#[derive(Debug, Default)]
+pub(super) struct RequestedNodes {
+    /// The nodes that are asked for, in order. None if the whole workflow is.
+    pub(super) nodes: Vec<NodeId>,
+    /// A fault for each requested text that names no node.
+    pub(super) unknown: Vec<SelectionFault>,
+    /// Whether each node is asked for, or is read by one that is.
+    needed: Vec<bool>,
+    /// Whether each node is a sweep that is expanded because a node in its body is asked for.
+    passed: Vec<bool>,
+}
+
+impl RequestedNodes {
+    /// Finds the calls and sweeps with these names: the name of a computation, the label of a sweep, or the labels that lead to
+    /// one.
+    pub(super) fn new(task: &Task, free: &FreeNames, texts: &[String]) -> Self {
+        let mut targets = Self::default();
+        if texts.is_empty() {
+            return targets;
+        }
+        let named = names(task);
+        for text in texts {
+            let found = named.iter().filter(|(_, names)| names.contains(text));
+            let before = targets.nodes.len();
+            targets.nodes.extend(found.map(|(node, _)| *node));
+            if targets.nodes.len() == before {
+                let known = call_names(task);
+                let near = near(text, &known).into_iter().cloned().collect();
+                targets.unknown.push(SelectionFault::NoTarget { text: text.clone(), near, known });
+            }
+        }
+        targets.nodes.sort_unstable();
+        targets.nodes.dedup();
+        let count = task.workflow.nodes().len();
+        (targets.needed, targets.passed) = (vec![false; count], vec![false; count]);
+        targets.need(task, targets.nodes.clone());
+        targets.pass(task, free);
+        targets.unite(task);
+        targets
+    }
+
+    /// Whether a node is evaluated.
+    pub(super) fn needs(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.needed[node.index()] || self.passed[node.index()]
+    }
+
+    /// Whether the outputs of a node are needed, and not only what is in its body.
+    pub(super) fn needs_outputs(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.needed[node.index()]
+    }
+
+    /// Whether a node is asked for itself.
+    pub(super) fn contain(&self, node: NodeId) -> bool {
+        self.nodes.binary_search(&node).is_ok()
+    }
+
+    /// Returns the outermost nodes that are asked for, or in whose bodies such nodes are: all that is evaluated is below them.
+    pub(super) fn tops(&self, task: &Task, free: &FreeNames) -> Vec<NodeId> {
+        let all = task.workflow.nodes().map(|(id, _)| id).filter(|node| free.of(*node).is_empty());
+        let asked = all.filter(|it| self.contain(*it) || self.passed[it.index()]);
+        let mut below = vec![false; self.needed.len()];
+        for (id, node) in task.workflow.nodes().rev() {
+            let is_below = below[id.index()] || self.needed[id.index()] || self.passed[id.index()];
+            node.inputs().iter().filter(|_| is_below).for_each(|it| below[it.node.index()] = true);
+        }
+        asked.filter(|node| !below[node.index()]).collect()
+    }
+
+    /// Marks nodes, and all that they read.
+    fn need(&mut self, task: &Task, mut waiting: Vec<NodeId>) {
+        while let Some(node) = waiting.pop() {
+            if !mem::replace(&mut self.needed[node.index()], true) {
+                waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+            }
+        }
+    }
+
+    /// Marks the sweeps at whose points nodes are asked for, and what the points are computed from.
+    fn pass(&mut self, task: &Task, free: &FreeNames) {
+        for (id, node) in task.workflow.nodes() {
+            let Node::Sweep { inputs, .. } = node else { continue };
+            let mut seen = vec![false; id.index()];
+            let mut waiting = vec![inputs[0].node];
+            while let Some(node) = waiting.pop() {
+                let is_open = !free.of(node).is_empty();
+                if is_open && !mem::replace(&mut seen[node.index()], true) {
+                    self.passed[id.index()] |= self.contain(node);
+                    waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+                }
+            }
+            if self.passed[id.index()] {
+                self.need(task, inputs[1..].iter().map(|input| input.node).collect());
+            }
+        }
+    }
+
+    /// Marks equal sweeps that pass up different outputs alike: they are one call.
+    fn unite(&mut self, task: &Task) {
+        let mut alike: HashMap<(SweepId, Vec<NodeId>), Vec<NodeId>> = HashMap::new();
+        for (id, node) in task.workflow.nodes() {
+            if let Node::Sweep { sweep, inputs, .. } = node {
+                let inputs = inputs.iter().map(|input| input.node).collect();
+                alike.entry((*sweep, inputs)).or_default().push(id);
+            }
+        }
+        for nodes in alike.into_values() {
+            if nodes.iter().any(|node| self.needed[node.index()]) {
+                nodes.iter().for_each(|node| self.needed[node.index()] = true);
+            }
+        }
+    }
+}
+
+impl PointSelection {
+    /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
+    /// text is part of a value always counts.
+    pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
+        if self.targets.is_empty() {
+            return Ok(vec![true; task.inputs.len()]);
+        }
+        let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
+        if !requested.unknown.is_empty() {
+            return Err(SelectionError(requested.unknown));
+        }
+        let mut is_read = vec![false; task.inputs.len()];
+        for (_, node) in task.workflow.nodes().filter(|it| requested.needs(it.0)) {
+            if let Node::Input(input) = node {
+                is_read[input.index()] = true;
+            }
+        }
+        task.free_names().for_each(|input| is_read[input.index()] = true);
+        Ok(is_read)
+    }
+}
+
+impl Plan {
+    /// Returns the faults of requests that no points meet; none as long as there may be more points.
+    pub fn selection_faults(&self) -> Vec<SelectionFault> {
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        match planner.unknown_targets() {
+            [] if self.sweeps.iter().any(|(_, sweep)| sweep.rows().is_none()) => Vec::new(),
+            [] => planner.selection_faults(),
+            unknown => unknown.to_vec(),
+        }
+    }
+
+    /// The sweeps of which not all points are asked for: each with the numbers of points that are, and of all.
+    pub fn partial_sweeps(&self) -> BTreeMap<SweepId, [usize; 2]> {
+        let mut partial = BTreeMap::new();
+        for (_, sweep) in &self.sweeps {
+            if let Some(SweepRows { points, left_out: Some(left_out), .. }) = sweep.rows() {
+                let [asked, all] = partial.entry(sweep.sweep).or_insert([0, 0]);
+                *asked += points.len();
+                *all += points.len() + left_out;
+            }
+        }
+        partial.retain(|_, [asked, all]| asked < all);
+        partial
+    }
+
+    /// Returns the calls that are known to be left out: they are not asked for, or need a table some of whose points are left out.
+    pub fn left_out_calls(&self) -> HashSet<CallId> {
+        let mut left_out = HashSet::new();
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        if planner.selection.is_everything() {
+            return left_out;
+        }
+        drop(planner);
+        // The call that gathers a sweep with computed points precedes the calls of its points, so one pass may miss some.
+        while self.add_left_out(&mut left_out) {}
+        left_out
+    }
+
+    /// Adds the calls that are seen to be left out, given those that are known to be. Returns whether there were any.
+    fn add_left_out(&self, left_out: &mut HashSet<CallId>) -> bool {
+        let before = left_out.len();
+        for (id, call) in self.calls() {
+            let needs_left_out = |sources: &[Source]| {
+                let mut awaited = sources.iter().filter_map(|it| self.awaited(*it));
+                awaited.any(|call| left_out.contains(&call))
+            };
+            if !call.is_needed()
+                || needs_left_out(&call.inputs)
+                || self.gathered(id).is_some_and(|sweep| {
+                    !sweep.is_asked
+                        || sweep
+                            .rows()
+                            .is_some_and(|rows| rows.is_partial() || needs_left_out(&rows.sources))
+                })
+            {
+                left_out.insert(id);
+            }
+        }
+        left_out.len() > before
+    }
+
+    /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.
+    pub fn tops(&self) -> &[NodeId] {
+        &self.tops
+    }
+
+    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for. They
+    /// are in the order of the points.
+    pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
+        if self.tops.is_empty() {
+            return self.outputs.clone();
+        }
+        let targets = self.calls().filter(|(_, planned)| planned.is_target());
+        let mut targets: Vec<CallId> = targets.map(|(call, _)| call).collect();
+        self.in_point_order(task, &mut targets);
+        // A definition passes up what any slice of it does.
+        let mut defined = HashMap::<&str, Vec<u8>>::new();
+        for (node, names) in &task.definitions {
+            for name in names {
+                let numbers = defined.entry(name).or_default();
+                let new = task.workflow[*node].numbers().filter(|it| !numbers.contains(it));
+                let new: Vec<u8> = new.collect();
+                numbers.extend(new);
+            }
+        }
+        let mut outputs = Vec::new();
+        for call in targets {
+            let node = self.call(call).node;
+            let mut numbers: Vec<u8> = task.workflow[node].numbers().collect();
+            for name in task.definitions.get(&node).into_iter().flatten() {
+                numbers.extend(defined.get(&**name).into_iter().flatten());
+            }
+            let mut seen = HashSet::new();
+            numbers.retain(|number| seen.insert(*number));
+            outputs.extend(numbers.into_iter().map(|number| Source::Output { call, number }));
+        }
+        outputs
+    }
+}
+
+/// Returns the names of all calls and sweeps of a task, sorted: one of them asks for some.
+pub fn call_names(task: &Task) -> Vec<String> {
+    let mut names: Vec<String> = names(task).into_iter().flat_map(|(_, names)| names).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the computations of the calls with this name, by which one asks for them: that of a computation, or the labels that lead
+/// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
+/// out.
+pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
+    let (named, others): (Vec<_>, Vec<_>) =
+        names(task).into_iter().partition(|(_, names)| names.iter().any(|name| name == text));
+    let named = named.iter().filter_map(|(node, _)| called(task, *node));
+    let closed = named.filter(|it| it.open.is_none());
+    let found: BTreeSet<ComputationId> = closed.map(|it| it.first).collect();
+    // A name that depends on a point may be that of any computation with as many inputs and outputs.
+    let is_shared = others.iter().filter_map(|(node, _)| called(task, *node)).any(|other| {
+        let is_open = other.open.is_some();
+        found
+            .iter()
+            .any(|it| *it == other.first || is_open && arity(task, *it) == arity(task, other.first))
+    });
+    let found = found.iter().map(|it| &task.computations[it.index()]);
+    let found: Vec<&Computation> = found.collect();
+    let is_shared = is_shared && found.iter().all(|it| it.name.as_str() != text);
+    (found, is_shared)
+}
+
+/// The computation that a node calls, if it is a call.
+fn called(task: &Task, node: NodeId) -> Option<&NamedComputation> {
+    match &task.workflow[node] {
+        Node::Computation { computation, .. } => Some(computation),
+        _ => None,
+    }
+}
+
+/// The numbers of inputs and outputs of a computation.
+fn arity(task: &Task, id: ComputationId) -> (usize, usize) {
+    let computation = &task.computations[id.index()];
+    (computation.inputs.len(), computation.outputs.len())
+}
+
+/// The names of each node that is a call or a sweep.
+fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
+    let paths = LabelPaths::new(&task.workflow);
+    let mut all = Vec::new();
+    for (id, node) in task.workflow.nodes() {
+        let defined = task.definitions.get(&id).into_iter().flatten().map(ToString::to_string);
+        let defined: Vec<String> = defined.collect();
+        let own = match node {
+            Node::Computation { computation, .. } => computation.written(task).to_owned(),
+            Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
+            // Its name is that of all calls whose outputs it passes up.
+            Node::All { .. } if !defined.is_empty() => {
+                let origins = origins(&task.workflow, id).map(|(origin, _)| origin);
+                let calls = origins.filter(|it| {
+                    matches!(task.workflow[*it], Node::Computation { .. } | Node::Sweep { .. })
+                });
+                all.extend(calls.map(|call| (call, defined.clone())));
+                continue;
+            }
+            _ => continue,
+        };
+        let path = paths.path(task, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
+        let names = [own, path].into_iter().chain(defined).filter(|name| !name.is_empty());
+        all.push((id, names.collect()));
+    }
+    all
 }

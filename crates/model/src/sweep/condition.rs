@@ -9,10 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::decimal::Decimal;
-use super::points::{SweepPoint, SweepPoints, column_hint, point_title};
+use super::points::{Decimal, SweepPoint, SweepPoints, column_hint, point_title};
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::hints::nearest;
 
 /// The deepest nesting of parentheses and signs.
 const MAX_DEPTH: usize = 64;

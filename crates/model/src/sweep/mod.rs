@@ -7,8 +7,6 @@
 
 mod cells;
 mod condition;
-mod decimal;
-mod lookalikes;
 mod output_table;
 mod parameters;
 mod points;
@@ -25,13 +23,14 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cells::{CellTable, read_cells};
 pub use self::condition::{Condition, ConditionFault, ConditionMistake, TextOperand};
-pub use self::lookalikes::{Likeness, Lookalike};
 pub use self::output_table::{
     CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
     TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
 };
 pub use self::parameters::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
-pub use self::points::{SweepPoint, SweepPoints, column_hint, path_part, point_path, point_title};
+pub use self::points::{
+    Likeness, Lookalike, SweepPoint, SweepPoints, column_hint, path_part, point_path, point_title,
+};
 pub use self::product::{
     ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, computed_points,
     points, product,

@@ -16,7 +16,7 @@ use super::sheet::{
     named_fields, trimmed,
 };
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::hints::nearest;
 
 /// The objects of a parameter file.
 #[derive(Debug, Default)]

@@ -11,8 +11,7 @@ use super::{PageRow, PageTable};
 use crate::table::SweepTable;
 use crate::table_summary::odd_text;
 use ce_model::digest::is_object_id;
-use ce_model::statistics::Measurements;
-use ce_model::steps::{SeriesStep, series_steps};
+use ce_model::statistics::{Measurements, SeriesStep, series_steps};
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
 
 /// The column with the dates of commits.

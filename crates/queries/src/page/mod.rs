@@ -4,7 +4,6 @@
 //! data say how many there are. They are a function of the storage and the task: equal ones give equal pages.
 
 mod calls;
-mod contents;
 mod graph;
 mod measurements;
 mod study;
@@ -18,16 +17,16 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-pub use self::calls::{PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin};
-use self::calls::{PageIndex, role_in};
-use self::contents::ContentsRoom;
-pub use self::contents::{NotHeld, OutputContents};
+use self::calls::{ContentsRoom, PageIndex, role_in};
+pub use self::calls::{
+    NotHeld, OutputContents, PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin,
+};
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 pub use self::measurements::{
     AxisKind, CommitStep, CommitSteps, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis,
 };
 pub use self::study::{GivenInput, GivenValue, PageStudy};
-use crate::row_origin::RowOrigin;
+use crate::table::RowOrigin;
 use crate::table::{RowStatus, SweepTable};
 use ce_evaluate::Evaluation;
 use ce_exchange::{Attestations, is_fetched_on_demand};

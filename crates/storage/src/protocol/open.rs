@@ -25,7 +25,7 @@ use crate::paths::{
 };
 use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, SHORT};
-use ce_model::suggest::{is_close, nearest_first};
+use ce_model::hints::{is_close, nearest_first};
 
 /// The interval at which it is looked whether there is a storage by now.
 const LOOK: Duration = Duration::from_millis(100);

@@ -8,7 +8,6 @@
 //! ledger, and of revocations.
 
 mod expected;
-mod machine;
 mod pending;
 mod provenance;
 mod recipe;
@@ -21,7 +20,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(super) use self::expected::differences;
 pub use self::expected::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
-pub use self::machine::machine;
 pub use self::pending::{
     FailedCall, FailedTitle, OutOfTime, OutputSource, PublishedCall, RunState, RunningCall,
     SubmittedRun, SuspensionRecord, SuspensionState, TICKET_FORMAT, Ticket, TicketAnswer,
@@ -29,7 +27,7 @@ pub use self::pending::{
 };
 pub(super) use self::provenance::host;
 pub use self::provenance::{
-    Arguments, Execution, HostKind, NOT_ISOLATED, Origin, Provenance, SharedOrigin,
+    Arguments, Execution, HostKind, NOT_ISOLATED, Origin, Provenance, SharedOrigin, machine,
 };
 pub use self::recipe::{
     LongText, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
