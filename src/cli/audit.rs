@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::Tool;
-use super::input_args::storage_and_results;
 use super::options::{PlaceName, isolate, jobs, slurm, task_dir, warn_of_links};
+use super::storage_args::storage_and_results;
 use crate::report::{self, Bar, harmless, say};
 use ce_evaluate::session::{Error, OutputError, RunOptions, Session, named_call, named_job};
 use ce_evaluate::{AuditedEnd, Policy};

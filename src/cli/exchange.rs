@@ -8,8 +8,8 @@ use std::sync::Arc;
 use clap::{Parser, ValueEnum};
 
 use super::Tool;
-use super::input_args::{AbsentStorage, Ends, FoundEnds};
 use super::options::writable;
+use super::storage_args::{AbsentStorage, Ends, FoundEnds};
 use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Parser, ValueEnum};
 
 use super::Tool;
-use super::input_args::{StorageFile, configured_storage, storage_and_results};
 use super::options::warn_of_links;
+use super::storage_args::{StorageFile, configured_storage, storage_and_results};
 use crate::report::{
     CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
 };

@@ -9,8 +9,8 @@ use clap::Parser;
 use jiff::Timestamp;
 
 use super::Tool;
-use super::input_args::{StorageDir, configured_storage, storage_and_results};
 use super::options::{PastTime, past_time, warn_of_links, writable};
+use super::storage_args::{StorageDir, configured_storage, storage_and_results};
 use crate::report::{self, CandidateTotals, say};
 use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_exchange::{copies, mirror};

@@ -19,6 +19,7 @@ mod revisions;
 mod run;
 mod show;
 mod status;
+mod storage_args;
 mod table;
 mod task;
 mod verify;

@@ -8,10 +8,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Tool;
-use super::input_args::{
-    AbsentStorage, PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts,
-};
+use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
+use super::storage_args::AbsentStorage;
 use crate::report::{
     self, EventPrinter, Json, OutputPaths, Progress, Reporter, TreePrinter, TreeStyle, harmless,
     reasons, say,
@@ -27,9 +26,9 @@ use ce_executor::slurm::{HANDOVER, SlurmSettings};
 use ce_executor::{Detach, Leaving, detach};
 use ce_git::{Config, Trees};
 use ce_model::exit::{Exit, Explain};
-use ce_model::hints::near;
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{PointSelection, SelectionError, SelectionFault};
+use ce_model::suggest::near;
 use ce_model::sweep::Factor;
 use ce_model::task::{RangedInputs, Task};
 use ce_queries::explain::Explanation;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Parser;
 
 use super::Tool;
-use super::input_args::{StorageDir, StorageFile, is_storage, storage_around};
 use super::options::{task_dir, warn_of_links};
+use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
 use crate::report::{self, Ancestry, SandboxContents, print_paged, say};
 use ce_evaluate::session::{
     BeginError, Error, InspectionError, InspectionSession, OutputError, Stop, find_call, print_log,

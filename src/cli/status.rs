@@ -9,7 +9,8 @@ use clap::{Args, Parser};
 use jiff::Timestamp;
 
 use super::Tool;
-use super::input_args::{StorageDir, configured_storage, levels, storage_and_results};
+use super::input_args::levels;
+use super::storage_args::{StorageDir, configured_storage, storage_and_results};
 use crate::report::{self, AskedStatus, Output, TICK, say};
 use ce_evaluate::session::{
     BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting,

@@ -10,8 +10,8 @@ use clap::Parser;
 use jiff::Timestamp;
 
 use super::Tool;
-use super::input_args::StorageDir;
 use super::options::{PastTime, past_time};
+use super::storage_args::StorageDir;
 use crate::report::{self, Bar, GradeCounts, say};
 use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_executor::probes as isolation;

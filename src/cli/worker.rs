@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::Tool;
-use super::input_args::StorageDir;
+use super::storage_args::StorageDir;
 use crate::report::{self, WorkerReport, say};
 use ce_evaluate::session::{
     Error, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,

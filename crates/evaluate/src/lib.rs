@@ -18,6 +18,7 @@ mod hint;
 mod launcher;
 mod outcome;
 mod queue;
+mod recorded_rows;
 mod scheduler;
 pub mod session;
 mod suspension;
@@ -40,6 +41,7 @@ pub use self::outcome::{
     SuspendedCall, Unavailable, Unfinished,
 };
 pub use self::queue::{TicketCounts, WorkerQueue};
-pub use self::sweep::{CallNumbers, RecordedPoint, RecordedRows, point_outputs};
+pub use self::recorded_rows::{RecordedPoint, RecordedRows};
+pub use self::sweep::{CallNumbers, point_outputs};
 pub use self::ticket::TicketRules;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ce_model::digest::{DIRTY, Digest, ObjectId};
-use ce_model::hints::nearest;
 use ce_model::name::ComputationName;
 use ce_model::shared_text::SharedText;
+use ce_model::suggest::nearest;
 use ce_storage::records::{
     CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionState,
 };

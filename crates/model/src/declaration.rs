@@ -4,7 +4,7 @@
 use std::str;
 
 use crate::exit::Explain;
-use crate::hints;
+use crate::suggest;
 
 /// The declaration of a computation that is one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Word {
             }
             None => {
                 let words = Self::ALL.map(|word| word.text().to_owned());
-                let nearest = hints::nearest(text, &words);
+                let nearest = suggest::nearest(text, &words);
                 Err(DeclarationError::Word { word: text.to_owned(), nearest })
             }
         }

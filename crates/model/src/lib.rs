@@ -40,6 +40,7 @@ pub mod resources;
 pub mod shared_text;
 pub mod slice;
 pub mod statistics;
+pub mod suggest;
 pub mod sweep;
 pub mod task;
 pub mod template;

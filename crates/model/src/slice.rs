@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Explain;
-use crate::hints::nearest;
+use crate::suggest::nearest;
 
 /// The greatest number of inputs, and of outputs, of a computation: two digits count them.
 pub const MAX_ARITY: usize = 100;

@@ -10,11 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use ce_model::digest::is_object_id;
 use ce_model::exit::{Exit, Explain};
-use ce_model::hints::nearest;
 use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
     self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
 };
+use ce_model::suggest::nearest;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
 
 use crate::table::{RowStatus, SweepRow, SweepTable};

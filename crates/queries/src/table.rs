@@ -16,15 +16,14 @@ use ce_exchange::Attestations;
 use ce_history::{OriginalExecution, PublishedExecution};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::hints::nearest;
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::resources::Resource;
 use ce_model::shared_text::SharedText;
-use ce_model::sweep;
+use ce_model::suggest::nearest;
 use ce_model::sweep::{
-    CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE, Replicates,
-    STATUS, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn, TableFault,
-    TableRow, Until, fault_of_outputs,
+    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE,
+    Replicates, STATUS, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn,
+    TableFault, TableRow, Until, fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
 use ce_storage::{Entry, Holder, Record, RecordState};

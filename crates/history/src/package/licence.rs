@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ce_model::hints::nearest;
+use ce_model::suggest::nearest;
 use spdx::error::{ParseError, Reason};
 use spdx::flags::IS_DEPRECATED;
 use spdx::identifiers::{EXCEPTIONS, LICENSES};

@@ -29,11 +29,11 @@
 
 use std::fmt::{self, Write};
 
-use crate::hints::nearest;
 use crate::name::{
     ComputationName, InputName, MemberPath, NameError, StorageName, TaskPath, TreeName,
 };
 use crate::slice::WrittenSlice;
+use crate::suggest::nearest;
 use crate::sweep::{
     ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, WHERE, is_sheet,
 };

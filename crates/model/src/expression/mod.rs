@@ -11,6 +11,7 @@
 mod definitions;
 mod directories;
 mod grammar;
+mod levels;
 mod lexer;
 mod mistake;
 mod parser;

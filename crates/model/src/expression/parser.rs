@@ -7,14 +7,15 @@ use super::grammar::{
     EXCLUDED, INPUTS, NodeKind, OVER, RESOURCES, RuleShape, SWEEP_ROLES, UNENDED, begins_level,
     is_plain, is_plain_in_slice, is_reference, nearest_word,
 };
+use super::levels::levels;
 use super::lexer::Lexer;
 use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
-use super::sweeps::{RuleFile, levels};
+use super::sweeps::RuleFile;
 use super::{InputDefault, Parsed, Text};
-use crate::hints::nearest;
 use crate::name::{InputName, TaskPath};
 use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, WrittenSlice};
+use crate::suggest::nearest;
 use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX, WHERE};
 use crate::task::ROOT_LABEL;
 

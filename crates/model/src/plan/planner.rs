@@ -594,7 +594,7 @@ fn columns(
         let Some(column) = points.column(text) else {
             return Err(PointsFault::NoColumn {
                 name: text.to_owned(),
-                nearest: crate::hints::nearest(text, points.names()),
+                nearest: crate::suggest::nearest(text, points.names()),
                 known: points.names().to_vec(),
             });
         };

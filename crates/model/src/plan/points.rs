@@ -11,8 +11,8 @@ use super::{
     SweepRows,
 };
 use crate::exit::Explain;
-use crate::hints::{near, nearest};
 use crate::humanize::listed;
+use crate::suggest::{near, nearest};
 use crate::sweep::{BoundId, REPLICATE, SweepPoints};
 use crate::task::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,

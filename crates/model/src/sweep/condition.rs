@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::points::{Decimal, SweepPoint, SweepPoints, column_hint, point_title};
 use crate::exit::Explain;
-use crate::hints::nearest;
+use crate::suggest::nearest;
 
 /// The deepest nesting of parentheses and signs.
 const MAX_DEPTH: usize = 64;

@@ -13,7 +13,7 @@ use super::sheet::{SheetFault, json_fields, json_text};
 use super::{ColumnShape, TableColumn};
 use crate::digest::Sha1;
 use crate::exit::Explain;
-use crate::hints::nearest;
+use crate::suggest::nearest;
 
 /// An output of the body of a sweep at a point.
 #[derive(Clone, Debug)]

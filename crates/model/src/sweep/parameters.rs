@@ -16,7 +16,7 @@ use super::sheet::{
     named_fields, trimmed,
 };
 use crate::exit::Explain;
-use crate::hints::nearest;
+use crate::suggest::nearest;
 
 /// The objects of a parameter file.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use super::Product;
 use super::condition::ConditionFault;
 use super::points::{SweepPoints, column_hint};
 use crate::exit::Explain;
-use crate::hints::nearest;
+use crate::suggest::nearest;
 
 /// The greatest number of points of a product, before any are excluded.
 pub const MAX_POINTS: usize = 10_000_000;

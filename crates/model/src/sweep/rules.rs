@@ -13,9 +13,9 @@ use super::{
     Better, ColumnMeasure, ColumnShape, Condition, Product, Sweep, TableColumn, WrittenColumn,
 };
 use crate::exit::Explain;
-use crate::hints::nearest;
 use crate::name::stem;
 use crate::slice::{SliceError, WrittenSlice};
+use crate::suggest::nearest;
 
 /// The directory of the factors.
 pub const FACTORS: &str = "factors";

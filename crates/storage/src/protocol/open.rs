@@ -16,16 +16,17 @@ use std::{fs, thread};
 use super::call::ReservedNames;
 use super::equivalent_versions::Versions;
 use super::hashing::FileHasher;
-use super::heartbeat::CurrentRun;
-use super::{Storage, Takeover, Unrecorded, heartbeat};
-use crate::disk;
-use crate::disk::{Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError};
+use super::heartbeat::{self, CurrentRun};
+use super::{Storage, Takeover, Unrecorded};
+use crate::disk::{
+    self, Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError,
+};
 use crate::paths::{
     DIGITS, GATE, RECORD, ROOMS, RUNS, ResultName, RunName, SUSPENDED, TABLES, TASK_INPUTS,
 };
 use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, SHORT};
-use ce_model::hints::{is_close, nearest_first};
+use ce_model::suggest::{is_close, nearest_first};
 
 /// The interval at which it is looked whether there is a storage by now.
 const LOOK: Duration = Duration::from_millis(100);

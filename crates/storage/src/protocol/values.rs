@@ -16,8 +16,8 @@ use ce_files::manifest::{
 };
 use ce_model::digest::{Digest, Hasher, PIECE};
 use ce_model::exit::Explain;
-use ce_model::hints::nearest;
 use ce_model::name::MemberPath;
+use ce_model::suggest::nearest;
 
 /// The reason why a value has no such member.
 #[derive(Debug, thiserror::Error)]

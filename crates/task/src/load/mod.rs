@@ -40,8 +40,9 @@ use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::expression::{Mistake, Parsed};
-use ce_model::hints::{self, nearest};
+use ce_model::hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::suggest::nearest;
 use ce_model::task::{
     Computation, LIBRARY, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
 };

@@ -1,0 +1,256 @@
+//! The storage of a command: as it is typed, configured, or told by a file in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::report::say;
+use ce_evaluate::session::{Error, ResultPathError};
+use ce_git::{Config, unignored};
+use ce_model::exit::Explain;
+use ce_model::suggest::is_slip;
+use ce_storage::{Site, Storage};
+
+/// Neither the user nor Git's configuration says where something is.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlaceError {
+    /// No storage was named.
+    #[error("no storage is given, and Git's configuration has no compeval.storage")]
+    NoStorage,
+    /// No results repository was named.
+    #[error("no repository is given, and Git's configuration has no compeval.results")]
+    NoResults,
+    /// The storage is the user's, and the repository that of the task's authors.
+    #[error("the storage {} is yours, and the file {file} of the task names the results {results}", storage.display())]
+    Mixed {
+        /// The storage of the configuration.
+        storage: PathBuf,
+        /// The file of the authors.
+        file: &'static str,
+        /// The repository that it names.
+        results: String,
+    },
+}
+
+impl Explain for PlaceError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",
+            Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
+            Self::Mixed { .. } => "give the storage, if these results belong there",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// The storage of a command that names nothing in it.
+#[derive(Debug, Args)]
+pub(super) struct StorageDir {
+    /// The directory that keeps all results [default: what Git's configuration has for
+    /// compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+}
+
+impl StorageDir {
+    /// Returns the storage that was named, or else the configured one.
+    pub(super) fn find(&self) -> Result<PathBuf, Error> {
+        Ok(self.if_any()?.ok_or(PlaceError::NoStorage)?)
+    }
+
+    /// Returns the storage that was named, or else the configured one; `None` if there is neither.
+    pub(super) fn if_any(&self) -> Result<Option<PathBuf>, Error> {
+        self.storage.clone().map_or_else(configured_storage, |named| Ok(Some(named)))
+    }
+}
+
+/// The storage, and one file in it. The command needs `allow_missing_positional`.
+#[derive(Debug, Args)]
+pub(super) struct StorageFile {
+    /// The directory that keeps all results [default: the one that the path of the file leads through, else what
+    /// Git's configuration has for compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// An output or task input: its path, with or without the storage's, or the first four or
+    /// more digits of its SHA-1
+    #[arg(required = true, value_hint = clap::ValueHint::FilePath)]
+    pub(super) file: String,
+}
+
+impl StorageFile {
+    /// Returns the storage that was named, the one that holds the file, or else the configured one.
+    pub(super) fn find(&self) -> Result<PathBuf, Error> {
+        self.storage.clone().map_or_else(|| storage_around(Path::new(&self.file)), Ok)
+    }
+}
+
+/// The storage that a path leads through, or else the configured one. A path that is a storage itself is refused, and one
+/// that leads to another place in a storage: they name no result.
+pub(super) fn storage_around(path: &Path) -> Result<PathBuf, Error> {
+    if let Some(storage) = Site::around(path) {
+        return Ok(storage);
+    }
+    let mut around = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+    match around.find(|it| is_storage(it)) {
+        Some(storage) if storage == path => Err(ResultPathError::Storage(path.into()).into()),
+        Some(storage) => {
+            let (path, storage) = (path.to_owned(), storage.to_owned());
+            Err(ResultPathError::Elsewhere { path, storage }.into())
+        }
+        None => match configured_storage()? {
+            Some(storage) => Ok(storage),
+            None if is_name(path) => Err(PlaceError::NoStorage.into()),
+            None => Err(ResultPathError::Nowhere(path.into()).into()),
+        },
+    }
+}
+
+/// Whether a path is that of a storage.
+pub(super) fn is_storage(path: &Path) -> bool {
+    matches!(Site::of(path), Ok(Site::Storage))
+}
+
+/// A path where there is no storage yet.
+#[derive(Debug)]
+pub(super) struct AbsentStorage {
+    path: PathBuf,
+    /// A storage whose path was probably meant.
+    similar: Option<PathBuf>,
+    /// The directories at and above it that are not there, either, the innermost one first.
+    missing: Vec<PathBuf>,
+}
+
+impl AbsentStorage {
+    /// Describes the place of a storage that was opened for reading; `None` if the storage was there.
+    pub(super) fn of(storage: &Storage) -> Option<Self> {
+        if storage.availability().was_there() {
+            return None;
+        }
+        let path = storage.shown_place().to_owned();
+        let similar = Site::similar(&path, is_slip);
+        let missing = path
+            .ancestors()
+            .take_while(|it| !it.as_os_str().is_empty() && it.symlink_metadata().is_err())
+            .map(Path::to_owned)
+            .collect();
+        Some(Self { path, similar, missing })
+    }
+
+    /// Removes what has been made there, unless something is in it. Returns whether nothing is left.
+    pub(super) fn unmake(&self) -> bool {
+        let rooms = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();
+        // With something in it, it is a storage that has results, or that others use by now.
+        if rooms.iter().all(|room| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none())) {
+            for directory in rooms.iter().chain(&self.missing) {
+                drop(fs::remove_dir(directory));
+            }
+        }
+        self.path.symlink_metadata().is_err()
+    }
+
+    /// Prints what became of it: it may be mistyped, or at a place where Git would add it.
+    pub(super) fn tell(self, program: &str, told: &str) {
+        let Self { path, similar, .. } = self;
+        let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
+        let similar = similar.unwrap_or_default();
+        say(program, &format_args!("{told} {}{similar}", path.display()));
+        if let Some(exposed) = unignored(&path) {
+            let exposed = exposed.display();
+            say(
+                program,
+                &format_args!(
+                    "warning: Git does not ignore the storage, which is in a work tree\n  try: add the line /{exposed}/ to .gitignore there, or use another place"
+                ),
+            );
+        }
+    }
+}
+
+/// A storage and a repository of results.
+#[derive(Debug, Args)]
+pub(super) struct Ends {
+    /// The directory that keeps all results [default: what Git's configuration has for
+    /// compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// The repository: a path or a URL [default: compeval.results in Git's configuration]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    repository: Option<String>,
+}
+
+/// The storage and the repository of an exchange, as they were found.
+#[derive(Debug)]
+pub(super) struct FoundEnds {
+    pub(super) storage: PathBuf,
+    pub(super) repository: String,
+    /// The file of the task that names the repository, if the user has not.
+    pub(super) named_by: Option<&'static str>,
+}
+
+impl Ends {
+    /// Returns both. A single argument is the storage, unless the configuration has a storage and no repository.
+    pub(super) fn find(&self) -> Result<FoundEnds, Error> {
+        let Self { storage, repository } = self;
+        if let (Some(storage), Some(repository)) = (storage.clone(), repository.clone()) {
+            return Ok(FoundEnds { storage, repository, named_by: None });
+        }
+        let config = Config::of_any(Path::new("."))?;
+        let results = config.as_ref().map(Config::results).transpose()?.flatten();
+        let configured = config.as_ref().map(Config::storage).transpose()?.flatten();
+        let named_by = config.as_ref().and_then(|config| config.of_authors("results"));
+        let (storage, repository) = match (storage, configured, results) {
+            (Some(only), Some(storage), None) => (storage, only.display().to_string()),
+            (Some(storage), _, results) => (storage.clone(), results.ok_or(PlaceError::NoResults)?),
+            (None, storage, results) => {
+                let storage = storage.ok_or(PlaceError::NoStorage)?;
+                let results = results.ok_or(PlaceError::NoResults)?;
+                // A repository that a task names is not mixed with other tasks' results unless the user says so.
+                if let (Some(config), Some(file)) = (&config, named_by)
+                    && config.of_authors("storage").is_none()
+                {
+                    let results = config.shown_results()?.unwrap_or_default();
+                    return Err(PlaceError::Mixed { storage, file, results }.into());
+                }
+                (storage, results)
+            }
+        };
+        Ok(FoundEnds { storage, repository, named_by })
+    }
+}
+
+/// Separates the storage from the results that a command names after it. The first argument is the storage, unless it
+/// is a path in a storage, or names a result of the configured one: by its name there, or by digits.
+pub(super) fn storage_and_results(
+    (storage, results): (Option<&Path>, &[PathBuf]),
+    configured: Option<PathBuf>,
+) -> Result<(PathBuf, Vec<PathBuf>), Error> {
+    let Some(first) = storage else {
+        return Ok((configured.ok_or(PlaceError::NoStorage)?, results.to_vec()));
+    };
+    let storage = match (Site::around(first), configured) {
+        (Some(around), _) => around,
+        (None, Some(configured)) if !first.is_dir() && is_name(first) => configured,
+        (None, None) if results.is_empty() && !first.is_dir() && is_name(first) => {
+            return Err(PlaceError::NoStorage.into());
+        }
+        _ => return Ok((first.to_owned(), results.to_vec())),
+    };
+    // The first argument names a result, too.
+    Ok((storage, [first.to_owned()].into_iter().chain(results.iter().cloned()).collect()))
+}
+
+/// Whether a text is the name of a result in its storage, or digits of a SHA-1.
+fn is_name(text: &Path) -> bool {
+    let digits = text.as_os_str().as_encoded_bytes();
+    Site::is_named_within(text) || digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// The storage that Git's configuration names, if the current directory is in a repository.
+pub(super) fn configured_storage() -> Result<Option<PathBuf>, Error> {
+    let config = Config::of_any(Path::new("."))?;
+    Ok(config.map(|config| config.storage()).transpose()?.flatten())
+}
