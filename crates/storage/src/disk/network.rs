@@ -321,8 +321,8 @@ impl Listings {
     }
 }
 
-/// The time for which a run waits for a storage that is away.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time for which a run waits for a storage that is away. Unit tests wait for a shorter one.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 12 } else { 60 });
 
 /// The parts of it that are the first and the longest pause before it is looked whether the storage is back.
 const AWAY_PAUSES: [u32; 2] = [600, 30];

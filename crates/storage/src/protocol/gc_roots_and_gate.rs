@@ -330,6 +330,6 @@ mod tests {
         fs::write(&path, "host-0-1-1-1\n").unwrap();
         let began = Instant::now();
         assert!(run.leases().gate_holder().unwrap().is_none(), "its holder is dead");
-        assert!(began.elapsed() > Duration::from_secs(1), "it was asked for again");
+        assert!(began.elapsed() > patience() / 60, "it was asked for again");
     }
 }
