@@ -191,18 +191,6 @@ impl Evaluation {
         self.derived.sources.find(name.source(), &self.task.commit).ok()
     }
 
-    /// The names of the trees among these values whose revisions are no full commit ids, with these, sorted.
-    pub fn loose_revisions(&self, values: &[DerivedId]) -> Vec<(TreeName, String)> {
-        let revision = |id: &DerivedId| {
-            let revision = self.tree_values(*id)?.ok()?.revision.clone()?;
-            Some((self.tree_name(*id)?.clone(), revision))
-        };
-        let mut loose: Vec<_> = values.iter().filter_map(revision).collect();
-        loose.sort_unstable();
-        loose.dedup();
-        loose
-    }
-
     /// The files and directories among these values that come from a repository, or were in the storage before, and whether each is a file
     /// of the task.
     pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = (&Stored, bool)> {
@@ -218,15 +206,6 @@ impl Evaluation {
             };
             files.iter().map(|input| (&input.file, matches!(how, Derivation::File(_))))
         })
-    }
-
-    /// The name of a Git tree, with the texts of its names.
-    pub fn tree_name(&self, id: DerivedId) -> Option<&TreeName> {
-        match &self.plan.value(id).how {
-            Derivation::Tree(_, Some(name)) => Some(name),
-            Derivation::Tree(tree, None) => Some(self.task.trees[tree.index()].name.written()),
-            _ => None,
-        }
     }
 }
 

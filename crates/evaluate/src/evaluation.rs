@@ -428,14 +428,6 @@ impl Evaluation {
         self.away_outputs(call).is_some()
     }
 
-    /// Whether outputs that were away are needed, and are not here.
-    pub fn lacks_away_outputs(&self) -> bool {
-        let is_lacking = |it: &Outcome| it.how() == How::Missing;
-        self.plan
-            .calls()
-            .any(|(id, _)| self.was_away(id) && self.outcome(id).is_some_and(is_lacking))
-    }
-
     /// Whether a call that was away has made other outputs than were recorded, and these were accepted: calls that were
     /// found before were made from the others.
     pub fn has_replaced(&self) -> bool {
@@ -456,11 +448,6 @@ impl Evaluation {
         outcome
             .failure()
             .is_some_and(|failure| self.plan.call(call).may_fail() && failure.error.would_recur())
-    }
-
-    /// Whether some of these calls are points of a sweep that have failed where that was no error.
-    pub fn has_failed_points(&self, calls: &[CallId]) -> bool {
-        calls.iter().any(|id| self.outcome(*id).is_some_and(|it| self.is_allowed(*id, it)))
     }
 
     /// Whether a file of the task that was found while it was evaluated has changes that no commit records.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ce_evaluate::session::{CallNameError, Interrupted, Session, look_only};
 use ce_evaluate::{
-    AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, InputMissing, Outcome,
+    AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, How, InputMissing, Outcome,
     Unavailable,
 };
 use ce_exchange::{
@@ -468,8 +468,11 @@ impl AuditPlanner<'_> {
             }
         };
         // Calls that the evaluation does not find are not there as recorded, unless their names depend on what is away.
-        let why =
-            if evaluation.lacks_away_outputs() { NotAudited::Away } else { NotAudited::Outputs };
+        let lacks_away = evaluation.plan.calls().any(|(id, _)| {
+            evaluation.was_away(id)
+                && evaluation.outcome(id).is_some_and(|it| it.how() == How::Missing)
+        });
+        let why = if lacks_away { NotAudited::Away } else { NotAudited::Outputs };
         for call in open {
             self.open.insert(call.clone(), why.clone());
         }

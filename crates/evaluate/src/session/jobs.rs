@@ -18,7 +18,7 @@ use ce_model::exit::Explain;
 use ce_model::hints;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{
-    Ancestors, Derivation, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId,
+    Ancestors, Derivation, DerivedId, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId,
     SelectionError, Source,
 };
 use ce_model::sweep::{
@@ -88,13 +88,15 @@ impl Session {
         if evaluation.has_replaced() {
             return Ok(Kept::Replaced);
         }
-        if evaluation.has_failed_points(&ancestors.calls) {
+        let mut ended =
+            ancestors.calls.iter().filter_map(|id| Some((*id, evaluation.outcome(*id)?)));
+        if ended.any(|(id, outcome)| evaluation.is_allowed(id, outcome)) {
             return Ok(Kept::FailedPoints);
         }
         if !task.changed.is_empty() || evaluation.has_changed_files() {
             return Ok(Kept::Uncommitted);
         }
-        let revisions = evaluation.loose_revisions(&ancestors.derived);
+        let revisions = loose_revisions(evaluation, &ancestors.derived);
         if !revisions.is_empty() {
             return Ok(Kept::Revisions(revisions));
         }
@@ -126,6 +128,25 @@ impl Session {
             job => Ok(Kept::As(job?)),
         }
     }
+}
+
+/// The names of the trees among these values whose revisions are no full commit ids, with these, sorted.
+fn loose_revisions(evaluation: &Evaluation, values: &[DerivedId]) -> Vec<(TreeName, String)> {
+    let mut loose: Vec<_> = values
+        .iter()
+        .filter_map(|id| {
+            let revision = evaluation.tree_values(*id)?.ok()?.revision.clone()?;
+            let name = match &evaluation.plan.value(*id).how {
+                Derivation::Tree(_, Some(name)) => name,
+                Derivation::Tree(tree, None) => evaluation.task.trees[tree.index()].name.written(),
+                _ => return None,
+            };
+            Some((name.clone(), revision))
+        })
+        .collect();
+    loose.sort_unstable();
+    loose.dedup();
+    loose
 }
 
 /// Returns the ranges of indices at which the flag is set, as pairs of a begin and an end.
