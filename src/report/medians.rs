@@ -1,11 +1,12 @@
 //! Compared medians: in columns, as Markdown, or as JSON. Words and numbers of comparisons, also for a page.
 //!
-//! So are the steps of measurements over commits.
+//! Also the steps of measurements over commits, in words.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use super::table::{JsonCells, JsonMeasure, json};
+use super::json_line;
+use super::table::{JsonCells, JsonMeasure};
 use super::terminal::{ColumnStyle, fitted_within, harmless, terminal_width};
 use anstream::{AutoStream, ColorChoice};
 use ce_model::humanize::counted;
@@ -82,7 +83,7 @@ pub fn medians(
     if format == MedianFormat::Json {
         let mut columns = table.columns.iter();
         return columns
-            .try_for_each(|it| json(&JsonMedians::new(table, it, (titles, threshold)), out));
+            .try_for_each(|it| json_line(&JsonMedians::new(table, it, (titles, threshold)), out));
     }
     for (at, column) in table.columns.iter().enumerate() {
         if at > 0 {
@@ -452,7 +453,7 @@ impl<'a> JsonMedian<'a> {
 }
 
 /// The label that says what a commit is about.
-const SUBJECT: &str = "subject";
+const SUBJECT_LABEL: &str = "subject";
 
 /// The steps of a column, a line each. Without any, a line says why, unless only steps are asked for.
 pub fn steps_in_words(table: &MeasuredTable, column: usize, only_steps: bool) -> Vec<String> {
@@ -505,7 +506,7 @@ fn in_words(table: &MeasuredTable, CommitStep { points: [old, new], step }: &Com
     };
     let axis = table.commits().unwrap_or_default();
     let [old, new] = [old, new].map(|number| &table.points[*number]);
-    let subject = table.labels.iter().position(|label| label == SUBJECT);
+    let subject = table.labels.iter().position(|label| label == SUBJECT_LABEL);
     let subject = subject.and_then(|at| new.labels.get(at));
     let subject = subject.map(|subject| format!(" {subject:?}")).unwrap_or_default();
     let (first, last) = (table.label(new, axis), table.label(old, axis));

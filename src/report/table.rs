@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::calls::title;
-use super::harmless;
 use super::terminal::{ColumnStyle, fitted_within, terminal_width};
+use super::{harmless, json_line};
 use ce_evaluate::Evaluation;
 use ce_exchange::Attested;
 use ce_history::PublishedExecution;
@@ -57,7 +57,7 @@ pub fn sweep_table(
     let attested_of = |at: usize| Some(attested?.get(at)?.as_ref());
     if format == TableFormat::Json {
         for (at, row) in table.rows.iter().enumerate() {
-            json(&JsonRow::new(table, row, attested_of(at)), out)?;
+            json_line(&JsonRow::new(table, row, attested_of(at)), out)?;
         }
         return Ok(Vec::new());
     }
@@ -241,7 +241,7 @@ pub fn table_comparison(
     let rows = rows.iter().filter(|row| all || row.is_changed());
     if format == TableFormat::Json {
         let mut rows = rows;
-        return rows.try_for_each(|row| json(&JsonComparison::new(comparison, row), out));
+        return rows.try_for_each(|row| json_line(&JsonComparison::new(comparison, row), out));
     }
     let mut header = keys.clone();
     let status = unlike("status", outputs);
@@ -343,11 +343,6 @@ fn csv(text: &str) -> Cow<'_, str> {
         true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
         false => text.into(),
     }
-}
-
-pub(super) fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, row)?;
-    out.write_all(b"\n")
 }
 
 #[derive(Serialize)]
@@ -499,13 +494,13 @@ impl From<&CellValue> for JsonValue {
 }
 
 /// The columns that each column of numbers becomes in CSV, in this order.
-const FIELDS: [&str; 4] = ["n", "median", "low", "high"];
+const SUMMARY_FIELDS: [&str; 4] = ["n", "median", "low", "high"];
 
 /// The column that says how certain a median is that should be more certain.
-const UNCERTAIN: &str = "uncertain";
+const UNCERTAIN_COLUMN: &str = "uncertain";
 
 /// The column with the number of rows that are not there.
-const NOT_OK: &str = "not ok";
+const NOT_OK_COLUMN: &str = "not ok";
 
 /// Prints the summary of a table.
 ///
@@ -519,17 +514,19 @@ pub fn table_summary(
 ) -> io::Result<()> {
     let ReplicateSummary { names, values, measures, ends_by_results, points, .. } = summary;
     if format == TableFormat::Json {
-        return points.iter().try_for_each(|point| json(&JsonSummary::new(summary, point), out));
+        return points
+            .iter()
+            .try_for_each(|point| json_line(&JsonSummary::new(summary, point), out));
     }
     let mut header = names.clone();
     for name in values {
         header.extend(match format {
-            TableFormat::Csv => FIELDS.map(|field| format!("{name} {field}")),
+            TableFormat::Csv => SUMMARY_FIELDS.map(|field| format!("{name} {field}")),
             _ => ["n".to_owned(), with_unit(name, measures), "low".to_owned(), "high".to_owned()],
         });
     }
-    header.push(unlike(NOT_OK, &header));
-    header.extend(ends_by_results.then(|| unlike(UNCERTAIN, &header)));
+    header.push(unlike(NOT_OK_COLUMN, &header));
+    header.extend(ends_by_results.then(|| unlike(UNCERTAIN_COLUMN, &header)));
     let mut lines = vec![header];
     for PointSummary { point, columns, not_ok, uncertain } in points {
         let mut line: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
