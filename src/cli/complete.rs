@@ -115,7 +115,7 @@ fn for_bash(command: &Command, line: &OsStr, part: &OsStr) -> String {
 
 /// Splits the beginning of a command line into words, without their quotes. The last word is the one that is
 /// being typed, and may be empty. Returns the quote that is open at its end, too.
-pub(super) fn split(line: &[u8]) -> (Vec<OsString>, Option<u8>) {
+fn split(line: &[u8]) -> (Vec<OsString>, Option<u8>) {
     let (mut words, mut word, mut begun, mut quote) = (Vec::new(), Vec::new(), false, None);
     let mut rest = line.iter().copied().peekable();
     while let Some(byte) = rest.next() {
@@ -147,7 +147,7 @@ fn unquoted(word: &[u8]) -> OsString {
 }
 
 /// Quotes a text that goes on after an open quote, which the shell closes.
-pub(super) fn within(quote: Option<u8>, text: &str) -> String {
+fn within(quote: Option<u8>, text: &str) -> String {
     match quote {
         Some(b'\'') => text.replace('\'', r"'\''"),
         Some(_) => {
@@ -167,15 +167,15 @@ pub(super) fn within(quote: Option<u8>, text: &str) -> String {
 /// A word that is being typed, after others.
 struct Cursor<'a> {
     /// The program, or its subcommand.
-    pub(super) command: &'a Command,
+    command: &'a Command,
     /// The identifier and the value of each argument that was given before.
-    pub(super) given: Vec<(&'a str, &'a OsStr)>,
+    given: Vec<(&'a str, &'a OsStr)>,
     /// The argument whose value is being typed; none within the name of an option, or if there is none.
-    pub(super) argument: Option<&'a Arg>,
+    argument: Option<&'a Arg>,
     /// The beginning of the word up to that value: `--task=`.
-    pub(super) lead: &'a str,
+    lead: &'a str,
     /// The beginning of the value, or the name of an option.
-    pub(super) text: &'a str,
+    text: &'a str,
     /// The number of positional arguments before it.
     positions: usize,
     /// All that follows `--` is positional.
@@ -192,7 +192,7 @@ struct OptionWord<'a> {
 
 impl<'a> Cursor<'a> {
     /// Finds the place of the last one of the words after the name of a program. That must be UTF-8.
-    pub(super) fn find(command: &'a Command, words: &'a [OsString]) -> Option<Self> {
+    fn find(command: &'a Command, words: &'a [OsString]) -> Option<Self> {
         let (last, before) = words.split_last()?;
         let (given, text) = (Vec::new(), last.to_str()?);
         let mut cursor =
@@ -223,7 +223,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the value of an argument that was given before.
-    pub(super) fn given(&self, id: &str) -> Option<&'a OsStr> {
+    fn given(&self, id: &str) -> Option<&'a OsStr> {
         self.given.iter().find(|(it, _)| *it == id).map(|(_, value)| *value)
     }
 
@@ -289,7 +289,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The greatest number of texts that a shell is offered.
-const MOST: usize = 1000;
+const MOST_OFFERED: usize = 1000;
 
 /// Returns the candidates for the last one of the words after the name of a program.
 fn answer(command: &Command, words: &[OsString]) -> Answer {
@@ -416,7 +416,7 @@ impl Cursor<'_> {
         };
         let answer = self.loaded(|task| {
             let texts = factor_texts(task).remove(name).unwrap_or_default().into_iter();
-            let texts = texts.map(|text| text.to_string()).filter(can_follow).take(MOST);
+            let texts = texts.map(|text| text.to_string()).filter(can_follow).take(MOST_OFFERED);
             described(texts, "points")
         });
         Answer { lead: format!("{name}={given}"), ..answer }

@@ -37,6 +37,9 @@ use ce_storage::{Locator, ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
 use clap::{Parser, ValueEnum};
 
+/// The name of the program in what it says.
+const PROGRAM: &str = "ce-run";
+
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
 ///
 /// The task's workflow is evaluated leaves first. Every call whose outputs are in the storage is
@@ -613,7 +616,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
 /// A run in the background cannot have this.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} and --detach=job exclude each other")]
-struct NotInJob(pub(super) &'static str);
+struct NotInJob(&'static str);
 
 impl Explain for NotInJob {
     fn hint(&self) -> Option<String> {
@@ -627,9 +630,6 @@ impl Explain for NotInJob {
         Some(hint.to_owned())
     }
 }
-
-/// The name of the program in what it says.
-pub(super) const PROGRAM: &str = "ce-run";
 
 /// As what a run goes on in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -649,7 +649,7 @@ enum Departure {
 }
 
 /// Lets this process go on in the background, and says where.
-pub(super) fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
+fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
     let storage = &*evaluation.storage;
     let (log, name) = storage.runs().create_run_log()?;
     // A user who asks as soon as the terminal is free sees the task. It is displayed, and nothing more.

@@ -1,7 +1,7 @@
 //! Reports: the tree on standard output, events as JSON, progress on a terminal.
 //!
-//! Formats values. Starts no process, and reads no storage, except that progress asks how long earlier calls took, and an explanation
-//! which texts task inputs are.
+//! Formats values. Starts no process but the pager. Reads no storage, except that progress asks how long earlier calls took, and an
+//! explanation which texts task inputs are.
 
 mod ancestry;
 mod audit;

@@ -462,7 +462,7 @@ impl fmt::Display for Totals {
 }
 
 /// The greatest number of results that are named.
-const NAMED: usize = 20;
+const MOST_REVOKED: usize = 20;
 
 /// Returns a line for each result that is revoked, with the reason, whether it was reused or executed again with the same outputs. A
 /// revocation that cannot be read does not stop what has been evaluated.
@@ -491,8 +491,8 @@ pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
         format!("warning: the result {name} is revoked: {reason}\n  try: ce run --force {name}")
     });
     let mut lines: Vec<String> = lines.collect();
-    let more = lines.len().saturating_sub(NAMED);
-    lines.truncate(NAMED);
+    let more = lines.len().saturating_sub(MOST_REVOKED);
+    lines.truncate(MOST_REVOKED);
     if more > 0 {
         lines.push(format!(
             "warning: {more} more results are revoked\n  try: ce run --force CALL computes one again"

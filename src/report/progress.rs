@@ -3,7 +3,7 @@
 //! Nothing is shown if standard error is not a terminal.
 //!
 //! The last line of a run is as wide as the terminal: `[====>   ] 12/70 calls, 4 running, 0:12, 3:20 to go`. The time that the remaining
-//! calls will take is estimated from the durations of others. Calls of which no duration is known make an estimate a lower bound. Pure.
+//! calls will take is estimated from the durations of others. Calls of which no duration is known make an estimate a lower bound.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, IsTerminal};
@@ -71,7 +71,7 @@ pub struct Progress<'a> {
     begun: Instant,
     shown: Instant,
     /// `all` is the number of calls of computations that are asked for.
-    state: RunProgress,
+    state: ProgressLine,
 }
 
 impl<'a> Progress<'a> {
@@ -102,7 +102,7 @@ impl<'a> Progress<'a> {
             first: None,
             begun: Instant::now(),
             shown: Instant::now(),
-            state: RunProgress::default(),
+            state: ProgressLine::default(),
         };
         progress.grow();
         progress
@@ -304,7 +304,7 @@ impl<'a> Progress<'a> {
             set_text(line, &text);
         }
         let left = self.estimate();
-        self.state = RunProgress {
+        self.state = ProgressLine {
             at_least: self.evaluation.plan.grows(),
             running: self.running.len(),
             queued: self.queued.len(),
@@ -489,34 +489,34 @@ const MIN_BAR: usize = 4;
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
-struct RunProgress {
+struct ProgressLine {
     /// The calls that are over.
-    pub(super) done: usize,
+    done: usize,
     /// All calls that are known and asked for.
-    pub(super) all: usize,
+    all: usize,
     /// Whether there may be more.
-    pub(super) at_least: bool,
+    at_least: bool,
     /// The calls that were found.
-    pub(super) found: usize,
+    found: usize,
     /// The calls that run.
-    pub(super) running: usize,
+    running: usize,
     /// The calls that wait for workers.
-    pub(super) queued: usize,
+    queued: usize,
     /// The calls that are suspended.
-    pub(super) suspended: usize,
+    suspended: usize,
     /// The calls that wait for another run, or until files have settled.
-    pub(super) held: usize,
+    held: usize,
     /// The calls that have failed.
-    pub(super) failed: usize,
+    failed: usize,
     /// The time since the run began.
-    pub(super) since: Duration,
+    since: Duration,
     /// The time until it ends, if that can be estimated.
-    pub(super) left: Option<TimeLeft>,
+    left: Option<TimeLeft>,
 }
 
-impl RunProgress {
+impl ProgressLine {
     /// The line, of at most so many columns. On narrow terminals the bar is shorter, then parts are left out, and then words.
-    pub(super) fn line(&self, columns: usize) -> String {
+    fn line(&self, columns: usize) -> String {
         let text = self.text(columns, false);
         let text = if text.len() > columns { self.text(columns, true) } else { text };
         let room = columns.saturating_sub(text.len() + "[] ".len()).min(BAR);
@@ -586,9 +586,9 @@ struct Remaining {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct TimeLeft {
     /// In seconds.
-    pub(super) seconds: f64,
+    seconds: f64,
     /// Whether it will take longer, since the durations of some calls are not known.
-    pub(super) at_least: bool,
+    at_least: bool,
 }
 
 /// The calls of one computation.
@@ -616,12 +616,12 @@ impl Remaining {
     }
 
     /// Adds a call that is left.
-    pub(super) fn add(&mut self, computation: ComputationId) {
+    fn add(&mut self, computation: ComputationId) {
         self.of(computation).left += 1;
     }
 
     /// Notes that a call is over, and how many seconds it took if it was executed.
-    pub(super) fn end(&mut self, computation: ComputationId, seconds: Option<f64>) {
+    fn end(&mut self, computation: ComputationId, seconds: Option<f64>) {
         let calls = self.of(computation);
         calls.left = calls.left.saturating_sub(1);
         match seconds {
@@ -639,7 +639,7 @@ impl Remaining {
     }
 
     /// The computations with calls that are left, of which no duration is known and none was asked for.
-    pub(super) fn unknown(&self) -> Vec<ComputationId> {
+    fn unknown(&self) -> Vec<ComputationId> {
         let mut unknown = Vec::new();
         for (at, it) in self.computations.iter().enumerate() {
             if it.left > 0 && it.executed == 0 && it.earlier.is_none() {
@@ -656,7 +656,7 @@ impl Remaining {
 
     /// Estimates how long it takes until all calls are over, if so many run at the same time on average. `running`
     /// are the calls that run, and for how many seconds they have. `None` if nothing is known of those that are left.
-    pub(super) fn estimate(
+    fn estimate(
         &self,
         running: impl Iterator<Item = (ComputationId, f64)>,
         parallel: f64,
@@ -707,8 +707,8 @@ impl CallsLeft {
 mod tests {
     use super::*;
 
-    fn progress() -> RunProgress {
-        RunProgress {
+    fn progress() -> ProgressLine {
+        ProgressLine {
             done: 120,
             all: 2000,
             at_least: false,
@@ -740,24 +740,24 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_told() {
-        let line = RunProgress { left: None, at_least: true, ..progress() }.line(80);
+        let line = ProgressLine { left: None, at_least: true, ..progress() }.line(80);
         assert!(
             line.ends_with("] 120 of at least 2000 calls, 100 reused, 4 running, 0:12"),
             "{line}"
         );
         let left = Some(TimeLeft { seconds: 60.0, at_least: true });
-        let line = RunProgress { left, ..progress() }.line(40);
+        let line = ProgressLine { left, ..progress() }.line(40);
         assert_eq!(line, "120/2000 calls, at least 1:00 to go");
-        let some = RunProgress { suspended: 2, ..progress() };
+        let some = ProgressLine { suspended: 2, ..progress() };
         assert!(some.line(120).contains(", 4 running, 2 suspended, 0:12, "), "{}", some.line(120));
-        let nothing = RunProgress::default().line(40);
+        let nothing = ProgressLine::default().line(40);
         assert_eq!(nothing, "0/0 calls, 0 reused, 0 running, 0:00");
     }
 
     #[test]
     fn words_are_left_out_last() {
         let left = Some(TimeLeft { seconds: 199.6, at_least: true });
-        let all = RunProgress { at_least: true, failed: 3, left, ..progress() };
+        let all = ProgressLine { at_least: true, failed: 3, left, ..progress() };
         let line = "120 of at least 2000 calls, 3 failed, at least 3:20 to go";
         assert_eq!(all.line(60), line);
         assert_eq!(all.line(40), "120/2000+ calls, 3 failed, 3:20+ to go");
@@ -765,21 +765,21 @@ mod tests {
 
     #[test]
     fn what_waits_for_workers_is_told_if_there_is_any() {
-        let line = RunProgress { queued: 1800, ..progress() }.line(60);
+        let line = ProgressLine { queued: 1800, ..progress() }.line(60);
         assert_eq!(line, "120/2000 calls, 4 running, 1800 queued, 0:12, 3:20 to go");
     }
 
     #[test]
     fn failures_are_told_however_narrow_the_terminal_is() {
-        let line = RunProgress { failed: 3, held: 2, ..progress() }.line(40);
+        let line = ProgressLine { failed: 3, held: 2, ..progress() }.line(40);
         assert_eq!(line, "120/2000 calls, 3 failed, 3:20 to go");
-        let line = RunProgress { held: 2, ..progress() }.line(60);
+        let line = ProgressLine { held: 2, ..progress() }.line(60);
         assert_eq!(line, "120/2000 calls, 4 running, 2 waiting, 0:12, 3:20 to go");
     }
 
     #[test]
     fn a_full_bar_has_no_tip() {
-        let line = RunProgress { done: 2000, ..progress() }.line(80);
+        let line = ProgressLine { done: 2000, ..progress() }.line(80);
         assert!(line.starts_with("[====================] 2000/2000"), "{line}");
     }
 

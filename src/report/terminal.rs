@@ -135,7 +135,7 @@ struct TerminalText {
 
 impl TerminalText {
     /// Returns the text that is shown for the next piece.
-    pub(super) fn shown(&mut self, piece: &[u8]) -> String {
+    fn shown(&mut self, piece: &[u8]) -> String {
         let mut bytes = mem::take(&mut self.rest);
         bytes.extend_from_slice(piece);
         self.rest = bytes.split_off(bytes.len() - unfinished(&bytes));
@@ -153,7 +153,7 @@ impl TerminalText {
     }
 
     /// Returns the text that is shown in place of a character or colour that does not go on.
-    pub(super) fn end(&mut self) -> String {
+    fn end(&mut self) -> String {
         let rest = mem::take(&mut self.rest);
         harmless(&String::from_utf8_lossy(&rest)).into_owned()
     }
@@ -304,13 +304,13 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// The pager of those who have chosen none. It ends at once if the text fits the screen, and leaves it there.
-const LESS: &str = "if command -v less >/dev/null; then exec less; else exec cat; fi";
+const DEFAULT_PAGER: &str = "if command -v less >/dev/null; then exec less; else exec cat; fi";
 
 /// The options of `less`, unless its user has chosen some.
 const LESS_OPTIONS: &str = "FRX";
 
 /// The exit code of a shell that has not found a command.
-const NOT_FOUND: i32 = 127;
+const COMMAND_NOT_FOUND: i32 = 127;
 
 /// Prints a text: by the pager, if there is one and standard output is a terminal that can show it.
 pub fn print_paged(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
@@ -327,7 +327,7 @@ fn chosen_pager() -> Option<OsString> {
         return None;
     }
     let set = env::var_os("CE_PAGER").or_else(|| env::var_os("PAGER"));
-    let pager = set.unwrap_or_else(|| LESS.into());
+    let pager = set.unwrap_or_else(|| DEFAULT_PAGER.into());
     (!pager.is_empty() && pager != "cat").then_some(pager)
 }
 
@@ -345,7 +345,7 @@ fn show_in_pager(text: &[u8], pager: &OsString) -> bool {
         // One that was left early reads no more.
         let _written = stdin.write_all(coloured(&String::from_utf8_lossy(text)).as_bytes());
     }
-    child.wait().is_ok_and(|status| status.code() != Some(NOT_FOUND))
+    child.wait().is_ok_and(|status| status.code() != Some(COMMAND_NOT_FOUND))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Questions about results. They return values, which others format.
 //!
-//! - [`compare`]: where two evaluations differ. [`explain`]: why a call is missing.
+//! - [`compare`]: where two evaluations, or two tables, differ. [`explain`]: why a call is missing.
 //! - [`bisect`]: the search for the first bad commit, and the judgement of a commit.
 //! - [`audit`]: recorded calls are executed again, and compared with their results.
 //! - [`table`]: the table of a sweep as far as it is there. [`table::RowOrigin`]: the execution that made a row.

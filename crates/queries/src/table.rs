@@ -504,7 +504,7 @@ impl RowStatus {
     /// Finds out what became of a point with outputs from these sources, of which one is not there.
     ///
     /// A failure of a call that it needs counts first, then an execution.
-    pub(super) fn of(evaluation: &Evaluation, sources: &[Source]) -> Self {
+    fn of(evaluation: &Evaluation, sources: &[Source]) -> Self {
         Self::with_call(evaluation, sources).0
     }
 
@@ -750,7 +750,7 @@ impl SweepChoice {
     }
 
     /// The calls that gather it, one for each point of the sweeps around it that it depends on, in the order of these.
-    pub(super) fn planned(self, evaluation: &Evaluation) -> Vec<(CallId, &PlannedSweep)> {
+    fn planned(self, evaluation: &Evaluation) -> Vec<(CallId, &PlannedSweep)> {
         let calls = evaluation.plan.calls().filter_map(|(call, planned)| {
             let Operation::Sweep(id) = planned.operation else { return None };
             let sweep = evaluation.plan.sweep(id);

@@ -341,7 +341,7 @@ pub struct Created {
 }
 
 /// The program of a new computation.
-const EXEC: &str = "\
+const NEW_EXEC: &str = "\
 #!/bin/sh
 # Called with the paths of all inputs in order, then of all outputs in order.
 # Reads nothing but its inputs, and makes every output.
@@ -349,13 +349,13 @@ set -eu
 cp \"$1\" \"$2\"";
 
 /// The name of the input of a new task, and of a new computation.
-const INPUT: &str = "input";
+const NEW_INPUT: &str = "input";
 
 /// The name of its output.
-const OUTPUT: &str = "output";
+const NEW_OUTPUT: &str = "output";
 
 /// The files of a new task of which the workflow is one text: it runs at once.
-const STUDY: [(&str, &str, u32); 3] = [
+const NEW_TASK: [(&str, &str, u32); 3] = [
     (
         WORKFLOW_TEXT,
         "\
@@ -390,7 +390,7 @@ wc <\"$1\" >\"$2\"
 /// Fails if there is a part of a task already, or a file cannot be written. Nothing is overwritten.
 pub fn init(dir: &Path) -> Result<Created, EditError> {
     let task = new_task(dir)?;
-    let present: Vec<PathBuf> = STUDY.map(|(path, ..)| path.into()).into();
+    let present: Vec<PathBuf> = NEW_TASK.map(|(path, ..)| path.into()).into();
     refuse_present(&task, present)?;
     let count = computations(&task).into_iter().find(|(name, _)| name == "count");
     if let Some((_, place)) = count {
@@ -398,7 +398,7 @@ pub fn init(dir: &Path) -> Result<Created, EditError> {
     }
     let in_repository = create_repository(dir, &task)?;
     let mut files = Vec::new();
-    for (path, contents, mode) in STUDY {
+    for (path, contents, mode) in NEW_TASK {
         make_file(&task.join(path), contents, mode)?;
         files.push(path.into());
     }
@@ -478,8 +478,8 @@ fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Si
     let present = computation.filter(|name| is_present(task, name));
     let Some(name) = present else {
         return Some(Signature {
-            inputs: Some(vec![INPUT.to_owned()]),
-            outputs: Some(vec![OUTPUT.to_owned()]),
+            inputs: Some(vec![NEW_INPUT.to_owned()]),
+            outputs: Some(vec![NEW_OUTPUT.to_owned()]),
         });
     };
     let signature = signature(task, name.as_str());
@@ -527,7 +527,7 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
     let place = Path::new(LIBRARY).join(name.as_str());
     let dir = task.join(&place);
     for (file, contents, mode) in
-        [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)]
+        [("inputs", NEW_INPUT, 0o666), ("outputs", NEW_OUTPUT, 0o666), ("exec", NEW_EXEC, 0o777)]
     {
         make_file(&dir.join(file), &format!("{contents}\n"), mode)?;
     }
@@ -557,7 +557,7 @@ pub enum WorkflowForm {
 }
 
 /// The parts of a task that are its workflow as directories.
-const PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
+const WORKFLOW_PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
 
 /// The treatment of what Git has not recorded, or what no text says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -615,8 +615,8 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     if !is_same || !read.expression.says_the_same(&text.expression) {
         return Err(EditError::NotSaid);
     }
-    refuse_uncommitted(task, &PARTS, force)?;
-    put_in_place(task, &[WORKFLOW_TEXT], &PARTS, |aside| {
+    refuse_uncommitted(task, &WORKFLOW_PARTS, force)?;
+    put_in_place(task, &[WORKFLOW_TEXT], &WORKFLOW_PARTS, |aside| {
         let new = aside.join(WORKFLOW_TEXT);
         fs::write(&new, contents).map_err(|source| write_error(&new, source))
     })?;
@@ -691,7 +691,7 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
     }
     refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
     let has_defaults = defaults.iter().any(Option::is_some);
-    let parts = if has_defaults { &PARTS[..] } else { &PARTS[..2] };
+    let parts = if has_defaults { &WORKFLOW_PARTS[..] } else { &WORKFLOW_PARTS[..2] };
     put_in_place(task, parts, &[WORKFLOW_TEXT], |aside| {
         make_parts(aside, &layout, &inputs, defaults)
             .map_err(|source| write_error(aside, source))?;

@@ -3,7 +3,7 @@
 //!
 //! It is HTML without scripts. Every text of a study stays text: only [`maud`] and the drawing of plots write markup.
 //!
-//! How the results were made comes last: by computation, what was executed when, and what it took.
+//! Also the tables further below, of how the results were made: by computation, what was executed when, and what it took.
 
 use std::collections::BTreeMap;
 

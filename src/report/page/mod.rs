@@ -6,7 +6,7 @@
 //! forbids everything but this style and this script, which are known by a nonce: a hash of the data, so that equal
 //! storages give equal pages, and nobody who writes a part of the data can know it.
 //!
-//! Numbers, times and texts become words at the end.
+//! At the end of this file: how numbers, times and texts are shown.
 
 mod front;
 mod measurements;

@@ -2,7 +2,7 @@
 //! die at any step, or look dead and go on; whether or not they respect leases.
 //!
 //! One step of the model is one operation on the file system, in the order in which
-//! `src/storage/{find,publish,leftover,lease}.rs` do them. A call has two outputs, and an execution
+//! `crates/storage/src/protocol/{call,stage,open,lease}.rs` do them. A call has two outputs, and an execution
 //! is known by a number, so that a mixture of two executions shows. A longer form begins with three
 //! runs everywhere: `CE_STATES=all cargo test --test suite protocol`.
 

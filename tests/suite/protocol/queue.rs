@@ -1,7 +1,7 @@
 //! The queue of a run as a model: every interleaving of a run, its two tickets, and workers that claim, execute, answer, die, or
 //! look dead and go on.
 //!
-//! One step is one operation on the file system, in the order in which `src/evaluate/{queue,worker}.rs` and
+//! One step is one operation on the file system, in the order in which `crates/evaluate/src/{queue,worker}.rs` and
 //! `crates/storage/src/protocol/queue.rs` do them. A longer form lets more of them die:
 //! `CE_STATES=all cargo test --test suite protocol::queue`.
 

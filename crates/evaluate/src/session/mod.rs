@@ -693,10 +693,10 @@ impl Explain for ResultPathError {
 }
 
 /// The variable that says when the job of a worker ends, in seconds since 1970.
-const DEADLINE: &str = "COMPEVAL_DEADLINE";
+const DEADLINE_VARIABLE: &str = "COMPEVAL_DEADLINE";
 
 /// The variables in which schedulers say which job a process is in.
-const JOBS: [(&str, &str); 4] = [
+const JOB_VARIABLES: [(&str, &str); 4] = [
     ("SLURM_JOB_ID", "slurm"),
     ("PBS_JOBID", "pbs"),
     ("LSB_JOBID", "lsf"),
@@ -705,7 +705,7 @@ const JOBS: [(&str, &str); 4] = [
 
 /// The time until the job ends that this process is in, if that says so.
 pub fn time_left() -> Option<Duration> {
-    let end: u64 = env::var(DEADLINE).ok()?.parse().ok()?;
+    let end: u64 = env::var(DEADLINE_VARIABLE).ok()?.parse().ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(Duration::from_secs(end).saturating_sub(now))
 }
@@ -715,7 +715,9 @@ pub fn scheduler_job() -> Option<String> {
     if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
         return Some(format!("slurm {id}"));
     }
-    JOBS.iter().find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
+    JOB_VARIABLES
+        .iter()
+        .find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
 }
 
 /// A variable of the environment that is set, and not empty.
@@ -760,9 +762,9 @@ impl WorkerSession {
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
         let WorkerOptions { run, memory, mut users, idle, life, job, task } = options;
-        let variable = |name: &str| env::var(name).ok();
-        let task = task.or_else(|| ArrayTask::from_environment(variable));
-        let allocation = Allocation::from_environment(variable);
+        let environment = |name: &str| env::var(name).ok();
+        let task = task.or_else(|| ArrayTask::from_environment(environment));
+        let allocation = Allocation::from_environment(environment);
         let shape = allocation.as_ref().map(Allocation::shape);
         let executor = local(&run, memory, allocation);
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;

@@ -1,4 +1,4 @@
-//! The workers of a run, which a thread submits to a scheduler as the queue of the run needs them.
+//! What a run submits to a scheduler: its workers, by a thread, as the queue of the run needs them; or itself, as a job of Slurm.
 //!
 //! [`WorkerPool`] decides which workers to submit. This module observes the queue and the workers of the storage, and carries out
 //! the pool's decisions.
@@ -33,7 +33,7 @@ use ce_storage::{Durability, Storage};
 const POOL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The interval at which it is looked at whether the thread has ended.
-const END_INTERVAL: Duration = Duration::from_millis(10);
+const THREAD_END_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The options of workers for executing calls.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +124,7 @@ impl Drop for ScheduledWorkers {
                 if self.executor.is_killed() {
                     self.shared.scheduler.interrupt();
                 }
-                thread::sleep(END_INTERVAL);
+                thread::sleep(THREAD_END_INTERVAL);
             }
             drop(thread.join());
         }
@@ -172,7 +172,7 @@ impl WorkerDriver {
                 self.tell_what_is_left();
                 return;
             }
-            thread::sleep(self.act().min(END_INTERVAL));
+            thread::sleep(self.act().min(THREAD_END_INTERVAL));
             self.shared.notices().extend(self.pool.take_notices());
         }
     }

@@ -6,7 +6,7 @@
 //! - `Sandbox` starts launchers and asks them to execute. `missing_access` finds paths that an execution may lack.
 //! - `launcher`: the launcher's side.
 //! - `tasks`: the side of tasks that a cluster starts, each in the sandbox of its host.
-//! - `shared`: the namespaces that successive executions of a launcher share, and `spawner`: the process that starts them there.
+//! - `shared`: the namespaces that successive executions of a launcher share, and the process that starts them there.
 //! - `root`, `user`, `seccomp`: the environment of an execution.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts` and `process` are used by all.
 

@@ -224,13 +224,13 @@ impl IpcNamespace {
 }
 
 /// To take its place: with it come the first process of the process namespace, and the mount namespace.
-const ENTER: u8 = b'n';
+const ASK_ENTER: u8 = b'n';
 /// To start an execution: with it comes the log, and after it the specification.
-const START: u8 = b'x';
+const ASK_START: u8 = b'x';
 /// To reap it, and to say what it has used.
-const REAP: u8 = b'r';
+const ASK_REAP: u8 = b'r';
 /// To reap another child.
-const WAIT: u8 = b'w';
+const ASK_REAP_OTHER: u8 = b'w';
 
 /// The spawner, as its launcher has it.
 #[derive(Debug)]
@@ -254,14 +254,14 @@ impl Spawner {
     }
 
     /// Lets it enter the namespaces of executions, and give up its privileges.
-    pub(super) fn enter(&mut self, init: &OwnedFd, mounts: &OwnedFd) -> io::Result<()> {
-        send_message(self.socket.get_ref(), &[ENTER], &[init.as_fd(), mounts.as_fd()])?;
+    fn enter(&mut self, init: &OwnedFd, mounts: &OwnedFd) -> io::Result<()> {
+        send_message(self.socket.get_ref(), &[ASK_ENTER], &[init.as_fd(), mounts.as_fd()])?;
         self.socket.read_exact(&mut [0])
     }
 
     /// Requests an execution. It reports its beginning and its end to the process that has started the launcher.
-    pub(super) fn start(&mut self, spec: &SandboxSpec, log: &File) -> io::Result<()> {
-        let mut message = vec![START];
+    fn start(&mut self, spec: &SandboxSpec, log: &File) -> io::Result<()> {
+        let mut message = vec![ASK_START];
         spec.write(&mut message)?;
         send_message(self.socket.get_ref(), &message, &[log.as_fd()])
     }
@@ -273,7 +273,7 @@ impl Spawner {
 
     /// Reaps an execution that has ended.
     pub(super) fn reap(&mut self) -> io::Result<ProcessUsage> {
-        self.socket.get_ref().write_all(&[REAP])?;
+        self.socket.get_ref().write_all(&[ASK_REAP])?;
         match Reply::read(&mut self.socket)? {
             Reply::Used(used) => Ok(used),
             _ => Err(io::ErrorKind::InvalidData.into()),
@@ -282,7 +282,7 @@ impl Spawner {
 
     /// Reaps another child that has ended, or will soon.
     pub(super) fn reap_other(&mut self) -> io::Result<()> {
-        self.socket.get_ref().write_all(&[WAIT])?;
+        self.socket.get_ref().write_all(&[ASK_REAP_OTHER])?;
         self.socket.read_exact(&mut [0])
     }
 }
@@ -308,11 +308,11 @@ fn serve(mut socket: &UnixStream, nobody: Option<&Nobody>) -> Result<(), StepErr
         let (message, files) = receive_message(socket).map_err(failed())?;
         let Some((word, rest)) = message.split_first() else { return Ok(()) };
         match (*word, &files[..]) {
-            (ENTER, [init, mounts]) => {
+            (ASK_ENTER, [init, mounts]) => {
                 enter_namespaces(init, mounts, nobody)?;
-                socket.write_all(&[ENTER]).map_err(failed())?;
+                socket.write_all(&[ASK_ENTER]).map_err(failed())?;
             }
-            (START, [log]) => {
+            (ASK_START, [log]) => {
                 let spec = SandboxSpec::read(&mut rest.chain(socket)).map_err(failed())?;
                 let spec = spec.ok_or(Errno::PIPE).map_err(at("hear of the launcher", ""))?;
                 match spawn(&spec, log) {
@@ -327,13 +327,13 @@ fn serve(mut socket: &UnixStream, nobody: Option<&Nobody>) -> Result<(), StepErr
                     }
                 }
             }
-            (REAP, []) => {
+            (ASK_REAP, []) => {
                 let exec = exec.take().ok_or(Errno::CHILD).map_err(at("wait", ""))?;
                 socket.write_all(&Reply::Used(reap(exec)?).frame()).map_err(failed())?;
             }
-            (WAIT, []) => {
+            (ASK_REAP_OTHER, []) => {
                 reap_any()?;
-                socket.write_all(&[WAIT]).map_err(failed())?;
+                socket.write_all(&[ASK_REAP_OTHER]).map_err(failed())?;
             }
             _ => return Ok(()),
         }
@@ -363,7 +363,7 @@ fn spawn(spec: &SandboxSpec, log: &OwnedFd) -> Result<Pid, StepError> {
 }
 
 /// The size of a message that is received at once. The rest of a longer one follows.
-const SIZE: usize = 16 << 10;
+const MESSAGE_SIZE: usize = 16 << 10;
 
 fn send_message(
     mut socket: &UnixStream,
@@ -381,7 +381,7 @@ fn send_message(
 fn receive_message(socket: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
     let mut passed = RecvAncillaryBuffer::new(&mut space);
-    let mut message = vec![0; SIZE];
+    let mut message = vec![0; MESSAGE_SIZE];
     let parts = &mut [IoSliceMut::new(&mut message)];
     let received = recvmsg(socket, parts, &mut passed, RecvFlags::CMSG_CLOEXEC)?.bytes;
     message.truncate(received);

@@ -17,7 +17,7 @@ use super::jobs::word;
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
     SchedulerKind, Setting, SettingProblem, SettingsError, Submission, SubmitFailure,
-    WorkerSettings, line, read_all, wrong,
+    WorkerSettings, line, read_settings, wrong_setting,
 };
 use crate::executor::Reach;
 use ce_model::exit::Explain;
@@ -81,7 +81,7 @@ impl CommandSettings {
     ) -> Result<Self, CommandSettingsError> {
         let mut common = WorkerSettings::default();
         let mut commands: BTreeMap<&str, CommandTemplate> = BTreeMap::new();
-        read_all(CommandScheduler::KIND.word, settings, |key, value| {
+        read_settings(CommandScheduler::KIND.word, settings, |key, value| {
             match COMMANDS.into_iter().find(|command| *command == key) {
                 Some(command) => {
                     commands.insert(command, CommandTemplate::new(command, &line(value)?)?);
@@ -132,14 +132,17 @@ impl CommandTemplate {
             is_name && !text.contains(&format!("${{{name}}}"))
         };
         if let Some(unknown) = template.unknown().find(is_mistyped) {
-            return Err(wrong(&format!("in which {{{unknown}}} stands for nothing"), advice()));
+            return Err(wrong_setting(
+                &format!("in which {{{unknown}}} stands for nothing"),
+                advice(),
+            ));
         }
         if let Some(name) = required.filter(|it| names.iter().all(|(name, _)| name != it)) {
-            return Err(wrong(&format!("which has no {{{name}}}"), advice()));
+            return Err(wrong_setting(&format!("which has no {{{name}}}"), advice()));
         }
         if names.contains(&("memory", None)) {
             let problem = "which does not say how much memory a call has that asks for none";
-            return Err(wrong(problem, "{memory=2048}, in MiB"));
+            return Err(wrong_setting(problem, "{memory=2048}, in MiB"));
         }
         Ok(Self { text: template, names })
     }

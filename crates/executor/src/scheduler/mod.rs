@@ -5,7 +5,7 @@
 //! nor the time. `client` executes what is asked with, for a limited time.
 //! A scheduler is only the second opinion: what it does not answer is unknown, and a worker is alive once it has said hello.
 //!
-//! [`WorkerSettings`] are those that all schedulers have: `compeval.SCHEDULER.*`.
+//! [`WorkerSettings`] are the settings that all schedulers have: `compeval.SCHEDULER.*`.
 
 mod client;
 mod commands;
@@ -117,7 +117,7 @@ pub enum SubmitFailure {
 /// The unit of time limits, and the shortest one.
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 /// The time of a worker beside its calls: until it has started, and to end.
-const RESERVE: Duration = Duration::from_secs(5 * 60);
+const WORKER_RESERVE: Duration = Duration::from_secs(5 * 60);
 /// The longest time limit.
 pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86400);
 /// The most workers in one job array: the limit of a Slurm that nobody has configured.
@@ -198,7 +198,7 @@ pub(crate) type SettingProblem = (String, String);
 /// # Errors
 ///
 /// Fails with all settings that are wrong.
-pub(crate) fn read_all<'a>(
+pub(crate) fn read_settings<'a>(
     scheduler: &'static str,
     settings: impl IntoIterator<Item = Setting<'a>>,
     mut set: impl FnMut(&str, &str) -> Result<(), SettingProblem>,
@@ -239,7 +239,7 @@ impl WorkerSettings {
             }
             _ => {
                 let names = [others, &Self::KEYS].concat();
-                return Err(wrong("but there is no such setting", names.join(", ")));
+                return Err(wrong_setting("but there is no such setting", names.join(", ")));
             }
         }
         Ok(())
@@ -248,7 +248,7 @@ impl WorkerSettings {
     /// The time limit of workers for calls with these resources, in whole minutes: that of the settings, or enough for the time
     /// that a call asks for.
     pub fn walltime_for(&self, resources: &Resources) -> Duration {
-        let asked = resources.time.map(|time| time.saturating_add(RESERVE));
+        let asked = resources.time.map(|time| time.saturating_add(WORKER_RESERVE));
         let least = asked.unwrap_or_default().max(self.walltime).min(YEAR);
         in_minutes(least)
     }
@@ -260,14 +260,14 @@ pub(crate) fn in_minutes(time: Duration) -> Duration {
     Duration::from_secs(seconds.next_multiple_of(MINUTE.as_secs()))
 }
 
-pub(crate) fn wrong(problem: &str, advice: impl Into<String>) -> SettingProblem {
+pub(crate) fn wrong_setting(problem: &str, advice: impl Into<String>) -> SettingProblem {
     (problem.to_owned(), advice.into())
 }
 
 /// Reads a line of shell.
 pub(crate) fn line(text: &str) -> Result<String, SettingProblem> {
     if text.contains(['\n', '\0']) {
-        return Err(wrong("which is not one line", "one setting for each line"));
+        return Err(wrong_setting("which is not one line", "one setting for each line"));
     }
     Ok(text.to_owned())
 }
@@ -275,7 +275,7 @@ pub(crate) fn line(text: &str) -> Result<String, SettingProblem> {
 fn number(text: &str, most: u32) -> Result<NonZeroU32, SettingProblem> {
     let number = text.parse::<NonZeroU32>().ok().filter(|number| number.get() <= most);
     let range = if most == u32::MAX { "1 or more".to_owned() } else { format!("1 to {most}") };
-    number.ok_or_else(|| wrong("which is no such number", range))
+    number.ok_or_else(|| wrong_setting("which is no such number", range))
 }
 
 /// Reads a time with its unit.
@@ -287,15 +287,15 @@ pub(crate) fn duration(
 ) -> Result<Duration, SettingProblem> {
     let advice = format!("a time with its unit, such as {example}");
     let Ok(time) = humanize::parse_duration(text) else {
-        return Err(wrong("which is no time", advice));
+        return Err(wrong_setting("which is no time", advice));
     };
     if time < least {
         let least = humanize::duration(least.as_secs_f64());
-        return Err(wrong("which is too short", format!("{advice}, at least {least}")));
+        return Err(wrong_setting("which is too short", format!("{advice}, at least {least}")));
     }
     if time > most {
         let most = humanize::duration(most.as_secs_f64());
-        return Err(wrong("which is too long", format!("{advice}, at most {most}")));
+        return Err(wrong_setting("which is too long", format!("{advice}, at most {most}")));
     }
     Ok(time)
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::scheduler::{
     MINUTE, Setting, SettingProblem, SettingsError, WorkerSettings, YEAR, duration, in_minutes,
-    read_all, wrong,
+    read_settings, wrong_setting,
 };
 
 pub use self::allocation::Allocation;
@@ -59,7 +59,7 @@ impl Default for SlurmSettings {
 const KEYS: [&str; 6] = ["partition", "account", "qos", "constraint", "options", "run-walltime"];
 
 /// Options of sbatch that CompEval gives itself, and what to use instead.
-const OWN: [(&[&str], &str); 7] = [
+const OWN_OPTIONS: [(&[&str], &str); 7] = [
     (&["partition"], "compeval.slurm.partition"),
     (&["account"], "compeval.slurm.account"),
     (&["qos"], "compeval.slurm.qos"),
@@ -105,7 +105,7 @@ impl SlurmSettings {
     /// Fails with all settings that are wrong.
     pub fn new<'a>(settings: impl IntoIterator<Item = Setting<'a>>) -> Result<Self, SettingsError> {
         let mut read = Self::default();
-        read_all("slurm", settings, |key, value| read.set(key, value))?;
+        read_settings("slurm", settings, |key, value| read.set(key, value))?;
         Ok(read)
     }
 
@@ -135,7 +135,10 @@ fn name(text: &str, example: &str) -> Result<Option<String>, SettingProblem> {
     match text {
         "" => Ok(None),
         _ if is_name => Ok(Some(text.to_owned())),
-        _ => Err(wrong("which is no name: one word of ASCII", format!("a word such as {example}"))),
+        _ => Err(wrong_setting(
+            "which is no name: one word of ASCII",
+            format!("a word such as {example}"),
+        )),
     }
 }
 
@@ -148,13 +151,13 @@ fn option(text: &str) -> Result<String, SettingProblem> {
             && !text.contains(['\n', '\0'])
     }) else {
         let advice = "--NAME or --NAME=VALUE, one setting for each option";
-        return Err(wrong("which is no long option of sbatch", advice));
+        return Err(wrong_setting("which is no long option of sbatch", advice));
     };
     // sbatch accepts the beginning of a name for the name.
-    let own = OWN.iter().find(|(names, _)| names.iter().any(|own| own.starts_with(name)));
+    let own = OWN_OPTIONS.iter().find(|(names, _)| names.iter().any(|own| own.starts_with(name)));
     match own {
         Some((_, instead)) => {
-            Err(wrong("an option that CompEval gives to sbatch itself", *instead))
+            Err(wrong_setting("an option that CompEval gives to sbatch itself", *instead))
         }
         None => Ok(text.to_owned()),
     }

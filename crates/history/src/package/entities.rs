@@ -1,11 +1,11 @@
 //! Entities of JSON-LD, which refer to each other by `@id`, in the order in which they were made.
 //!
-//! [`CrateValues`] are its values, steps and actions, regardless of what has made them.
+//! [`CrateValues`] are the values of a crate, with their steps and actions, regardless of what has made them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-use super::{Package, name};
+use super::{Package, name_of_node};
 use crate::History;
 use ce_model::digest::Digest;
 use ce_model::output_format::OutputFormat;
@@ -237,7 +237,7 @@ pub(super) struct CrateStep {
 
 /// The name of a node for people: a definition, or what it is.
 pub(super) fn step_name(task: &Task, node: NodeId) -> Option<String> {
-    let own = name(task, node).map(str::to_owned);
+    let own = name_of_node(task, node).map(str::to_owned);
     own.or_else(|| match &task.workflow[node] {
         Node::Computation { computation, .. } => Some(computation.written(task).to_owned()),
         Node::Sweep { sweep, .. } => {
@@ -248,7 +248,7 @@ pub(super) fn step_name(task: &Task, node: NodeId) -> Option<String> {
     })
 }
 
-/// CrateValues and their ids in a crate, by their names in the storage.
+/// Values and their ids in a crate, by their names in the storage.
 #[derive(Debug)]
 pub(super) struct CrateValues {
     pub(super) graph: Entities,

@@ -572,7 +572,7 @@ impl FileMaker {
     }
 }
 
-/// See the module.
+/// The names that the workflow of a job defines.
 #[derive(Debug, Default)]
 struct Definitions {
     /// The task, if it defines names.
@@ -600,7 +600,7 @@ impl Definitions {
         let Some(task) = definitions.task.take() else { return Ok(definitions) };
         for (id, node) in task.workflow.nodes() {
             let Node::Computation { computation, .. } = node else { continue };
-            let own = name(&task, id).map(str::to_owned);
+            let own = name_of_node(&task, id).map(str::to_owned);
             match definitions.computations.entry(computation.written(&task).to_owned()) {
                 Place::Vacant(place) => drop(place.insert(own)),
                 Place::Occupied(mut place) if *place.get() != own => drop(place.insert(None)),
@@ -608,8 +608,11 @@ impl Definitions {
             }
         }
         for (node, subject) in producers(&task, (storage, history), job)? {
-            if let Some(name) = name(&task, node) {
-                definitions.results.entry(key(subject.entry)).or_insert_with(|| name.to_owned());
+            if let Some(name) = name_of_node(&task, node) {
+                definitions
+                    .results
+                    .entry(name_without_version(subject.entry))
+                    .or_insert_with(|| name.to_owned());
             }
         }
         definitions.task = Some(task);
@@ -619,15 +622,16 @@ impl Definitions {
     /// The name of what makes an output of the job.
     fn output(&self, number: usize) -> Option<&str> {
         let task = self.task.as_ref()?;
-        name(task, output_node(task, number)?)
+        name_of_node(task, output_node(task, number)?)
     }
 
     /// The name of a call or table of the job.
     fn result(&self, result: Subject<'_>) -> Option<&str> {
-        let found = self.results.get(&key(result.entry)).or_else(|| match result.record {
-            Record::Call(call) => self.computations.get(call.computation.as_str())?.as_ref(),
-            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
-        });
+        let found =
+            self.results.get(&name_without_version(result.entry)).or_else(|| match result.record {
+                Record::Call(call) => self.computations.get(call.computation.as_str())?.as_ref(),
+                Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+            });
         found.map(String::as_str)
     }
 }
@@ -646,8 +650,8 @@ fn producers<'a>(
     }
     let (mut seen, mut producers) = (HashSet::new(), Vec::new());
     while let Some((node, subject)) = made.pop() {
-        let node = holder(task, node);
-        if seen.insert((node, subject.entry)) && fits(task, node, subject) {
+        let node = directory_node(task, node);
+        if seen.insert((node, subject.entry)) && may_have_made(task, node, subject) {
             producers.push((node, subject));
             made.extend(made_from(task, node, (storage, history), subject)?);
         }
@@ -656,7 +660,7 @@ fn producers<'a>(
 }
 
 /// The name of a node.
-fn name(task: &Task, node: NodeId) -> Option<&str> {
+fn name_of_node(task: &Task, node: NodeId) -> Option<&str> {
     task.definitions.get(&node)?.first().map(|name| &**name)
 }
 
@@ -668,7 +672,7 @@ fn output_node(task: &Task, number: usize) -> Option<NodeId> {
 }
 
 /// The node whose directory a member is of, or the node itself.
-fn holder(task: &Task, mut node: NodeId) -> NodeId {
+fn directory_node(task: &Task, mut node: NodeId) -> NodeId {
     while let Node::Member { inputs, .. } = &task.workflow[node]
         && let Some((holder, _)) = origins(&task.workflow, inputs[0].node).next()
     {
@@ -678,7 +682,7 @@ fn holder(task: &Task, mut node: NodeId) -> NodeId {
 }
 
 /// Whether a node may have made a result: equal contents may lead to another one.
-fn fits(task: &Task, node: NodeId, result: Subject<'_>) -> bool {
+fn may_have_made(task: &Task, node: NodeId, result: Subject<'_>) -> bool {
     match (&task.workflow[node], result.record) {
         (Node::Computation { computation, .. }, Record::Call(call)) => {
             computation.open.is_some() || computation.written(task) == call.computation.as_str()
@@ -716,7 +720,7 @@ fn made_from<'a>(
 }
 
 /// The part of the name of a result that is the same at each commit.
-fn key(entry: &Entry) -> String {
+fn name_without_version(entry: &Entry) -> String {
     match entry {
         Entry::Call(call) => call.short().replacen(&format!("/{}/", call.version()), "/", 1),
         _ => entry.short(),

@@ -343,7 +343,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         let action = graph.of(id, &["CreateAction"]).with("instrument", reference(tool));
         performed(action.with("actionStatus", COMPLETED), agent.as_deref(), span);
         self.actions.push(id.to_owned());
-        self.span = union(self.span, span);
+        self.span = union_of_periods(self.span, span);
     }
 
     /// Describes a computation at a commit. Returns its id, and what the task says of it.
@@ -384,11 +384,11 @@ impl<'r, 'a> Actions<'r, 'a> {
     fn usage(&mut self, call: &str, execution: &Execution) -> Vec<String> {
         let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
         let seconds = end.duration_since(*start).as_secs_f64().max(0.0);
-        let mut used = vec![("seconds", SECOND, Value::from(seconds))];
+        let mut used = vec![("seconds", SECOND_UNIT, Value::from(seconds))];
         if execution.tasks.is_empty() {
-            used.push(("user_seconds", SECOND, Value::from(*user_seconds)));
-            used.push(("system_seconds", SECOND, Value::from(*system_seconds)));
-            used.push(("peak_bytes", BYTE, Value::from(*peak_bytes)));
+            used.push(("user_seconds", SECOND_UNIT, Value::from(*user_seconds)));
+            used.push(("system_seconds", SECOND_UNIT, Value::from(*system_seconds)));
+            used.push(("peak_bytes", BYTE_UNIT, Value::from(*peak_bytes)));
         }
         let mut ids = Vec::with_capacity(used.len());
         for (name, unit, value) in used {
@@ -465,7 +465,7 @@ impl<'r, 'a> Actions<'r, 'a> {
             results.push(value);
             let made = run.history.recorded(file, digest);
             if let Some(Record::Call(call)) = made.map(|made| made.record) {
-                span = union(span, call.execution().map(|it| [it.start, it.end]));
+                span = union_of_periods(span, call.execution().map(|it| [it.start, it.end]));
             }
         }
         self.action(id, body, (span.is_some(), span.filter(|_| run.facts.times)));
@@ -493,15 +493,15 @@ impl<'r, 'a> Actions<'r, 'a> {
 }
 
 /// The units of what executions use.
-const SECOND: &str = "https://qudt.org/vocab/unit/SEC";
-const BYTE: &str = "https://qudt.org/vocab/unit/BYTE";
+const SECOND_UNIT: &str = "https://qudt.org/vocab/unit/SEC";
+const BYTE_UNIT: &str = "https://qudt.org/vocab/unit/BYTE";
 
 const fn is_sweep(node: &Node) -> bool {
     matches!(node, Node::Sweep { .. })
 }
 
 /// The time from the first beginning to the last end.
-fn union(one: Period, other: Period) -> Period {
+fn union_of_periods(one: Period, other: Period) -> Period {
     match (one, other) {
         (Some([a, b]), Some([c, d])) => Some([a.min(c), b.max(d)]),
         (one, other) => one.or(other),

@@ -522,7 +522,7 @@ impl Explain for PackageError {
 }
 
 /// The size from which on a file needs the fields of ZIP64, with room for what compression may add.
-const LARGE: u64 = 0xf000_0000;
+const ZIP64_SIZE: u64 = 0xf000_0000;
 
 /// The size of a piece that is read at a time.
 const PIECE: usize = 1 << 16;
@@ -543,12 +543,12 @@ impl ArchiveWriter {
     }
 
     /// Adds a file or directory.
-    pub(super) fn add(&mut self, from: &Path, to: &str, stop: &AtomicBool) -> io::Result<()> {
+    fn add(&mut self, from: &Path, to: &str, stop: &AtomicBool) -> io::Result<()> {
         let metadata = fs::metadata(from)?;
         if !metadata.is_dir() {
             let is_program = metadata.permissions().mode() & 0o111 != 0;
             let options = options(if is_program { 0o755 } else { 0o644 });
-            let options = options.large_file(metadata.len() >= LARGE);
+            let options = options.large_file(metadata.len() >= ZIP64_SIZE);
             self.zip.start_file(to, options)?;
             return self.copy(&mut File::open(from)?, stop);
         }
@@ -587,13 +587,13 @@ impl ArchiveWriter {
     }
 
     /// Adds a text.
-    pub(super) fn text(&mut self, to: &str, text: &str) -> io::Result<()> {
+    fn text(&mut self, to: &str, text: &str) -> io::Result<()> {
         self.zip.start_file(to, options(0o644))?;
         self.zip.write_all(text.as_bytes())
     }
 
     /// Completes the archive.
-    pub(super) fn finish(self) -> io::Result<()> {
+    fn finish(self) -> io::Result<()> {
         let mut output = self.zip.finish()?;
         output.flush()?;
         debug_assert!(!self.has_failed.get(), "an error of the file is one of the archive");

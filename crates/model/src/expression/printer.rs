@@ -21,7 +21,7 @@ use crate::task::NodeId;
 const DEEPEST_INDENT: usize = 1000;
 
 /// The column at which a list of texts goes on in the next line.
-const WRAPS: usize = 100;
+const LIST_WIDTH: usize = 100;
 
 /// A list has at least so many columns, wherever it stands.
 const NARROWEST: usize = 40;
@@ -78,7 +78,8 @@ impl Expression {
                 .collect(),
         };
         let labels = style.labels;
-        let mut printer = Printer { expression: self, names, labels, given: 0, stack: vec![], out };
+        let mut printer =
+            SymPrinter { expression: self, names, labels, given: 0, stack: vec![], out };
         printer.open(root, 0)?;
         while printer.go_on()? {}
         writeln!(printer.out)
@@ -93,7 +94,8 @@ enum SharedName {
     Given(usize),
 }
 
-struct Printer<'a> {
+/// Writes as `ce-sym` prints.
+struct SymPrinter<'a> {
     expression: &'a Expression,
     names: Vec<SharedName>,
     labels: Labels,
@@ -114,7 +116,7 @@ struct OpenExpression {
     has_pieces: bool,
 }
 
-impl Printer<'_> {
+impl SymPrinter<'_> {
     /// Writes a node up to its first input.
     fn open(&mut self, id: NodeId, column: usize) -> io::Result<()> {
         let mut column = column;
@@ -179,7 +181,7 @@ impl Printer<'_> {
             let row: Vec<String> = row.iter().map(|cell| QuotedName(cell).to_string()).collect();
             let row = if is_sheet { format!("({})", row.join(" ")) } else { row.join(" ") };
             let width = row.chars().count();
-            if number > 0 && (is_sheet || at + width > WRAPS.max(begin + NARROWEST)) {
+            if number > 0 && (is_sheet || at + width > LIST_WIDTH.max(begin + NARROWEST)) {
                 self.next_line(begin)?;
                 at = begin;
             } else {
@@ -250,10 +252,10 @@ fn label(node: &ExpressionNode, at: usize, labels: Labels) -> String {
 const LINE_WIDTH: usize = 100;
 
 /// The column behind which nothing is indented any further.
-const DEEPEST: usize = 60;
+const DEEPEST_COLUMN: usize = 60;
 
 /// The indentation of nested lines.
-const STEP: usize = 2;
+const INDENT: usize = 2;
 
 /// A name that is an expression: in bars only if it could not be read back otherwise.
 struct Reference<'a>(&'a str);
@@ -269,7 +271,7 @@ impl fmt::Display for Reference<'_> {
 impl Text {
     /// The text of a file `workflow.ce` that says this. Names of definitions that nothing needs are left out.
     pub fn workflow(&self) -> String {
-        let mut writer = Writer {
+        let mut writer = TextWriter {
             nodes: self.expression.nodes(),
             named: vec![None; self.expression.nodes().len()],
             shared: vec![SharedNumber::Single; self.expression.nodes().len()],
@@ -374,7 +376,8 @@ enum NodePart {
     Input(String, NodeId),
 }
 
-struct Writer<'a> {
+/// Writes as a person does.
+struct TextWriter<'a> {
     nodes: &'a [ExpressionNode],
     /// The text that is written for each node that is a definition.
     named: Vec<Option<String>>,
@@ -386,7 +389,7 @@ struct Writer<'a> {
     out: String,
 }
 
-impl Writer<'_> {
+impl TextWriter<'_> {
     /// Returns the lines of definitions, and sets the texts that are written for their nodes. Several nodes of one definition
     /// differ only in the outputs that they pass up.
     fn name(&mut self, definitions: &[Definition]) -> Vec<Line> {
@@ -540,7 +543,7 @@ impl Writer<'_> {
             self.out.push_str(&slice(outputs));
             return;
         }
-        let mut stack = vec![self.begin(id, STEP, &slice(outputs))];
+        let mut stack = vec![self.begin(id, INDENT, &slice(outputs))];
         while let Some(open) = stack.last_mut() {
             let column = open.column;
             let Some(part) = open.parts.next() else {
@@ -586,7 +589,7 @@ impl Writer<'_> {
             self.out.push_str(&end);
             return None;
         }
-        Some(self.begin(id, column + STEP, &end))
+        Some(self.begin(id, column + INDENT, &end))
     }
 
     /// Writes the name of a node, of which each part gets a line.
@@ -594,7 +597,7 @@ impl Writer<'_> {
         let node = &self.nodes[id.index()];
         self.out.push_str(&open(node));
         let end = format!("{}{slice}", close(node));
-        LongNode { parts: self.parts(node).into_iter(), column: column.min(DEEPEST), end }
+        LongNode { parts: self.parts(node).into_iter(), column: column.min(DEEPEST_COLUMN), end }
     }
 
     fn next_line(&mut self, column: usize) {
@@ -607,8 +610,8 @@ impl Writer<'_> {
         let mut at = column;
         for (number, word) in words.iter().enumerate() {
             if number > 0 && at + word.len() >= LINE_WIDTH {
-                self.next_line(column + STEP);
-                at = column + STEP;
+                self.next_line(column + INDENT);
+                at = column + INDENT;
             } else if number > 0 {
                 self.out.push(' ');
                 at += 1;

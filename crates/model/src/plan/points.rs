@@ -1,6 +1,7 @@
 //! The points at which calls occur, and the calls of the body of a sweep at all of its points.
 //!
-//! A [`Selection`] is the part of a workflow that is requested, where that is not all of it: points of sweeps, and calls.
+//! A [`PointSelection`] and [`RequestedNodes`] are the part of a workflow that is requested, where that is not all of it:
+//! points of sweeps, and calls by their names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;

@@ -239,7 +239,7 @@ pub fn column_hint(nearest: Option<&str>, known: &[String]) -> String {
 }
 
 /// The greatest number of pairs of a column that are reported.
-const PAIRS: usize = 3;
+const MOST_LOOKALIKES: usize = 3;
 
 /// Two texts of a column that look like one. To a sweep they are different: it computes both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -293,7 +293,7 @@ fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
                 }
             }
         }
-        if pairs.len() == PAIRS {
+        if pairs.len() == MOST_LOOKALIKES {
             break;
         }
     }

@@ -363,10 +363,10 @@ const PROCESSORS: &str = "/proc/cpuinfo";
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
 
 /// The fields of [`PROCESSORS`] that name a model. Architectures differ in what they have.
-const MODELS: [&str; 3] = ["model name", "Model", "cpu"];
+const MODEL_FIELDS: [&str; 3] = ["model name", "Model", "cpu"];
 
 /// The longest description, in characters.
-const MOST: usize = 200;
+const MAX_MACHINE_CHARS: usize = 200;
 
 /// Describes this machine: the model and the number of its processors, its memory, its kernel, and the governor of the frequency.
 /// Parts that cannot be read are left out. It is read once.
@@ -378,15 +378,15 @@ pub fn machine() -> &'static str {
         let memory = (system.totalram as f64 * f64::from(system.mem_unit)) as u64;
         let kernel =
             format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
-        described(&read(PROCESSORS), memory, &kernel, &read(GOVERNOR))
+        machine_in_words(&read(PROCESSORS), memory, &kernel, &read(GOVERNOR))
     })
 }
 
 /// The description, of what these files contain.
-fn described(processors: &str, memory: u64, kernel: &str, governor: &str) -> String {
+fn machine_in_words(processors: &str, memory: u64, kernel: &str, governor: &str) -> String {
     let fields = || processors.lines().filter_map(|line| line.split_once(':'));
-    let model =
-        fields().find(|(name, value)| MODELS.contains(&name.trim()) && !value.trim().is_empty());
+    let model = fields()
+        .find(|(name, value)| MODEL_FIELDS.contains(&name.trim()) && !value.trim().is_empty());
     let count = fields().filter(|(name, _)| name.trim() == "processor").count();
     let parts = [
         model.map(|(_, model)| model.trim().to_owned()),
@@ -398,7 +398,7 @@ fn described(processors: &str, memory: u64, kernel: &str, governor: &str) -> Str
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let line = parts.join(", ");
     let words: Vec<&str> = line.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(MOST).collect()
+    words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_MACHINE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -437,12 +437,12 @@ mod tests {
         let processors = "processor\t: 0\nmodel name\t: Some  CPU @ 2.40GHz\n\n\
                           processor\t: 1\nmodel name\t: Some  CPU @ 2.40GHz\n";
         assert_eq!(
-            described(processors, 16 << 30, "Linux 6.1.0", "performance\n"),
+            machine_in_words(processors, 16 << 30, "Linux 6.1.0", "performance\n"),
             "Some CPU @ 2.40GHz, 2 CPUs, 16.0 GiB, Linux 6.1.0, performance governor"
         );
-        assert_eq!(described("", 0, "Linux 6.1.0", ""), "Linux 6.1.0");
-        assert_eq!(described("processor: 0\ncpu: POWER9\n", 0, "L", ""), "POWER9, 1 CPU, L");
-        assert_eq!(described("", 0, &"x".repeat(300), "").len(), MOST);
+        assert_eq!(machine_in_words("", 0, "Linux 6.1.0", ""), "Linux 6.1.0");
+        assert_eq!(machine_in_words("processor: 0\ncpu: POWER9\n", 0, "L", ""), "POWER9, 1 CPU, L");
+        assert_eq!(machine_in_words("", 0, &"x".repeat(300), "").len(), MAX_MACHINE_CHARS);
         let here = machine();
         assert!(here.contains("Linux ") && !here.contains('\n'), "{here}");
     }
