@@ -12,6 +12,7 @@ mod interrupts;
 mod jobs;
 mod options;
 mod scheduler;
+mod slurm;
 mod suspended;
 
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -56,7 +57,7 @@ pub use self::jobs::{
     expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
 };
 pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
-pub use self::scheduler::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use ce_model::exit::{Error, Exit};
 

@@ -1,39 +1,34 @@
-//! What a run submits to a scheduler: its workers, by a thread, as the queue of the run needs them; or itself, as a job of Slurm.
+//! The workers of a run, which a thread submits to a scheduler as the queue of the run needs them.
 //!
 //! [`WorkerPool`] decides which workers to submit. This module observes the queue and the workers of the storage, and carries out
 //! the pool's decisions.
-//!
-//! A run may be a job of Slurm itself. A user submits it, and it submits itself again before its time is over.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{env, io};
 
-use super::{BeginError, Error, Frontend, RunOptions, Session, Stop};
+use super::{BeginError, Error, Frontend, RunOptions, Session};
 use crate::{TicketCounts, TicketRules, WorkerQueue};
 use ce_executor::scheduler::{
-    ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, PoolAction, SchedulerError,
-    Submission, SubmitFailure, WorkerDemand, WorkerPool, WorkerRequest, haste,
+    ArrayTask, BatchScheduler, CancelScope, JobToken, PoolAction, SchedulerError, Submission,
+    SubmitFailure, WorkerDemand, WorkerPool, WorkerRequest, haste,
 };
-use ce_executor::slurm::{HANDOVER, RunJob, Slurm, SlurmError, SlurmSettings};
 use ce_executor::{Executor, Reach};
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::resources::Resources;
-use ce_storage::records::{Provenance, SubmittedRun};
 use ce_storage::{Durability, Storage};
 
 /// The interval at which the queue and the workers are looked at.
 const POOL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The interval at which it is looked at whether the thread has ended.
-const THREAD_END_INTERVAL: Duration = Duration::from_millis(10);
+const END_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The options of workers for executing calls.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +119,7 @@ impl Drop for ScheduledWorkers {
                 if self.executor.is_killed() {
                     self.shared.scheduler.interrupt();
                 }
-                thread::sleep(THREAD_END_INTERVAL);
+                thread::sleep(END_INTERVAL);
             }
             drop(thread.join());
         }
@@ -172,7 +167,7 @@ impl WorkerDriver {
                 self.tell_what_is_left();
                 return;
             }
-            thread::sleep(self.act().min(THREAD_END_INTERVAL));
+            thread::sleep(self.act().min(END_INTERVAL));
             self.shared.notices().extend(self.pool.take_notices());
         }
     }
@@ -297,7 +292,7 @@ impl WorkerDriver {
 }
 
 /// The program that has the command `worker`: this one, or `ce` beside it.
-fn worker_program() -> Result<PathBuf, Error> {
+pub(super) fn worker_program() -> Result<PathBuf, Error> {
     let own = env::current_exe().map_err(BeginError::new)?;
     let is_ce = own.file_name().is_some_and(|name| name == "ce");
     let program = if is_ce { own } else { own.with_file_name("ce") };
@@ -332,138 +327,4 @@ impl Session {
         self.queue = Some(queue);
         Ok(())
     }
-}
-
-/// The pauses between attempts to submit a job: the first one, and the longest.
-const SUBMIT_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
-/// The time for which a job tries to submit itself again. The job's own time is over afterwards.
-const SUBMIT_TIMEOUT: Duration = Duration::from_secs(100);
-/// The interval at which it is looked at whether the user asks to stop.
-const STOP_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A run could not be submitted to Slurm.
-#[derive(Debug, thiserror::Error)]
-#[error("the run cannot be submitted")]
-struct SubmitError(#[source] SlurmError);
-
-impl Explain for SubmitError {
-    fn exit(&self) -> Exit {
-        Exit::Missing
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.0.hint()
-    }
-}
-
-/// A run that is a job, or is to be one.
-#[derive(Clone, Copy, Debug)]
-pub struct RunJobRequest<'a> {
-    /// The user's settings.
-    pub settings: &'a SlurmSettings,
-    /// The directory of the storage.
-    pub storage: &'a Path,
-    /// The file that it prints to.
-    pub log: &'a Path,
-    /// The arguments of `ce`.
-    pub arguments: &'a [OsString],
-}
-
-impl RunJobRequest<'_> {
-    /// Submits it for the first time, with all its jobs under this name. Returns the number of the first.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Slurm does not say that it has accepted it. Nothing is left then, as far as Slurm answers.
-    pub fn submit(&self, token: &JobToken) -> Result<u64, Error> {
-        let slurm = &Slurm::default();
-        let submitted = self.submit_as(token, |job| {
-            slurm.submit_run(job).inspect_err(|_| {
-                // It may have been accepted all the same.
-                drop(slurm.cancel(token, CancelScope::All));
-            })
-        });
-        Ok(submitted?.map_err(SubmitError)?)
-    }
-
-    /// Submits this job again, under the name that it has. A user who asks to stop meanwhile ends the run.
-    ///
-    /// # Errors
-    ///
-    /// Fails if this process is no job, or Slurm does not accept it until its time is over.
-    pub fn hand_over(&self) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(BeginError::new)?;
-        let token = own_token().ok_or(SubmitError(SlurmError::NoJob))?;
-        let slurm = &Slurm::default();
-        let [mut pause, longest] = SUBMIT_PAUSES;
-        let begin = Instant::now();
-        loop {
-            let submitted = self.submit_as(&token, |job| match slurm.submit_run(job) {
-                Ok(_) => Ok(()),
-                Err(error) => match slurm.jobs(std::slice::from_ref(job.token)) {
-                    Ok(jobs) if jobs.iter().any(|job| job.state == JobState::Pending) => Ok(()),
-                    _ => Err(error),
-                },
-            })?;
-            if let Some(signal) = stop.caught() {
-                self.submit_as(&token, |_| slurm.cancel(&token, CancelScope::Pending))?.ok();
-                return Ok(Exit::Interrupted(signal));
-            }
-            match submitted {
-                Ok(()) => return Ok(Exit::Done),
-                Err(error) if begin.elapsed() + pause > SUBMIT_TIMEOUT => {
-                    return Err(SubmitError(error).into());
-                }
-                Err(_) => {}
-            }
-            let waited = Instant::now();
-            while waited.elapsed() < pause && stop.caught().is_none() {
-                thread::sleep(STOP_INTERVAL);
-            }
-            pause = (pause * 2).min(longest);
-        }
-    }
-
-    /// Asks Slurm for something. Every child of the main thread is an orphan of executions, so another thread does it.
-    fn submit_as<T: Send>(
-        &self,
-        token: &JobToken,
-        ask: impl FnOnce(&RunJob<'_>) -> Result<T, SlurmError> + Send,
-    ) -> Result<Result<T, SlurmError>, Error> {
-        let mut command: Vec<OsString> = vec![worker_program()?.into()];
-        command.extend(self.arguments.iter().cloned());
-        let Self { settings, storage, log, .. } = *self;
-        let job = &RunJob { token, settings, directory: storage, log, command: &command };
-        let asked = thread::scope(|scope| scope.spawn(|| ask(job)).join());
-        Ok(asked.unwrap_or_else(|panic| resume_unwind(panic)))
-    }
-}
-
-/// The name of the job that this process is.
-pub fn own_token() -> Option<JobToken> {
-    env::var("SLURM_JOB_NAME").ok()?.parse().ok()
-}
-
-/// Removes those runs of which Slurm says that they wait no more: they were cancelled. Without an answer, all stay.
-pub fn retain_waiting(submitted: &mut Vec<SubmittedRun>) {
-    if submitted.is_empty() {
-        return;
-    }
-    let tokens: Vec<JobToken> = submitted.iter().filter_map(|run| run.job.parse().ok()).collect();
-    // Every child of the main thread is an orphan of executions, so another thread asks.
-    let asked = thread::scope(|scope| scope.spawn(|| Slurm::default().jobs(&tokens)).join());
-    if let Ok(Ok(jobs)) = asked {
-        let me = Provenance::now().user;
-        // Slurm was asked for the jobs of this user.
-        submitted.retain(|run| {
-            run.recorded.user != me
-                || jobs.iter().any(|it| it.token.as_str() == run.job && it.state != JobState::Ended)
-        });
-    }
-}
-
-/// Whether a run has ended because it is to submit itself again.
-pub fn is_to_be_handed_over(end: &Result<Exit, Error>) -> bool {
-    let exit = end.as_ref().map_or_else(Error::exit, |exit| *exit);
-    exit == Exit::Interrupted(HANDOVER)
 }

@@ -1,0 +1,220 @@
+//! Converting a workflow between its forms: one text, `workflow.ce`, and directories. Both say the same afterwards, which is checked
+//! before anything is written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ce_git::{HeadError, Heads};
+use ce_model::expression::{
+    DEFINITION, ExpressionNode, InputDefault, NodeKind, RuleFile, Text, WorkflowDirectories,
+    drop_default_labels, parse,
+};
+use ce_model::name::InputName;
+use ce_model::sweep::NAMES;
+use ce_model::task::WORKFLOW_TEXT;
+
+use super::{EditError, make_parts, put_in_place, real, signatures, write_error};
+use crate::load::{self, LoadError, Written};
+
+/// The form of a workflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkflowForm {
+    /// One text, `workflow.ce`.
+    Text,
+    /// Directories below `workflow/`, with the files `inputs` and `defaults/`.
+    Directories,
+}
+
+/// The parts of a task that are its workflow as directories.
+const PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
+
+/// The treatment of what Git has not recorded, or what no text says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It is kept, and nothing is written.
+    Keep,
+    /// It is replaced.
+    Replace,
+}
+
+/// Gives the workflow of a task this form, if it has the other one. Returns the names of what was written.
+///
+/// # Errors
+///
+/// Fails if the workflow is wrong, if something would be lost, or if the task cannot be written. Then the task is as it was.
+pub fn convert(dir: &Path, form: WorkflowForm, force: Force) -> Result<Vec<String>, EditError> {
+    match (form, load::written_text(dir)?) {
+        (WorkflowForm::Directories, Some(text)) => to_directories(dir, &text, force),
+        (WorkflowForm::Text, None) => to_text(dir, force),
+        (_, None) if !load::is_task(dir) => Err(LoadError::NoTask(dir.to_owned()).into()),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
+    let task = &real(dir)?;
+    let Written { mut text, mut unread } = load::written(dir)?;
+    let Some(inputs) = text.inputs.clone() else {
+        let source = io::ErrorKind::NotFound.into();
+        return Err(EditError::Read { path: task.join("inputs"), source });
+    };
+    text.defaults = defaults(task, &inputs, &mut unread)?;
+    if force == Force::Keep && !unread.is_empty() {
+        return Err(EditError::Unread(unread));
+    }
+    if force == Force::Keep
+        && let Some(name) = text.ambiguous_definition()
+    {
+        return Err(EditError::AmbiguousDefinition(name.to_owned()));
+    }
+    // In a text, a sweep binds what it lists.
+    let is_open = |node: &ExpressionNode| {
+        let lists = node.files.iter().any(|file| &*file.name == NAMES);
+        node.kind == NodeKind::Sweep && node.inputs.len() > 1 && !lists
+    };
+    if text.expression.nodes().iter().any(is_open) {
+        return Err(EditError::OpenNames);
+    }
+    let signatures = signatures(task, &text.expression, &inputs);
+    drop_default_labels(&mut text.expression, &signatures);
+    let contents = text.workflow();
+    let mut read = parse(&contents).map_err(|_| EditError::NotSaid)?.text;
+    drop_default_labels(&mut read.expression, &signatures);
+    let is_same = (&read.inputs, &read.defaults) == (&text.inputs, &text.defaults);
+    if !is_same || !read.expression.says_the_same(&text.expression) {
+        return Err(EditError::NotSaid);
+    }
+    refuse_uncommitted(task, &PARTS, force)?;
+    put_in_place(task, &[WORKFLOW_TEXT], &PARTS, |aside| {
+        let new = aside.join(WORKFLOW_TEXT);
+        fs::write(&new, contents).map_err(|source| write_error(&new, source))
+    })?;
+    Ok(vec![WORKFLOW_TEXT.to_owned()])
+}
+
+/// The defaults of inputs, as a text says them. Adds the entries of `defaults/` that are none.
+fn defaults(
+    task: &Path,
+    inputs: &[InputName],
+    unread: &mut Vec<PathBuf>,
+) -> Result<Vec<Option<InputDefault>>, EditError> {
+    let mut defaults = vec![None; inputs.len()];
+    let dir = task.join("defaults");
+    let read = |source| EditError::Read { path: dir.clone(), source };
+    if dir.symlink_metadata().is_err() {
+        return Ok(defaults);
+    }
+    for entry in fs::read_dir(&dir).map_err(read)? {
+        let name = entry.map_err(read)?.file_name();
+        let input = inputs.iter().position(|input| *input.as_str() == *name);
+        match input.filter(|at| is_file_name(&inputs[*at])) {
+            Some(at) => defaults[at] = Some(default(task, &inputs[at])?),
+            None => unread.push(Path::new("defaults").join(name)),
+        }
+    }
+    Ok(defaults)
+}
+
+/// Whether the default of an input can be a file of `defaults/`.
+fn is_file_name(name: &InputName) -> bool {
+    let name = name.as_str();
+    !name.starts_with('.') && !name.contains('/')
+}
+
+/// The default of an input as a text says it: a line, or a file of the task to which `defaults/NAME` leads.
+fn default(task: &Path, name: &InputName) -> Result<InputDefault, EditError> {
+    let path = task.join("defaults").join(name.as_str());
+    let read = |source| EditError::Read { path: path.clone(), source };
+    let unsayable = || EditError::Default(name.clone());
+    let metadata = path.symlink_metadata().map_err(read)?;
+    if metadata.is_symlink() {
+        let target = path.canonicalize().map_err(read)?;
+        let target = target.strip_prefix(task).ok().and_then(Path::to_str);
+        let target = target.and_then(|target| target.parse().ok()).ok_or_else(unsayable)?;
+        return Ok(InputDefault::File(target));
+    }
+    let contents = if metadata.is_file() { fs::read(&path).map_err(read)? } else { Vec::new() };
+    let text = String::from_utf8(contents).map_err(|_| unsayable())?;
+    match text.strip_suffix('\n') {
+        Some(line) if !line.contains(|c: char| c.is_control() || c == '\'') => {
+            Ok(InputDefault::Text(text.into()))
+        }
+        _ => Err(unsayable()),
+    }
+}
+
+fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>, EditError> {
+    let task = &real(dir)?;
+    let mut parsed = parse(source).map_err(|mistake| LoadError::of_text(dir, vec![mistake]))?;
+    let inputs = parsed.text.inputs.clone().unwrap_or_default();
+    let signatures = signatures(task, &parsed.text.expression, &inputs);
+    let mut expression = parsed.text.expression.clone();
+    add_names(&mut parsed.text);
+    let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures)
+        .map_err(|mistakes| LoadError::of_text(dir, mistakes))?;
+    let defaults = &parsed.text.defaults;
+    for (name, _) in inputs.iter().zip(defaults).filter(|(_, default)| default.is_some()) {
+        if !is_file_name(name) {
+            return Err(EditError::DefaultName(name.clone()));
+        }
+    }
+    refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
+    let has_defaults = defaults.iter().any(Option::is_some);
+    let parts = if has_defaults { &PARTS[..] } else { &PARTS[..2] };
+    put_in_place(task, parts, &[WORKFLOW_TEXT], |aside| {
+        make_parts(aside, &layout, &inputs, defaults)
+            .map_err(|source| write_error(aside, source))?;
+        let Written { text: mut written, unread } = load::written(aside)?;
+        for expression in [&mut written.expression, &mut expression] {
+            drop_default_labels(expression, &signatures);
+        }
+        let is_same = unread.is_empty() && written.inputs.as_deref() == Some(&inputs[..]);
+        let is_same = is_same && written.expression.says_the_same(&expression);
+        if is_same { Ok(()) } else { Err(EditError::NotSaid) }
+    })?;
+    let mut written = vec![format!("workflow ({} directories)", layout.entries.len())];
+    written.extend(parts[1..].iter().map(|part| (*part).to_owned()));
+    Ok(written)
+}
+
+/// Gives the nodes of a text the names of its definitions as files.
+fn add_names(text: &mut Text) {
+    for definition in &text.definitions {
+        for node in &definition.nodes {
+            let files = &mut text.expression.nodes_mut()[node.index()].files;
+            let name = vec![definition.name.clone()];
+            match files.iter_mut().find(|file| &*file.name == DEFINITION) {
+                Some(file) => file.rows.push(name),
+                None => files.push(RuleFile { name: DEFINITION.into(), rows: vec![name] }),
+            }
+        }
+    }
+}
+
+/// Fails if Git has not recorded what would be removed.
+fn refuse_uncommitted(task: &Path, parts: &[&str], force: Force) -> Result<(), EditError> {
+    let mut found = Vec::new();
+    let mut heads = Heads::default();
+    for part in parts.iter().filter(|_| force == Force::Keep) {
+        let path = task.join(part);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        match heads.changes(&path, &path) {
+            Ok(changes) => {
+                let filtered = changes.filtered.into_iter().map(|it| it.path);
+                found.extend(changes.changed.into_iter().chain(changes.ignored).chain(filtered));
+            }
+            Err(HeadError::NoRepository | HeadError::Unborn(_)) => found.push(path),
+            Err(error) => return Err(EditError::Head(error)),
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    found.sort_unstable();
+    found.dedup();
+    let inside = |path: PathBuf| path.strip_prefix(task).map(Path::to_owned).unwrap_or(path);
+    Err(EditError::Uncommitted(found.into_iter().map(inside).collect()))
+}

@@ -1,0 +1,333 @@
+//! Making and changing tasks in a work tree: from nothing, or from the other form of the workflow.
+//!
+//! All is written aside and moved to its place when it is whole. Nothing is lost: what Git has not recorded
+//! is replaced only by force, and so is what no text says. Nothing is committed here.
+
+mod convert;
+mod init;
+
+pub use self::convert::{Force, WorkflowForm, convert};
+pub use self::init::{Created, init, init_directories, is_file};
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use ce_git::HeadError;
+use ce_model::declaration::Declaration;
+use ce_model::exit::{Exit, Explain};
+use ce_model::expression::{
+    Expression, InputDefault, NodeKind, Signature, Signatures, WorkflowDirectories,
+    WorkflowEntryKind, computation_names,
+};
+use ce_model::name::InputName;
+use ce_model::task::LIBRARY;
+use ce_model::{hints, text_file};
+
+use crate::load::{self, LoadError, listed};
+
+fn real(dir: &Path) -> Result<PathBuf, EditError> {
+    dir.canonicalize().map_err(|source| EditError::Read { path: dir.to_owned(), source })
+}
+
+/// The reason why a task could not be made or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The present workflow cannot be read, or something is wrong with it.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Files that would be replaced are in no commit.
+    #[error("nothing is written: these have uncommitted changes: {}", listed(.0))]
+    Uncommitted(Vec<PathBuf>),
+    /// Files that would be removed are no part of the expression.
+    #[error("nothing is written: no text says what is in {}", listed(.0))]
+    Unread(Vec<PathBuf>),
+    /// The new workflow or list of inputs could not be moved to its place.
+    #[error("cannot replace {}: see {}", path.display(), aside.display())]
+    Replace {
+        /// The place.
+        path: PathBuf,
+        /// The path of the old or the new one.
+        aside: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The computation that a new task should call cannot be called.
+    #[error("computations/{0} has no valid lists inputs and outputs")]
+    Computation(String),
+    /// Parts of a task exist already.
+    #[error("nothing is written: {} is there already", listed(.0))]
+    Exists(Vec<PathBuf>),
+    /// The directory cannot hold a task of this name.
+    #[error("{} cannot be the name of a task", path.display())]
+    Name {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: ce_model::name::NameError,
+    },
+    /// Git's record of the task cannot be read.
+    #[error("it cannot be told what is committed: {0}")]
+    Head(#[source] HeadError),
+    /// A repository could not be made, or its configuration could not be read.
+    #[error("cannot use the repository at {}", path.display())]
+    Git {
+        /// Its path.
+        path: PathBuf,
+        /// The message of gix.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file could not be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A text cannot say the default of an input.
+    #[error("defaults/{0} is neither one line of text without ' nor a link to a file of the task")]
+    Default(InputName),
+    /// The default of an input can be no file.
+    #[error("no file in defaults/ can have the name of the input {0}, which has a default")]
+    DefaultName(InputName),
+    /// Different nodes have the name of one definition.
+    #[error("nothing is written: files definition give the name {0:?} to different nodes")]
+    AmbiguousDefinition(String),
+    /// A sweep with computed points does not list the names that it binds.
+    #[error("a sweep of which the points are computed has no file names")]
+    OpenNames,
+    /// The text or the files to be written would not mean the same.
+    #[error("nothing is written: the other form would not say the same")]
+    NotSaid,
+}
+
+impl Explain for EditError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Write { .. } | Self::Replace { .. } => Exit::Storage,
+            _ => Exit::Malformed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Load(LoadError::NoTask(_)) => {
+                "make one with ce init, or name its directory with --task"
+            }
+            Self::Uncommitted(_) => "git add and git commit them, or replace them with --force",
+            Self::Unread(_) => {
+                "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
+            }
+            Self::Default(_) => "move it to data/, and make a relative link to it in its place",
+            Self::DefaultName(_) => "rename the input, or leave out its default",
+            Self::AmbiguousDefinition(_) => {
+                "keep it in the file definition of one of them; --force does so with the first one"
+            }
+            Self::OpenNames => {
+                "write the names that its body reads of the points into names, one a line: in a text, it binds no others"
+            }
+            Self::NotSaid => {
+                "this is a mistake of the program: please report it, with the workflow"
+            }
+            Self::Exists(_) => "use another directory, or edit what is there",
+            Self::Name { .. } => "give another directory",
+            Self::Head(error) => return error.hint(),
+            Self::Load(LoadError::Directory { path, source }) => {
+                return hints::for_directory(path, source);
+            }
+            Self::Replace { path, aside, .. } => {
+                return Some(format!(
+                    "move what is in {} to {}, which may lack it; git status shows what differs",
+                    aside.display(),
+                    path.parent().unwrap_or(path).display()
+                ));
+            }
+            Self::Computation(name) => {
+                return Some(format!(
+                    "write names, one a line, into inputs and outputs of computations/{name}"
+                ));
+            }
+            Self::Git { path, .. } => {
+                return Some(format!("git -C {} status says what is wrong", path.display()));
+            }
+            Self::Read { path, source } => return hints::for_reading(path, source),
+            Self::Write { path, source } => return hints::for_writing(path, source),
+            Self::Load(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Makes a directory in the task, on the same file system as what will be moved.
+fn aside(task: &Path) -> Result<PathBuf, EditError> {
+    let mut number = 0;
+    loop {
+        let path = task.join(format!(".ce-new-{}-{number}", std::process::id()));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(source) => return Err(write_error(&path, source)),
+        }
+    }
+}
+
+fn write_error(path: &Path, source: io::Error) -> EditError {
+    EditError::Write { path: path.to_owned(), source }
+}
+
+/// Lets something write parts of a task aside, moves them to their places, and then what they replace away. If something fails
+/// before, the task is as it was.
+fn put_in_place(
+    task: &Path,
+    new: &[&str],
+    old: &[&str],
+    write: impl FnOnce(&Path) -> Result<(), EditError>,
+) -> Result<(), EditError> {
+    let aside = aside(task)?;
+    let new = new.iter().map(|part| (part, aside.join(part), task.join(part)));
+    let old = old.iter().filter(|part| task.join(part).symlink_metadata().is_ok());
+    let old = old.map(|part| (part, task.join(part), aside.join(format!("old-{part}"))));
+    let moved = write(&aside).and_then(|()| {
+        new.chain(old).try_for_each(|(part, from, to)| {
+            let path = task.join(part);
+            fs::rename(from, to).map_err(|source| EditError::Replace {
+                path,
+                aside: aside.clone(),
+                source,
+            })
+        })
+    });
+    // After a move that failed, something may be in no other place.
+    if !matches!(moved, Err(EditError::Replace { .. })) {
+        drop(fs::remove_dir_all(aside));
+    }
+    moved
+}
+
+/// Makes the directories of a workflow, and the files beside them.
+fn make_parts(
+    aside: &Path,
+    layout: &WorkflowDirectories,
+    inputs: &[InputName],
+    defaults: &[Option<InputDefault>],
+) -> io::Result<()> {
+    make(&aside.join("workflow"), layout)?;
+    let lines: String = inputs.iter().map(|name| format!("{name}\n")).collect();
+    fs::write(aside.join("inputs"), lines)?;
+    for (name, default) in inputs.iter().zip(defaults) {
+        let path = aside.join("defaults").join(name.as_str());
+        if default.is_some() {
+            fs::create_dir_all(aside.join("defaults"))?;
+        }
+        match default {
+            None => {}
+            Some(InputDefault::Text(text)) => fs::write(path, &**text)?,
+            Some(InputDefault::File(target)) => symlink(format!("../{target}"), path)?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes the directory of a workflow, which must not exist, with all that is in it.
+///
+/// # Errors
+///
+/// Fails if anything cannot be written. What was written before stays.
+pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
+    for entry in &layout.entries {
+        let path = if entry.path.is_empty() { dir.to_owned() } else { dir.join(&entry.path) };
+        match &entry.kind {
+            WorkflowEntryKind::Link(target) => symlink(target, path)?,
+            WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
+                fs::create_dir(&path)?;
+                fs::write(path.join("kind"), format!("{kind}\n"))?;
+                if *kind == NodeKind::Text.file() {
+                    fs::write(path.join("value"), &**value)?;
+                } else if !value.is_empty() {
+                    fs::write(path.join("value"), format!("{value}\n"))?;
+                }
+                for file in files {
+                    let path = path.join(&*file.name);
+                    if let Some(dir) = path.parent() {
+                        fs::create_dir_all(dir)?;
+                    }
+                    fs::write(path, file.contents())?;
+                }
+                if let Some(outputs) = outputs {
+                    fs::write(path.join("outputs"), outputs.lines())?;
+                }
+                if *inputs {
+                    fs::create_dir(path.join("inputs"))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the signatures, as far as they are known, of the computations that an expression names, by what is written for them. Of
+/// several computations, that is what they have in common.
+fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Signatures {
+    let mut signatures = Signatures::new();
+    for (written, names) in computation_names(expression, inputs) {
+        let all = names.iter().map(|name| signature(task, name));
+        let common = all.reduce(|a, b| Signature {
+            inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),
+            outputs: a.outputs.filter(|outputs| b.outputs.as_ref() == Some(outputs)),
+        });
+        signatures.insert(written.to_owned(), common.unwrap_or_default());
+    }
+    signatures
+}
+
+/// Returns the signature of a computation, as far as it is known. What cannot be read is not known: loading the task says why.
+fn signature(task: &Path, name: &str) -> Signature {
+    let dir = task.join(LIBRARY).join(name);
+    let file = || computations(task).into_iter().find(|(known, _)| known == name);
+    if !dir.is_dir()
+        && let Some((_, file)) = file()
+    {
+        let declaration = fs::read(file).ok().and_then(|it| Declaration::parse(&it).ok());
+        let list = |file| declaration.as_ref()?.names(file);
+        return Signature { inputs: list("inputs"), outputs: list("outputs") };
+    }
+    Signature { inputs: list(&dir.join("inputs")), outputs: list(&dir.join("outputs")) }
+}
+
+/// Reads a list of names, if there is one.
+fn list(path: &Path) -> Option<Vec<String>> {
+    // To open a pipe could block.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let contents = fs::read(path).ok()?;
+    let lines = text_file::lines(&contents).ok()?;
+    Some(lines.into_iter().map(str::to_owned).collect())
+}
+
+/// The names of the computations of a task, and the directory or file of each.
+fn computations(task: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(task.join(LIBRARY)).into_iter().flatten().flatten();
+    let computation = |entry: fs::DirEntry| {
+        let (path, name) = (entry.path(), entry.file_name().into_string().ok()?);
+        let metadata = path.metadata().ok()?;
+        if metadata.is_dir() {
+            return Some((name, path));
+        }
+        let is_program = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
+        let name = load::name_of_file(&name).filter(|_| is_program)?.to_owned();
+        Some((name, path))
+    };
+    entries.filter_map(computation).collect()
+}
