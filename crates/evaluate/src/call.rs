@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use super::evaluator::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use super::execution::CallRunner;
 use super::suspension::seen_suspended;
 use super::sweep::gather;
 use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
-use crate::evaluator::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use ce_exchange::can_fetch_files;
 use ce_executor::is_within;
 use ce_model::exit::Explain;

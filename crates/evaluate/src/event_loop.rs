@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::capacity::Reservations;
+use super::evaluator::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::execution::CallRunner;
 use super::queue::MAX_TICKETS;
 use super::scheduler::{Scheduler, Work};
@@ -19,7 +20,6 @@ use super::{
     CallError, EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError,
     SuspendedCall,
 };
-use crate::evaluator::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use ce_exchange::{fetch_outputs, may_fetch};
 use ce_git::Prompts;
 use ce_model::plan::{CallId, Operation, Plan, PlanGrowth};

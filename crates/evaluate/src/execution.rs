@@ -8,6 +8,10 @@ use std::num::NonZeroU32;
 
 use super::capacity::{Reservation, Unsatisfiable};
 use super::computation_directories::MAX_TRIES;
+use super::evaluator::{
+    AbsentCall, AskedCall, BegunCall, CallStep, Grants, QueuedCall, Running, SealedCall,
+    SuspendedPlace, call_as_begun, call_of,
+};
 use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
@@ -15,10 +19,6 @@ use super::launcher::{
 use super::suspension::SuspendedCalls;
 use super::ticket::{self, TicketCall};
 use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
-use crate::evaluator::{
-    AbsentCall, AskedCall, BegunCall, CallStep, Grants, QueuedCall, Running, SealedCall,
-    SuspendedPlace, call_as_begun, call_of,
-};
 use ce_executor::{CallProgram, Ended, ExecuteError, HostTurn, Status, TurnRequest};
 use ce_model::resources::Resources;
 use ce_model::task::LIBRARY;

@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use super::capacity::{Reservation, Reservations};
+use super::evaluator::Grants;
 use super::queue::TicketWatcher;
 use super::{EvaluateError, ExecutionSettings};
-use crate::evaluator::Grants;
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Invocation, TurnRequest};
 use ce_model::plan::CallId;
 use ce_storage::StorageError;

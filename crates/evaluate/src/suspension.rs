@@ -3,10 +3,10 @@
 //! A call that has a place in the storage is continued there, under the commit that began it, even if another commit asks for it.
 //! When it is over, it is published under its first name, and then taken over like any result of another commit.
 
+use super::evaluator::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
 use super::launcher::CallLauncher;
 use super::ticket::ticket_value;
 use super::{Absence, CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall};
-use crate::evaluator::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
 use ce_model::plan::CallId;
 use ce_model::task::Computation;
 use ce_storage::records::{Provenance, SuspensionRecord, SuspensionState, TicketValue, WaitingJob};

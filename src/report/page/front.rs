@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::measurements::{self, LevelComparison};
-use super::{different, lines, moment, text};
+use super::{different, in_utc, lines, moment, text};
 use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
 use ce_model::statistics::Measurements;
@@ -16,10 +16,11 @@ use ce_queries::page::{
     GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, OutputFormat, PageCall,
     PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
 };
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// The number of digits of a commit, or of another SHA-1, that are shown.
+const SHORT_HASH: usize = 12;
 
 /// At most so many rows of a table of a result are shown.
 const ROWS: usize = 20;
@@ -113,12 +114,8 @@ fn when(calls: &[PageCall]) -> String {
     let took: f64 = timed().map(|(_, seconds)| seconds).sum();
     let took =
         if took > 0.0 { format!(", {} of computing", duration(took)) } else { String::new() };
-    let at = |milliseconds: i64, format: &str| {
-        let time = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
-        time.to_zoned(TimeZone::UTC).strftime(format).to_string()
-    };
-    let [day, last] = [begin, end].map(|time| at(time, "%-d %B %Y"));
-    let [first_clock, last_clock] = [begin, end].map(|time| at(time, "%H:%M"));
+    let [day, last] = [begin, end].map(|time| in_utc(time, "%-d %B %Y"));
+    let [first_clock, last_clock] = [begin, end].map(|time| in_utc(time, "%H:%M"));
     match (day == last, first_clock == last_clock) {
         (true, true) => format!("on {day}, {first_clock} UTC{took}"),
         (true, false) => {
@@ -166,9 +163,11 @@ fn given_input(input: &GivenInput) -> Option<String> {
     let default = if *is_default { " (default)" } else { "" };
     match value {
         GivenValue::Text(text) => Some(format!("{name} = {text}{default}")),
-        GivenValue::File(bytes, sha1) => {
-            Some(format!("{name} = a file of {}, SHA-1 {}{default}", size(*bytes), &sha1[..12]))
-        }
+        GivenValue::File(bytes, sha1) => Some(format!(
+            "{name} = a file of {}, SHA-1 {}{default}",
+            size(*bytes),
+            &sha1[..SHORT_HASH]
+        )),
         GivenValue::Nothing => None,
     }
 }
@@ -463,9 +462,6 @@ fn shortened(list: &[String]) -> String {
     }
 }
 
-/// The number of digits of a commit that are shown.
-const SHORT_COMMIT: usize = 12;
-
 /// The calls of a computation.
 #[derive(Default)]
 struct ComputationCalls<'a> {
@@ -491,7 +487,7 @@ impl<'a> ComputationCalls<'a> {
         // The version that was executed.
         let origin = call.taken_over.as_ref().and_then(|from| from.from.split('/').nth(1));
         let commit = origin.unwrap_or(&call.commit);
-        let commit = commit.get(..SHORT_COMMIT).unwrap_or(commit);
+        let commit = commit.get(..SHORT_HASH).unwrap_or(commit);
         if !commit.is_empty() && !self.commits.contains(&commit) {
             self.commits.push(commit);
         }

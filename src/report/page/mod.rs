@@ -216,8 +216,13 @@ fn lines(text: &str) -> String {
 
 /// The time of a record, in UTC.
 fn moment(milliseconds: i64) -> String {
+    in_utc(milliseconds, "%F %H:%M")
+}
+
+/// A time in UTC, in milliseconds since 1970, by a format of `strftime`.
+fn in_utc(milliseconds: i64, format: &str) -> String {
     let time = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
-    time.to_zoned(TimeZone::UTC).strftime("%F %H:%M").to_string()
+    time.to_zoned(TimeZone::UTC).strftime(format).to_string()
 }
 
 /// Names, sorted and each once.
