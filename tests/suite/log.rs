@@ -315,8 +315,9 @@ fn the_log_fits_a_terminal() {
 #[test]
 fn ctrl_c_is_for_the_pager() {
     let (lab, _) = taken_over();
-    let pager =
-        "trap 'echo caught' INT; cat; echo ready; until read line </dev/tty; do :; done; echo over";
+    // `wait` misses no signal; `read` misses one that arrives just before it blocks.
+    let pager = "trap 'echo caught' INT; cat; read line </dev/tty & echo ready; \
+                 until wait $!; do :; done; echo over";
     let mut command = lab.command("ce");
     command.args(["log", "../storage"]).env("PAGER", pager);
     let mut terminal = Terminal::start(&command, 200, Shown::Both);
