@@ -316,8 +316,9 @@ fn the_log_fits_a_terminal() {
 fn ctrl_c_is_for_the_pager() {
     let (lab, _) = taken_over();
     // `wait` misses no signal; `read` misses one that arrives just before it blocks.
-    let pager = "trap 'echo caught' INT; cat; read line </dev/tty & echo ready; \
-                 until wait $!; do :; done; echo over";
+    let pager = "trap 'echo caught' INT; cat; \
+                 { trap '' INT; echo ready; read line; } </dev/tty & \
+                 until wait $!; do :; done; echo closed";
     let mut command = lab.command("ce");
     command.args(["log", "../storage"]).env("PAGER", pager);
     let mut terminal = Terminal::start(&command, 200, Shown::Both);
@@ -327,7 +328,7 @@ fn ctrl_c_is_for_the_pager() {
         terminal.await_that("caught", |text| text.matches("caught").count() == caught);
     }
     terminal.type_in("\n");
-    terminal.await_text("over");
+    terminal.await_text("closed");
     let (status, text) = terminal.end();
     assert_eq!(status.code(), Some(0), "{text}");
 }
