@@ -17,7 +17,7 @@ use ce_model::statistics::ChangeVerdict;
 use ce_model::sweep::Better;
 use ce_queries::medians::{MedianColumn, MedianRules, MedianTable, MedianTables, is_better};
 use ce_queries::table::SweepTable;
-use ce_queries::table_file::read_table;
+use ce_queries::table_from_file::read_table;
 
 /// It is not clear what is compared.
 #[derive(Debug, thiserror::Error)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::errors::{hint_for_unreadable, hint_to_trust};
 use super::opening::{Untrusted, index_path};
-use super::status::{self, Changes, Draft};
 use super::submodules::{object, tree_of};
+use super::uncommitted_changes::{self, Changes, Draft};
 use super::{GitResult, object_id, open, top};
 use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
@@ -172,7 +172,7 @@ impl Heads {
         if !self.changes.contains_key(scope) {
             let opened = self.open(&top)?;
             let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));
-            let changes = status::changes(&opened.repository, inside)
+            let changes = uncommitted_changes::changes(&opened.repository, inside)
                 .map_err(|it| HeadError::of_git(&top, it))?;
             self.changes.insert(scope.to_owned(), changes.below(&top));
         }

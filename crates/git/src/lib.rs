@@ -17,9 +17,9 @@ mod reachability;
 mod revision;
 mod snapshot;
 mod source_repository;
-mod status;
 mod submodules;
 mod trees;
+mod uncommitted_changes;
 mod url;
 
 use std::error::Error;
@@ -45,12 +45,12 @@ pub use self::reachability::{ReachError, ReachableSet};
 pub use self::revision::references;
 pub use self::snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
-pub use self::status::{Changes, Filtered, unignored};
 pub use self::submodules::AbsentObject;
 pub use self::trees::{
     Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, is_in,
     tree_in,
 };
+pub use self::uncommitted_changes::{Changes, Filtered, unignored};
 use ce_model::digest::ObjectId;
 
 /// The result of an operation of Git.

@@ -5,7 +5,7 @@
 //! - [`audit`]: recorded calls are executed again, and compared with their results.
 //! - [`table`]: the table of a sweep as far as it is there. [`table::RowOrigin`]: the execution that made a row.
 //! - [`table_summary`]: the medians of its measurements, and their intervals.
-//! - [`medians`]: the medians of two levels or two tables, compared. [`table_file`]: a table that somebody gives as a file.
+//! - [`medians`]: the medians of two levels or two tables, compared. [`table_from_file`]: a table that somebody gives as a file.
 //! - [`page`]: the data of a page about a task or a storage.
 
 pub mod audit;
@@ -15,5 +15,5 @@ pub mod explain;
 pub mod medians;
 pub mod page;
 pub mod table;
-pub mod table_file;
+pub mod table_from_file;
 pub mod table_summary;

@@ -4,25 +4,25 @@
 //! lets it [`prepare`](Session::prepare) a task, which returns an [`Evaluation`], and lets it
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 //!
-//! A worker has a session, too: it executes the calls of other runs on a storage.
+//! A worker has a session of its own: [`WorkerSession`].
 
 mod calls;
+mod cancel_suspended;
 mod inputs;
 mod interrupts;
 mod jobs;
 mod options;
 mod scheduler;
 mod slurm;
-mod suspended;
+mod worker_session;
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, error, io, iter, mem, thread};
+use std::{error, io, iter, mem, thread};
 
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
 use self::interrupts::{Interrupts, StorageNotices, unless_interrupted};
@@ -30,11 +30,9 @@ use self::options::local;
 use self::scheduler::ScheduledWorkers;
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
-    ExecutionSettings, Exports, Files, ForcedCalls, Outcome, Policy, Texts, Unsatisfiable, Worker,
-    WorkerEvent, WorkerQueue, WorkerRules,
+    ExecutionSettings, Exports, Files, ForcedCalls, Outcome, Policy, Texts, Unsatisfiable,
+    WorkerQueue,
 };
-use ce_executor::scheduler::ArrayTask;
-use ce_executor::slurm::Allocation;
 use ce_executor::{ExecuteError, Executor, Offer, Reach, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
@@ -43,13 +41,12 @@ use ce_model::hints;
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::task::Task;
 use ce_storage::records::RunState;
-use ce_storage::{
-    Availability, Durability, InputSource, Patience, Storage, StorageError, WorkerAbilities,
-};
+use ce_storage::{InputSource, Patience, Storage, StorageError};
 
 pub use self::calls::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
 };
+pub use self::cancel_suspended::{SuspensionError, SuspensionSession};
 pub use self::inputs::{BoundTask, InputError, check_trees};
 pub use self::interrupts::Stop;
 pub use self::jobs::{
@@ -58,7 +55,7 @@ pub use self::jobs::{
 };
 pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
 pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
-pub use self::suspended::{SuspensionError, SuspensionSession};
+pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 pub use ce_model::exit::{Error, Exit};
 
 /// The progress of an evaluation, for an observer.
@@ -690,134 +687,5 @@ impl Explain for ResultPathError {
             }
         };
         Some(hint.to_owned())
-    }
-}
-
-/// The variable that says when the job of a worker ends, in seconds since 1970.
-const DEADLINE_VARIABLE: &str = "COMPEVAL_DEADLINE";
-
-/// The variables in which schedulers say which job a process is in.
-const JOB_VARIABLES: [(&str, &str); 4] = [
-    ("SLURM_JOB_ID", "slurm"),
-    ("PBS_JOBID", "pbs"),
-    ("LSB_JOBID", "lsf"),
-    ("JOB_ID", "gridengine"),
-];
-
-/// The time until the job ends that this process is in, if that says so.
-pub fn time_left() -> Option<Duration> {
-    let end: u64 = env::var(DEADLINE_VARIABLE).ok()?.parse().ok()?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    Some(Duration::from_secs(end).saturating_sub(now))
-}
-
-/// The job of a scheduler that this process is in, if it is in one.
-pub fn scheduler_job() -> Option<String> {
-    if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
-        return Some(format!("slurm {id}"));
-    }
-    JOB_VARIABLES
-        .iter()
-        .find_map(|(name, scheduler)| Some(format!("{scheduler} {}", variable(name)?)))
-}
-
-/// A variable of the environment that is set, and not empty.
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// The resources of a worker, and the users that it works for.
-#[derive(Clone, Debug)]
-pub struct WorkerOptions {
-    /// The options for executing calls.
-    pub run: RunOptions,
-    /// The memory that its calls may use, in bytes, if it is less than that of the host.
-    pub memory: Option<u64>,
-    /// The user ids of those whose calls it executes, beside the user's own.
-    pub users: Vec<u32>,
-    /// The time without a call after which it ends.
-    pub idle: Duration,
-    /// The time that it has, if that is limited.
-    pub life: Option<Duration>,
-    /// The job of a scheduler that it runs in.
-    pub job: Option<String>,
-    /// Its number in a submission, if it was given one; a worker of a job array knows its own.
-    pub task: Option<ArrayTask>,
-}
-
-/// A worker that has appeared in a storage.
-pub struct WorkerSession {
-    storage: Arc<Storage>,
-    executor: Arc<dyn Executor>,
-    interrupts: Interrupts,
-    rules: WorkerRules,
-    began: Instant,
-}
-
-impl WorkerSession {
-    /// Appears in a storage, which must exist. From now on SIGINT, SIGTERM and SIGHUP interrupt executions, and others may
-    /// have their tickets.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no storage, it cannot be written, or signals not be watched.
-    pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
-        let WorkerOptions { run, memory, mut users, idle, life, job, task } = options;
-        let environment = |name: &str| env::var(name).ok();
-        let task = task.or_else(|| ArrayTask::from_environment(environment));
-        let allocation = Allocation::from_environment(environment);
-        let shape = allocation.as_ref().map(Allocation::shape);
-        let executor = local(&run, memory, allocation);
-        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
-        let notices = Arc::new(StorageNotices::new(run.frontend));
-        let patience = notices.patience(interrupts.asked(), run.quiet);
-        let opened = Availability::await_existing(storage, idle, &patience, || {
-            let text = "is not there yet: waiting for it, as long as for a call (--idle)";
-            (run.frontend.notify)(&format!("the storage {} {text}", storage.display()));
-        });
-        let opened = opened.and_then(|()| {
-            Storage::open_patiently(storage, (run.unrecorded, run.durability), patience)
-        });
-        let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
-        users.push(storage.runs().own_user());
-        let synced = run.durability == Durability::Synced;
-        // The run that has submitted it wants nothing else of a larger allocation.
-        let spans = shape.is_some_and(|it| it.nodes.max(it.tasks) > NonZeroU32::MIN);
-        let only_spanning = task.is_some() && spans;
-        let rules = WorkerRules { users, idle, life, synced, only_spanning };
-        storage.runs().become_worker(WorkerAbilities {
-            job,
-            task: task.map(|task| task.to_string()),
-            cpus: executor.capacity().get(),
-            memory: executor.offer().memory,
-            allocation: shape.map(|it| (it.nodes, it.tasks)),
-            isolates: executor.isolates(),
-            life,
-        })?;
-        if let Some(warning) = notices.links(&storage) {
-            (run.frontend.notify)(&warning);
-        }
-        Ok(Self { storage: Arc::new(storage), executor, interrupts, rules, began: Instant::now() })
-    }
-
-    /// Works until there is nothing to do any more.
-    ///
-    /// # Errors
-    ///
-    /// Fails if threads cannot be started, or the storage cannot be read.
-    pub fn work(&self, observe: &(dyn Fn(WorkerEvent<'_>) + Sync)) -> Result<(), Error> {
-        let exports = &Exports::of_runs(&self.storage);
-        let (storage, executor, rules) = (&self.storage, &*self.executor, self.rules.clone());
-        Ok(Worker { storage, executor, exports, rules, observe }.work()?)
-    }
-
-    /// The time since it began.
-    pub fn lived(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// The signal that interrupted it, if any.
-    pub fn interrupted_by(&self) -> Option<u8> {
-        self.interrupts.caught()
     }
 }

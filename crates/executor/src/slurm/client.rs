@@ -9,7 +9,7 @@ use std::{env, error, io};
 use ce_model::exit::Explain;
 
 use super::SlurmSettings;
-use super::jobs::{FORMAT, RunJob, arguments, meaning, read_accounting, read_jobs};
+use super::sbatch_and_squeue::{FORMAT, RunJob, arguments, meaning, read_accounting, read_jobs};
 use crate::executor::Reach;
 use crate::scheduler::{
     ArrayTask, BatchScheduler, CancelScope, Client, CommandFailure, JobAnswer, JobState, JobToken,

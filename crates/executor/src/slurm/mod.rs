@@ -3,12 +3,12 @@
 //! A worker is one task of a job array, whose name is a token. The token finds the jobs even if `sbatch` fails, so none is
 //! submitted twice.
 //!
-//! [`SlurmSettings`] are the user's settings `compeval.slurm.*`. `client` asks Slurm by its programs, and `jobs` writes what these take and
-//! reads what they print. `allocation` is the one that a worker is in.
+//! [`SlurmSettings`] are the user's settings `compeval.slurm.*`. `client` asks Slurm by its programs. `sbatch_and_squeue` writes
+//! what these take, and reads what they print. `allocation` is the one that a worker is in.
 
 mod allocation;
 mod client;
-mod jobs;
+mod sbatch_and_squeue;
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::scheduler::{
 pub use self::allocation::Allocation;
 pub(super) use self::allocation::{StatusFiles, hidden, is_of_allocation};
 pub use self::client::{Slurm, SlurmError, SlurmScheduler};
-pub use self::jobs::{HANDOVER, RunJob};
+pub use self::sbatch_and_squeue::{HANDOVER, RunJob};
 
 /// The settings for submitting workers. What is `None` is left to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@
 //! made is found by following records from the outputs on, beside the workflow.
 
 mod attribution;
-mod crate_document;
 mod entities;
 mod licence;
 mod run_crate;
@@ -19,8 +18,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 
-use self::crate_document::METADATA;
 use self::entities::{INPUTS, input_path};
+use self::run_crate::METADATA;
 use crate::log::{FirstPublished, OriginalExecution, PublishedExecution};
 use crate::{Ancestor, History, HistoryError, Subject};
 use ce_git::{TreeFileKind, Trees};
@@ -39,8 +38,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use self::attribution::{Attribution, AttributionError, AttributionFault, Contributor};
-pub use self::crate_document::crate_texts;
 pub use self::licence::{LicenceFault, LicenceName};
+pub use self::run_crate::crate_texts;
 pub use self::run_crate::{CrateError, CrateFacts, RunCrate};
 pub use self::write::{
     BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, copy, job_of, vacant,
