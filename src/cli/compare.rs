@@ -15,7 +15,9 @@ use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::statistics::ChangeVerdict;
 use ce_model::sweep::Better;
-use ce_queries::medians::{MedianColumn, MedianRules, MedianTable, MedianTables, is_better};
+use ce_queries::compared_medians::{
+    MedianColumn, MedianRules, MedianTable, MedianTables, is_better,
+};
 use ce_queries::table::SweepTable;
 use ce_queries::table_from_file::read_table;
 

@@ -18,7 +18,7 @@ use ce_exchange::{Attestations, Attested};
 use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
 use ce_model::task::Task;
-use ce_queries::compare::TableComparison;
+use ce_queries::diff::TableComparison;
 use ce_queries::page::MeasuredTable;
 use ce_queries::table::{SweepTable, choose_sweep};
 use ce_queries::table_summary::ReplicateSummary;

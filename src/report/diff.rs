@@ -18,7 +18,7 @@ use ce_model::humanize::{counted, size};
 use ce_model::plan::{CallId, Source};
 use ce_model::sweep::SweepPoint;
 use ce_model::task::{Node, NodeId, ROOT_LABEL};
-use ce_queries::compare::{
+use ce_queries::diff::{
     self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, DivergentCall, OutputVerdict,
     TaskFileDifference, TreeDifference, WorkflowDifference,
 };
@@ -41,7 +41,7 @@ pub struct DiffReport<'a> {
 impl DiffReport<'_> {
     /// Prints which outputs differ, where that enters, and how their texts differ.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let outputs = compare::outputs(self.sides);
+        let outputs = diff::outputs(self.sides);
         for (number, output) in outputs.iter().enumerate() {
             let verdict = match output.verdict {
                 OutputVerdict::Same => "the same",
@@ -90,7 +90,7 @@ impl DiffReport<'_> {
     pub(super) fn difference(&self, output: &ComparedOutput) -> Option<io::Result<Difference>> {
         let [one, other] = differing(output)?;
         let [one, other] = [path_of(self.sides[0], one)?, path_of(self.sides[1], other)?];
-        Some(compare::difference(&one, &other))
+        Some(diff::difference(&one, &other))
     }
 
     /// Prints a line for each side: its file, size and SHA-1.
@@ -105,7 +105,7 @@ impl DiffReport<'_> {
     }
 
     fn tree_differences(&self, out: &mut dyn Write) -> io::Result<()> {
-        let differences = compare::tree_differences(self.sides);
+        let differences = diff::tree_differences(self.sides);
         if !differences.is_empty() {
             writeln!(out, "\nother commits of repositories:")?;
         }
@@ -119,7 +119,7 @@ impl DiffReport<'_> {
 
     /// Prints how many points of sweeps differ, and the first of them.
     fn sweeps(&self, out: &mut dyn Write) -> io::Result<()> {
-        for compared in compare::compared_sweeps(self.sides) {
+        for compared in diff::compared_sweeps(self.sides) {
             let ComparedSweep { calls, points, only, unknown, differing, first, .. } = compared;
             let ComparedSweep { relabelled, other_columns, .. } = compared;
             let title = title_at_any_point(self.sides[1], calls[1]);
@@ -160,7 +160,7 @@ impl DiffReport<'_> {
     }
 
     fn divergent_calls(&self, out: &mut dyn Write) -> io::Result<()> {
-        let divergent_calls = compare::divergent_calls(self.sides);
+        let divergent_calls = diff::divergent_calls(self.sides);
         if !divergent_calls.is_empty() {
             writeln!(out, "\nother outputs of the same inputs:")?;
         }
@@ -189,7 +189,7 @@ impl DiffReport<'_> {
     }
 
     fn workflow_differences(&self, out: &mut dyn Write) -> io::Result<()> {
-        let workflow_differences = compare::workflow_differences(self.sides);
+        let workflow_differences = diff::workflow_differences(self.sides);
         if !workflow_differences.is_empty() {
             writeln!(out, "\nthe workflow is another one at:")?;
         }
@@ -203,7 +203,7 @@ impl DiffReport<'_> {
     }
 
     fn file_differences(&self, out: &mut dyn Write) -> io::Result<()> {
-        for (at, difference) in compare::file_differences(self.sides).enumerate() {
+        for (at, difference) in diff::file_differences(self.sides).enumerate() {
             if at == 0 {
                 writeln!(out, "\nother files of the task:")?;
             }
@@ -323,7 +323,7 @@ impl DiffReport<'_> {
         });
         let task = self.sides[1].task.name.as_str();
         json_line(&json!({ "event": "versions", "task": task, "old": old, "new": new }), out)?;
-        let outputs = compare::outputs(self.sides);
+        let outputs = diff::outputs(self.sides);
         for (number, output) in outputs.iter().enumerate() {
             json_line(&self.output_json(number, output), out)?;
         }
@@ -335,7 +335,7 @@ impl DiffReport<'_> {
 
     fn differences_json(&self, out: &mut dyn Write) -> io::Result<()> {
         for TreeDifference { name, versions: [old, new], came, went } in
-            compare::tree_differences(self.sides)
+            diff::tree_differences(self.sides)
         {
             json_line(
                 &json!({
@@ -345,18 +345,18 @@ impl DiffReport<'_> {
                 out,
             )?;
         }
-        for compared in compare::compared_sweeps(self.sides) {
+        for compared in diff::compared_sweeps(self.sides) {
             json_line(&self.sweep_json(&compared), out)?;
         }
-        for divergent in compare::divergent_calls(self.sides) {
+        for divergent in diff::divergent_calls(self.sides) {
             json_line(&self.call_json(&divergent), out)?;
         }
-        for WorkflowDifference { path, nodes } in compare::workflow_differences(self.sides) {
+        for WorkflowDifference { path, nodes } in diff::workflow_differences(self.sides) {
             let [old, new] = [0, 1].map(|at| node_words(self.sides[at], nodes[at]));
             json_line(&json!({ "event": "workflow", "path": path, "old": old, "new": new }), out)?;
         }
         for TaskFileDifference { path, input, contents: [old, new] } in
-            compare::file_differences(self.sides)
+            diff::file_differences(self.sides)
         {
             let mut line = json!({ "event": "file", "file": path, "old": old, "new": new });
             if let Some(input) = input {

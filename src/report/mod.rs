@@ -6,6 +6,7 @@
 mod ancestry;
 mod audit;
 mod calls;
+mod compared_medians;
 mod diff;
 mod events;
 mod exchange;
@@ -13,7 +14,6 @@ mod explanation;
 mod failures;
 mod log;
 mod maintenance;
-mod medians;
 mod package;
 mod page;
 mod printer;
@@ -35,6 +35,7 @@ pub use self::audit::{
     not_audited_json, planned_audits,
 };
 pub use self::calls::SandboxContents;
+pub use self::compared_medians::{MedianFormat, medians, steps_in_words};
 pub use self::diff::DiffReport;
 pub use self::events::{Json, checked_json};
 pub use self::exchange::{not_pulled, not_pushed, pulled, pushed};
@@ -47,7 +48,6 @@ pub use self::maintenance::{
     CandidateTotals, GradeCounts, candidates, candidates_json, diagnosis, diagnosis_json, pins,
     pins_json, repositories, repositories_json, verdict_json, verified_json,
 };
-pub use self::medians::{MedianFormat, medians, steps_in_words};
 pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::printer::{

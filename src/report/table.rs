@@ -14,7 +14,7 @@ use ce_history::PublishedExecution;
 use ce_model::humanize::counted;
 use ce_model::statistics::CONFIDENCE;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure};
-use ce_queries::compare::{ComparedRow, ComparedSide, TableComparison};
+use ce_queries::diff::{ComparedRow, ComparedSide, TableComparison};
 use ce_queries::table::{RowStatus, SweepRow, SweepTable};
 use ce_queries::table_summary::{ColumnSummary, PointSummary, ReplicateSummary};
 use ce_storage::Holder;

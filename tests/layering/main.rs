@@ -127,14 +127,18 @@ fn a_room_of_the_storage_imports_only_those_below_it() {
     for (file, text, wrong) in [
         ("storage/disk/files.rs", "use crate::paths::Entry;", "paths"),
         ("storage/records/mod.rs", "use super::protocol::Storage;", "protocol"),
-        ("storage/protocol/call.rs", "use crate::{Storage, Survey};", "{"),
-        ("storage/protocol/call.rs", "use crate::Survey;", "Survey"),
-        ("storage/protocol/call.rs", "use super::super::maintenance::Survey;", "maintenance"),
+        ("storage/protocol/call_lookup.rs", "use crate::{Storage, Survey};", "{"),
+        ("storage/protocol/call_lookup.rs", "use crate::Survey;", "Survey"),
+        (
+            "storage/protocol/call_lookup.rs",
+            "use super::super::maintenance::Survey;",
+            "maintenance",
+        ),
     ] {
         assert_eq!(wrong_rooms(file, text), [format!("{file} imports {wrong}")], "{text}");
     }
     let right = "use super::Storage;\nuse crate::disk::Root;\n#[cfg(test)]\nmod tests {";
-    assert_eq!(wrong_rooms("storage/protocol/call.rs", right), Vec::<String>::new());
+    assert_eq!(wrong_rooms("storage/protocol/call_lookup.rs", right), Vec::<String>::new());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::call_scheduler::{Scheduler, Work};
 use super::capacity::{Reservation, Reservations, Unsatisfiable};
 use super::computation_directories::MAX_TRIES;
 use super::execution::turn_request;
@@ -14,9 +15,8 @@ use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
-use super::queue::MAX_TICKETS;
-use super::scheduler::{Scheduler, Work};
 use super::ticket::TicketCall;
+use super::worker_queue::MAX_TICKETS;
 use super::{CallError, EvaluateError, ExecutionSettings, WorkerQueue};
 use ce_exchange::fetch_values;
 use ce_executor::{Ended, ExecuteError, HostTurn, Isolation, Usage};

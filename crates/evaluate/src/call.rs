@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::evaluator::{AbsentCall, CallStep, Grants, SealedCall, SuspendedPlace, call_of};
 use super::execution::CallRunner;
-use super::suspension::seen_suspended;
+use super::suspended_calls::seen_suspended;
 use super::sweep::gather;
 use super::{Absence, CallError, CallFailure, Evaluator, Outcome, Unavailable};
 use ce_exchange::can_fetch_files;

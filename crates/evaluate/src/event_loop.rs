@@ -11,11 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::call_scheduler::{Scheduler, Work};
 use super::capacity::Reservations;
 use super::evaluator::{CallStep, Grants, QueuedCall, Running, SealedCall};
 use super::execution::CallRunner;
-use super::queue::MAX_TICKETS;
-use super::scheduler::{Scheduler, Work};
+use super::worker_queue::MAX_TICKETS;
 use super::{
     CallError, EvaluateError, Evaluation, Evaluator, Event, How, Outcome, PointsError,
     SuspendedCall,

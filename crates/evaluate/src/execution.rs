@@ -16,7 +16,7 @@ use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
-use super::suspension::SuspendedCalls;
+use super::suspended_calls::SuspendedCalls;
 use super::ticket::{self, TicketCall};
 use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
 use ce_executor::{CallProgram, Ended, ExecuteError, HostTurn, Status, TurnRequest};

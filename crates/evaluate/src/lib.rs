@@ -7,6 +7,7 @@
 
 mod audit;
 mod call;
+mod call_scheduler;
 mod capacity;
 mod computation_directories;
 mod derived_values;
@@ -17,14 +18,13 @@ mod execution;
 mod hint;
 mod launcher;
 mod outcome;
-mod queue;
 mod recorded_rows;
-mod scheduler;
 pub mod session;
-mod suspension;
+mod suspended_calls;
 mod sweep;
 mod ticket;
 mod worker;
+mod worker_queue;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing, NotExecuted};
 pub use self::capacity::Unsatisfiable;
@@ -40,8 +40,8 @@ pub use self::outcome::{
     Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, PointsError, StopReason,
     SuspendedCall, Unavailable, Unfinished,
 };
-pub use self::queue::{TicketCounts, WorkerQueue};
 pub use self::recorded_rows::{RecordedPoint, RecordedRows};
 pub use self::sweep::{CallNumbers, point_outputs};
 pub use self::ticket::TicketRules;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};
+pub use self::worker_queue::{TicketCounts, WorkerQueue};

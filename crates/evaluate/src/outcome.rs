@@ -10,7 +10,7 @@ use ce_exchange::ResultsError;
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
-use ce_model::hints;
+use ce_model::file_hints;
 use ce_model::plan::{CallId, PointsFault};
 use ce_model::resources::WrongAmount;
 use ce_model::sweep::{self, ExclusionFault, SheetProblem, TableFault};
@@ -640,7 +640,7 @@ impl Explain for EvaluateError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Threads(_) => Some(hints::raising_limits()),
+            Self::Threads(_) => Some(file_hints::raising_limits()),
             Self::Storage(error) => error.hint(),
             Self::Output(error) => error.hint(),
         }

@@ -1,15 +1,15 @@
 //! Starting processes, and nothing else: paths go in, an exit status comes out.
 //!
 //! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, with what comes out; `invocation` is
-//! what goes in.
-//! `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers on a cluster, by commands of the user or by
-//! `slurm`, which knows the allocation, too, that a worker is in. `probes` try to break out of the sandbox. `process` is this process itself: its signals and its terminal.
+//! what goes in. `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers on a cluster, by commands
+//! of the user or by `slurm`, which knows the allocation, too, that a worker is in. `isolation_probes` try to break out of the
+//! sandbox. `own_process` is this process: its signals and its terminal.
 
 mod executor;
 mod invocation;
+pub mod isolation_probes;
 mod local;
-pub mod probes;
-mod process;
+mod own_process;
 mod sandbox;
 pub mod scheduler;
 pub mod slurm;
@@ -23,7 +23,7 @@ pub use self::invocation::{
     VerifiedPath, head, tail,
 };
 pub use self::local::{GRACE, Local};
-pub use self::process::{
+pub use self::own_process::{
     Detach, Leaving, TerminalRelay, detach, is_terminal, outlive_typed_signals, reset_signals,
     was_ignored,
 };

@@ -13,10 +13,10 @@ use gix::traverse::commit::simple::CommitTimeOrder;
 use gix::{ObjectId, Repository};
 use serde::Serialize;
 
+use super::commit_snapshot::Snapshot;
 use super::discovery::find_repository;
 use super::errors::{CutOff, SnapshotError, UnreadableRepository};
 use super::opening::open;
-use super::snapshot::Snapshot;
 use super::submodules::Repositories;
 use super::trees::{FileEntry, Trees};
 use super::{GitResult, from, object_id, revision};

@@ -4,6 +4,7 @@
 //! the names that workflows read.
 
 mod command;
+mod commit_snapshot;
 mod config;
 mod discovery;
 mod errors;
@@ -12,10 +13,9 @@ mod history;
 mod lfs;
 mod mirror;
 mod opening;
-mod pack;
+mod pack_writer;
 mod reachability;
 mod revision;
-mod snapshot;
 mod source_repository;
 mod submodules;
 mod trees;
@@ -28,6 +28,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use self::command::Prompts;
+pub use self::commit_snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::config::{Config, ConfigEntry, ConfigError};
 pub use self::discovery::{Home, around, create, top};
 pub use self::errors::{SnapshotError, UnreadableRepository};
@@ -40,10 +41,11 @@ pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };
 use self::opening::open;
-pub use self::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree};
+pub use self::pack_writer::{
+    BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree,
+};
 pub use self::reachability::{ReachError, ReachableSet};
 pub use self::revision::references;
-pub use self::snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
 pub use self::submodules::AbsentObject;
 pub use self::trees::{

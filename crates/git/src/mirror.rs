@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{GitReach, Prompts, can_stop_lazy_fetch, git, output_of, silence_ssh};
 use crate::config::{Config, ConfigError};
 use crate::errors::{border, hint_to_trust};
-use crate::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
+use crate::pack_writer::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
 use crate::url::{local_path, without_password};
 use crate::{GitResult, from, object_id};
 

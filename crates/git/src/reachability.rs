@@ -14,8 +14,8 @@ use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
 use super::{GitResult, object_id};
+use crate::commit_snapshot::Snapshot;
 use crate::errors::{SnapshotError, UnreadableRepository, border};
-use crate::snapshot::Snapshot;
 use crate::submodules::{self, Repositories, object, tree_of};
 use ce_model::exit::Explain;
 use ce_model::expression::{Mistake, parse};

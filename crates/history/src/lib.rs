@@ -4,11 +4,11 @@
 //! recorded any more, the first file with the same SHA-1 and BLAKE3 is taken. Spoiled records are
 //! left out: `ce verify` reports them. Nothing is changed.
 
+mod call_log;
 pub mod collect;
 mod input_roles;
-mod log;
 pub mod package;
-mod points;
+mod recorded_points;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -28,13 +28,13 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 
-pub use self::input_roles::{InputRoles, RolesOfInputs};
-pub use self::log::{
+pub use self::call_log::{
     EarlierCalls, Filter, FirstPublished, OriginalExecution, Past, PublishedExecution,
     ResourceUsage, SuspendedFact, TakenOver, earlier, log, resource_usage, suspended,
     usual_seconds, why_none,
 };
-pub use self::points::{
+pub use self::input_roles::{InputRoles, RolesOfInputs};
+pub use self::recorded_points::{
     InputTexts, PointTexts, PointsInTable, TableSummary, suspended_texts, texts, texts_of,
     texts_of_rows,
 };

@@ -27,15 +27,15 @@ macro_rules! ids {
 
 pub mod access;
 pub mod declaration;
-pub mod diagnosis;
 pub mod digest;
 pub mod exit;
 pub mod expression;
-pub mod hints;
+pub mod file_formats;
+pub mod file_hints;
 pub mod humanize;
 pub mod name;
-pub mod output_format;
 pub mod plan;
+pub mod probe_diagnosis;
 pub mod resources;
 pub mod shared_text;
 pub mod slice;

@@ -9,12 +9,12 @@ use ce_model::statistics::{
     CONFIDENCE, ChangeVerdict, Estimate, Measurements, MedianChange, THRESHOLD, percent_up,
 };
 use ce_model::sweep::{Better, CellValue, Until};
-use ce_queries::medians::{ComparedMedians, SideKind, is_better, mean_ratio};
+use ce_queries::compared_medians::{ComparedMedians, SideKind, is_better, mean_ratio};
 use ce_queries::page::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, PageTable};
 
 use super::plot::{self, AxisScale};
 use super::{ShownUnit, grouped, short, text};
-use crate::report::medians::{false_alarms, ratio_texts, steps_in_words};
+use crate::report::compared_medians::{false_alarms, ratio_texts, steps_in_words};
 use crate::report::table::with_unit;
 
 /// At most so many points are shown, and so many columns of a table.

@@ -15,7 +15,7 @@ mod plot;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::medians::significant;
+use super::compared_medians::significant;
 use super::terminal::harmless;
 use ce_model::digest::Blake3;
 use ce_queries::page::{MeasuredTable, OutputFormat, PageData, PageTable};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use super::calls::CallNameError;
+use super::call_inspection::CallNameError;
 use super::interrupts::Interrupts;
 use super::{BeginError, Error, RunOptions, local};
 use crate::{CallError, SuspensionAnswer, ask_suspended};

@@ -12,7 +12,7 @@ use ce_files::manifest::Scan;
 use ce_git::{SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::hints;
+use ce_model::file_hints;
 use ce_model::humanize::counted;
 use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection};
@@ -453,9 +453,9 @@ impl Explain for InputError {
             Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
                 Some(format!("give another file or directory, or -p {name}=TEXT"))
             }
-            Self::Input { path, source, .. } => hints::for_reading(Path::new(path), source),
+            Self::Input { path, source, .. } => file_hints::for_reading(Path::new(path), source),
             Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
-                hints::for_reading(path, source).or_else(|| error.hint())
+                file_hints::for_reading(path, source).or_else(|| error.hint())
             }
             Self::InputValue { source, .. } => source.hint(),
             Self::OwnFile { .. } => Some(

@@ -6,14 +6,14 @@
 //!
 //! A worker has a session of its own: [`WorkerSession`].
 
-mod calls;
+mod call_inspection;
 mod cancel_suspended;
 mod inputs;
 mod interrupts;
-mod jobs;
 mod options;
-mod scheduler;
-mod slurm;
+mod published_jobs;
+mod run_as_slurm_job;
+mod submitted_workers;
 mod worker_session;
 
 use std::num::NonZeroUsize;
@@ -27,7 +27,7 @@ use std::{error, io, iter, mem, thread};
 use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
 use self::interrupts::{Interrupts, StorageNotices, unless_interrupted};
 use self::options::local;
-use self::scheduler::ScheduledWorkers;
+use self::submitted_workers::ScheduledWorkers;
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
     ExecutionSettings, Exports, Files, ForcedCalls, Outcome, Policy, Texts, Unsatisfiable,
@@ -37,24 +37,24 @@ use ce_executor::{ExecuteError, Executor, Offer, Reach, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
-use ce_model::hints;
+use ce_model::file_hints;
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::task::Task;
 use ce_storage::records::RunState;
 use ce_storage::{InputSource, Patience, Storage, StorageError};
 
-pub use self::calls::{
+pub use self::call_inspection::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
 };
 pub use self::cancel_suspended::{SuspensionError, SuspensionSession};
 pub use self::inputs::{BoundTask, InputError, check_trees};
 pub use self::interrupts::Stop;
-pub use self::jobs::{
+pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
+pub use self::published_jobs::{
     FinishedJobs, Kept, PointsFile, RangeError, check_own_sheets, check_selection,
     expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
 };
-pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
-pub use self::slurm::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 pub use ce_model::exit::{Error, Exit};
 
@@ -138,7 +138,7 @@ impl Session {
         let notices = Arc::new(StorageNotices::new(options.frontend));
         let opened = open(notices.patience(interrupts.asked(), options.quiet));
         let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
-        jobs::record_use(&storage, dir)?;
+        published_jobs::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
         session.notices = notices;
@@ -601,7 +601,7 @@ impl Explain for BeginError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(hints::raising_limits())
+        Some(file_hints::raising_limits())
     }
 }
 
@@ -636,7 +636,7 @@ impl Explain for WriteError {
     }
 
     fn hint(&self) -> Option<String> {
-        hints::for_writing(Path::new(&self.path), &self.source)
+        file_hints::for_writing(Path::new(&self.path), &self.source)
     }
 }
 

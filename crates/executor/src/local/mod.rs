@@ -7,7 +7,7 @@
 //! The thread that submits an invocation waits for its process. Handing it to a thread of the executor
 //! would wake two threads for each call, one of them after the process has ended.
 
-mod host;
+mod host_resources;
 mod process_groups;
 
 pub use self::process_groups::GRACE;
@@ -28,7 +28,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, waitid};
 use wait4::Wait4;
 
-use self::host::{Gpus, HostLock};
+use self::host_resources::{Gpus, HostLock};
 use self::process_groups::{Groups, Orphans, signal};
 use crate::executor::{
     Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
@@ -88,7 +88,8 @@ impl Local {
     /// Offers no more than this memory, in bytes.
     #[must_use]
     pub fn with_memory(self, memory: u64) -> Self {
-        let there = host::memory_for_executions().map_or(memory, |there| memory.min(there));
+        let there =
+            host_resources::memory_for_executions().map_or(memory, |there| memory.min(there));
         Self { memory: OnceLock::from(Some(there)), ..self }
     }
 
@@ -186,7 +187,7 @@ impl Executor for Local {
     }
 
     fn offer(&self) -> Offer {
-        let memory = *self.memory.get_or_init(host::memory_for_executions);
+        let memory = *self.memory.get_or_init(host_resources::memory_for_executions);
         let reach = self.allocation.as_ref().map(Allocation::shape);
         let reach = reach.map_or(Reach::Process, Reach::Allocation);
         Offer { memory, gpus: Some(self.gpus.names().len()), reach }

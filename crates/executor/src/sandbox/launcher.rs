@@ -30,14 +30,14 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
-use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
-use super::process::{
+use super::launcher_processes::{
     OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap,
     reap_any, send, send_failed, unshare,
 };
+use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
 use super::root::{self, MASK, PROC, PreparedRoot, enter};
 use super::seccomp;
-use super::shared::{IpcNamespace, SharedNamespaces, Spawner};
+use super::shared_namespaces::{IpcNamespace, SharedNamespaces, Spawner};
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
 use crate::invocation::{open_log, open_verified};

@@ -5,29 +5,29 @@
 //!
 //! - `Sandbox` starts launchers and asks them to execute. `missing_access` finds paths that an execution may lack.
 //! - `launcher`: the launcher's side.
-//! - `tasks`: the side of tasks that a cluster starts, each in the sandbox of its host.
-//! - `shared`: the namespaces that successive executions of a launcher share, and the process that starts them there.
+//! - `cluster_tasks`: the side of tasks that a cluster starts, each in the sandbox of its host.
+//! - `shared_namespaces`: the namespaces that successive executions of a launcher share, and the process that starts them there.
 //! - `root`, `user`, `seccomp`: the environment of an execution.
-//! - `spec`: the visible files and the environment of an execution, as a value. `mounts` and `process` are used by all.
+//! - `spec`: the visible files and the environment of an execution, as a value. `mounts` and `launcher_processes` are used by all.
 
+mod cluster_tasks;
 mod launcher;
+mod launcher_processes;
 mod missing_access;
 mod mounts;
-mod process;
 mod root;
 mod seccomp;
-mod shared;
+mod shared_namespaces;
 mod spec;
-mod tasks;
 mod user;
 
+pub(crate) use self::cluster_tasks::TaskSandbox;
 pub use self::missing_access::{installation, interpreter, is_shown, links};
 pub(crate) use self::missing_access::{lacking, lacking_interpreter};
 pub(crate) use self::mounts::VERIFY;
 pub(crate) use self::root::{DEVICES, TELLING};
 pub(crate) use self::spec::SandboxSpec;
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
-pub(crate) use self::tasks::TaskSandbox;
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
@@ -40,8 +40,8 @@ use ce_model::access::Access;
 use ce_model::exit::Explain;
 use rustix::process::Pid;
 
-use self::process::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
-use self::tasks::TASK;
+use self::cluster_tasks::TASK;
+use self::launcher_processes::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
 use crate::invocation::Invocation;
 
 /// The reason why an execution cannot be isolated.
@@ -122,7 +122,7 @@ impl Explain for SandboxError {
 pub(super) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     match arguments.next()?.to_str()? {
         LAUNCH => Some(launcher::launch(arguments)),
-        TASK => Some(tasks::task(arguments)),
+        TASK => Some(cluster_tasks::task(arguments)),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use rustix::mount::{
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::process::{StepError, at};
+use super::launcher_processes::{StepError, at};
 
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);

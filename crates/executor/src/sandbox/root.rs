@@ -27,11 +27,11 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, geteuid, pivot_root, umask};
 
+use super::launcher_processes::{StepError, at};
 use super::mounts::{
     self, NEW, OLD, QUIET, SYSTEM, VERIFY, below, bind_read_only, directory, memory, mounted_below,
     opened, restrict,
 };
-use super::process::{StepError, at};
 use super::spec::{
     Bind, BindMode, COMPUTATION, HOME, INPUTS, InputPoint, OUTPUTS, SandboxSpec, TMP,
 };

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::process::{Frame, Parts};
+use super::launcher_processes::{Frame, Parts};
 use crate::invocation::{DIRECTORY, InputFile, Invocation, VerifiedPath};
 use ce_model::access::{Access, Rule};
 use ce_model::name::numbered;

@@ -21,8 +21,8 @@ use rustix::thread::{
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
+use super::launcher_processes::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
 use super::mounts::{exchanged, opened};
-use super::process::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
 
 /// The number of nobody outside, and of root inside.
 const NOBODY: u32 = 65534;

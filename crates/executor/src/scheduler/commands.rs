@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use super::client::{Client, CommandFailure};
-use super::jobs::word;
+use super::command_timeout::{Client, CommandFailure};
+use super::worker_jobs::word;
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
     SchedulerKind, Setting, SettingProblem, SettingsError, Submission, SubmitFailure,

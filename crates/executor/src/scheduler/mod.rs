@@ -2,15 +2,15 @@
 //!
 //! A [`BatchScheduler`] is known in depth, as Slurm is, or by three commands of its users: [`CommandScheduler`]. A submission has a random
 //! [`JobToken`], which its submitter writes down before it begins. `pool` decides what to ask: it is pure, and knows neither processes
-//! nor the time. `client` executes what is asked with, for a limited time.
+//! nor the time. `command_timeout` executes what is asked with, for a limited time.
 //! A scheduler is only the second opinion: what it does not answer is unknown, and a worker is alive once it has said hello.
 //!
 //! [`WorkerSettings`] are the settings that all schedulers have: `compeval.SCHEDULER.*`.
 
-mod client;
+mod command_timeout;
 mod commands;
-mod jobs;
 mod pool;
+mod worker_jobs;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use ce_model::exit::Explain;
 use ce_model::humanize;
 use ce_model::resources::Resources;
 
-pub use self::client::haste;
-pub(crate) use self::client::{Client, CommandFailure};
+pub use self::command_timeout::haste;
+pub(crate) use self::command_timeout::{Client, CommandFailure};
 pub use self::commands::{CommandScheduler, CommandSettings, CommandSettingsError};
-pub use self::jobs::{
+pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
+pub use self::worker_jobs::{
     ArrayTask, JobState, JobToken, NoToken, ScheduledJob, Submission, WorkerRequest,
 };
-pub(crate) use self::jobs::{JobAnswer, WARNING, script};
-pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
+pub(crate) use self::worker_jobs::{JobAnswer, WARNING, script};
 
 /// The jobs of a submission that are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use ce_model::digest::{Digest, Hasher, PIECE};
 use rustix::fs::{Mode, OFlags, openat};
 
 use super::format::{EntryKind, Manifest, ManifestEntry};
-use super::read::{FileCopy, make_way};
+use super::hash_files::{FileCopy, make_way};
 use super::scan::{Descent, Scan};
 use super::{DirectoryError, split};
 

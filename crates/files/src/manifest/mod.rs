@@ -17,7 +17,7 @@
 
 mod archive;
 mod format;
-mod read;
+mod hash_files;
 mod scan;
 mod seal;
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{Package, name_of_node};
 use crate::History;
 use ce_model::digest::Digest;
-use ce_model::output_format::OutputFormat;
+use ce_model::file_formats::OutputFormat;
 use ce_model::task::{Node, NodeId, Task};
 use jiff::Timestamp;
 use serde::Serialize;

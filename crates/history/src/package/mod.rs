@@ -20,7 +20,7 @@ use std::sync::Mutex;
 
 use self::entities::{INPUTS, input_path};
 use self::run_crate::METADATA;
-use crate::log::{FirstPublished, OriginalExecution, PublishedExecution};
+use crate::call_log::{FirstPublished, OriginalExecution, PublishedExecution};
 use crate::{Ancestor, History, HistoryError, Subject};
 use ce_git::{TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};

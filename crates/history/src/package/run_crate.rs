@@ -22,7 +22,7 @@ use ce_git::{Config, Snapshot};
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::expression::Text;
-use ce_model::output_format::OutputFormat;
+use ce_model::file_formats::OutputFormat;
 use ce_model::sweep::path_part;
 use ce_model::task::{Computation, Node, NodeId, Task, WORKFLOW_TEXT};
 use ce_storage::records::{

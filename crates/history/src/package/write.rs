@@ -18,7 +18,7 @@ use ce_files::manifest::Scan;
 use ce_git::{Config, ConfigError, Snapshot};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::hints;
+use ce_model::file_hints;
 use ce_storage::records::{CallRecord, Defect};
 use ce_storage::{Entry, ExpectedFile, Maintenance, Record, Storage, StorageError};
 use jiff::Timestamp;
@@ -514,7 +514,9 @@ impl Explain for PackageError {
                  damaged; ce pull brings what a repository has; without --all, intermediate results are not needed"
             }
             Self::Secret(_) => "--allow-secrets exports it all the same",
-            Self::Write { path, source } => return hints::for_writing(Path::new(path), source),
+            Self::Write { path, source } => {
+                return file_hints::for_writing(Path::new(path), source);
+            }
             Self::Stopped => "run the same command again: nothing was made",
         };
         Some(hint.to_owned())

@@ -10,8 +10,8 @@
 
 mod definitions;
 mod directories;
+mod factor_levels;
 mod grammar;
-mod levels;
 mod lexer;
 mod mistake;
 mod parser;

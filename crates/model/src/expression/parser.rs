@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::definitions::{DefinedExpression, FilePlaces, RawKind, RawNode, RawNodeId, resolve};
+use super::factor_levels::levels;
 use super::grammar::{
     EXCLUDED, INPUTS, NodeKind, OVER, RESOURCES, RuleShape, SWEEP_ROLES, UNENDED, begins_level,
     is_plain, is_plain_in_slice, is_reference, nearest_word,
 };
-use super::levels::levels;
 use super::lexer::Lexer;
 use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
 use super::sweeps::RuleFile;

@@ -5,29 +5,28 @@
 //! the files beside its `kind`. A [`GatheredTable`] has the results. All here are functions of bytes and values: nothing reads a file, or
 //! knows of tasks.
 
-mod cells;
 mod condition;
 mod output_table;
-mod parameters;
+mod parameter_files;
 mod points;
 mod product;
 mod replicates;
 mod rules;
 mod scope;
 mod sheet;
+mod table_reader;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::cells::{CellTable, read_cells};
 pub use self::condition::{Condition, ConditionFault, ConditionMistake, TextOperand};
 pub use self::output_table::{
     CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
     TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
 };
-pub use self::parameters::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
+pub use self::parameter_files::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{
     Likeness, Lookalike, SweepPoint, SweepPoints, column_hint, path_part, point_path, point_title,
 };
@@ -49,6 +48,7 @@ pub use self::sheet::{
     MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read, read_levels,
     read_list, read_rows,
 };
+pub use self::table_reader::{CellTable, read_cells};
 
 ids! {
     /// A name that sweeps of a task bind.

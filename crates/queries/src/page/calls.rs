@@ -10,7 +10,7 @@ use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_exchange::{Attestations, Attested, Attester, Secrets};
 use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
-use ce_model::output_format::OutputFormat;
+use ce_model::file_formats::OutputFormat;
 use ce_model::plan::{CallId, Source};
 use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, JobRecord, Origin};

@@ -5,8 +5,8 @@
 
 mod calls;
 mod graph;
+mod introduction;
 mod measurements;
-mod study;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -22,10 +22,10 @@ pub use self::calls::{
     NotHeld, OutputContents, PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin,
 };
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
+pub use self::introduction::{GivenInput, GivenValue, PageStudy};
 pub use self::measurements::{
     AxisKind, CommitStep, CommitSteps, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis,
 };
-pub use self::study::{GivenInput, GivenValue, PageStudy};
 use crate::table::RowOrigin;
 use crate::table::{RowStatus, SweepTable};
 use ce_evaluate::Evaluation;
@@ -33,7 +33,7 @@ use ce_exchange::{Attestations, is_fetched_on_demand};
 use ce_history::{History, Subject};
 use ce_model::digest::Digest;
 use ce_model::expression::written_alone;
-pub use ce_model::output_format::OutputFormat;
+pub use ce_model::file_formats::OutputFormat;
 use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
 use ce_model::task::{Node, NodeId, Task, origins};

@@ -16,8 +16,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::hash_and_copy::Reading;
 use super::network::OnNotFound;
-use super::reading::Reading;
 use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, PIECE};

@@ -11,10 +11,10 @@
 
 mod directories;
 mod error;
+pub(super) mod file_system_kinds;
 mod files;
-pub(super) mod kinds;
+pub(super) mod hash_and_copy;
 mod network;
-pub(super) mod reading;
 mod root;
 
 use std::collections::HashMap;
@@ -33,10 +33,10 @@ pub(super) use self::directories::ValueMetadata;
 pub(crate) use self::directories::make_dirs;
 pub(super) use self::error::fault;
 pub use self::error::{NoStorage, StorageError, advice};
+use self::file_system_kinds::FileSystemKind;
 pub use self::files::FileId;
 pub(super) use self::files::Linked;
 pub(crate) use self::files::Metadata;
-use self::kinds::FileSystemKind;
 use self::network::{Listings, OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
 pub(super) use self::network::{open_created, patience, retry_at};

@@ -18,20 +18,20 @@ use rustix::fs::{Mode, OFlags, fstatfs, open, openat};
 use rustix::io::Errno;
 
 #[cfg(test)]
-use super::kinds;
-use super::kinds::FileSystemKind;
+use super::file_system_kinds;
+use super::file_system_kinds::FileSystemKind;
 use super::{Disk, IoContext, Result, StorageError, ValueMetadata, fault, is_absent, lock};
 
 #[cfg(test)]
 impl Disk {
     /// Takes its file system for one of several hosts.
     pub(crate) const fn put_on_network(&mut self) {
-        self.kind = kinds::NETWORK;
+        self.kind = file_system_kinds::NETWORK;
     }
 
     /// Takes its file system for one of which nothing is known.
     pub(crate) const fn put_on_unknown(&mut self) {
-        self.kind = kinds::UNKNOWN;
+        self.kind = file_system_kinds::UNKNOWN;
     }
 }
 

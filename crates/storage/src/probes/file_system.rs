@@ -10,11 +10,11 @@ use std::{io, thread};
 use rustix::fs::{CWD, RenameFlags, renameat_with, statfs, statvfs};
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::disk::kinds::{self, Caveat};
+use crate::disk::file_system_kinds::{self, Caveat};
 use crate::disk::{Disk, IoContext, Result, StorageError};
 use crate::paths;
-use ce_model::diagnosis::Diagnosis;
 use ce_model::humanize::size;
+use ce_model::probe_diagnosis::Diagnosis;
 use ce_model::slice::MAX_ARITY;
 
 /// Finds out the type of the storage's file system.
@@ -29,7 +29,7 @@ pub(super) fn kind(site: &ProbeSite) -> Diagnosis {
 
 fn diagnose_kind(number: u32) -> Diagnosis {
     let probe = "file system";
-    let Some((name, caveat)) = kinds::known(number) else {
+    let Some((name, caveat)) = file_system_kinds::known(number) else {
         let found = Diagnosis::ok(probe, format!("of an unknown type ({number:#x})"));
         return found.note("what it does when power is lost is not known").hint(ELSEWHERE);
     };
@@ -634,7 +634,7 @@ fn diagnose(probe: &'static str, taken: ExclusiveCreation, means: &str) -> Diagn
 mod tests {
     use super::super::tests::summary;
     use super::*;
-    use ce_model::diagnosis::Grade;
+    use ce_model::probe_diagnosis::Grade;
 
     #[test]
     fn what_is_known_of_a_kind_is_told() {

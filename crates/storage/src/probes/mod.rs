@@ -17,8 +17,8 @@ use super::disk;
 use super::disk::{Disk, IoContext, Result, StorageError, is_absent};
 use super::paths::RUNS;
 use super::protocol::heartbeat::CurrentRun;
-use ce_model::diagnosis::Diagnosis;
 use ce_model::exit::Explain;
+use ce_model::probe_diagnosis::Diagnosis;
 
 /// The hint if a file system lacks an ability.
 const ELSEWHERE: &str = "put the storage on another file system: a local one of Linux, or NFS";
@@ -269,7 +269,7 @@ mod tests {
     use std::io::ErrorKind;
 
     use super::*;
-    use ce_model::diagnosis::Grade;
+    use ce_model::probe_diagnosis::Grade;
 
     /// An error as the operating system gives it.
     pub(super) fn error(kind: ErrorKind) -> StorageError {

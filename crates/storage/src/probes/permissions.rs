@@ -10,7 +10,7 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::disk::{IoContext, Result};
-use ce_model::diagnosis::Diagnosis;
+use ce_model::probe_diagnosis::Diagnosis;
 
 /// The rights to write a file after it was made read-only.
 #[derive(Clone, Copy, Debug)]
@@ -324,7 +324,7 @@ mod tests {
 
     use super::super::tests::summary;
     use super::*;
-    use ce_model::diagnosis::Grade;
+    use ce_model::probe_diagnosis::Grade;
 
     #[test]
     fn modes_that_do_not_count_are_told() {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::disk::{Disk, IoContext, Result};
 use crate::protocol::heartbeat::{CurrentRun, LEASE_TIMEOUT, LivenessChecks};
-use ce_model::diagnosis::Diagnosis;
 use ce_model::humanize::short_duration;
+use ce_model::probe_diagnosis::Diagnosis;
 
 /// The number of measurements of each flush.
 const MEASUREMENTS: usize = 5;
@@ -265,7 +265,7 @@ fn diagnose_liveness(checks: &LivenessChecks) -> Diagnosis {
 mod tests {
     use super::super::tests::summary;
     use super::*;
-    use ce_model::diagnosis::Grade;
+    use ce_model::probe_diagnosis::Grade;
 
     #[test]
     fn a_slow_disk_is_told() {

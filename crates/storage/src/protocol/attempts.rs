@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use rustix::process::geteuid;
 
 use super::Storage;
-use super::call::{Call, Damage};
+use super::call_lookup::{Call, Damage};
 use super::heartbeat::EXECUTING;
 use super::queue::runs;
 use super::stage::Stage;

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use super::call::{Call, Outputs};
+use super::call_lookup::{Call, Outputs};
 use super::{PublishError, Sealed, Stage, Storage};
 use crate::disk::Result;
 use crate::paths::{Entry, LOG, ResultName};

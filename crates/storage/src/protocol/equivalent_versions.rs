@@ -24,7 +24,7 @@ use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
 use ce_model::shared_text::SharedText;
 
-use super::call::{Call, CallState, Outputs};
+use super::call_lookup::{Call, CallState, Outputs};
 use super::stage::{Sealed, Stage};
 use super::{Storage, Unrecorded};
 use crate::disk::{FileId, Result, Root, StorageError, lock};

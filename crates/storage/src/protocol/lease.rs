@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::call::Call;
+use super::call_lookup::Call;
 use super::heartbeat::{CurrentRun, Holder};
 use crate::disk::{FileId, Linked, Result, Root, StorageError, lock};
 use crate::paths::{GATE, LEASES, ResultName, RunName};

@@ -13,9 +13,9 @@ use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use super::call::ReservedNames;
+use super::cached_hashing::FileHasher;
+use super::call_lookup::ReservedNames;
 use super::equivalent_versions::Versions;
-use super::hashing::FileHasher;
 use super::heartbeat::{self, CurrentRun};
 use super::{Storage, Takeover, Unrecorded};
 use crate::disk::{

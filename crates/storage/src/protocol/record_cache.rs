@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use super::call_lookup::Call;
 use super::{Storage, Unrecorded};
 use crate::disk::{Result, lock};
 use crate::paths::ComputationVersion;

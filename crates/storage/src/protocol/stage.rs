@@ -10,10 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::call::{Call, CallState, Found, Outputs};
+use super::call_lookup::{Call, CallState, Found, Outputs};
 use super::{Deviation, Precedence, Storage};
-use crate::disk::reading::Reading;
-use crate::disk::{FileId, ForeignEntry, Result, StorageError, lock, reading};
+use crate::disk::hash_and_copy::Reading;
+use crate::disk::{FileId, ForeignEntry, Result, StorageError, hash_and_copy, lock};
 use crate::paths::{LOG, LOGS, OUTBOX, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::manifest::DirectoryError;
@@ -379,10 +379,10 @@ impl<'a> Stage<'a> {
         let plain: Vec<&Path> = files.iter().map(Reading::path).collect();
         let mut files = Some(files);
         let files = disk.read_whole(|| match files.take() {
-            Some(files) => reading::digests(files),
-            None => {
-                reading::digests(plain.iter().map(|it| disk.reading(it)).collect::<Result<_>>()?)
-            }
+            Some(files) => hash_and_copy::digests(files),
+            None => hash_and_copy::digests(
+                plain.iter().map(|it| disk.reading(it)).collect::<Result<_>>()?,
+            ),
         })?;
         let mut files = files.iter().zip(stamps);
         let outputs = outputs.into_iter().map(|output| {

@@ -12,7 +12,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
-use super::call::{Damage, Outputs};
+use super::call_lookup::{Damage, Outputs};
 use super::{Storage, Stored};
 use crate::disk::{Result, Root, StorageError, ValueMetadata};
 use crate::paths::{COLLECTED, DIGITS, Digits, Entry, ResultName};

@@ -7,8 +7,8 @@
 //! So equal results have equal bytes, regardless of who executed them. Beside them are the records of audits, of signers of the
 //! ledger, and of revocations.
 
-mod expected;
-mod pending;
+mod pending_work;
+mod promised_files;
 mod provenance;
 mod recipe;
 
@@ -18,13 +18,13 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(super) use self::expected::differences;
-pub use self::expected::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
-pub use self::pending::{
+pub use self::pending_work::{
     FailedCall, FailedTitle, OutOfTime, OutputSource, PublishedCall, RunState, RunningCall,
     SubmittedRun, SuspensionRecord, SuspensionState, TICKET_FORMAT, Ticket, TicketAnswer,
     TicketEnd, TicketValue, WaitingJob, WorkerAbilities, WorkerRecord,
 };
+pub(super) use self::promised_files::differences;
+pub use self::promised_files::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
 pub(super) use self::provenance::host;
 pub use self::provenance::{
     Arguments, Execution, HostKind, NOT_ISOLATED, Origin, Provenance, SharedOrigin, machine,

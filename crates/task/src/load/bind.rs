@@ -19,7 +19,7 @@ use ce_model::template::Template;
 
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
-use super::text::path_and_line;
+use super::text_workflow::path_and_line;
 use super::values::{TaskFiles, TaskTrees};
 use super::work_tree::WorkTree;
 use super::{LoadError, real};

@@ -12,11 +12,11 @@ mod source;
 mod sweep;
 mod sweep_files;
 mod task_cache;
-mod text;
+mod text_workflow;
 mod values;
 mod work_tree;
-mod workflow;
-mod written;
+mod workflow_as_written;
+mod workflow_directories;
 
 pub use self::bind::bind;
 pub(crate) use self::computations::name_of_file;
@@ -24,7 +24,7 @@ pub use self::problems::{
     Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
 };
 pub use self::values::DeferredFiles;
-pub use self::written::{Written, written, written_text};
+pub use self::workflow_as_written::{Written, written, written_text};
 pub use ce_model::task::Uncommitted;
 
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::expression::{Mistake, Parsed};
-use ce_model::hints;
+use ce_model::file_hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
 use ce_model::task::{
@@ -53,10 +53,10 @@ use self::nodes::NodeReader;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
-use self::text::TextSource;
+use self::text_workflow::TextSource;
 use self::values::{TaskFiles, TaskTrees};
 use self::work_tree::WorkTree;
-use self::workflow::{LoadedWorkflow, WorkflowWalk};
+use self::workflow_directories::{LoadedWorkflow, WorkflowWalk};
 
 /// The parts of a task that are its workflow, in one form or the other.
 const OWN: [&str; 4] = [WORKFLOW, INPUTS, DEFAULTS, WORKFLOW_TEXT];
@@ -119,7 +119,7 @@ pub enum LoadError {
 impl Explain for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Directory { path, source } => hints::for_directory(path, source),
+            Self::Directory { path, source } => file_hints::for_directory(path, source),
             Self::NoTask(_) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
@@ -297,15 +297,15 @@ fn read(
     let here = Path::new("");
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
-    let expression = match text::contents(source, &mut findings) {
+    let expression = match text_workflow::contents(source, &mut findings) {
         None => Some(read_expression(source, None, &mut findings)),
         Some(None) => None,
-        Some(Some(text)) => text::parsed(&text, &mut findings).map(|parsed| {
+        Some(Some(text)) => text_workflow::parsed(&text, &mut findings).map(|parsed| {
             let mut text = TextSource::new(source, &parsed);
             let mut read = read_expression(&mut text, Some(&parsed), &mut findings);
             text.locate(&mut findings);
             if let Some(workflow) = &mut read.workflow {
-                text::shorten_places(&mut workflow.sweeps);
+                text_workflow::shorten_places(&mut workflow.sweeps);
             }
             read
         }),
@@ -371,7 +371,7 @@ fn read_expression<S: TaskSource>(
 ) -> ReadExpression {
     let mut files = TaskFiles::default();
     let inputs = match text {
-        Some(parsed) => Some(text::inputs(parsed)),
+        Some(parsed) => Some(text_workflow::inputs(parsed)),
         None => inputs(source, findings),
     };
     let defaults = match text {
@@ -441,8 +441,9 @@ pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
 /// Returns the names of the inputs of a task, regardless of the form of its workflow.
 fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
     let mut problems = Problems::default();
-    match text::contents(source, &mut problems) {
-        Some(text) => text::parsed(&text?, &mut problems).map(|parsed| text::inputs(&parsed)),
+    match text_workflow::contents(source, &mut problems) {
+        Some(text) => text_workflow::parsed(&text?, &mut problems)
+            .map(|parsed| text_workflow::inputs(&parsed)),
         None => inputs(source, &mut problems),
     }
 }

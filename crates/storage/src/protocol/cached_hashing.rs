@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 
-use crate::disk::reading::Reading;
+use crate::disk::hash_and_copy::Reading;
 use crate::disk::{Disk, Metadata, Result, Root, StorageError, ValueMetadata, lock};
 use crate::paths::{TASK_INPUTS, is_value};
 use crate::records::{Published, Stamp};

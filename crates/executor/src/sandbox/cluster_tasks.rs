@@ -38,8 +38,8 @@ use rustix::thread::{
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::launcher::{NamespaceInit, prepare};
+use super::launcher_processes::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
 use super::mounts::{OLD, VERIFY, below};
-use super::process::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
 use super::root::{MASK, PreparedRoot, enter};
 use super::spec::{Bind, BindMode, SandboxSpec, TMP};
 use super::user::{InsideUser, SandboxUser, give_up_privileges};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::inputs::{Inputs, line_of, read_short};
+use super::task_inputs::{Inputs, line_of, read_short};
 use super::{Storage, Stored};
 use crate::disk::{IoContext, Result, StorageError, ValueMetadata};
 use crate::paths::ResultName;

@@ -20,7 +20,7 @@ use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource, parse_line, parse_lines, parse_text};
 use super::sweep_files::{is_read, sweep_files};
 use super::work_tree::WorkTree;
-use super::{LoadError, Uncommitted, inputs, real, text};
+use super::{LoadError, Uncommitted, inputs, real, text_workflow};
 
 /// A workflow as somebody wrote it.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub fn written(dir: &Path) -> Result<Written, LoadError> {
 pub fn written_text(dir: &Path) -> Result<Option<String>, LoadError> {
     let mut source = WorkTree::new(&real(dir)?, Uncommitted::Ignore);
     let mut findings = Problems::default();
-    let text = text::contents(&mut source, &mut findings);
+    let text = text_workflow::contents(&mut source, &mut findings);
     findings.end(dir)?;
     Ok(text.flatten())
 }

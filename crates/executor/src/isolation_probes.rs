@@ -33,10 +33,10 @@ use super::{
 };
 use crate::sandbox::{COMPUTATION, DEVICES, INPUTS, TELLING};
 use ce_model::access::{Access, Rule};
-use ce_model::diagnosis::Diagnosis;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::humanize::quoted_path;
+use ce_model::probe_diagnosis::Diagnosis;
 
 /// The hidden first argument with which this program tries to break out.
 pub const BREAK_OUT: &str = "--break-out";

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::scheduler::worker_program;
+use super::submitted_workers::worker_program;
 use super::{BeginError, Error, Stop};
 use ce_executor::scheduler::{CancelScope, JobState, JobToken};
 use ce_executor::slurm::{HANDOVER, RunJob, Slurm, SlurmError, SlurmSettings};

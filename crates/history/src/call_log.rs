@@ -18,7 +18,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use crate::History;
-use crate::points::{InputTexts, TextsOfCalls, may_be_texts, suspended_texts};
+use crate::recorded_points::{InputTexts, TextsOfCalls, may_be_texts, suspended_texts};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.

@@ -18,10 +18,10 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use super::mounts::{NEW, OLD, QUIET, SYSTEM, attach, below, detached, join, opened, restrict};
-use super::process::{
+use super::launcher_processes::{
     ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, reap, reap_any, send, unshare,
 };
+use super::mounts::{NEW, OLD, QUIET, SYSTEM, attach, below, detached, join, opened, restrict};
 use super::root::{MEMORY_POINTS, PreparedRoot, enter, mount_memory};
 use super::spec::{Bind, BindMode, INPUTS, SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser};

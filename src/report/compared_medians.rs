@@ -12,7 +12,7 @@ use anstream::{AutoStream, ColorChoice};
 use ce_model::humanize::counted;
 use ce_model::statistics::{self, ChangeVerdict, Estimate, LEAST_SERIES, MedianChange};
 use ce_model::sweep::Better;
-use ce_queries::medians::{
+use ce_queries::compared_medians::{
     ComparedMedians, MedianColumn, MedianNote, MedianRow, MedianTable, is_better,
 };
 use ce_queries::page::{CommitStep, CommitSteps, MeasuredTable};

@@ -13,7 +13,7 @@ use std::thread::{self, ThreadId};
 
 use super::capacity::{Reservation, Reservations};
 use super::evaluator::Grants;
-use super::queue::TicketWatcher;
+use super::worker_queue::TicketWatcher;
 use super::{EvaluateError, ExecutionSettings};
 use ce_executor::{Completion, Ended, ExecuteError, HostTurn, Invocation, TurnRequest};
 use ce_model::plan::CallId;
