@@ -72,10 +72,10 @@ pub(super) fn hidden(
     let (shell, mut arguments) = (arguments.next(), arguments.collect::<Vec<_>>());
     let text = match (shell.as_deref().and_then(OsStr::to_str), &mut arguments[..]) {
         (Some("bash"), [line, part]) => for_bash(&command, line, part),
-        (Some("zsh"), words) => lines(&answer(&command, words)),
+        (Some("zsh"), words) => answer_lines(&answer(&command, words)),
         (Some("fish"), [.., last]) => {
             *last = unquoted(last.as_bytes());
-            lines(&answer(&command, &arguments))
+            answer_lines(&answer(&command, &arguments))
         }
         _ => String::new(),
     };
@@ -85,7 +85,7 @@ pub(super) fn hidden(
 }
 
 /// A line for the paths, one for what comes before them, and one for each candidate.
-fn lines(Answer { lead, candidates, paths }: &Answer) -> String {
+fn answer_lines(Answer { lead, candidates, paths }: &Answer) -> String {
     let candidates =
         candidates.iter().map(|(text, description)| format!("{lead}{text}\t{description}\n"));
     format!("{paths}\n{lead}\n") + &candidates.collect::<String>()
@@ -94,7 +94,7 @@ fn lines(Answer { lead, candidates, paths }: &Answer) -> String {
 /// The same for Bash, which takes `=` and `:` for the ends of words and replaces only the rest: of the candidates
 /// the rest, and before them a line each for what is not replaced, the beginning of a path, and the open quote.
 fn for_bash(command: &Command, line: &OsStr, part: &OsStr) -> String {
-    let (mut typed, quote) = split(line.as_bytes());
+    let (mut typed, quote) = split_words(line.as_bytes());
     typed.remove(0);
     let Answer { lead, candidates, paths } = answer(command, &typed);
     let Some(word) = typed.last().and_then(|word| word.to_str()) else { return String::new() };
@@ -115,7 +115,7 @@ fn for_bash(command: &Command, line: &OsStr, part: &OsStr) -> String {
 
 /// Splits the beginning of a command line into words, without their quotes. The last word is the one that is
 /// being typed, and may be empty. Returns the quote that is open at its end, too.
-fn split(line: &[u8]) -> (Vec<OsString>, Option<u8>) {
+fn split_words(line: &[u8]) -> (Vec<OsString>, Option<u8>) {
     let (mut words, mut word, mut begun, mut quote) = (Vec::new(), Vec::new(), false, None);
     let mut rest = line.iter().copied().peekable();
     while let Some(byte) = rest.next() {
@@ -143,7 +143,7 @@ fn split(line: &[u8]) -> (Vec<OsString>, Option<u8>) {
 
 /// Removes the quotes of a word.
 fn unquoted(word: &[u8]) -> OsString {
-    split(word).0.pop().unwrap_or_default()
+    split_words(word).0.pop().unwrap_or_default()
 }
 
 /// Quotes a text that goes on after an open quote, which the shell closes.
@@ -295,7 +295,7 @@ const MOST_OFFERED: usize = 1000;
 fn answer(command: &Command, words: &[OsString]) -> Answer {
     let Some(cursor) = Cursor::find(command, words) else { return Answer::default() };
     if cursor.is_option() {
-        return Answer { candidates: options(cursor.command), ..Answer::default() };
+        return Answer { candidates: option_candidates(cursor.command), ..Answer::default() };
     }
     if cursor.is_subcommand() {
         return Answer { candidates: subcommands(cursor.command), ..Answer::default() };
@@ -354,7 +354,7 @@ impl Cursor<'_> {
                 let candidates = described(places, "computation");
                 Answer { candidates, paths: "directories", ..Answer::default() }
             }
-            _ => known(argument, self.text),
+            _ => values_of(argument, self.text),
         }
     }
 
@@ -499,8 +499,8 @@ fn revisions(dir: &Path) -> Vec<(String, String)> {
     names.into_iter().map(|(name, kind)| (name, kind.to_owned())).collect()
 }
 
-/// Returns the facts that clap knows of the values of an argument. Of one such as SOURCE=REPO, it knows the end.
-fn known(argument: &Arg, text: &str) -> Answer {
+/// The values of an argument, as far as clap knows them. Of one such as SOURCE=REPO, it knows the end.
+fn values_of(argument: &Arg, text: &str) -> Answer {
     let is_named = argument.get_value_names().into_iter().flatten().any(|it| it.contains('='));
     let lead = match text.split_once('=') {
         _ if !is_named => String::new(),
@@ -508,8 +508,10 @@ fn known(argument: &Arg, text: &str) -> Answer {
         None => return Answer::default(),
     };
     let possible = argument.get_value_parser().possible_values();
-    let candidates =
-        possible.into_iter().flatten().map(|it| (it.get_name().to_owned(), line(it.get_help())));
+    let candidates = possible
+        .into_iter()
+        .flatten()
+        .map(|it| (it.get_name().to_owned(), first_line(it.get_help())));
     let paths = match argument.get_value_hint() {
         ValueHint::DirPath => "directories",
         ValueHint::FilePath | ValueHint::AnyPath => "files",
@@ -520,10 +522,11 @@ fn known(argument: &Arg, text: &str) -> Answer {
     Answer { lead, candidates: candidates.collect(), paths }
 }
 
-fn options(command: &Command) -> Vec<(String, String)> {
+/// The long options of a command, and then the short ones, with the first line of their help.
+fn option_candidates(command: &Command) -> Vec<(String, String)> {
     let (mut long, mut short) = (Vec::new(), Vec::new());
     for argument in command.get_arguments().filter(|it| !it.is_hide_set()) {
-        let help = line(argument.get_help());
+        let help = first_line(argument.get_help());
         if let Some(name) = argument.get_long() {
             long.push((format!("--{name}"), help.clone()));
         }
@@ -537,11 +540,11 @@ fn options(command: &Command) -> Vec<(String, String)> {
 
 fn subcommands(command: &Command) -> Vec<(String, String)> {
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
-    shown.map(|it| (it.get_name().to_owned(), line(it.get_about()))).collect()
+    shown.map(|it| (it.get_name().to_owned(), first_line(it.get_about()))).collect()
 }
 
 /// The first line of a help text.
-fn line(help: Option<&StyledStr>) -> String {
+fn first_line(help: Option<&StyledStr>) -> String {
     let help = help.map(ToString::to_string).unwrap_or_default();
     help.lines().next().unwrap_or_default().to_owned()
 }
@@ -562,7 +565,7 @@ mod tests {
             (r"a\", vec!["a"], None),
         ] {
             assert_eq!(
-                split(line.as_bytes()),
+                split_words(line.as_bytes()),
                 (words.into_iter().map(Into::into).collect(), quote)
             );
         }

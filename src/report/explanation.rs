@@ -33,7 +33,7 @@ const FILES: usize = 20;
 const REASONS: usize = 2;
 
 /// The greatest width of the bar of a file's lines.
-const BAR: u32 = 30;
+const BAR_WIDTH: u32 = 30;
 
 /// Prints how many calls would run, the causes behind that, and the calls with their reasons: a line for those of a
 /// computation that have the same, or each call with everything that is known of it.
@@ -155,8 +155,8 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
         let (count, bar) = match file.lines {
             Some(LineCounts { inserted, deleted }) => {
                 let signs = [("+", inserted), ("-", deleted)].map(|(sign, mut lines)| {
-                    if widest > BAR {
-                        lines = (lines * BAR).div_ceil(widest);
+                    if widest > BAR_WIDTH {
+                        lines = (lines * BAR_WIDTH).div_ceil(widest);
                     }
                     sign.repeat(lines as usize)
                 });

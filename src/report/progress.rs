@@ -482,7 +482,7 @@ pub fn terminal() -> Frontend {
 }
 
 /// The greatest width of the bar, without its brackets.
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 
 /// The smallest one: below it there is no bar.
 const MIN_BAR: usize = 4;
@@ -519,7 +519,7 @@ impl ProgressLine {
     fn line(&self, columns: usize) -> String {
         let text = self.text(columns, false);
         let text = if text.len() > columns { self.text(columns, true) } else { text };
-        let room = columns.saturating_sub(text.len() + "[] ".len()).min(BAR);
+        let room = columns.saturating_sub(text.len() + "[] ".len()).min(BAR_WIDTH);
         if room < MIN_BAR { text } else { format!("[{}] {text}", self.bar(room)) }
     }
 

@@ -338,7 +338,7 @@ pub struct ComparedPoint {
 }
 
 /// The greatest number of points that are listed.
-const FIRST: usize = 5;
+const MOST_SHOWN: usize = 5;
 
 /// A point as names and texts, regardless of their order.
 type PointKey = Vec<(String, Arc<str>)>;
@@ -413,7 +413,7 @@ fn compare_sweeps(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<Compare
         };
         if before_outputs != now {
             compared.differing += 1;
-            if compared.first.len() < FIRST {
+            if compared.first.len() < MOST_SHOWN {
                 let output = before_outputs.iter().zip(now).position(|(a, b)| a != b);
                 let output = output.unwrap_or(before_outputs.len().min(now.len()));
                 compared.first.push(ComparedPoint { rows: [before, number], output });
@@ -560,7 +560,7 @@ fn cells(row: &SweepRow, places: &[Option<usize>]) -> Vec<CellValue> {
 }
 
 /// The greatest size of a file whose lines are compared, in bytes.
-const MAX_SIZE: u64 = 1 << 20;
+const LARGEST_COMPARED: u64 = 1 << 20;
 
 /// The difference of two files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -579,8 +579,8 @@ pub enum Difference {
 ///
 /// Fails if one of them cannot be read.
 pub fn difference(one: &Path, other: &Path) -> io::Result<Difference> {
-    if fs::metadata(one)?.len().max(fs::metadata(other)?.len()) > MAX_SIZE {
-        return Ok(Difference::Large(MAX_SIZE));
+    if fs::metadata(one)?.len().max(fs::metadata(other)?.len()) > LARGEST_COMPARED {
+        return Ok(Difference::Large(LARGEST_COMPARED));
     }
     let (Some(one), Some(other)) = (read_text(one)?, read_text(other)?) else {
         return Ok(Difference::Binary);

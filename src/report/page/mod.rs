@@ -134,10 +134,10 @@ struct ShownUnit {
 }
 
 /// Parts of a second, and how many of each are one.
-const SECONDS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
+const UNITS_OF_TIME: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
 
 /// At least this many of a unit are shown.
-const LEAST: f64 = 0.3;
+const SMALLEST_NUMBER: f64 = 0.3;
 
 impl ShownUnit {
     /// Chooses the unit for values of a column with this unit.
@@ -145,7 +145,7 @@ impl ShownUnit {
         let largest = values.map(f64::abs).filter(|it| it.is_finite()).fold(0.0, f64::max);
         let shown = match unit {
             Some("s") if largest > 0.0 => {
-                SECONDS.into_iter().find(|(_, factor)| largest * factor >= LEAST)
+                UNITS_OF_TIME.into_iter().find(|(_, factor)| largest * factor >= SMALLEST_NUMBER)
             }
             _ => None,
         };

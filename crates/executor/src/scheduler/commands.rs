@@ -17,7 +17,7 @@ use super::worker_jobs::word;
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
     SchedulerKind, Setting, SettingProblem, SettingsError, Submission, SubmitFailure,
-    WorkerSettings, line, read_settings, wrong_setting,
+    WorkerSettings, read_line, read_settings, wrong_setting,
 };
 use crate::executor::Reach;
 use ce_model::exit::Explain;
@@ -84,7 +84,7 @@ impl CommandSettings {
         read_settings(CommandScheduler::KIND.word, settings, |key, value| {
             match COMMANDS.into_iter().find(|command| *command == key) {
                 Some(command) => {
-                    commands.insert(command, CommandTemplate::new(command, &line(value)?)?);
+                    commands.insert(command, CommandTemplate::new(command, &read_line(value)?)?);
                 }
                 None => common.set(key, value, &COMMANDS)?,
             }

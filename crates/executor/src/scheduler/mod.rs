@@ -230,12 +230,12 @@ impl WorkerSettings {
     ) -> Result<(), SettingProblem> {
         match key {
             "prologue" if value.is_empty() => self.prologue.clear(),
-            "prologue" => self.prologue.push(line(value)?),
-            "workers" => self.workers = number(value, u32::MAX)?,
-            "pending" => self.pending = number(value, MOST_PENDING)?,
-            "walltime" => self.walltime = duration(value, MINUTE, YEAR, "2h")?,
+            "prologue" => self.prologue.push(read_line(value)?),
+            "workers" => self.workers = read_number(value, u32::MAX)?,
+            "pending" => self.pending = read_number(value, MOST_PENDING)?,
+            "walltime" => self.walltime = read_duration(value, MINUTE, YEAR, "2h")?,
             "interval" => {
-                self.interval = duration(value, Self::SHORTEST_INTERVAL, 60 * MINUTE, "30s")?;
+                self.interval = read_duration(value, Self::SHORTEST_INTERVAL, 60 * MINUTE, "30s")?;
             }
             _ => {
                 let names = [others, &Self::KEYS].concat();
@@ -260,26 +260,28 @@ pub(crate) fn in_minutes(time: Duration) -> Duration {
     Duration::from_secs(seconds.next_multiple_of(MINUTE.as_secs()))
 }
 
+/// A problem of a setting, and what to write instead.
 pub(crate) fn wrong_setting(problem: &str, advice: impl Into<String>) -> SettingProblem {
     (problem.to_owned(), advice.into())
 }
 
 /// Reads a line of shell.
-pub(crate) fn line(text: &str) -> Result<String, SettingProblem> {
+pub(crate) fn read_line(text: &str) -> Result<String, SettingProblem> {
     if text.contains(['\n', '\0']) {
         return Err(wrong_setting("which is not one line", "one setting for each line"));
     }
     Ok(text.to_owned())
 }
 
-fn number(text: &str, most: u32) -> Result<NonZeroU32, SettingProblem> {
+/// Reads a number from 1 to `most`.
+fn read_number(text: &str, most: u32) -> Result<NonZeroU32, SettingProblem> {
     let number = text.parse::<NonZeroU32>().ok().filter(|number| number.get() <= most);
     let range = if most == u32::MAX { "1 or more".to_owned() } else { format!("1 to {most}") };
     number.ok_or_else(|| wrong_setting("which is no such number", range))
 }
 
 /// Reads a time with its unit.
-pub(crate) fn duration(
+pub(crate) fn read_duration(
     text: &str,
     least: Duration,
     most: Duration,

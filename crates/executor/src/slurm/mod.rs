@@ -13,8 +13,8 @@ mod sbatch_and_squeue;
 use std::time::Duration;
 
 use crate::scheduler::{
-    MINUTE, Setting, SettingProblem, SettingsError, WorkerSettings, YEAR, duration, in_minutes,
-    read_settings, wrong_setting,
+    MINUTE, Setting, SettingProblem, SettingsError, WorkerSettings, YEAR, in_minutes,
+    read_duration, read_settings, wrong_setting,
 };
 
 pub use self::allocation::Allocation;
@@ -111,13 +111,13 @@ impl SlurmSettings {
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingProblem> {
         match key {
-            "partition" => self.partition = name(value, "compute")?,
-            "account" => self.account = name(value, "physics")?,
-            "qos" => self.qos = name(value, "normal")?,
-            "constraint" => self.constraint = name(value, "skylake|icelake")?,
+            "partition" => self.partition = read_name(value, "compute")?,
+            "account" => self.account = read_name(value, "physics")?,
+            "qos" => self.qos = read_name(value, "normal")?,
+            "constraint" => self.constraint = read_name(value, "skylake|icelake")?,
             "options" if value.is_empty() => self.options.clear(),
-            "options" => self.options.push(option(value)?),
-            "run-walltime" => self.run_walltime = duration(value, MINUTE, YEAR, "48h")?,
+            "options" => self.options.push(read_option(value)?),
+            "run-walltime" => self.run_walltime = read_duration(value, MINUTE, YEAR, "48h")?,
             _ => self.common.set(key, value, &KEYS)?,
         }
         Ok(())
@@ -130,7 +130,7 @@ impl SlurmSettings {
 }
 
 /// Reads a name of the cluster's; an empty one leaves the choice to the cluster.
-fn name(text: &str, example: &str) -> Result<Option<String>, SettingProblem> {
+fn read_name(text: &str, example: &str) -> Result<Option<String>, SettingProblem> {
     let is_name = text.chars().all(|c| c.is_ascii_graphic()) && !text.starts_with('-');
     match text {
         "" => Ok(None),
@@ -143,7 +143,7 @@ fn name(text: &str, example: &str) -> Result<Option<String>, SettingProblem> {
 }
 
 /// Reads an option of sbatch.
-fn option(text: &str) -> Result<String, SettingProblem> {
+fn read_option(text: &str) -> Result<String, SettingProblem> {
     let name = text.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or_default());
     let Some(name) = name.filter(|name| {
         !name.is_empty()

@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::hash_files::{FileCopy, make_way};
 use super::scan::{Descent, Scan};
-use super::{DirectoryError, split};
+use super::{DirectoryError, split_path};
 
 /// The end of the manifest and the empty line after it. No manifest has an empty line.
 const END: &[u8] = b"\n\n";
@@ -193,7 +193,7 @@ impl Scan {
                         EntryKind::File { executable, .. },
                         EntryKind::File { contents, executable: recorded },
                     ) if executable == recorded => {
-                        descent.go_to(split(path).0)?;
+                        descent.go_to(split_path(path).0)?;
                         each(ValuePiece::File(path)).is_continue()
                             && has_contents(descent.directory(), path, contents, (stop, each))?
                     }
@@ -249,7 +249,7 @@ impl Scan {
             }
             let kind = match kind {
                 EntryKind::File { contents, executable } => {
-                    descent.go_to(split(path).0)?;
+                    descent.go_to(split_path(path).0)?;
                     let begin = all.len();
                     read(descent.directory(), path, contents.size, &mut all)?;
                     let contents = Digest::of(&all[begin..]);
@@ -273,7 +273,7 @@ impl Scan {
 fn open(directory: &OwnedFd, path: &[u8]) -> Result<File, DirectoryError> {
     // Should it be a FIFO by now, opening it does not wait.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, split(path).1, flags, Mode::empty());
+    let file = openat(directory, split_path(path).1, flags, Mode::empty());
     Ok(file.map_err(|error| DirectoryError::of(path, error))?.into())
 }
 

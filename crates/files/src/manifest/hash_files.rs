@@ -16,7 +16,7 @@ use rustix::io::{Errno, read};
 
 use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::scan::{Descent, Scan, Watch};
-use super::{DirectoryError, split};
+use super::{DirectoryError, split_path};
 use crate::cache::FileStat;
 
 /// The largest numbers of directories and entries of a batch: each directory stays open until its files are read.
@@ -113,7 +113,7 @@ impl<'a> Batch<'a> {
     ) -> Result<(), DirectoryError> {
         let directory = match entry.kind {
             EntryKind::File { .. } => {
-                descent.go_to(split(&entry.path).0)?;
+                descent.go_to(split_path(&entry.path).0)?;
                 Some(Arc::clone(descent.directory()))
             }
             EntryKind::Link { .. } | EntryKind::Empty => None,
@@ -171,7 +171,7 @@ impl BatchEntry<'_> {
     /// digest. The file is read: a damaged one is not passed on.
     fn link(&self, watch: Watch<'_>) -> Option<Digest> {
         let (Some(to), Some((from, digest))) = (&self.to, &self.equal) else { return None };
-        let name = split(&self.entry.path).1;
+        let name = split_path(&self.entry.path).1;
         linkat(from, name, to, name, AtFlags::empty()).ok()?;
         if self.hash_link(to, name, watch) == Some(*digest) {
             return Some(*digest);
@@ -206,7 +206,7 @@ impl<'a> OpenFile<'a> {
         let path = &entry.entry.path;
         // Should it be a FIFO by now, opening it does not wait.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(directory, split(path).1, flags, Mode::empty());
+        let file = openat(directory, split_path(path).1, flags, Mode::empty());
         let file = file.map_err(|error| DirectoryError::of(path, error))?;
         let copy = match &entry.to {
             Some(to) => Some(FileCopy::new(to, path, executable)?),
@@ -354,7 +354,7 @@ impl EqualFiles<'_> {
         if self.earlier.entry(&entry.path) != kind {
             return Ok(None);
         }
-        self.descent.go_to(split(&entry.path).0)?;
+        self.descent.go_to(split_path(&entry.path).0)?;
         Ok(Some((Arc::clone(self.descent.directory()), *contents)))
     }
 }
@@ -365,7 +365,7 @@ pub(super) fn make_way<C>(
     to: &mut Descent,
     entry: &ManifestEntry<C>,
 ) -> Result<Arc<OwnedFd>, DirectoryError> {
-    let (directory, name) = split(&entry.path);
+    let (directory, name) = split_path(&entry.path);
     to.make(directory)?;
     let made = match &entry.kind {
         EntryKind::File { .. } => Ok(()),
@@ -385,7 +385,7 @@ impl FileCopy {
     ) -> Result<Self, DirectoryError> {
         let mode = if executable { 0o555 } else { 0o444 };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        match openat(to, split(path).1, flags, Mode::from_raw_mode(mode)) {
+        match openat(to, split_path(path).1, flags, Mode::from_raw_mode(mode)) {
             Ok(file) => Ok(Self { file: file.into(), is_short: false }),
             Err(error) => Err(DirectoryError::write(path, error.into())),
         }

@@ -269,7 +269,7 @@ pub fn check_link(path: &[u8], target: &[u8]) -> Result<(), LinkFault> {
 }
 
 /// The path of the directory that something is in, and its name there.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),

@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::scan::{Descent, LISTING, names};
-use super::{DirectoryError, split};
+use super::{DirectoryError, split_path};
 
 /// The name of the copy of a file that has names elsewhere, before a number.
 const COPY: &str = ".compeval-copy-";
@@ -43,7 +43,7 @@ pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryEr
     files.sort_unstable();
     let mut descent = Descent::new(top)?;
     for (path, is_outside) in files {
-        let (directory, name) = split(&path);
+        let (directory, name) = split_path(&path);
         descent.go_to(directory)?;
         let directory = descent.directory();
         let sealed = if is_outside && !trusted {

@@ -505,7 +505,7 @@ impl RequestedNodes {
         if texts.is_empty() {
             return targets;
         }
-        let named = names(task);
+        let named = names_of_nodes(task);
         for text in texts {
             let found = named.iter().filter(|(_, names)| names.contains(text));
             let before = targets.nodes.len();
@@ -722,7 +722,8 @@ impl Plan {
 
 /// Returns the names of all calls and sweeps of a task, sorted: one of them asks for some.
 pub fn call_names(task: &Task) -> Vec<String> {
-    let mut names: Vec<String> = names(task).into_iter().flat_map(|(_, names)| names).collect();
+    let mut names: Vec<String> =
+        names_of_nodes(task).into_iter().flat_map(|(_, names)| names).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -732,8 +733,9 @@ pub fn call_names(task: &Task) -> Vec<String> {
 /// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
 /// out.
 pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
-    let (named, others): (Vec<_>, Vec<_>) =
-        names(task).into_iter().partition(|(_, names)| names.iter().any(|name| name == text));
+    let (named, others): (Vec<_>, Vec<_>) = names_of_nodes(task)
+        .into_iter()
+        .partition(|(_, names)| names.iter().any(|name| name == text));
     let named = named.iter().filter_map(|(node, _)| called(task, *node));
     let closed = named.filter(|it| it.open.is_none());
     let found: BTreeSet<ComputationId> = closed.map(|it| it.first).collect();
@@ -765,7 +767,7 @@ fn arity(task: &Task, id: ComputationId) -> (usize, usize) {
 }
 
 /// The names of each node that is a call or a sweep.
-fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
+fn names_of_nodes(task: &Task) -> Vec<(NodeId, Vec<String>)> {
     let paths = LabelPaths::new(&task.workflow);
     let mut all = Vec::new();
     for (id, node) in task.workflow.nodes() {

@@ -108,8 +108,8 @@ fn defaults(
     for entry in fs::read_dir(&dir).map_err(read)? {
         let name = entry.map_err(read)?.file_name();
         let input = inputs.iter().position(|input| *input.as_str() == *name);
-        match input.filter(|at| is_file_name(&inputs[*at])) {
-            Some(at) => defaults[at] = Some(default(task, &inputs[at])?),
+        match input.filter(|at| is_default_file_name(&inputs[*at])) {
+            Some(at) => defaults[at] = Some(read_default(task, &inputs[at])?),
             None => unread.push(Path::new("defaults").join(name)),
         }
     }
@@ -117,13 +117,13 @@ fn defaults(
 }
 
 /// Whether the default of an input can be a file of `defaults/`.
-fn is_file_name(name: &InputName) -> bool {
+fn is_default_file_name(name: &InputName) -> bool {
     let name = name.as_str();
     !name.starts_with('.') && !name.contains('/')
 }
 
 /// The default of an input as a text says it: a line, or a file of the task to which `defaults/NAME` leads.
-fn default(task: &Path, name: &InputName) -> Result<InputDefault, EditError> {
+fn read_default(task: &Path, name: &InputName) -> Result<InputDefault, EditError> {
     let path = task.join("defaults").join(name.as_str());
     let read = |source| EditError::Read { path: path.clone(), source };
     let unsayable = || EditError::Default(name.clone());
@@ -155,7 +155,7 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
         .map_err(|mistakes| LoadError::of_text(dir, mistakes))?;
     let defaults = &parsed.text.defaults;
     for (name, _) in inputs.iter().zip(defaults).filter(|(_, default)| default.is_some()) {
-        if !is_file_name(name) {
+        if !is_default_file_name(name) {
             return Err(EditError::DefaultName(name.clone()));
         }
     }
