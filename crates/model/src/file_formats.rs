@@ -96,16 +96,10 @@ impl OutputFormat {
         {
             return Self::Json;
         }
-        let is_table = |separator: &char| {
-            let mut widths = text.lines().map(|line| line.split(*separator).count());
-            let first = widths.next().unwrap_or_default();
-            let mut rest = widths.peekable();
-            first >= LEAST && rest.peek().is_some() && rest.all(|width| width == first)
-        };
-        match ['\t', ','].iter().find(|it| is_table(it)) {
+        match ['\t', ','].into_iter().find(|separator| is_table(text, *separator)) {
             // A comma may also stand in a quoted cell.
             Some(',') if text.contains('"') => Self::Text,
-            Some(separator) => Self::Table(*separator),
+            Some(separator) => Self::Table(separator),
             None => Self::Text,
         }
     }
@@ -144,6 +138,14 @@ impl OutputFormat {
 /// The suffix of a name, without its dot; empty if it has none.
 fn suffix_of(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
+}
+
+/// Whether a text has several lines of as many cells each, with this separator between them.
+fn is_table(text: &str, separator: char) -> bool {
+    let mut widths = text.lines().map(|line| line.split(separator).count());
+    let first = widths.next().unwrap_or_default();
+    let mut rest = widths.peekable();
+    first >= LEAST && rest.peek().is_some() && rest.all(|width| width == first)
 }
 
 /// Whether a text has several lines, each of which is an object of JSON.

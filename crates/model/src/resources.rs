@@ -184,6 +184,11 @@ pub struct Resources {
 /// Characters in options of launchers that a [class](Resources::class) has in another form, in the order of their replacement.
 const SPECIAL: [(char, &str); 4] = [('%', "%25"), (',', "%2C"), (' ', "%20"), ('/', "%2F")];
 
+/// The line that asks for a number of a resource, if one is asked for.
+fn number_line(resource: Resource, number: Option<NonZeroU32>) -> Option<String> {
+    number.map(|number| format!("{} {number}", resource.word()))
+}
+
 impl Resources {
     /// Asks for an amount of a resource.
     pub fn set(&mut self, resource: Resource, text: &str) -> Result<(), AmountError> {
@@ -208,16 +213,13 @@ impl Resources {
 
     /// Returns lines that ask for the same, in the order of the resources.
     pub fn lines(&self) -> Vec<String> {
-        let number = |resource: Resource, number: Option<NonZeroU32>| {
-            number.map(|number| format!("{} {number}", resource.word()))
-        };
         let lines = [
-            number(Resource::Cpus, self.cpus),
+            number_line(Resource::Cpus, self.cpus),
             self.memory.map(|bytes| format!("memory {}", written_size(bytes))),
             self.time.map(|time| format!("time {}", written_time(time))),
-            number(Resource::Gpus, self.gpus),
-            number(Resource::Nodes, self.nodes),
-            number(Resource::Tasks, self.tasks),
+            number_line(Resource::Gpus, self.gpus),
+            number_line(Resource::Nodes, self.nodes),
+            number_line(Resource::Tasks, self.tasks),
             self.launcher.as_ref().map(|it| format!("{} {}", Resource::Launcher.word(), it.text())),
             self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
         ];

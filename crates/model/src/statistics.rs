@@ -118,43 +118,50 @@ impl Measurements {
     /// As [`Self::interpolated`], with the median and all values on another scale, which keeps their order.
     fn scaled(&self, confidence: f64, scale: impl Fn(f64) -> f64) -> Option<Estimate> {
         let (n, value) = (self.n(), scale(self.median()));
-        let at = |rank: usize| scale(self.0[rank - 1]);
         let (rank, share) = match rank(n, confidence) {
             (0, _) if n == 5 && confidence <= CONFIDENCE => (1, 0.0),
             (0, _) => return None,
             found => found,
         };
-        let between = |outer, inner| match share {
-            0.0 => outer,
-            _ => (1.0 - share) * outer + share * inner,
-        };
-        let low = between(at(rank), at((rank + 1).min(n)));
-        let high = between(at(n + 1 - rank), at((n - rank).max(1)));
+        let ranks = [[rank, (rank + 1).min(n)], [n + 1 - rank, (n - rank).max(1)]];
+        let [low, high] = ranks.map(|ranks| {
+            let [outer, inner] = ranks.map(|rank| scale(self.0[rank - 1]));
+            match share {
+                0.0 => outer,
+                _ => (1.0 - share) * outer + share * inner,
+            }
+        });
         Some(Estimate { value, low, high })
     }
 }
 
 /// The mean of two numbers as they are spelled.
 fn decimal_mean(low: f64, high: f64) -> f64 {
-    let parts = |number: f64| {
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once('e')?;
-        let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
-        let digits: i128 = digits.replace('.', "").parse().ok()?;
-        Some((digits, exponent.parse::<i32>().ok()? - decimals))
-    };
-    let mean = || {
-        let ((a, a_exponent), (b, b_exponent)) = (parts(low)?, parts(high)?);
-        let exponent = a_exponent.min(b_exponent);
-        // A number has 17 digits, an i128 more than 38.
-        let shifted = |digits: i128, from: i32| {
-            let shift = u32::try_from(from - exponent).ok().filter(|shift| *shift <= 20)?;
-            Some(digits * 10_i128.pow(shift))
-        };
-        let sum = shifted(a, a_exponent)? + shifted(b, b_exponent)?;
-        format!("{}e{}", sum * 5, exponent - 1).parse().ok()
-    };
-    if low == high { low } else { mean().unwrap_or(low / 2.0 + high / 2.0) }
+    if low == high { low } else { exact_mean(low, high).unwrap_or(low / 2.0 + high / 2.0) }
+}
+
+/// The mean of two numbers without the error of a sum, if their digits fit into an `i128`.
+fn exact_mean(low: f64, high: f64) -> Option<f64> {
+    let ((a, a_exponent), (b, b_exponent)) = (decimal_parts(low)?, decimal_parts(high)?);
+    let exponent = a_exponent.min(b_exponent);
+    let sum = shifted(a, a_exponent - exponent)? + shifted(b, b_exponent - exponent)?;
+    format!("{}e{}", sum * 5, exponent - 1).parse().ok()
+}
+
+/// The digits of a number as a whole number, and the exponent of their last one.
+fn decimal_parts(number: f64) -> Option<(i128, i32)> {
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e')?;
+    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+    let digits: i128 = digits.replace('.', "").parse().ok()?;
+    Some((digits, exponent.parse::<i32>().ok()? - decimals))
+}
+
+/// Digits followed by so many zeros, if these are at most 20.
+fn shifted(digits: i128, zeros: i32) -> Option<i128> {
+    // A number has 17 digits, an i128 more than 38.
+    let zeros = u32::try_from(zeros).ok().filter(|zeros| *zeros <= 20)?;
+    Some(digits * 10_i128.pow(zeros))
 }
 
 /// Returns the largest rank k for which the values of rank k and n + 1 - k enclose the median with this confidence, or 0, and how
@@ -247,6 +254,13 @@ pub enum ChangeVerdict {
         /// About how many replicates would decide, with one digit and more than there are; `None` for more than 1000.
         needed: Option<u32>,
     },
+}
+
+impl ChangeVerdict {
+    /// Whether the interval has room for several verdicts.
+    pub const fn is_unclear(self) -> bool {
+        matches!(self, Self::Unclear { .. })
+    }
 }
 
 impl fmt::Display for ChangeVerdict {
@@ -385,7 +399,7 @@ pub fn series_steps(values: &[f64]) -> Vec<SeriesStep> {
     }
     let ends: Vec<usize> =
         [0].into_iter().chain(cuts.iter().copied()).chain([values.len()]).collect();
-    let step = |ends: &[usize]| {
+    let steps = ends.windows(3).filter_map(|ends| {
         let [old, new] =
             [0, 1].map(|at| Measurements::new(values[ends[at]..ends[at + 1]].to_vec()));
         let (old, new) = (old?, new?);
@@ -393,23 +407,25 @@ pub fn series_steps(values: &[f64]) -> Vec<SeriesStep> {
         let (change, verdict) = compare(&old, &new, measured, LEAST_STEP);
         let change = change.filter(|_| verdict != ChangeVerdict::TooFew);
         Some(SeriesStep { at: before + ends[1], levels: [old.median(), new.median()], change })
-    };
-    ends.windows(3).filter_map(step).collect()
+    });
+    steps.collect()
 }
 
 /// The standard deviation of the noise: of neighbours, or of values a little further apart if these differ more.
 fn noise(values: &[f64]) -> f64 {
-    let distances = |lag: usize| -> Vec<f64> {
-        values.windows(lag + 1).map(|of| (of[lag] - of[0]).abs()).collect()
-    };
     let furthest = (values.len() / 20).clamp(1, 5);
-    let medians = (1..=furthest).filter_map(|lag| Measurements::new(distances(lag)));
+    let medians = (1..=furthest).filter_map(|lag| Measurements::new(distances(values, lag)));
     let sigma = medians.map(|it| it.median() / MEDIAN_DISTANCE).fold(0.0, f64::max);
     if sigma > 0.0 {
         return sigma;
     }
-    let neighbours = distances(1);
+    let neighbours = distances(values, 1);
     neighbours.iter().sum::<f64>() / neighbours.len() as f64 / MEAN_DISTANCE
+}
+
+/// The distance of each value to the one that is so many places behind it.
+fn distances(values: &[f64], lag: usize) -> Vec<f64> {
+    values.windows(lag + 1).map(|window| (window[lag] - window[0]).abs()).collect()
 }
 
 fn price(sigma: f64, n: usize) -> f64 {

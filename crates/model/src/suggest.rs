@@ -8,13 +8,13 @@ pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
 /// Returns the names that a user may have meant, the most similar first.
 pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
     let most = 1 + wanted.len() / 4;
-    let is_near = |name: &&String| {
+    let near = names.iter().filter(|name| {
         let distance = strsim::damerau_levenshtein(wanted, name);
         // Names that have no letter in common are not similar, however short they are.
         distance <= most && distance < wanted.chars().count().max(name.chars().count())
             || wanted.to_lowercase() == name.to_lowercase()
-    };
-    nearest_first(wanted, names.iter().filter(is_near))
+    });
+    nearest_first(wanted, near)
 }
 
 /// Puts names into order, the most similar first.

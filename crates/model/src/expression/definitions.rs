@@ -321,9 +321,10 @@ impl Resolver<'_> {
     /// Checks that a sweep binds no name of a definition.
     fn check_bound(&self, files: &[RuleFile], places: &[FilePlaces]) -> Result<(), Wrong> {
         for (file, place) in files.iter().zip(places) {
-            let first = || file.rows.first().into_iter().flatten().map(|name| &**name);
             let names: Vec<&str> = match file.factor() {
-                Some(factor) if is_sheet(factor) => first().collect(),
+                Some(factor) if is_sheet(factor) => {
+                    file.rows.first().into_iter().flatten().map(|name| &**name).collect()
+                }
                 Some(factor) => factor_label(factor).into_iter().map(|(_, label)| label).collect(),
                 None if *file.name == *NAMES => {
                     file.rows.iter().filter_map(|row| row.first()).map(|name| &**name).collect()

@@ -317,12 +317,12 @@ impl Text {
     /// one of them only.
     pub fn ambiguous_definition(&self) -> Option<&str> {
         let nodes = self.expression.nodes();
-        let is_ambiguous = |definition: &&Definition| {
+        let ambiguous = self.definitions.iter().find(|definition| {
             let mut named = definition.nodes.iter().map(|node| &nodes[node.index()]);
             let first = named.next();
             first.is_some_and(|first| !named.all(|node| is_same_but_for_outputs(node, first)))
-        };
-        self.definitions.iter().find(is_ambiguous).map(|definition| &*definition.name)
+        });
+        ambiguous.map(|definition| &*definition.name)
     }
 }
 

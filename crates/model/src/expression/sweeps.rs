@@ -127,20 +127,22 @@ fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
 
 /// Returns the faults of the files of a node, of which one would be read as something else than it is written.
 pub(super) fn unreadable(files: &[RuleFile]) -> Vec<FileFault> {
-    let is_readable = |file: &RuleFile| {
-        if file.factor().is_some_and(|name| !is_file_name(name)) {
-            return false;
-        }
-        let mut rows = file.rows.iter();
-        match is_sheet(&file.name) {
-            true => rows.all(|row| {
-                let is_empty = row.iter().all(|cell| cell.is_empty()) && row.len() == 1;
-                !is_empty && !row.iter().any(|cell| cell.contains(char::is_control))
-            }),
-            false => rows.flatten().all(|line| is_kept(line)),
-        }
-    };
     if files.iter().all(is_readable) { Vec::new() } else { rules(files).1 }
+}
+
+/// Whether a file is the same if it is written and read again.
+fn is_readable(file: &RuleFile) -> bool {
+    if file.factor().is_some_and(|name| !is_file_name(name)) {
+        return false;
+    }
+    let mut rows = file.rows.iter();
+    match is_sheet(&file.name) {
+        true => rows.all(|row| {
+            let is_empty = row.iter().all(|cell| cell.is_empty()) && row.len() == 1;
+            !is_empty && !row.iter().any(|cell| cell.contains(char::is_control))
+        }),
+        false => rows.flatten().all(|line| is_kept(line)),
+    }
 }
 
 /// Whether a text is the same if it is read as a line of a file. The file begins with a byte order mark if the text does.
@@ -174,15 +176,17 @@ fn check_file(number: usize, file: &RuleFile, faults: &mut Vec<FileFault>) {
     }
 }
 
+/// Reads the points of a sheet.
+fn read_sheet(file: &RuleFile) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let rows: Vec<Vec<&str>> =
+        file.rows.iter().map(|row| row.iter().map(|cell| &**cell).collect()).collect();
+    read_rows(&rows)
+}
+
 /// Reads a file into the rules.
 fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mut Vec<FileFault>) {
     let lines: Vec<&str> = file.rows.iter().filter_map(|row| Some(&**row.first()?)).collect();
     let mut fault = |line, fault: SweepFault| faults.push(((number, line), fault.into()));
-    let sheet = || {
-        let rows: Vec<Vec<&str>> =
-            file.rows.iter().map(|row| row.iter().map(|cell| &**cell).collect()).collect();
-        read_rows(&rows)
-    };
     let mut note = |points: Result<SweepPoints, Vec<SheetProblem>>| {
         points.map_err(|problems| {
             for problem in problems {
@@ -192,14 +196,14 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
     };
     if let Some(name) = file.factor() {
         let Some((_, label)) = factor_label(name) else { return };
-        let points = if is_sheet(name) { sheet() } else { read_list(label, &lines) };
+        let points = if is_sheet(name) { read_sheet(file) } else { read_list(label, &lines) };
         if let Ok(points) = note(points) {
             rules.product.factors.push(Factor { file: name.into(), points });
         }
         return;
     }
     match &*file.name {
-        EXCLUDE => rules.product.exclude = note(sheet()).ok(),
+        EXCLUDE => rules.product.exclude = note(read_sheet(file)).ok(),
         WHERE => match read_condition(lines.first().unwrap_or(&"")) {
             Ok(condition) => rules.product.condition = Some(condition),
             Err(wrong) => fault(1, wrong),
@@ -478,11 +482,11 @@ impl ReadNames {
 
     /// Returns the names of a node and of its inputs.
     fn with_inputs(&self, node: &ExpressionNode, mut own: Vec<usize>) -> Rc<[usize]> {
-        let inputs = || node.inputs.iter().map(|input| &self.nodes[input.node.index()]);
-        own.extend(inputs().flat_map(|names| names.iter().copied()));
+        let mut inputs = node.inputs.iter().map(|input| &self.nodes[input.node.index()]);
+        own.extend(inputs.clone().flat_map(|names| names.iter().copied()));
         own.sort_unstable();
         own.dedup();
-        inputs().find(|names| ***names == *own).map_or_else(|| own.as_slice().into(), Rc::clone)
+        inputs.find(|names| ***names == *own).map_or_else(|| own.as_slice().into(), Rc::clone)
     }
 }
 

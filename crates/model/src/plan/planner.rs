@@ -12,7 +12,7 @@ use super::{
     PointOfSweep, PointsFault, ReplicatedPoint, Source, Step, SweepRows, add_sources,
 };
 use crate::exit::Explain;
-use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName, WrittenText};
+use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName};
 use crate::sweep::{
     self, BoundId, ColumnShape, ExclusionFault, REPLICATE, Replicates, STATUS, Sweep, SweepPoints,
 };
@@ -176,8 +176,7 @@ impl Planner {
                 self.leaf(plan, Derivation::Text(text))
             }
             Node::Text(text) => {
-                let written = |text: WrittenText| Derivation::Written(text.as_str().into());
-                let how = self.bind(task, text, written);
+                let how = self.bind(task, text, |text| Derivation::Written(text.as_str().into()));
                 self.leaf(plan, how)
             }
             Node::Points(points) => self.leaf(plan, Derivation::Points(*points)),

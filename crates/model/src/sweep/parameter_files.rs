@@ -318,8 +318,10 @@ impl Parameters {
 
     /// The keys that some object lacks.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
-        let lacks = |at: usize| self.objects.iter().any(|it| it.get(at).is_none_or(Vec::is_empty));
-        self.names.iter().enumerate().filter(move |(at, _)| lacks(*at)).map(|(_, name)| &**name)
+        let missing = self.names.iter().enumerate().filter(|(at, _)| {
+            self.objects.iter().any(|texts| texts.get(*at).is_none_or(Vec::is_empty))
+        });
+        missing.map(|(_, name)| &**name)
     }
 
     /// Returns the points of all objects, with the texts of `defaults` for the keys that an object lacks. Of the keys of an object

@@ -48,11 +48,8 @@ impl Until {
 
     /// Those columns of a table of which one may be the column that is looked at.
     pub fn columns(&self, columns: &[TableColumn]) -> Vec<TableColumn> {
-        let is_it = |it: &&TableColumn| match &it.shape {
-            ColumnShape::One(name) => *name == self.column,
-            ColumnShape::Fields | ColumnShape::Rows => false,
-        };
-        match columns.iter().find(is_it) {
+        let mut known = columns.iter();
+        match known.find(|it| matches!(&it.shape, ColumnShape::One(name) if *name == self.column)) {
             Some(column) => vec![column.clone()],
             None => columns.iter().filter(|it| it.shape.is_json()).cloned().collect(),
         }

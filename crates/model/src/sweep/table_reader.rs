@@ -84,18 +84,22 @@ fn records(contents: &[u8], separator: u8) -> Result<CellTable, SheetProblem> {
         return Err(problem(1, SheetFault::SameName(names[at].clone())));
     }
     let lines: Vec<Vec<String>> = lines.collect();
-    let is_number = |text: &str| text.is_empty() || text.parse::<f64>().is_ok_and(f64::is_finite);
     let numbers: Vec<bool> =
         (0..names.len()).map(|at| lines.iter().all(|line| is_number(&line[at]))).collect();
-    let row = |line: Vec<String>| {
+    let rows = lines.into_iter().map(|line| {
         let cells = line.into_iter().zip(&numbers).map(|(text, is_number)| match is_number {
             _ if text.is_empty() => CellValue::Null,
             true => CellValue::Number(text),
             false => CellValue::Text(text),
         });
         cells.collect()
-    };
-    Ok(CellTable { rows: lines.into_iter().map(row).collect(), names })
+    });
+    Ok(CellTable { rows: rows.collect(), names })
+}
+
+/// Whether a cell may be in a column of numbers: it is empty, or a finite number.
+fn is_number(text: &str) -> bool {
+    text.is_empty() || text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 fn text(value: &[u8]) -> Option<String> {

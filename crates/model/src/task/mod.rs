@@ -81,10 +81,10 @@ pub enum Uncommitted {
 impl Task {
     /// The names of the outputs that a node passes up, in order.
     pub fn passed_names(&self, node: NodeId) -> Vec<String> {
-        let name = |(node, number): (NodeId, u8)| {
-            self.workflow[node].made(self).swap_remove(number.into())
-        };
-        origins(&self.workflow, node).map(name).collect()
+        let origins = origins(&self.workflow, node);
+        origins
+            .map(|(node, number)| self.workflow[node].made(self).swap_remove(number.into()))
+            .collect()
     }
 
     /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.
