@@ -395,8 +395,8 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
         .process_group(0);
     if let Some(sandbox) = &starter.sandbox {
         // Nothing but what the launcher needs of the allocation.
-        let slurm = |name: &OsStr| name.as_encoded_bytes().starts_with(b"SLURM");
-        let variables = env::vars_os().filter(|(name, _)| slurm(name));
+        let variables = env::vars_os();
+        let variables = variables.filter(|(name, _)| name.as_encoded_bytes().starts_with(b"SLURM"));
         command.env_clear().envs(variables).envs(sandbox.environment());
         return Ok(command);
     }

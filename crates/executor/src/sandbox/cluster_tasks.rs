@@ -271,17 +271,19 @@ fn join(keeper: i32) -> rustix::io::Result<()> {
     move_into_thread_name_spaces(keeper.as_fd(), all)
 }
 
+/// Gives this process the user, the directory and the privileges of an execution. It ends with the task.
+fn become_execution(user: InsideUser) -> Result<(), StepError> {
+    user.assume()?;
+    chdir(TMP).map_err(at("enter", TMP))?;
+    give_up_privileges(CapabilitySet::empty())?;
+    let _older_kernel = seccomp::install(false);
+    // A change of the user would take it back.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow", "the task"))
+}
+
 /// Becomes `exec`, in the namespaces of the keeper. Returns only if that is not possible, and why.
 fn become_exec(spec: &SandboxSpec, user: InsideUser) -> StepError {
-    let ready = || {
-        user.assume()?;
-        chdir(TMP).map_err(at("enter", TMP))?;
-        give_up_privileges(CapabilitySet::empty())?;
-        let _older_kernel = seccomp::install(false);
-        // A change of the user would take it back.
-        set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow", "the task"))
-    };
-    match ready() {
+    match become_execution(user) {
         // It has the environment that its launcher was given, and what that has set.
         Ok(()) => at("start", &spec.exec)(Command::new(&spec.exec).args(&spec.arguments).exec()),
         Err(failed) => failed,
@@ -380,15 +382,18 @@ fn keep(
     Ok(())
 }
 
+/// The number that the device of a path has on this host.
+fn device_of(path: &Path) -> Result<u64, StepError> {
+    Ok(fs::symlink_metadata(path).map_err(at(VERIFY, path))?.dev())
+}
+
 /// The same, with what Slurm shares with its tasks here, and the numbers that the devices of the storage's file systems have here.
 fn on_this_host(mut spec: SandboxSpec) -> Result<SandboxSpec, StepError> {
-    let here = |path: &Path, id: &mut (u64, u64)| -> Result<(), StepError> {
-        id.0 = fs::symlink_metadata(path).map_err(at(VERIFY, path))?.dev();
-        Ok(())
-    };
-    here(&spec.stage.path, &mut spec.stage.id)?;
+    spec.stage.id.0 = device_of(&spec.stage.path)?;
     for bind in &mut spec.binds {
-        bind.id.as_mut().map_or(Ok(()), |id| here(&bind.source, id))?;
+        if let Some(id) = &mut bind.id {
+            id.0 = device_of(&bind.source)?;
+        }
     }
     for directory in SERVER_DIRECTORIES.iter().filter_map(env::var_os).map(PathBuf::from) {
         let is_shown = spec.binds.iter().any(|bind| bind.target.starts_with(&directory));

@@ -64,13 +64,11 @@ impl SharedNamespaces {
         spawner: Option<Spawner>,
         init: &OwnedFd,
     ) -> Result<Option<Self>, StepError> {
-        let path = below(OLD, Path::new("/proc/self/ns/mnt"));
-        let open = || File::open(&path).map(OwnedFd::from);
-        let Ok(own) = open() else { return Ok(None) };
+        let Ok(own) = open_mount_namespace() else { return Ok(None) };
         if unshare(UnshareFlags::NEWNS).is_err() {
             return Ok(None);
         }
-        let mounts = open();
+        let mounts = open_mount_namespace();
         let entered = enter(SYSTEM, "/");
         join(&own)?;
         let (Ok(mounts), Ok(())) = (mounts, entered) else { return Ok(None) };
@@ -88,7 +86,7 @@ impl SharedNamespaces {
         if !spec.is_plain() || spec.terminal.is_some() || matches!(user, SandboxUser::Root(_)) {
             return None;
         }
-        let prepare = |bind: &'a Bind| {
+        let mounts = spec.binds.iter().map(|bind| {
             let directory = open_verified(&below(OLD, &bind.source), bind.id?).ok()?;
             let mount = if self.shown.contains(bind) && !bind.target.starts_with(INPUTS) {
                 None
@@ -99,8 +97,8 @@ impl SharedNamespaces {
                 )
             };
             Some((bind, mount))
-        };
-        spec.binds.iter().map(prepare).collect()
+        });
+        mounts.collect()
     }
 
     /// Moves the launcher there, and shows an execution the paths that it may see, in place of those of the last one. `false` if it
@@ -158,8 +156,10 @@ impl SharedNamespaces {
 
     /// Unmounts all but what stays.
     fn clear(&mut self, stays: &[PreparedMount<'_>]) -> Result<(), StepError> {
-        let stays = |bind: &Bind| stays.iter().any(|(it, mount)| *it == bind && mount.is_none());
-        let gone = self.shown.extract_if(.., |bind| !stays(bind)).map(|bind| bind.target);
+        let gone = self.shown.extract_if(.., |bind| {
+            !stays.iter().any(|(it, mount)| **it == *bind && mount.is_none())
+        });
+        let gone = gone.map(|bind| bind.target);
         let memory = MEMORY_POINTS.iter().filter(|_| self.has_memory).map(Into::into);
         for target in gone.chain(memory) {
             unmount(&target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
@@ -168,6 +168,11 @@ impl SharedNamespaces {
         self.has_memory = false;
         Ok(())
     }
+}
+
+/// Opens the mount namespace of this process.
+fn open_mount_namespace() -> io::Result<OwnedFd> {
+    File::open(below(OLD, Path::new("/proc/self/ns/mnt"))).map(OwnedFd::from)
 }
 
 /// The settings of the kernel for the number of the next object of a kind: -1, or one that was set, for one time.
@@ -191,13 +196,12 @@ impl IpcNamespace {
     /// Makes a new one; `None` if the kernel cannot do that, or would not show what is made.
     pub(super) fn new() -> Option<Self> {
         unshare(UnshareFlags::NEWIPC).ok()?;
-        let open = |name| {
+        let [messages, semaphores, memory] = NEXT.map(|name| {
             let path = below(OLD, &Path::new("/proc/sys/kernel").join(name));
             let next = File::options().read(true).write(true).open(path).ok()?;
             next.write_all_at(FIRST, 0).ok()?;
             Some(next)
-        };
-        let [messages, semaphores, memory] = NEXT.map(open);
+        });
         let flags = QUIET | MountFlags::NOEXEC;
         mount("mqueue", NEW, "mqueue", flags, None).ok()?;
         let queues = File::open(NEW).map(OwnedFd::from);
@@ -209,17 +213,17 @@ impl IpcNamespace {
     }
 
     fn is_untouched(&self) -> bool {
-        let is_first = |next: &File| {
+        let are_first = self.next.iter().all(|next| {
             let mut text = [0; 8];
             next.read_at(&mut text, 0).is_ok_and(|size| text.get(..size) == Some(FIRST))
-        };
-        let is_empty = |queues: &Stat| {
-            let all = [queues, &self.empty].map(|it| {
-                (it.st_size, it.st_mtime, it.st_mtime_nsec, it.st_ctime, it.st_ctime_nsec)
-            });
-            all[0] == all[1]
-        };
-        self.next.iter().all(is_first) && fstat(&self.queues).is_ok_and(|it| is_empty(&it))
+        });
+        are_first
+            && fstat(&self.queues).is_ok_and(|queues| {
+                let [now, empty] = [&queues, &self.empty].map(|it| {
+                    (it.st_size, it.st_mtime, it.st_mtime_nsec, it.st_ctime, it.st_ctime_nsec)
+                });
+                now == empty
+            })
     }
 }
 
