@@ -155,8 +155,8 @@ impl History {
 
     /// The index of a result.
     fn place(&self, entry: &Entry) -> Option<usize> {
-        let is_it = |at: &u32| self.results[*at as usize].0 == *entry;
-        Some(*self.places.find(self.hashing.hash_one(entry), is_it)? as usize)
+        let hash = self.hashing.hash_one(entry);
+        Some(*self.places.find(hash, |at| self.results[*at as usize].0 == *entry)? as usize)
     }
 
     /// A file of a result.

@@ -84,8 +84,8 @@ impl History {
     /// Returns the tables that were made from calls, all of which are wanted: directly, or by way of other tables. None if
     /// no [recipes were read](Self::with_recipes).
     pub fn tables_of(&self, is_wanted: impl Fn(&Record) -> bool) -> Vec<&Entry> {
-        let is_made_of_wanted = |table: usize| {
-            let (mut stack, mut seen, mut calls) = (vec![table], HashSet::new(), 0);
+        let tables = self.made_from.keys().copied().filter(|table| {
+            let (mut stack, mut seen, mut calls) = (vec![*table], HashSet::new(), 0);
             while let Some(at) = stack.pop() {
                 match &self.results[at].1 {
                     _ if !seen.insert(at) => {}
@@ -96,8 +96,7 @@ impl History {
                 }
             }
             calls > 0
-        };
-        let tables = self.made_from.keys().copied().filter(|table| is_made_of_wanted(*table));
+        });
         tables.map(|table| &self.results[table].0).collect()
     }
 

@@ -69,12 +69,13 @@ impl Contributor {
 
     /// Whether two are the same: as ORCID knows them, and else by their names or addresses for mails.
     pub(super) fn is(&self, other: &Self) -> bool {
-        let same = |one: &Option<String>, other: &Option<String>| {
-            Some(one.as_ref()?.eq_ignore_ascii_case(other.as_ref()?))
-        };
+        let mails = self.mail.as_ref().zip(other.mail.as_ref());
         match (self.orcid(), other.orcid()) {
             (Some(one), Some(other)) => one == other,
-            _ => self.name == other.name || same(&self.mail, &other.mail) == Some(true),
+            _ => {
+                self.name == other.name
+                    || mails.is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
+            }
         }
     }
 

@@ -152,10 +152,6 @@ fn fault(error: &ParseError) -> LicenceFault {
 /// Returns the name in the list with these letters and digits, regardless of what is between them; the newest version if the text
 /// has none.
 fn written_otherwise(text: &str) -> Option<String> {
-    let letters = |text: &str| -> String {
-        let letters = text.chars().filter(char::is_ascii_alphanumeric);
-        letters.map(|c| c.to_ascii_lowercase()).collect()
-    };
     let wanted = letters(text);
     let names = names().filter(|name| {
         let found = letters(name);
@@ -166,6 +162,12 @@ fn written_otherwise(text: &str) -> Option<String> {
     newest.map(str::to_owned)
 }
 
+/// The letters and digits of a text, in lower case.
+fn letters(text: &str) -> String {
+    let letters = text.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|c| c.to_ascii_lowercase()).collect()
+}
+
 /// The name in the list that is like a text. Of short texts, too many are.
 fn mistyped(text: &str) -> Option<String> {
     let names: Vec<String> = names().map(str::to_owned).collect();
@@ -174,9 +176,9 @@ fn mistyped(text: &str) -> Option<String> {
 
 /// Returns the names in the list that are not advised against.
 fn names() -> impl Iterator<Item = &'static str> {
-    let is_good = |flags: u8| flags & IS_DEPRECATED == 0;
-    let licences = LICENSES.iter().filter(move |it| is_good(it.flags)).map(|it| it.name);
-    licences.chain(EXCEPTIONS.iter().filter(move |it| is_good(it.flags)).map(|it| it.name))
+    let licences = LICENSES.iter().filter(|it| it.flags & IS_DEPRECATED == 0).map(|it| it.name);
+    let exceptions = EXCEPTIONS.iter().filter(|it| it.flags & IS_DEPRECATED == 0);
+    licences.chain(exceptions.map(|it| it.name))
 }
 
 #[cfg(test)]

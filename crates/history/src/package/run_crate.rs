@@ -143,10 +143,9 @@ impl<'a> RunCrate<'a> {
     pub(super) fn contributor(&self, contributor: &Contributor, graph: &mut Entities) -> String {
         let mut people = self.people.iter();
         // A person may be called as the organization is.
-        let is_it = |it: &&Contributor| {
-            it.is(contributor) && (it.is_organization || !contributor.is_organization)
-        };
-        let known = people.find(is_it).unwrap_or(contributor);
+        let known = people
+            .find(|it| it.is(contributor) && (it.is_organization || !contributor.is_organization));
+        let known = known.unwrap_or(contributor);
         let id = match &known.url {
             Some(url) => valid_url(url),
             None if known.is_organization => format!("#organization/{}", encoded(&known.name)),
